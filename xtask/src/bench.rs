@@ -8,13 +8,16 @@ use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The folder of the reports, relative to the project's root.
+const PAGES: &str = "docs/reports";
+
 /// What can be compared.
 #[derive(Subcommand)]
 pub enum Comparison {
     /// What recording costs, beside LTTng-UST, other tracers, the papers' schemes, `rdtsc` and plain writes
     #[command(after_help = "Examples:\n  \
         cargo xtask bench record                   everything: five minutes, and as many to build the peers once\n  \
-        cargo xtask bench record --page            the same, and writes docs/performance.md and its plots\n  \
+        cargo xtask bench record --page            the same, and writes docs/reports/performance.md and its plots\n  \
         cargo xtask bench record --only events     what one event costs, and the two ratios\n  \
         cargo xtask bench record --quick           to see that everything works")]
     Record(Record),
@@ -22,7 +25,7 @@ pub enum Comparison {
     /// sites
     #[command(after_help = "Examples:\n  \
         cargo xtask bench trigger                  everything: two minutes, and as many to build the peers once\n  \
-        cargo xtask bench trigger --page           the same, and writes docs/performance-trigger.md\n  \
+        cargo xtask bench trigger --page           the same, and writes docs/reports/performance-trigger.md\n  \
         cargo xtask bench trigger --only shapes    a site that is off against none\n  \
         cargo xtask bench trigger --quick          to see that everything works")]
     Trigger(Trigger),
@@ -35,13 +38,13 @@ pub enum Comparison {
     /// Reading traces, beside babeltrace2 and beside reading the same files' bytes
     #[command(after_help = "Examples:\n  \
         cargo xtask bench read            everything: ten minutes\n  \
-        cargo xtask bench read --page     the same, and writes docs/performance-read.md\n  \
+        cargo xtask bench read --page     the same, and writes docs/reports/performance-read.md\n  \
         cargo xtask bench read --quick    to see that everything works")]
     Read(Read),
     /// What telling of tasks costs, beside dial9 and tokio-console
     #[command(after_help = "Examples:\n  \
         cargo xtask bench tasks           everything: a minute, and some to build the peers once\n  \
-        cargo xtask bench tasks --page    the same, and writes docs/performance-tasks.md\n  \
+        cargo xtask bench tasks --page    the same, and writes docs/reports/performance-tasks.md\n  \
         cargo xtask bench tasks --quick   to see that everything works")]
     Tasks(Tasks),
     /// Analysing a recording: events a second of one CPU, and memory
@@ -63,7 +66,7 @@ pub enum Comparison {
     /// What recording a build costs: thousands of short programs
     #[command(after_help = "Examples:\n  \
         cargo xtask bench families                      three minutes\n  \
-        cargo xtask bench families --page               the same, and writes docs/performance-families.md\n  \
+        cargo xtask bench families --page               the same, and writes docs/reports/performance-families.md\n  \
         cargo xtask bench families --against TRACEWING  beside another build, with its library beside it\n  \
         cargo xtask bench families --quick              to see that everything works")]
     Families(Families),
@@ -78,7 +81,7 @@ pub struct Families {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance-families.md
+    /// Write docs/reports/performance-families.md
     #[arg(long, conflicts_with = "quick")]
     page: bool,
     /// Another build of `tracewing`, with its pre-loaded library beside it
@@ -134,7 +137,7 @@ pub struct Tasks {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance-tasks.md
+    /// Write docs/reports/performance-tasks.md
     #[arg(long, conflicts_with = "quick")]
     page: bool,
     /// Leave dial9 and tokio-console out
@@ -151,7 +154,7 @@ pub struct Read {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance-read.md
+    /// Write docs/reports/performance-read.md
     #[arg(long, conflicts_with = "quick")]
     page: bool,
 }
@@ -182,7 +185,7 @@ pub struct Trigger {
     /// Only these parts: shapes, forms, switching, layer (with commas between them)
     #[arg(long, value_name = "PART,…")]
     only: Option<String>,
-    /// Write docs/performance-trigger.md, from a complete run
+    /// Write docs/reports/performance-trigger.md, from a complete run
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     page: bool,
     /// Leave LTTng-UST out
@@ -205,7 +208,7 @@ pub struct Record {
     /// Only these parts: events, threads, disk, latency (with commas between them)
     #[arg(long, value_name = "PART,…")]
     only: Option<String>,
-    /// Write docs/performance.md and its plots, from a complete run
+    /// Write docs/reports/performance.md and its plots, from a complete run
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     page: bool,
     /// Folder to write to where the disk is measured [default: beside what cargo builds]
@@ -254,7 +257,7 @@ fn record(options: &Record) -> Result<()> {
         bench.arg("--disk").arg(folder);
     }
     if options.page {
-        bench.arg("--page").arg(crate::root()?.join("docs"));
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
     }
     run_command(&mut bench)
 }
@@ -266,7 +269,7 @@ fn trigger(options: &Trigger) -> Result<()> {
         bench.args(["--only", parts]);
     }
     if options.page {
-        bench.arg("--page").arg(crate::root()?.join("docs"));
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
     }
     run_command(&mut bench)
 }
@@ -275,7 +278,7 @@ fn read(options: &Read) -> Result<()> {
     let mut bench = bench("read", false, &[], options.rounds, options.quick)?;
     bench.arg("--disk").arg(target_folder()?);
     if options.page {
-        bench.arg("--page").arg(crate::root()?.join("docs"));
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
     }
     run_command(&mut bench)
 }
@@ -303,7 +306,7 @@ fn families(options: &Families) -> Result<()> {
         bench.arg("--against").arg(against);
     }
     if options.page {
-        bench.arg("--page").arg(root.join("docs"));
+        bench.arg("--page").arg(root.join(PAGES));
     }
     run_command(&mut bench)
 }
@@ -320,7 +323,7 @@ fn tasks(options: &Tasks) -> Result<()> {
         )?);
     }
     if options.page {
-        bench.arg("--page").arg(crate::root()?.join("docs"));
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
     }
     run_command(&mut bench)
 }

@@ -1,10 +1,11 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
-//! `capi`, `bench`, `tidy` and `events`.
+//! `capi`, `bench`, `tidy`, `events` and `book`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine
 //! stands in `packages.rs`.
 
 mod bench;
+mod book;
 mod capi;
 mod conformance;
 mod demo;
@@ -37,7 +38,8 @@ use std::process::ExitCode;
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
-        cargo xtask events                   write docs/events.md anew\n  \
+        cargo xtask events                   write docs/reference/events.md anew\n  \
+        cargo xtask book                     build the book of docs/\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
@@ -67,8 +69,10 @@ enum Chore {
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and
     /// orderings
     Tidy,
-    /// Write docs/events.md, the page of all events that tracewing records or interprets
+    /// Write docs/reference/events.md, the page of all events that tracewing records or interprets
     Events,
+    /// Build the book of docs/ with mdBook
+    Book(book::Options),
     /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
     Conformance(conformance::Options),
     /// Build the library for C and C++ and install it
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Events => tidy::write_events(),
+        Chore::Book(options) => book::run(&options),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Capi(options) => capi::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),

@@ -2,8 +2,8 @@
 //! this finds.
 //!
 //! `catalogue.rs` lists the runs, `spin.rs` does one of them with Spin; `loom.rs` runs the ring's own code
-//! under loom. What the models show, and what not, is described in docs/models.md and at the head of each
-//! model.
+//! under loom. What the models show, and what not, is described in docs/explanation/models.md and at the head
+//! of each model.
 //!
 //! A run counts only if it ends as the catalogue says: a proof without error and with its whole state space
 //! searched, a seeded fault with the property that the catalogue names. And every statement of a model must

@@ -27,7 +27,7 @@ pub struct Options {
     /// Only the faults whose file or description contains this
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Print the list as the table in docs/mutants.md
+    /// Print the list as the table in docs/explanation/mutants.md
     #[arg(long)]
     list: bool,
 }

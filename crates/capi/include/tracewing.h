@@ -63,7 +63,7 @@ struct tracewing_span {
 /* The innermost span that the calling thread is in, 0 for none: a parent for TRACEWING_SPAN_BEGIN_IN on another thread. */
 uint64_t tracewing_span_innermost(void);
 
-/* ---- User threads: what the program schedules onto threads itself (docs/tasks.md) ------------------------------------- */
+/* ---- User threads: what the program schedules onto threads itself (docs/reference/tasks.md) ------------------------------------- */
 
 /* Why a user thread stops running. */
 enum tracewing_cause {

@@ -52,7 +52,7 @@ Examples:
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` writes traces of the version that they have.
 
 Traces keep packets, stamps, and what they tell of losses; events that are left out are no losses. What CTF 2 has and \
-CTF 1.8 has not is said otherwise there, with the same values (docs/convert.md), or refused with the name of the field.
+CTF 1.8 has not is said otherwise there, with the same values (docs/reference/convert.md), or refused with the name of the field.
 
 The columns of csv follow from the metadata and -e and --exclude, not from the events: choose few events for few columns.
 

@@ -25,7 +25,7 @@ Examples:
 
 CPUs, processes, threads and tasks have a line each, with what they did from when to when: the states and times are those of \
 `tracewing threads`. Besides, there are the events of programs and those of the kernel that are no states, who woke whom, and \
-how many threads wait for a CPU. docs/export.md tells what becomes what.
+how many threads wait for a CPU. docs/reference/export.md tells what becomes what.
 
 Nothing is written before everything has been read: what somebody did is known when it is over. What does not fit into 64 MiB \
 waits in a temporary file beside FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \

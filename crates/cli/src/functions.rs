@@ -68,7 +68,10 @@ have the attribute #[tracewing::traced].
 const NEEDED: Needed = Needed {
     what: "about functions",
     names: &[Named::GLOBS[0], Named::GLOBS[1], "*%return"],
-    how: How::Option("--functions", "none was called that was built to tell of it (docs/functions.md)"),
+    how: How::Option(
+        "--functions",
+        "none was called that was built to tell of it (docs/reference/functions.md)",
+    ),
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -105,7 +105,7 @@ TIME is one of
   shop:served#3, shop:*#3                        the third event with such a name
 
 --task, --tid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
-task belongs to it, too. All that lies before is read then, to know who runs where (docs/filters.md). Several options all \
+task belongs to it, too. All that lies before is read then, to know who runs where (docs/reference/filters.md). Several options all \
 have to fit; of several values of one option, one.
 
 CONDITION compares what is in an event; a comparison with a field that the event lacks is unknown, and so is its opposite.
@@ -134,7 +134,8 @@ the whole recording before, which is read for it. JSON and CSV also have mode: u
 only tracewing's own say). Events whose packets appear more than 1.1 s after later events do are not in order.
 
 The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
-error; but what could command a terminal is escaped (docs/terminals.md). Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
+error; but what could command a terminal is escaped (docs/reference/terminals.md). Where a trace is damaged, what precedes the damage is printed, then an error \
+says what is wrong and where, \
 and the exit status is not 0.";
 
 impl Args {

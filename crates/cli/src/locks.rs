@@ -137,7 +137,7 @@ const NEEDED: Needed = Needed {
         kernel::ContentionBegin::NAME,
         kernel::ContentionEnd::NAME,
     ],
-    how: How::Option("--locks", "no program used one that can be seen (docs/locks.md)"),
+    how: How::Option("--locks", "no program used one that can be seen (docs/reference/locks.md)"),
 };
 
 /// How there would be all of [`PARTS`].

@@ -7,7 +7,7 @@
 //! | `layout` | options: which columns are printed, which rows come first |
 //! | `fit` | what fits a terminal |
 //! | `lines` | rows that are printed as they come |
-//! | `reference` | the columns in the help, and in docs/columns.md |
+//! | `reference` | the columns in the help, and in docs/reference/columns.md |
 
 mod cell;
 mod column;

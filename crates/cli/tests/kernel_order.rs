@@ -1,6 +1,6 @@
 //! User events and kernel events stand in one true order: whatever a thread emitted lies on the CPU and
 //! within the times at which the scheduler's own events say that it ran, to within the clock error of
-//! `docs/clock.md`.
+//! `docs/explanation/clock.md`.
 //!
 //! Some virtual machines record no switch away from certain threads (idle ones that were restored from a
 //! snapshot): where the scheduler tells only of a stretch's end, the switch before it on that CPU bounds its

@@ -21,7 +21,7 @@
 //! The events are those of `tracewing::sync`. An uncontended lock and unlock are two, `lock:acquired` and
 //! `lock:released`. A lock is tried first; only where that fails, `lock:requested` tells when the wait began
 //! and who had the lock, and `lock:called_from` by which call chain the thread came there, found while it
-//! would wait in any case. `docs/locks.md` says what the events mean together.
+//! would wait in any case. `docs/reference/locks.md` says what the events mean together.
 //!
 //! While the process takes part in no recording, a call costs one load and a jump more. On the way of an
 //! event nothing is allocated, no lock is taken and no other function of the program is called: the C

@@ -1,5 +1,5 @@
 //! Records the tasks of a program that uses tokio: which worker ran which task when, why it stopped, who woke
-//! it, what it waited for. `docs/tasks.md` says what the recording holds.
+//! it, what it waited for. `docs/reference/tasks.md` says what the recording holds.
 //!
 //! ```
 //! use tracewing_tokio as traced;

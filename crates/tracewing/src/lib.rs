@@ -38,15 +38,16 @@
 //!
 //! # How it works
 //! An event is written to the CPU's buffer in memory shared with the recorder, inside one restartable
-//! sequence whose last store publishes it (crate `tracewing-ring`, `docs/event-path.md`). A program that is
-//! killed loses nothing that it has emitted. Where the system has no restartable sequences (Linux before
-//! 4.18, glibc before 2.35, another processor than x86-64, a time stamp counter that cannot be trusted), a
-//! protocol with two locked instructions takes their place.
+//! sequence whose last store publishes it (crate `tracewing-ring`, `docs/explanation/event-path.md`). A
+//! program that is killed loses nothing that it has emitted. Where the system has no restartable sequences
+//! (Linux before 4.18, glibc before 2.35, another processor than x86-64, a time stamp counter that cannot be
+//! trusted), a protocol with two locked instructions takes their place.
 //!
 //! An `emit!` or `event!` that nobody wants is a `nop` of eight bytes; the agent makes it a jump to the code
-//! behind it by changing one byte (crate `tracewing-trigger`, `docs/triggers.md`). Up to eight recordings can
-//! see the program at a time, each with its own rules (crate `tracewing-rules`, `docs/rules.md`) and buffers.
-//! Without the feature `sites` the macros leave nothing in the program.
+//! behind it by changing one byte (crate `tracewing-trigger`, `docs/explanation/triggers.md`). Up to eight
+//! recordings can see the program at a time, each with its own rules (crate `tracewing-rules`,
+//! `docs/reference/rules.md`) and buffers. Without the feature `sites` the macros leave nothing in the
+//! program.
 //!
 //! # Limits
 //! - A forked child gets a thread of that kind, too; one that wants to be alone (`unshare` with

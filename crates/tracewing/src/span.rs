@@ -1,9 +1,9 @@
 //! Spans: stretches of a thread's time, or of a future's, that have a begin, an end and a parent.
 //!
-//! A span is a few events that have its id in common; which, and what they are called, says `docs/spans.md`.
-//! What a thread is in is one word of its own memory ([`enter`], [`leave`]), which the bridge from `tracing`
-//! uses as well, so that spans of both sorts are nested in each other. Ids are random numbers that are
-//! counted on ([`next_id`]).
+//! A span is a few events that have its id in common; which, and what they are called, says
+//! `docs/reference/spans.md`. What a thread is in is one word of its own memory ([`enter`], [`leave`]), which
+//! the bridge from `tracing` uses as well, so that spans of both sorts are nested in each other. Ids are
+//! random numbers that are counted on ([`next_id`]).
 
 use core::future::Future;
 use core::marker::PhantomData;

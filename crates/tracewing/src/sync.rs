@@ -20,7 +20,7 @@
 //! more, which `lock:spun` counts, and then it waits as the original does. An acquisition without contention
 //! is the event `lock:acquired`, and the release `lock:released`; both may be emitted wherever events may.
 //! While nobody records, an acquisition costs one load and a jump more, and a release one instruction.
-//! `docs/locks.md` says what the events mean together, `tracewing locks` makes tables of them.
+//! `docs/reference/locks.md` says what the events mean together, `tracewing locks` makes tables of them.
 //!
 //! | module | does |
 //! |---|---|

@@ -2,7 +2,7 @@
 //! fibers, green threads), told to the recording by the library that does it.
 //!
 //! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio. What the
-//! events say, and what a reader can build on, is in `docs/tasks.md`.
+//! events say, and what a reader can build on, is in `docs/reference/tasks.md`.
 //!
 //! ```
 //! use std::panic::Location;

@@ -24,7 +24,7 @@
 //! chooses among them.
 //!
 //! A span is a few events that have its id in common: `target:span_new` with parent and fields, `…_enter` and
-//! `…_exit` of threads, `…_record`, `…_follows`, `…_close`; `docs/spans.md` has all of them.
+//! `…_exit` of threads, `…_record`, `…_follows`, `…_close`; `docs/reference/spans.md` has all of them.
 //!
 //! Records of the crate `log` become `log:error` to `log:trace`, with the fields `message`, `target`,
 //! `module_path`, `file` and `line`: through `tracing`, if the program passes them on to it (`tracing-log`,

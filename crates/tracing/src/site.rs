@@ -14,7 +14,7 @@ use tracewing::Level;
 use tracewing::dynamic::{self, EventClass};
 use tracing_core::Metadata;
 
-/// What events of a call site tell. The names of a span's, as in `docs/spans.md`.
+/// What events of a call site tell. The names of a span's, as in `docs/reference/spans.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     /// An event of the program's.

@@ -5,7 +5,7 @@
 //! bytes and `jmp rel32` to the code that was asked for, which lies out of the way. The idea is
 //! Feather-Trace's (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and
 //! switches by the jump's offset; here the single byte decides whether there is a jump at all, so that none
-//! is executed while the site is off. `docs/triggers.md` tells why the processors allow that.
+//! is executed while the site is off. `docs/explanation/triggers.md` tells why the processors allow that.
 //!
 //! ```
 //! use tracewing_abi::schema::{Class, Level};

@@ -96,8 +96,8 @@ extern "C" fn describe<P: Place>() -> &'static Site {
 /// Whether the site is on: one `nop` while it is off.
 ///
 /// What is done if this is `true` should be a call of [`cold`](crate::cold()): then the instruction is all
-/// that is added to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise
-/// around a site; a loop with a site in it is neither unrolled nor made one of vectors.
+/// that is added to the path of a site that is off. `docs/explanation/triggers.md` tells what the compiler
+/// does otherwise around a site; a loop with a site in it is neither unrolled nor made one of vectors.
 ///
 /// Each inlined or generic copy is a site of its own, all with the same [`SITE`](Place::SITE).
 #[cfg(target_arch = "x86_64")]

@@ -187,7 +187,10 @@ fn a_site_that_is_off_adds_one_instruction() {
         assert_eq!((jumps.len(), sites), (1, 1), "{name} {way}");
     }
     let ([with, without], sites) = pair(&listing, VECTORS, "with");
-    assert!(without.contains("paddq") && !with.contains("%vector"), "docs/triggers.md says otherwise");
+    assert!(
+        without.contains("paddq") && !with.contains("%vector"),
+        "docs/explanation/triggers.md says otherwise"
+    );
     assert_eq!(sites, 1);
 }
 

@@ -1,5 +1,5 @@
-//! Locks: those of `tracewing::sync`, and those that the library `tracewing-preload` records. `docs/locks.md`
-//! explains how the events fit together.
+//! Locks: those of `tracewing::sync`, and those that the library `tracewing-preload` records.
+//! `docs/reference/locks.md` explains how the events fit together.
 
 use crate::declare::readers;
 

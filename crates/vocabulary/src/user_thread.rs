@@ -1,4 +1,5 @@
-//! User threads, such as tasks of an async runtime. `docs/tasks.md` explains how the events fit together.
+//! User threads, such as tasks of an async runtime. `docs/reference/tasks.md` explains how the events fit
+//! together.
 
 use crate::declare::readers;
 

@@ -1,4 +1,4 @@
-//! The runs of the models: which variant, and how it must end. docs/models.md explains them.
+//! The runs of the models: which variant, and how it must end. docs/explanation/models.md explains them.
 
 /// How a run must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! docs/events.md: every event that tracewing records by itself or interprets, with who reads it. Written out
-//! of the vocabulary and of the sources that name its types; `tidy` finds it out of date.
+//! docs/reference/events.md: every event that tracewing records by itself or interprets, with who reads it.
+//! Written out of the vocabulary and of the sources that name its types; `tidy` finds it out of date.
 
 use super::{File, Finding, Tree};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use tracewing_vocabulary::{Class, Field, FieldKind};
 
 /// Where the page is.
-pub const PAGE: &str = "docs/events.md";
+pub const PAGE: &str = "docs/reference/events.md";
 
 const HEAD: &str = "\
 # Events

@@ -7,9 +7,11 @@ mod comments;
 mod events;
 mod files;
 mod imports;
+
 mod layers;
 mod lexer;
 mod licences;
+mod links;
 mod references;
 mod text;
 mod vocabulary;
@@ -40,7 +42,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Writes docs/events.md.
+/// Writes docs/reference/events.md.
 pub fn write_events() -> Result<()> {
     let root = crate::root()?;
     let text = events::text(&Tree::read(&root)?);
@@ -59,6 +61,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         vocabulary::check(file, &mut findings);
         width::check(file, &mut findings);
         references::check(file, tree, &mut findings);
+        links::check(file, tree, &mut findings);
     }
     findings
 }

@@ -1,9 +1,9 @@
 //! Functions: how often each was called, how long that took with and without what it called, and from where.
 //!
-//! From events of provider `function` (`docs/functions.md`): of C and C++ functions by address, of Rust's by
-//! name; and from probes at a function's begin and return (`docs/probes.md`). The figures are those of
-//! `uftrace report`: where a function calls itself, its total has the outermost call only, but shortest,
-//! longest and average are of all.
+//! From events of provider `function` (`docs/reference/functions.md`): of C and C++ functions by address, of
+//! Rust's by name; and from probes at a function's begin and return (`docs/reference/probes.md`). The figures
+//! are those of `uftrace report`: where a function calls itself, its total has the outermost call only, but
+//! shortest, longest and average are of all.
 //!
 //! | module | does |
 //! |---|---|

@@ -2,9 +2,9 @@
 //! the program that was done. The figures of K42's lock contention table (Figure 7 of its paper) and of
 //! `perf lock contention`; nesting and critical sections as Feather-Trace's paper (3) has them.
 //!
-//! From events of provider `lock` (`docs/locks.md`), those of user threads (`docs/tasks.md`), the kernel's
-//! `contention_begin` and `contention_end`, and its futex system calls, where no other event tells what is
-//! waited for; the last two know no critical sections.
+//! From events of provider `lock` (`docs/reference/locks.md`), those of user threads
+//! (`docs/reference/tasks.md`), the kernel's `contention_begin` and `contention_end`, and its futex system
+//! calls, where no other event tells what is waited for; the last two know no critical sections.
 //!
 //! | module | does |
 //! |---|---|

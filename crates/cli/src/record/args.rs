@@ -91,7 +91,8 @@ pub struct KernelArgs {
     pub system_wide: bool,
 
     /// Record an event wherever the program or library PROGRAM comes to FUNCTION, or returns from it, which
-    /// need not have been instrumented, with values of ARGs; may be given several times (docs/probes.md)
+    /// need not have been instrumented, with values of ARGs; may be given several times
+    /// (docs/reference/probes.md)
     #[arg(long = "probe", value_name = "PROGRAM:FUNCTION[+OFFSET][%return] [ARG]...")]
     pub probes: Vec<String>,
 

@@ -1,4 +1,4 @@
-//! What the columns of a command are, in its help, and of all commands in docs/columns.md.
+//! What the columns of a command are, in its help, and of all commands in docs/reference/columns.md.
 
 use super::Head;
 use std::fmt::Write as _;
@@ -143,7 +143,10 @@ names and headers, of columns that are not printed too; what is not known is las
         }
         let stored = fs::read_to_string(&file).unwrap_or_default();
         let first = page.lines().zip(stored.lines()).find(|(now, stored)| now != stored);
-        assert!(page == stored, "docs/columns.md is out of date, see its begin; first difference: {first:?}");
+        assert!(
+            page == stored,
+            "docs/reference/columns.md is out of date, see its begin; first difference: {first:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The event path: an event of constant size, compact form. `docs/event-path.md` explains its instructions.
+//! The event path: an event of constant size, compact form. `docs/explanation/event-path.md` explains its
+//! instructions.
 
 use core::arch::asm;
 

@@ -2,7 +2,8 @@
 //!
 //! It starts in `Unknown`. Only an event that fixes its state moves it on. Where an event finds a state from
 //! which nothing leads to it, events are missing: the state is believed up to the last event that fits it,
-//! and time since then is unknown (`doubt`). The mode is doubted by itself. `docs/state.md` draws the states.
+//! and time since then is unknown (`doubt`). The mode is doubted by itself. `docs/explanation/state.md` draws
+//! the states.
 
 use super::{Lwp, State};
 use crate::super_trace::activity::Name;

@@ -2,8 +2,8 @@
 //! find.
 //!
 //! Where an event finds a state from which nothing leads to it, events are missing: the state is believed up
-//! to the last event that fits it, and time since then is unknown (`doubt`). `docs/state.md` draws the
-//! states.
+//! to the last event that fits it, and time since then is unknown (`doubt`). `docs/explanation/state.md`
+//! draws the states.
 
 use super::{State, UserThread};
 use crate::super_trace::activity::SwitchCause;
