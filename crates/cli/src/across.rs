@@ -2,8 +2,8 @@
 //! commands whose times they are in.
 
 use crate::input::Input;
-use crate::locks::place;
 use crate::output::print_warning;
+use crate::place;
 use crate::progress::Watch;
 use crate::table::period;
 use anyhow::Result;

@@ -4,14 +4,14 @@
 mod rows;
 mod text;
 
-use crate::format::TableFormat;
+use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{SWITCHES, say};
 use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, tell_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Choice, Layout, Order, Table, heads};
+use crate::table::{Cell, Choice, First, Layout, Sort, Table, heads};
 use anyhow::Result;
 use rows::{Known, Line};
 use std::io::Write;
@@ -38,20 +38,19 @@ all CPUs did, if the recording is of the whole machine (--system-wide) and no fi
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&[view()])))]
 pub struct Args {
-    /// Sort the rows of a process by this column, the largest first
-    #[arg(long, value_name = "COLUMN")]
-    sort: Option<String>,
+    // Of the rows of each process.
+    #[command(flatten)]
+    sort: Sort,
 
-    /// Print only the N processes that had the most time on CPUs
-    #[arg(short = 'n', long = "count", value_name = "N")]
-    count: Option<usize>,
+    // Of processes: those with the most time on CPUs.
+    #[command(flatten)]
+    first: First,
 
     #[command(flatten)]
     choice: Choice,
 
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    #[command(flatten)]
+    format: TableFormatOption,
 
     #[command(flatten)]
     input: Input,
@@ -67,18 +66,18 @@ const PARTS: [MissingPart; 5] = [
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let order = Order { sort: args.sort.clone(), rows: None };
-    let layout = Layout::new(&rows::columns(), &order, &args.choice, args.format)?;
+    let format = args.format.format;
+    let layout = Layout::new(&rows::columns(), &args.sort, First::default(), &args.choice, format)?;
     let mut breakdown = Breakdown::new();
     let ran = args.input.analyse(&mut breakdown)?;
     let mut found = breakdown.finish(&ran);
     let all = found.processes.len();
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
-    found.processes.truncate(args.count.unwrap_or(all));
+    found.processes.truncate(args.first.rows());
     let known = Known { recorded: ran.recorded, modes: !ran.modeless };
     let mut symbols = Symbols::new();
-    let mut out = screen::stdout(args.format.into());
-    match args.format {
+    let mut out = screen::stdout(format.into());
+    match format {
         // Figures that are all 0 because nothing is known are for nobody.
         TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
         TableFormat::Table => {
@@ -97,18 +96,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 ("strangers", Cell::Count(found.strangers)),
             ];
             let table = flat(&found, known, &layout, &mut symbols);
-            table.write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
+            table.write(&mut out, format, ("rows", &members), |_| Ok(()))?;
         }
     }
     let has_times = |process: &ProcessBreakdown| process.rows.iter().all(Row::has_times);
     if is_known && ran.modeless && !found.processes.iter().all(has_times) {
         let why = "Not all system calls were recorded: which of them, or which code of the program, took the time in `unknown` is not \
                    known (-).";
-        say(&mut out, args.format, why)?;
+        say(&mut out, format, why)?;
     }
     match is_known {
-        true => tell_missing(&PARTS, RECORD_KERNEL, &mut out, args.format, &args.input)?,
-        false => SWITCHES.tell(&mut out, args.format, &args.input, &ran)?,
+        true => tell_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?,
+        false => SWITCHES.tell(&mut out, format, &args.input, &ran)?,
     }
     out.flush()?;
     warn_of_losses(&ran);

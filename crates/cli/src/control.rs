@@ -1,7 +1,7 @@
 //! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and
 //! changing it.
 
-use crate::format::TextFormat;
+use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_warning, shown};
 use crate::owner::Which;
 use crate::screen::{self, Form};
@@ -44,9 +44,8 @@ pub struct Common {
     #[command(flatten)]
     which: Which,
 
-    /// How to print what the recording takes now
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: TextFormat,
+    #[command(flatten)]
+    format: TextFormatOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -136,7 +135,7 @@ impl Common {
         if let Some(change) = then {
             changed = recording.change(change)?;
         }
-        match self.format {
+        match self.format.format {
             TextFormat::Text => print(&changed)?,
             TextFormat::Json => {
                 let mut object = serde_json::to_value(&changed)?;

@@ -91,8 +91,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         path => path?,
     };
     let rows = layout.table(&lines(&path, zone));
-    let mut out = screen::stdout(args.table.format.into());
-    match args.table.format {
+    let mut out = screen::stdout(args.table.format().into());
+    match args.table.format() {
         TableFormat::Json => {
             let mut out = BufWriter::new(&mut out);
             serde_json::to_writer(&mut out, &Document::new(&path, &rows)).map_err(std::io::Error::from)?;
@@ -105,9 +105,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             print_sums(&mut out, &path)?;
         }
     }
-    tell_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, args.table.format, &args.input)?;
+    tell_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, args.table.format(), &args.input)?;
     if ran.recorded.lacks_user_switches || ran.recorded.lacks_user_wakes {
-        tell_missing(&TASK_PARTS, RECORD_TASKS, &mut out, args.table.format, &args.input)?;
+        tell_missing(&TASK_PARTS, RECORD_TASKS, &mut out, args.table.format(), &args.input)?;
     }
     out.flush()?;
     let processes: BTreeSet<_> = path

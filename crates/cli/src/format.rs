@@ -8,6 +8,7 @@ use tracewing_trace::Format;
 pub enum TableFormat {
     /// A table for people
     #[default]
+    #[value(alias = "text")]
     Table,
     /// One JSON object on one line
     Json,
@@ -37,7 +38,39 @@ pub enum EventFormat {
     Csv,
 }
 
+/// Declares `--format` for each kind of output. (A generic struct would not do: all its instances share the
+/// text of the default value that clap's derive keeps in a static.)
+macro_rules! options {
+    ($($(#[$doc:meta])* $option:ident: $format:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, clap::Args)]
+        pub struct $option {
+            /// How to print
+            #[arg(long, value_enum, default_value_t)]
+            pub format: $format,
+        }
+    )*};
+}
+
+options! {
+    /// `--format` of commands that print tables.
+    TableFormatOption: TableFormat;
+    /// `--format` of commands that print other text.
+    TextFormatOption: TextFormat;
+    /// `--format` of commands that print events, or rows as they come.
+    EventFormatOption: EventFormat;
+}
+
 impl EventFormat {
+    /// The same for tables.
+    pub fn of_table(self) -> TableFormat {
+        match self {
+            EventFormat::Text => TableFormat::Table,
+            EventFormat::Json => TableFormat::Json,
+            EventFormat::Csv => TableFormat::Csv,
+        }
+    }
+
     /// The same for lists of events, which may be asked for as their authors meant them instead.
     pub fn of_list(self, pretty: bool) -> Format {
         match self {

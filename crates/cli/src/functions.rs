@@ -75,13 +75,13 @@ const NEEDED: Needed = Needed {
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let format = args.table.format;
+    let format = args.table.format();
     if args.replay {
         ensure!(
             format == TableFormat::Table,
             "--replay is for people: `tracewing list` prints events for programs"
         );
-        return replay::run(&args.input, args.table.order.rows);
+        return replay::run(&args.input, args.table.first.rows());
     }
     let mut functions = Functions::new();
     let ran = args.input.analyse(&mut functions)?;

@@ -1,7 +1,10 @@
 //! `tracewing latency`: how long it takes from one event to another, as tables, JSON or CSV.
 
+mod args;
 mod rows;
 mod worst;
+
+pub use args::Args;
 
 use crate::across;
 use crate::format::TableFormat;
@@ -10,117 +13,15 @@ use crate::nothing::{ANY, say};
 use crate::parts::{Part, RECORD_KERNEL, tell_missing};
 use crate::progress::Watch;
 use crate::screen;
-use crate::table::reference::{self, View};
-use crate::table::{Layout, Table, heads};
+use crate::table::reference::View;
+use crate::table::{Cell, Column, First, Head, Layout, Table, check, heads, write_json};
 use anyhow::{Result, bail, ensure};
+use args::Show;
+use serde::Serialize;
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{self as analysis, EventPattern, Latency, LatencyTable, Nesting, Period, Question};
-use tracewing_trace::{Filter, TimePoint, Variable};
-
-const HELP: &str = "\
-Examples:
-  tracewing latency my-trace --begin sent_msg --end received_msg --match message
-      two events with the same value of the field `message`
-  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' --nested queue
-      from when the kernel had a message to its treatment by the program
-  tracewing latency my-trace --begin sched_waking --end sched_switch --match tid=next_tid --nested latest
-      from a thread's waking to when it has a CPU; what it did in the three worst cases
-  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' --show histogram
-      system calls, each on its own thread
-  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' --by '$event'
-      the same for each system call by itself; --by '$process' for each process
-  tracewing latency my-trace --begin job:start --end job:end --match '$task' --format csv --show worst -n 1000000
-      every period as a line
-
-A PATTERN is a shell pattern for names of events, and behind ` where ` a condition as for --where, on that event's fields. \
---match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
-the begin calls it A and the end B. Without --match, any begin fits any end. An event that fits both patterns ends a period and \
-begins the next.
-
---by tells the figures also by what the ends have in common: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest time in all first. A switch is of whom it leads to, where --match …=next_tid or thread=next says so.
-
-Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. Of the worst periods it is told what the end's \
-thread and task did in them, for which the recording is read a second time; of a switch it is the thread that leaves the CPU, or with --match …=next_tid the one \
-that gets it. Begins without an end and ends without a begin \
-are counted.
-";
-
-/// What `tracewing latency` accepts.
-#[derive(Debug, clap::Args)]
-#[command(after_help = format!("{HELP}{}", reference::help(&views())))]
-pub struct Args {
-    /// Events with which a period begins
-    #[arg(long, value_name = "PATTERN")]
-    begin: EventPattern,
-
-    /// Events with which it ends
-    #[arg(long, value_name = "PATTERN")]
-    end: EventPattern,
-
-    /// Begin and end have the same value of this; several with commas
-    #[arg(long = "match", value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
-    matched: Vec<(Variable, Variable)>,
-
-    /// Tell the figures also for each value of this, of the end; several with commas
-    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = variable)]
-    by: Vec<Variable>,
-
-    /// To which begin an end belongs if there are several
-    #[arg(long, value_enum, default_value_t)]
-    nested: Nested,
-
-    /// How many of the longest periods to tell
-    #[arg(short = 'n', long = "worst", value_name = "N", default_value_t = 3)]
-    worst: usize,
-
-    /// What to print; several with commas [default: all; as CSV, figures]
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    show: Vec<Show>,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
-
-    // Last, since its heading goes on for what follows.
-    #[command(flatten)]
-    input: Input,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Nested {
-    /// The latest; those before it wait for ends of their own
-    #[default]
-    Stack,
-    /// The earliest; those after it wait for ends of their own
-    Queue,
-    /// The latest; those before it have no end
-    Latest,
-    /// The earliest; those after it have no end
-    First,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Show {
-    /// Count, mean, quantiles
-    Figures,
-    /// The same for each value of --by
-    Groups,
-    /// How many took how long
-    Histogram,
-    /// The longest ones
-    Worst,
-}
-
-fn variable(text: &str) -> Result<Variable, String> {
-    text.trim().parse::<Variable>().map_err(|error| error.to_string())
-}
-
-/// `A`, or `A=B`.
-fn pair(text: &str) -> Result<(Variable, Variable), String> {
-    let (begin, end) = text.split_once('=').unwrap_or((text, text));
-    Ok((variable(begin)?, variable(end)?))
-}
+use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
+use tracewing_trace::{Filter, TimePoint};
 
 /// What is told of the worst periods by events that a recording may be without.
 const PARTS: [Part; 4] = [
@@ -131,14 +32,54 @@ const PARTS: [Part; 4] = [
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let show = match (&args.show[..], args.format) {
+    let format = args.format.format;
+    let show = parts_to_show(args)?;
+    check(&args.sort, &args.choice, &show.iter().map(|part| heads_of(*part)).collect::<Vec<_>>())?;
+    let question = Question {
+        begin: args.begin.clone(),
+        end: args.end.clone(),
+        by: args.matched.clone(),
+        group: args.by.clone(),
+        nesting: args.nested.into(),
+        worst: if show.contains(&Show::Worst) { args.worst } else { 0 },
+    };
+    let (table, ran) = find(&question, &args.input)?;
+    let mut out = screen::stdout(format.into());
+    match format {
+        TableFormat::Table => print(&mut out, &table, &show, args)?,
+        TableFormat::Json => write_document(&mut out, &table, &show, args)?,
+        TableFormat::Csv => show.iter().try_for_each(|part| of_part(*part, &table, args).csv(&mut out))?,
+    }
+    let periods = table.distribution.count + table.unmatched_begins + table.unmatched_ends;
+    if periods + table.without_key == 0
+        && let Some(why) = ANY.why_no_event(&args.input)?
+    {
+        say(&mut out, format, &why)?;
+    }
+    if show.contains(&Show::Worst) && table.worst.iter().any(|period| period.lwp.is_some()) {
+        tell_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+    }
+    out.flush()?;
+    if !ran.stopped {
+        warn_of_locks(&table, &args.input)?;
+    }
+    warn_of_losses(&ran);
+    Ok(conclude(ran))
+}
+
+const EVERYTHING: [Show; 4] = [Show::Figures, Show::Groups, Show::Histogram, Show::Worst];
+
+/// What is printed: what `--show` names, else all that the other options give.
+fn parts_to_show(args: &Args) -> Result<Vec<Show>> {
+    let show = match (&args.show[..], args.format.format) {
         ([_, _, ..], TableFormat::Csv) => {
             bail!("CSV is one table: give --show one of figures, groups, histogram, worst")
         }
         ([], TableFormat::Csv) if args.by.is_empty() => vec![Show::Figures],
         ([], TableFormat::Csv) => vec![Show::Groups],
-        ([], _) => {
-            let mut show = vec![Show::Figures, Show::Groups, Show::Histogram, Show::Worst];
+        ([], TableFormat::Json) => EVERYTHING.to_vec(),
+        ([], TableFormat::Table) => {
+            let mut show = EVERYTHING.to_vec();
             show.retain(|part| match part {
                 Show::Groups => !args.by.is_empty(),
                 Show::Worst => args.worst > 0,
@@ -148,23 +89,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         (show, _) => show.to_vec(),
     };
-    ensure!(!show.contains(&Show::Groups) || !args.by.is_empty(), "--show groups needs --by");
-    let question = Question {
-        begin: args.begin.clone(),
-        end: args.end.clone(),
-        by: args.matched.clone(),
-        group: args.by.clone(),
-        nesting: match args.nested {
-            Nested::Stack => Nesting::Stack,
-            Nested::Queue => Nesting::Queue,
-            Nested::Latest => Nesting::Latest,
-            Nested::First => Nesting::First,
-        },
-        worst: if show.contains(&Show::Worst) { args.worst } else { 0 },
-    };
-    let (recording, filter) = args.input.open()?;
+    let is_asked = args.show.contains(&Show::Groups);
+    ensure!(!is_asked || !args.by.is_empty(), "--show groups needs --by, which says what a group is");
+    Ok(show)
+}
+
+/// Finds the periods, and in a second pass over the recording what the longest ones consist of: which these
+/// are is known only at the end of the first.
+fn find(question: &Question, input: &Input) -> Result<(LatencyTable, Ran)> {
+    let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
-    let mut latency = Latency::new(&question, &recording)?;
+    let mut latency = Latency::new(question, &recording)?;
     let mut ran = analysis::run(&recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
     let (mut table, mut episodes) = latency.finish();
     if let Some(until) = episodes.until().filter(|_| !ran.stopped) {
@@ -176,31 +111,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         ran.failure = ran.failure.or(again.failure);
     }
-    drop(watch);
-    let mut out = screen::stdout(args.format.into());
-    match args.format {
-        TableFormat::Table => print(&mut out, &table, &show, args)?,
-        TableFormat::Json => {
-            serde_json::to_writer(&mut out, &table).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        TableFormat::Csv => show.iter().try_for_each(|part| of_part(*part, &table, args).csv(&mut out))?,
-    }
-    let periods = table.distribution.count + table.unmatched_begins + table.unmatched_ends;
-    if periods + table.without_key == 0
-        && let Some(why) = ANY.why_no_event(&args.input)?
-    {
-        say(&mut out, args.format, &why)?;
-    }
-    if show.contains(&Show::Worst) && table.worst.iter().any(|period| period.lwp.is_some()) {
-        tell_missing(&PARTS, RECORD_KERNEL, &mut out, args.format, &args.input)?;
-    }
-    out.flush()?;
-    if !ran.stopped {
-        warn_of_locks(&table, &args.input)?;
-    }
-    warn_of_losses(&ran);
-    Ok(conclude(ran))
+    Ok((table, ran))
 }
 
 /// Warns of locks that were held across an `.await` while the worst periods lasted, if their tasks waited for
@@ -232,7 +143,7 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args)
             writeln!(out)?;
         }
         match part {
-            Show::Worst => worst::print(out, table, &args.input)?,
+            Show::Worst if args.choice.columns.is_empty() => worst::print(out, table, &args.input)?,
             show => of_part(*show, table, args).print(out)?,
         }
     }
@@ -245,7 +156,7 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args)
     let remarks = [
         (table.without_key, "begins or ends have nothing to match them by"),
         (table.across_losses, "periods have losses of events in them, and may be wrong"),
-        (table.forgotten, "begins were forgotten for want of memory"),
+        (table.forgotten, "begins were dropped, as too many were open at once"),
     ];
     for (count, remark) in remarks.into_iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "{count} {remark}")?;
@@ -261,24 +172,60 @@ pub fn views() -> Vec<View> {
         View::new("latency", heads(rows::columns_of_all())),
         View::new("latency --by", heads(rows::columns_of_groups())),
         View::new("latency --show histogram", heads(rows::columns_of_bins())),
-        View::new("latency --show worst --format csv", heads(rows::columns_of_worst())),
+        View::new("latency --show worst", heads(rows::columns_of_worst())),
     ]
+}
+
+fn heads_of(part: Show) -> Vec<Head> {
+    match part {
+        Show::Figures => heads(rows::columns_of_all()),
+        Show::Groups => heads(rows::columns_of_groups()),
+        Show::Histogram => heads(rows::columns_of_bins()),
+        Show::Worst => heads(rows::columns_of_worst()),
+    }
 }
 
 /// A part of the output as a table.
 fn of_part(part: Show, table: &LatencyTable, args: &Args) -> Table {
-    let format = args.format;
     match part {
-        Show::Figures => Layout::all(&rows::columns_of_all(), format).table(&[rows::all(table)]),
+        Show::Figures => layout(args, &rows::columns_of_all()).table(&[rows::all(table)]),
         Show::Groups => {
-            Layout::all(&rows::columns_of_groups(), format).table(&rows::groups(&table.groups, &args.by))
+            layout(args, &rows::columns_of_groups()).table(&rows::groups(&table.groups, &args.by))
         }
-        Show::Histogram => {
-            Layout::all(&rows::columns_of_bins(), format).table(&rows::bins(&table.distribution))
-        }
-        Show::Worst => {
-            let lines = rows::worst(table, args.input.zone());
-            Layout::all(&rows::columns_of_worst(), format).table(&lines)
-        }
+        Show::Histogram => layout(args, &rows::columns_of_bins()).table(&rows::bins(&table.distribution)),
+        Show::Worst => layout(args, &rows::columns_of_worst()).table(&rows::worst(table, args.input.zone())),
     }
+}
+
+fn layout<R>(args: &Args, columns: &[Column<R>]) -> Layout<R> {
+    Layout::of_part(columns, &args.sort, First::default(), &args.choice, args.format.format)
+}
+
+/// A value of the JSON document.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Member<'t> {
+    Figure(Cell),
+    Rows(Table),
+    /// All that is known of them, which is more than the columns have.
+    Periods(&'t [Period]),
+}
+
+/// One object: the figures are its members, all else are lists in it.
+fn write_document(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args) -> IoResult<()> {
+    let mut members = Vec::new();
+    if show.contains(&Show::Figures) {
+        let figures = of_part(Show::Figures, table, args).into_members();
+        members.extend(figures.map(|(name, cell)| (name, Member::Figure(cell))));
+    }
+    let lists = [(Show::Histogram, "histogram"), (Show::Groups, "groups"), (Show::Worst, "worst")];
+    for (part, name) in lists.into_iter().filter(|(part, _)| show.contains(part)) {
+        let list = match part {
+            Show::Worst if args.choice.columns.is_empty() => Member::Periods(&table.worst),
+            part => Member::Rows(of_part(part, table, args)),
+        };
+        members.push((name, list));
+    }
+    let tables: &[(&str, Table)] = &[];
+    write_json(out, tables, &members)
 }

@@ -1,11 +1,12 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or
 //! as JSON.
 
-use crate::format::EventFormat;
+use crate::format::{EventFormat, EventFormatOption};
 use crate::input::Input;
 use crate::nothing::ANY;
 use crate::output::{Output, print_warning, raise_file_limit};
 use crate::screen::{self, Form};
+use crate::table::First;
 use clap::ValueEnum;
 use std::process::ExitCode;
 use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, print_details};
@@ -13,9 +14,8 @@ use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Sty
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Print only the first N events
-    #[arg(short = 'n', long = "count", value_name = "N")]
-    count: Option<u64>,
+    #[command(flatten)]
+    first: First,
 
     /// Go on with what is added to traces that are still being written, until they are complete
     #[arg(long)]
@@ -26,9 +26,8 @@ pub struct Args {
     #[arg(long = "super", conflicts_with_all = ["pretty", "details", "follow"])]
     super_trace: bool,
 
-    /// How to print events
-    #[arg(long, value_enum, default_value_t)]
-    format: EventFormat,
+    #[command(flatten)]
+    format: EventFormatOption,
 
     /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams,
     /// packets, events; =compact for a line each
@@ -146,8 +145,9 @@ impl Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let format = args.format.format;
     let listing = Listing {
-        format: args.format.of_list(args.pretty),
+        format: format.of_list(args.pretty),
         super_trace: args.super_trace,
         style: Style {
             clock: ClockStyle {
@@ -161,7 +161,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             fields: FieldStyle::parse(&args.fields)?,
         },
         filter: args.input.filter()?,
-        count: args.count,
+        count: args.first.count,
         ..Listing::default()
     };
     raise_file_limit();
@@ -171,18 +171,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.follow {
-        listing.follow(args.input.traces(), &mut Output::new(args.format.into()))?;
+        listing.follow(args.input.traces(), &mut Output::new(format.into()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (recording, _) = args.input.open()?;
-    let mut output = Output::new(args.format.into());
+    let mut output = Output::new(format.into());
     listing.print(&recording, &mut output)?;
-    let has_head = match args.format {
+    let has_head = match format {
         EventFormat::Text => args.super_trace,
         EventFormat::Json => false,
         EventFormat::Csv => true,
     };
-    if output.lines() == usize::from(has_head) && args.count != Some(0) {
+    if output.lines() == usize::from(has_head) && args.first.count != Some(0) {
         print_warning(&ANY.why_nothing_in(&args.input)?);
     }
     Ok(ExitCode::SUCCESS)

@@ -5,11 +5,9 @@
 //! | `rows` | the table itself |
 //! | `histogram` | how long critical sections were, and how deep they were nested |
 //! | `graph` | who waits for whom |
-//! | `place` | where in a program |
 
 mod graph;
 mod histogram;
-pub mod place;
 mod rows;
 
 use crate::across::warning;
@@ -180,7 +178,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let found = locks.finish(&ran);
     let members =
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
-    let format = args.table.format;
+    let format = args.table.format();
     let mut out = screen::stdout(format.into());
     if let Some(file) = &args.svg {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
@@ -255,14 +253,14 @@ fn tell_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result
                 "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
             }
         };
-        say(out, args.table.format, &format!("Waits and holds are not known (-): {why}."))?;
+        say(out, args.table.format(), &format!("Waits and holds are not known (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
         let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
                    tracewing-tokio whose events do not say which of them belong together.";
-        say(out, args.table.format, why)?;
+        say(out, args.table.format(), why)?;
     }
     if found.rows.iter().any(is_of_programs) {
-        tell_missing(&PARTS, RECORD_ALL, out, args.table.format, &args.input)?;
+        tell_missing(&PARTS, RECORD_ALL, out, args.table.format(), &args.input)?;
     }
     Ok(())
 }

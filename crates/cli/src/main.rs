@@ -27,6 +27,7 @@ mod output;
 mod owner;
 mod pager;
 mod parts;
+mod place;
 mod preloaded;
 mod profile;
 mod progress;
@@ -43,6 +44,7 @@ mod stats;
 mod style;
 mod table;
 mod tasks;
+mod terminal;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -142,10 +144,17 @@ enum Command {
 fn views() -> Vec<table::reference::View> {
     let sched = vec![sched::timehist_view(), sched::latency_view()];
     let one = vec![breakdown::view(), critical_path::view()];
-    let tables =
-        [functions::views(), latency::views(), locks::views(), profile::views(), sched, stats::views()];
+    let tables = [
+        functions::views(),
+        info::views(),
+        latency::views(),
+        locks::views(),
+        profile::views(),
+        sched,
+        stats::views(),
+    ];
     let views = [one].into_iter().chain(tables).chain([tasks::views(), threads::views()]);
-    views.flatten().collect()
+    views.flatten().chain([sites::view(), record_summary::view()]).collect()
 }
 
 impl Command {

@@ -5,17 +5,17 @@
 //! that is a terminal, standard error become its pipe. Whoever quits it early ends the command: writing fails
 //! with `EPIPE`, which is no error.
 
-use crate::output::print_warning;
-use crate::screen;
+use crate::terminal::terminal;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use signal_hook::consts::SIGINT;
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal, Result, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 /// What pages where no variable says it.
 const DEFAULT: &str = "less";
@@ -34,6 +34,20 @@ enum State {
     /// The first output starts it.
     Allowed,
     Running(Running),
+}
+
+/// The pager of the user's choice does not start.
+#[derive(Debug)]
+pub struct Error {
+    command: String,
+    cause: io::Error,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { command, cause } = self;
+        write!(f, "cannot start the pager `{command}`: {cause}; output goes to the terminal without one")
+    }
 }
 
 struct Running {
@@ -65,27 +79,27 @@ fn set(state: State) -> State {
 }
 
 /// Starts the pager, if one is allowed and does not run yet.
-pub fn start() {
+///
+/// # Errors
+/// The pager that a variable names cannot be started; this is reported once.
+pub fn start() -> Result<(), Error> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     if !matches!(*state, State::Allowed) {
-        return;
+        return Ok(());
     }
     *state = State::Off;
     // Their width and colours are asked for while they are terminals.
-    let terminal = screen::terminal();
-    if !terminal.is_terminal {
-        return;
+    if !terminal().is_terminal {
+        return Ok(());
     }
-    let Some(words) = words() else { return };
+    let Some(words) = words() else { return Ok(()) };
     match Running::start(&words) {
         Ok(running) => *state = State::Running(running),
         // Without `less`, output is as it is without a pager.
         Err(error) if error.kind() == ErrorKind::NotFound && words[0] == DEFAULT => {}
-        Err(error) => {
-            drop(state);
-            print_warning(&format!("cannot start the pager `{}`: {error}", words.join(" ")));
-        }
+        Err(cause) => return Err(Error { command: words.join(" "), cause }),
     }
+    Ok(())
 }
 
 /// The command that pages, if one is to.
@@ -102,7 +116,7 @@ fn words() -> Option<Vec<String>> {
 }
 
 impl Running {
-    fn start(words: &[String]) -> Result<Self> {
+    fn start(words: &[String]) -> io::Result<Self> {
         let saved = stderr().is_terminal().then(|| fcntl_dupfd_cloexec(stderr(), 0)).transpose()?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped());

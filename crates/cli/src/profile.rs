@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
     let found = named(profile.finish(&ran));
-    let mut out = screen::stdout(args.table.format.into());
+    let mut out = screen::stdout(args.table.format().into());
     let is_empty = found.count() == 0;
     match (&args.flame_graph, args.tree) {
         (Some(_), _) if is_empty => bail!(NEEDED.why_nothing(&args.input, &ran)?),
@@ -144,7 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 By::Thread => Group::Thread,
             };
             let rows = found.histogram(group);
-            match args.table.format {
+            match args.table.format() {
                 TableFormat::Table => print_histograms(args, &rows, &found, &mut out)?,
                 _ => {
                     let layout = args.table.layout(&rows::columns_of(args.by, &found))?;
@@ -156,10 +156,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     match args.counters {
         true if found.samples().counters.is_empty() => {
-            COUNTERS.tell(&mut out, args.table.format, &args.input, &ran)?;
+            COUNTERS.tell(&mut out, args.table.format(), &args.input, &ran)?;
         }
-        false if is_empty => NEEDED.tell(&mut out, args.table.format, &args.input, &ran)?,
-        false => tell_missing(&PARTS, RECORD_ALL, &mut out, args.table.format, &args.input)?,
+        false if is_empty => NEEDED.tell(&mut out, args.table.format(), &args.input, &ran)?,
+        false => tell_missing(&PARTS, RECORD_ALL, &mut out, args.table.format(), &args.input)?,
         true => {}
     }
     out.flush()?;
@@ -196,7 +196,7 @@ fn print(args: &Args, table: &Table, name: &str, found: &Shown, out: &mut impl W
         ("trigger", samples.trigger.as_str().into()),
         ("hertz", Cell::Count(samples.hertz)),
     ];
-    table.write(out, args.table.format, (name, &members), |out| print_totals(out, found))?;
+    table.write(out, args.table.format(), (name, &members), |out| print_totals(out, found))?;
     Ok(())
 }
 

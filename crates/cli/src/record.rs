@@ -32,7 +32,8 @@ use tracewing_session::record;
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
-    let mut screen = Screen::new(args.quiet, !args.quiet && args.format == TextFormat::Text);
+    let format = args.format.format;
+    let mut screen = Screen::new(args.quiet, !args.quiet && format == TextFormat::Text);
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -42,7 +43,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     screen.clear();
-    match args.format {
+    match format {
         TextFormat::Json => {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
             // The recording is complete, whether its summary can be printed or not.

@@ -1,9 +1,16 @@
 //! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
 
+use crate::format::TableFormat;
 use crate::output::{quoted, say};
+use crate::screen::{Form, stderr};
 use crate::style::{HEADER, WARNING};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+#[cfg(test)]
+use crate::table::heads;
+#[cfg(test)]
+use crate::table::reference::View;
+use crate::table::{Cell, Column, Layout, bytes, columns};
 use tracewing_abi::region::Loss;
+use tracewing_analysis::total;
 use tracewing_consumer::folder::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
@@ -21,7 +28,9 @@ pub fn print(summary: &Summary, has_rules: bool) {
     }
     let streams = [&summary.user_streams, &summary.kernel_streams, &summary.profile_streams];
     if streams.iter().any(|streams| !streams.is_empty()) {
-        say!("{}", table(summary));
+        let table = Layout::all(&columns(), TableFormat::Table).table(&rows(summary));
+        // As for all of the summary: where standard error is gone, there is no place to report that.
+        let _ = table.print(&mut stderr(Form::Text));
     }
     print_losses(summary);
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
@@ -166,42 +175,60 @@ fn seconds(summary: &Summary, cycles: u64) -> f64 {
     cycles.saturating_sub(summary.begin) as f64 / summary.frequency.max(1) as f64
 }
 
-fn table(summary: &Summary) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["stream", "events", "lost", "packets", "size"]);
-    let mut rows: Vec<(&str, &StreamSummary)> =
+/// A stream, or what the least important ones amount to together.
+struct Row {
+    stream: String,
+    events: u64,
+    lost: u64,
+    is_lost_unknown: bool,
+    packets: u64,
+    bytes: u64,
+}
+
+fn columns() -> Vec<Column<Row>> {
+    columns! { row: Row;
+        text "stream" "stream" key + shrinking, "file of the stream in the trace folder" => row.stream.as_str().into();
+        number "events" "events" key, "events written" => Cell::Count(row.events);
+        number "lost" "lost" key + alarming, "events lost; + where more were"
+            => if row.is_lost_unknown { Cell::AtLeast(row.lost) } else { Cell::Count(row.lost) };
+        number "packets" "packets" normal, "packets written" => Cell::Count(row.packets);
+        size "size" "bytes" high, "size of the file" => Cell::Bytes(row.bytes);
+    }
+}
+
+#[cfg(test)]
+pub fn view() -> View {
+    View::new("record (summary)", heads(columns()))
+}
+
+fn rows(summary: &Summary) -> Vec<Row> {
+    let mut streams: Vec<(&str, &StreamSummary)> =
         summary.user_streams.iter().map(|stream| ("user", stream)).collect();
-    rows.extend(summary.kernel_streams.iter().map(|stream| ("kernel", stream)));
-    rows.extend(summary.profile_streams.iter().map(|stream| ("profile", stream)));
-    let rest = if rows.len() > MOST_ROWS {
-        rows.sort_by_key(|(_, stream)| std::cmp::Reverse((stream.lost, stream.events)));
-        rows.split_off(MOST_ROWS - 1)
+    streams.extend(summary.kernel_streams.iter().map(|stream| ("kernel", stream)));
+    streams.extend(summary.profile_streams.iter().map(|stream| ("profile", stream)));
+    let rest = if streams.len() > MOST_ROWS {
+        streams.sort_by_key(|(_, stream)| std::cmp::Reverse((stream.lost, stream.events)));
+        streams.split_off(MOST_ROWS - 1)
     } else {
         Vec::new()
     };
-    let mut add = |name: String, streams: &[(&str, &StreamSummary)]| {
-        let sum = |part: fn(&StreamSummary) -> u64| {
-            streams.iter().map(|(_, stream)| part(stream)).fold(0, u64::saturating_add)
-        };
-        table.add_row([
-            name,
-            number(sum(|stream| stream.events)),
-            lost(sum(|stream| stream.lost), streams.iter().any(|(_, stream)| stream.is_lost_unknown)),
-            number(sum(|stream| stream.packets)),
-            bytes(sum(|stream| stream.bytes)),
-        ]);
+    let row = |stream: String, of: &[(&str, &StreamSummary)]| {
+        let sum = |part: fn(&StreamSummary) -> u64| total(of.iter().map(|(_, stream)| part(stream)));
+        Row {
+            stream,
+            events: sum(|stream| stream.events),
+            lost: sum(|stream| stream.lost),
+            is_lost_unknown: of.iter().any(|(_, stream)| stream.is_lost_unknown),
+            packets: sum(|stream| stream.packets),
+            bytes: sum(|stream| stream.bytes),
+        }
     };
-    for row in &rows {
-        add(format!("{}/{}", row.0, row.1.name), std::slice::from_ref(row));
-    }
+    let mut rows: Vec<_> =
+        streams.iter().map(|of| row(format!("{}/{}", of.0, of.1.name), std::slice::from_ref(of))).collect();
     if !rest.is_empty() {
-        add(format!("{} others", rest.len()), &rest);
+        rows.push(row(format!("{} others", rest.len()), &rest));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    rows
 }
 
 /// A number with its thousands apart.
@@ -215,18 +242,6 @@ pub fn number(value: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// A size in the unit that gives one to four digits.
-pub fn bytes(value: u64) -> String {
-    let mut size = value as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if size < 1024.0 {
-            return if unit == "B" { format!("{value} B") } else { format!("{size:.1} {unit}") };
-        }
-        size /= 1024.0;
-    }
-    format!("{size:.1} TiB")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list`
 //! prints events, or out of buffers in files into a trace folder.
 
-use crate::format::EventFormat;
+use crate::format::EventFormatOption;
 use crate::options::{EventNames, TimeZone};
 use crate::output::{Output, raise_file_limit, say, shown};
 use crate::screen::Form;
@@ -43,9 +43,8 @@ pub struct Args {
     #[command(flatten)]
     names: EventNames,
 
-    /// How to print events
-    #[arg(long, value_enum, default_value_t)]
-    format: EventFormat,
+    #[command(flatten)]
+    format: EventFormatOption,
 
     /// Print each event as its author meant it, with units
     #[arg(long, conflicts_with = "format")]
@@ -96,12 +95,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let folder = tempfile::Builder::new().prefix("tracewing-recover-").tempdir()?;
     let recovered = write_trace(&*space, folder.path())?;
-    let mut output = Output::new(args.format.into());
+    let mut output = Output::new(args.format.format.into());
     for warning in warnings(&recovered) {
         output.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
     }
     let listing = Listing {
-        format: args.format.of_list(args.pretty),
+        format: args.format.format.of_list(args.pretty),
         style: Style {
             clock: ClockStyle { zone: args.time_zone.zone(), ..ClockStyle::default() },
             ..Style::default()

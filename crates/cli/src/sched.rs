@@ -1,13 +1,13 @@
 //! `tracewing sched`: what the scheduler decided, in the columns of `perf sched timehist` and
 //! `perf sched latency`.
 
-use crate::format::{EventFormat, TableFormat};
+use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
 use crate::output::{count_of, interrupt, print_strangers};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Choice, Column, Lines, TableOptions, columns, heads, milliseconds};
+use crate::table::{Cell, Choice, Column, First, Lines, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use clap::Subcommand;
 use std::io::{self, BufWriter, Write};
@@ -48,16 +48,14 @@ the first wait of a thread. It needs a recording of sched_switch, and of sched_w
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{TIMEHIST_HELP}{}", reference::help(&[timehist_view()])))]
 struct TimehistArgs {
-    /// Print only the first N lines
-    #[arg(short = 'n', long = "count", value_name = "N")]
-    count: Option<u64>,
+    #[command(flatten)]
+    first: First,
 
     #[command(flatten)]
     choice: Choice,
 
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: EventFormat,
+    #[command(flatten)]
+    format: EventFormatOption,
 
     #[command(flatten)]
     input: Input,
@@ -154,18 +152,19 @@ impl Left {
 }
 
 fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
-    let lines = Lines::new(&slice_columns(), &args.choice, args.format)?;
-    let mut out = BufWriter::new(screen::stdout(args.format.into()));
+    let format = args.format.format;
+    let lines = Lines::new(&slice_columns(), &args.choice, format)?;
+    let mut out = BufWriter::new(screen::stdout(format.into()));
     lines.begin(&mut out)?;
     let zone = args.input.zone();
-    let left = args.count.unwrap_or(u64::MAX);
+    let left = args.first.count.unwrap_or(u64::MAX);
     let mut slices =
         Slices::new(Printer { out, lines, zone, left, names: Names::default(), written: Ok(()) });
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
     if printer.left == left && left > 0 {
-        let is_text = args.format == EventFormat::Text;
+        let is_text = format == EventFormat::Text;
         let format = if is_text { TableFormat::Table } else { TableFormat::Json };
         SWITCHES.tell(&mut printer.out, format, &args.input, &ran)?;
     }
@@ -283,7 +282,7 @@ pub fn latency_view() -> View {
 
 fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let layout = args.table.layout(&latency_columns())?;
-    let format = args.table.format;
+    let format = args.table.format();
     let mut slices = Slices::new(SchedLatencies::default());
     let ran = args.input.analyse(&mut slices)?;
     let (rows, strangers) = slices.sink.finish(&ran);

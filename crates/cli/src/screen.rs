@@ -15,10 +15,11 @@
 use crate::colors::Colors;
 use crate::format::{EventFormat, TableFormat, TextFormat};
 use crate::pager;
-use anstream::{AutoStream, ColorChoice};
+use crate::style::WARNING;
+use crate::terminal::{Terminal, terminal};
+use anstream::ColorChoice;
 use std::io::{self, IsTerminal, Result, StderrLock, StdoutLock, Write};
-use std::sync::OnceLock;
-use tracewing_trace::is_unsafe;
+use tracewing_trace::{is_unsafe, shown};
 
 /// In what form the output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,44 +68,20 @@ pub struct Screen<W: Write> {
     rest: Vec<u8>,
 }
 
-/// What standard output and standard error are, before a pager takes their place.
-#[derive(Debug, Clone, Copy)]
-pub struct Terminal {
-    /// Whether a terminal shows standard output.
-    pub is_terminal: bool,
-    width: Option<usize>,
-    colors: ColorChoice,
-    error_colors: ColorChoice,
-}
-
-/// Looked at once.
-pub fn terminal() -> &'static Terminal {
-    static TERMINAL: OnceLock<Terminal> = OnceLock::new();
-    TERMINAL.get_or_init(|| Terminal {
-        is_terminal: io::stdout().is_terminal(),
-        width: rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col.into()),
-        colors: AutoStream::choice(&io::stdout()),
-        error_colors: AutoStream::choice(&io::stderr()),
-    })
-}
-
 /// Standard output, or the pager in its place.
 pub fn stdout(form: Form) -> Screen<Colors<StdoutLock<'static>>> {
     let Terminal { is_terminal, colors, .. } = *terminal();
-    pager::start();
+    if let Err(error) = pager::start() {
+        // Without a pager, output goes to the terminal itself; where standard error is gone, too, there is no
+        // place to report that.
+        let _ = writeln!(stderr(Form::Text), "{WARNING}tracewing{WARNING:#}: {}", shown(&error.to_string()));
+    }
     let colors = match form {
         Form::Text => colors,
         // A value that looks like a colour is a value.
         Form::Json | Form::Data => ColorChoice::AlwaysAnsi,
     };
     Screen::new(Colors::new(io::stdout().lock(), colors), form, is_terminal)
-}
-
-/// How many characters a line of standard output has space for: what `COLUMNS` says, else the terminal; files
-/// and pipes have no limit.
-pub fn width() -> Option<usize> {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.or_else(|| terminal().width).filter(|width| *width > 0)
 }
 
 /// Standard error.

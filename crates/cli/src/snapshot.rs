@@ -1,6 +1,6 @@
 //! `tracewing snapshot`: has a running flight recorder write what its buffers hold.
 
-use crate::format::TextFormat;
+use crate::format::{TextFormat, TextFormatOption};
 use crate::output::shown;
 use crate::owner::Which;
 use crate::screen;
@@ -26,16 +26,15 @@ pub struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// How to print the snapshot's folder
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: TextFormat,
+    #[command(flatten)]
+    format: TextFormatOption,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recorder = args.which.find(Kind::FlightRecorder)?;
     let folder = recorder.snapshot()?;
-    let mut out = screen::stdout(args.format.into());
-    match args.format {
+    let mut out = screen::stdout(args.format.format.into());
+    match args.format.format {
         TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
         TextFormat::Json => {
             let line = serde_json::json!({ "folder": folder, "recorder": recorder.pid, "command": recorder.command });

@@ -6,9 +6,9 @@ use crate::nothing::{ANY, say};
 use crate::output::print_error;
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Column, Layout, columns, heads};
+use crate::table::{Cell, Column, Head, Table, TableOptions, check, columns, heads, write_json};
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,51 +20,52 @@ Examples:
   tracewing stats my-trace                         everything
   tracewing stats my-trace -e 'sched_*'            scheduler events
   tracewing stats my-trace --from +1s --to +2s     one second
+  tracewing stats my-trace --sort bytes -n 5       the five largest of each table
   tracewing stats my-trace --format csv > stats.csv
 
-Rates are over the time from the first counted event to the last. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
-whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.
+Rates are over the time from the first counted event to the last. The process of an event is vpid or pid in the event's context, or that of tid where \
+the recording says which process a thread is of; - stands for the rest. Losses are those of the streams, whichever events are counted.
+
+Each of the three tables has those of the chosen columns that it knows. CSV is one table of all.
 ";
 
 /// What `tracewing stats` accepts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// Print only the first N rows of each table
-    #[arg(short = 'n', long = "count", value_name = "N")]
-    count: Option<usize>,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    #[command(flatten)]
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let format = args.table.format();
+    check(&args.table.sort, &args.table.choice, &heads_of(format))?;
     let (recording, filter) = args.input.open()?;
-    let mut statistics = Statistics::collect(&recording, &filter)?;
-    // What was lost is told of all streams.
-    let lost_events = total(statistics.streams.iter().map(|row| row.lost_events));
-    if let Some(count) = args.count {
-        statistics.events.truncate(count);
-        statistics.streams.truncate(count);
-        statistics.processes.truncate(count);
-    }
-    let mut out = screen::stdout(args.format.into());
-    match args.format {
-        TableFormat::Table => print(&mut out, &statistics, lost_events)?,
-        TableFormat::Json => {
-            let mut all = serde_json::to_value(&statistics)?;
-            add_rates(&mut all, statistics.duration_ns);
-            serde_json::to_writer(&mut out, &all).map_err(std::io::Error::from)?;
-            writeln!(out)?;
+    let statistics = Statistics::collect(&recording, &filter)?;
+    let parts = [
+        ("events", of_events(&statistics), event_columns()),
+        ("streams", of_streams(&statistics), stream_columns()),
+        ("processes", of_processes(&statistics), process_columns()),
+    ];
+    let mut out = screen::stdout(format.into());
+    if format == TableFormat::Csv {
+        let layout = args.table.layout_of_part(&all());
+        let lines = parts.iter().flat_map(|(_, lines, _)| layout.arranged(lines));
+        layout.as_they_are(lines.collect::<Vec<_>>()).csv(&mut out)?;
+    } else {
+        let table = |lines, columns| args.table.layout_of_part(columns).table(lines);
+        let tables: Vec<(&str, Table)> =
+            parts.iter().map(|(name, lines, columns)| (*name, table(lines, columns))).collect();
+        match format {
+            TableFormat::Json => write_json(&mut out, &tables, &totals(&statistics))?,
+            _ => print(&mut out, &tables, &statistics)?,
         }
-        TableFormat::Csv => csv(&mut out, &statistics)?,
     }
     if statistics.total.events == 0 && statistics.errors.is_empty() {
-        say(&mut out, args.format, &ANY.why_nothing_in(&args.input)?)?;
+        say(&mut out, format, &ANY.why_nothing_in(&args.input)?)?;
     }
     out.flush()?;
     let failed = !statistics.errors.is_empty();
@@ -72,19 +73,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Gives each count of events, however deep, its rate.
-fn add_rates(value: &mut Value, duration_ns: u64) {
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| add_rates(value, duration_ns)),
-        Value::Object(members) => {
-            members.values_mut().for_each(|value| add_rates(value, duration_ns));
-            if let Some(events) = members.get("events").and_then(Value::as_u64) {
-                let rate = Count { events, bytes: 0 }.per_second(duration_ns);
-                members.insert("per_second".to_owned(), rate.into());
-            }
-        }
-        _ => {}
-    }
+/// The members of JSON beside its tables.
+fn totals(statistics: &Statistics) -> [(&'static str, Value); 2] {
+    let Count { events, bytes } = statistics.total;
+    let rate = statistics.total.per_second(statistics.duration_ns);
+    let total = json!({ "events": events, "bytes": bytes, "per_second": rate });
+    [("duration_ns", statistics.duration_ns.into()), ("total", total)]
 }
 
 /// A line of a table.
@@ -161,44 +155,74 @@ fn losses<'s>() -> Vec<Column<Line<'s>>> {
     }
 }
 
-fn kind<'s>() -> Column<Line<'s>> {
-    Column::text("kind", "kind", "what is counted: event, stream or process", |line| line.kind.into())
+fn trace<'s>() -> Vec<Column<Line<'s>>> {
+    columns! { line: Line<'s>;
+        text "trace" "trace" normal, "trace that it is in" => line.trace.map_or(Cell::None, Cell::from);
+    }
 }
 
-fn trace<'s>() -> Column<Line<'s>> {
-    Column::text("trace", "trace", "trace that it is in", |line| line.trace.map_or(Cell::None, Cell::from))
+impl Line<'_> {
+    fn name(&self) -> Cell {
+        self.name.as_deref().map_or(Cell::None, Cell::from)
+    }
 }
 
-fn name<'s>(header: &'static str) -> Column<Line<'s>> {
-    let name = |line: &Line<'s>| line.name.as_deref().map_or(Cell::None, Cell::from);
-    Column::text(header, "name", "name of the event or the stream, number of the process", name).key()
+fn event_columns<'s>() -> Vec<Column<Line<'s>>> {
+    let name = columns! { line: Line<'s>;
+        text "name" "name" key, "name of the event" => line.name();
+    };
+    [counts(), name, trace()].concat()
 }
 
-fn process<'s>() -> Column<Line<'s>> {
-    Column::number("process", "process", "number of the process", |line: &Line<'s>| {
-        line.process.map_or(Cell::None, Cell::Number)
-    })
-    .key()
+fn stream_columns<'s>() -> Vec<Column<Line<'s>>> {
+    let stream = columns! { line: Line<'s>;
+        text "stream" "stream" key, "the stream's class, then its number" => line.name();
+    };
+    [counts(), losses(), stream, trace()].concat()
 }
 
+fn process_columns<'s>() -> Vec<Column<Line<'s>>> {
+    let process = columns! { line: Line<'s>;
+        number "process" "process" key, "number of the process" => line.process.map_or(Cell::None, Cell::Number);
+    };
+    [counts(), process].concat()
+}
+
+/// The columns of CSV.
 fn all<'s>() -> Vec<Column<Line<'s>>> {
-    [vec![kind(), trace(), name("name")], counts(), losses()].concat()
+    let kind = columns! { line: Line<'s>;
+        text "kind" "kind" normal, "what is counted: event, stream or process" => line.kind.into();
+    };
+    let name = columns! { line: Line<'s>;
+        text "name" "name" key, "name of the event or the stream, number of the process" => line.name();
+    };
+    [kind, trace(), name, counts(), losses()].concat()
+}
+
+/// The columns of each table.
+fn heads_of(format: TableFormat) -> Vec<Vec<Head>> {
+    match format {
+        TableFormat::Csv => vec![heads(all())],
+        _ => vec![heads(event_columns()), heads(stream_columns()), heads(process_columns())],
+    }
 }
 
 pub fn views() -> Vec<View> {
-    vec![View::new("stats", heads(all()))]
+    vec![
+        View::new("stats: events", heads(event_columns())),
+        View::new("stats: streams", heads(stream_columns())),
+        View::new("stats: processes", heads(process_columns())),
+        View::new("stats --format csv", heads(all())),
+    ]
 }
 
-fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std::io::Result<()> {
-    let tables = [
-        (of_events(statistics), [counts(), vec![name("name"), trace()]].concat()),
-        (of_streams(statistics), [counts(), losses(), vec![name("stream"), trace()]].concat()),
-        (of_processes(statistics), [counts(), vec![process()]].concat()),
-    ];
-    for (lines, columns) in tables {
-        Layout::all(&columns, TableFormat::Table).table(&lines).print(out)?;
+fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics) -> std::io::Result<()> {
+    for (_, table) in tables.iter().filter(|(_, table)| !table.is_void()) {
+        table.print(out)?;
         writeln!(out)?;
     }
+    // Of all streams, however many rows are printed.
+    let lost_events = total(statistics.streams.iter().map(|row| row.lost_events));
     writeln!(
         out,
         "{} events, {} bytes, {:.9} s, {lost_events} events lost",
@@ -206,9 +230,4 @@ fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std
         statistics.total.bytes,
         statistics.duration_ns as f64 / 1e9
     )
-}
-
-fn csv(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
-    let lines = [of_events(statistics), of_streams(statistics), of_processes(statistics)];
-    Layout::all(&all(), TableFormat::Csv).table(lines.iter().flatten()).csv(out)
 }

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `column` | a column: name, header, unit, meaning, importance, and its cell for a row |
 //! | `cell` | a value, and how each format shows it |
-//! | `layout` | options: which columns are printed, which rows come first |
+//! | `options` | `--columns`, `--wide`, `--sort`, `-n` |
+//! | `layout` | the columns and rows that they choose |
 //! | `fit` | what fits a terminal |
 //! | `lines` | rows that are printed as they come |
 //! | `reference` | the columns in the help, and in docs/reference/columns.md |
@@ -14,19 +15,22 @@ mod column;
 mod fit;
 mod layout;
 mod lines;
+mod options;
 pub mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{Cell, milliseconds, period};
+pub use cell::{Cell, bytes, milliseconds, period};
 pub(crate) use column::columns;
 pub use column::{Column, Head, heads};
-pub use layout::{Choice, Layout, Order, TableOptions};
+pub use layout::Layout;
 pub use lines::Lines;
+pub use options::{Choice, First, Sort, TableOptions, check};
 
 use crate::format::TableFormat;
 use fit::{fit, write_aligned, write_titles};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use std::borrow::Borrow;
 use std::io::{BufWriter, Result as IoResult, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -93,14 +97,32 @@ impl Table {
                 totals(out)
             }
             TableFormat::Csv => self.csv(out),
-            TableFormat::Json => {
-                let mut out = BufWriter::new(out);
-                serde_json::to_writer(&mut out, &Document { table: self, name, members })?;
-                writeln!(out)?;
-                out.flush()
-            }
+            TableFormat::Json => write_json(out, &[(name, self)], members),
         }
     }
+
+    /// The columns' names and cells of its first row.
+    pub fn into_members(self) -> impl Iterator<Item = (&'static str, Cell)> {
+        let names = self.heads.into_iter().map(|head| head.name);
+        names.zip(self.rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// Whether it has no column: none of those that are chosen.
+    pub fn is_void(&self) -> bool {
+        self.heads.is_empty()
+    }
+}
+
+/// Prints one line of JSON: an object with each table's rows as its name, and with `members`.
+pub fn write_json(
+    out: &mut impl Write,
+    tables: &[(&str, impl Borrow<Table>)],
+    members: &[(&str, impl Serialize)],
+) -> IoResult<()> {
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer(&mut out, &Document { tables, members })?;
+    writeln!(out)?;
+    out.flush()
 }
 
 /// Says which columns the terminal was too narrow for.
@@ -133,16 +155,19 @@ impl Serialize for Row<'_> {
     }
 }
 
-struct Document<'t> {
-    table: &'t Table,
-    name: &'t str,
-    members: &'t [(&'t str, Cell)],
+struct Document<'t, T, M> {
+    tables: &'t [(&'t str, T)],
+    members: &'t [(&'t str, M)],
 }
 
-impl Serialize for Document<'_> {
+impl<T: Borrow<Table>, M: Serialize> Serialize for Document<'_, T, M> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1 + self.members.len()))?;
-        map.serialize_entry(self.name, self.table)?;
+        let mut map = serializer.serialize_map(Some(self.tables.len() + self.members.len()))?;
+        for (name, table) in self.tables.iter().map(|(name, table)| (name, table.borrow())) {
+            if !table.is_void() {
+                map.serialize_entry(name, table)?;
+            }
+        }
         for (name, value) in self.members {
             map.serialize_entry(name, value)?;
         }

@@ -175,7 +175,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let tasks = tasks.finish();
     let (zone, polls) = (args.input.zone(), !ran.recorded.lacks_user_switches);
     let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
-    let format = args.table.format;
+    let format = args.table.format();
     let mut out = screen::stdout(format.into());
     let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
     layout.table(&lines).write(&mut out, format, ("tasks", &members), |out| {

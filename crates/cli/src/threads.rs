@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         all.retain(|column| ACTIVE_TIME.contains(&column.head.name));
     }
     let layout = args.table.layout(&all)?;
-    let format = args.table.format;
+    let format = args.table.format();
     let mut threads = Threads::new();
     let ran = args.input.analyse(&mut threads)?;
     let table = threads.finish(&ran);

@@ -22,14 +22,14 @@ const MOST: usize = 1 << 14;
 /// Columns by which what is called is further right, at most.
 const FURTHEST: usize = 200;
 
-pub fn run(input: &Input, rows: Option<usize>) -> Result<ExitCode> {
+pub fn run(input: &Input, rows: usize) -> Result<ExitCode> {
     let mut out = BufWriter::new(screen::stdout(Form::Text));
     writeln!(out, "{:>10}  {:>8}  function", "duration", "thread")?;
     let mut replay = Replay {
         calls: Calls::default(),
         lines: Lines {
             out,
-            left: rows.unwrap_or(usize::MAX),
+            left: rows,
             names: Names::default(),
             waiting: VecDeque::new(),
             gone: 0,

@@ -2,7 +2,7 @@
 //! longest.
 
 use crate::bar::bar;
-use crate::table::{Cell, Column, columns};
+use crate::table::{Cell, Column, columns, period};
 use tracewing_analysis::{
     Bar, Distribution, Episode, LatencyGroup, LatencyTable, Moment, Period, ShownTimes,
 };
@@ -42,6 +42,8 @@ fn figures<'t>() -> Vec<Column<Figures<'t>>> {
         period "p99" "p99_ns" high, "99 % of them are at most as long" => Cell::Period(line.distribution.p99_ns);
         period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => Cell::Period(line.distribution.p999_ns);
         period "max" "max_ns" key, "the longest" => Cell::Period(line.distribution.max_ns);
+        share "error" "quantile_error" extra, "how far a quantile can be off, as a part of itself"
+            => Cell::Share(line.distribution.quantile_error);
     }
 }
 
@@ -61,11 +63,13 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
 
 pub fn columns_of_groups<'t>() -> Vec<Column<Figures<'t>>> {
     let mut columns = columns! { line: Figures<'t>;
-        text "group" "group" key + shrinking, "what the ends have in common" => line.group.clone();
+        list "group" "group" key + shrinking, "what the ends have in common" => line.group.clone();
     };
     columns.extend(figures());
     columns.extend(columns! { line: Figures<'t>;
         duration "total" "total_ns" extra, "all periods together" => Cell::Ns(line.total_ns());
+        list "histogram" "histogram" extra, "its shortest periods and how many there are, of each bin"
+            => histogram(line.distribution, |ns| ns.to_string()), in_text: histogram(line.distribution, period);
     });
     columns
 }
@@ -80,15 +84,25 @@ pub fn groups<'t>(groups: &'t [LatencyGroup], by: &[Variable]) -> Vec<Figures<'t
     let line = |of: &'t LatencyGroup| {
         let LatencyGroup { group, distribution } = of;
         let values: Vec<_> = group.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let group = match (&group[..], &values[..]) {
-            ([], _) => Cell::None,
-            ([(_, value)], _) if by.len() == 1 && !value.is_empty() => Cell::Text(value.clone()),
-            ([(name, value)], _) if value.is_empty() => Cell::Text(name.clone()),
-            (_, values) => Cell::Text(values.join(", ")),
+        let text = match (&group[..], &values[..]) {
+            ([], _) => String::new(),
+            ([(_, value)], _) if by.len() == 1 && !value.is_empty() => value.clone(),
+            ([(name, value)], _) if value.is_empty() => name.clone(),
+            (_, values) => values.join(", "),
+        };
+        let group = match group.is_empty() {
+            true => Cell::None,
+            false => Cell::List { text, members: serde_json::json!(group) },
         };
         Figures { distribution, all: None, group }
     };
     groups.iter().map(line).collect()
+}
+
+fn histogram(distribution: &Distribution, length: fn(u64) -> String) -> Cell {
+    let bars = distribution.histogram.iter().map(|bar| format!("{}={}", length(bar.from_ns), bar.count));
+    let text = bars.collect::<Vec<_>>().join(" ");
+    Cell::List { text, members: serde_json::json!(distribution.histogram) }
 }
 
 /// A bar of the histogram.

@@ -1,7 +1,7 @@
 //! Who waits for whom, as a table, for graphviz, and deadlocks.
 
-use super::place;
 use crate::output::shown;
+use crate::place;
 use crate::table::{Cell, Column, Table, TableOptions, columns, period};
 use anyhow::Result;
 use std::io::{Result as IoResult, Write};

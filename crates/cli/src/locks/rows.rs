@@ -1,7 +1,8 @@
 //! The table of `tracewing locks`: a line for each lock, thread, task, place or call chain.
 
 use super::graph::party;
-use super::{By, is_of_programs, place};
+use super::{By, is_of_programs};
+use crate::place;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};
 use tracewing_programs::symbols::Symbols;

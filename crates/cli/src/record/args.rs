@@ -2,7 +2,7 @@
 
 use super::help;
 use super::values::{Size, parse_hertz, parse_seconds, parse_size};
-use crate::format::TextFormat;
+use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -32,9 +32,9 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
     pub clock: Clock,
 
-    /// How to print the summary at the end; json: as one line
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub format: TextFormat,
+    // Of the summary at the end.
+    #[command(flatten)]
+    pub format: TextFormatOption,
 
     /// Print nothing but problems
     #[arg(short, long)]

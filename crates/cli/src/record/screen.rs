@@ -3,6 +3,7 @@
 
 use crate::output::print_warning;
 use crate::record_summary;
+use crate::table::bytes;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tracewing_session::outcome::SnapshotSummary;
@@ -67,7 +68,7 @@ impl Observer for Screen {
             progress.elapsed.as_secs_f64(),
             record_summary::number(rate as u64),
             record_summary::number(progress.lost),
-            record_summary::bytes(progress.bytes)
+            bytes(progress.bytes)
         ));
     }
 

@@ -30,8 +30,16 @@ pub enum Cell {
     Longer(i64),
     /// A figure that is shown with one decimal.
     Rate(f64),
-    /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
+    /// A part of 1, shown in %.
+    Share(f64),
+    /// What makes up a sum, in nanoseconds, the greatest first; parts without a name are of unknown origin.
     Parts(Vec<(Option<String>, u64)>),
+    /// A lower bound of a number: more is unknown. JSON and CSV have the bound.
+    AtLeast(u64),
+    /// A size in bytes, shown with the unit that suits it.
+    Bytes(u64),
+    /// A list of which JSON has each member with its structure, and all else one text.
+    List { text: String, members: serde_json::Value },
 }
 
 impl From<&str> for Cell {
@@ -95,9 +103,14 @@ impl Cell {
                 format!("{}{}", if *ns < 0 { '-' } else { '+' }, period(ns.unsigned_abs())).into()
             }
             Cell::Rate(rate) => format!("{rate:.1}").into(),
+            Cell::Share(share) => format!("{} %", share * 100.0).into(),
             Cell::Parts(parts) => {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
             }
+            Cell::AtLeast(0) => "unknown".into(),
+            Cell::AtLeast(count) => format!("{count}+").into(),
+            Cell::Bytes(count) => bytes(*count).into(),
+            Cell::List { text, .. } => shown(text),
         }
     }
 
@@ -131,10 +144,14 @@ impl Cell {
     pub(super) fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
         match self {
             Cell::None => Ok(()),
-            Cell::Text(text) => write_quoted(out, text),
-            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => write!(out, "{count}"),
+            Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
+            Cell::Count(count)
+            | Cell::AtLeast(count)
+            | Cell::Bytes(count)
+            | Cell::Ns(count)
+            | Cell::Period(count) => write!(out, "{count}"),
             Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => write!(out, "{number}"),
-            Cell::Rate(rate) => write!(out, "{rate}"),
+            Cell::Rate(rate) | Cell::Share(rate) => write!(out, "{rate}"),
             Cell::Parts(parts) => {
                 let part =
                     |(name, ns): &(Option<String>, u64)| format!("{}={ns}", name.as_deref().unwrap_or("?"));
@@ -147,7 +164,8 @@ impl Cell {
     pub(super) fn compare(&self, other: &Cell) -> Ordering {
         match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            (Cell::Rate(a), Cell::Rate(b)) => b.total_cmp(a),
+            (Cell::List { text: a, .. }, Cell::List { text: b, .. }) => a.cmp(b),
+            (Cell::Rate(a), Cell::Rate(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
             _ => other.rank().cmp(&self.rank()),
         }
     }
@@ -155,11 +173,15 @@ impl Cell {
     fn rank(&self) -> Option<i128> {
         match self {
             Cell::None => None,
-            Cell::Text(_) => Some(i128::MAX),
-            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => Some((*count).into()),
+            Cell::Text(_) | Cell::List { .. } => Some(i128::MAX),
+            Cell::Count(count)
+            | Cell::AtLeast(count)
+            | Cell::Bytes(count)
+            | Cell::Ns(count)
+            | Cell::Period(count) => Some((*count).into()),
             Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => Some((*number).into()),
             // Compared above; other figures are not in its column.
-            Cell::Rate(rate) => Some(*rate as i128),
+            Cell::Rate(rate) | Cell::Share(rate) => Some(*rate as i128),
             Cell::Parts(parts) => Some(parts.iter().map(|(_, ns)| i128::from(*ns)).sum()),
         }
     }
@@ -170,11 +192,16 @@ impl Serialize for Cell {
         match self {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
-            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => serializer.serialize_u64(*count),
+            Cell::Count(count)
+            | Cell::AtLeast(count)
+            | Cell::Bytes(count)
+            | Cell::Ns(count)
+            | Cell::Period(count) => serializer.serialize_u64(*count),
+            Cell::List { members, .. } => members.serialize(serializer),
             Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => {
                 serializer.serialize_i64(*number)
             }
-            Cell::Rate(rate) => serializer.serialize_f64(*rate),
+            Cell::Rate(rate) | Cell::Share(rate) => serializer.serialize_f64(*rate),
             Cell::Parts(parts) => {
                 serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))
             }
@@ -222,4 +249,16 @@ pub fn period(ns: u64) -> String {
         1_000_000..1_000_000_000 => unit(1_000_000, "ms"),
         1_000_000_000.. => unit(1_000_000_000, "s"),
     }
+}
+
+/// A size in the unit that gives one to four digits.
+pub fn bytes(count: u64) -> String {
+    let mut size = count as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if size < 1024.0 {
+            return if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} TiB")
 }

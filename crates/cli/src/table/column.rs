@@ -8,6 +8,9 @@
 //! | number, rate | what the header counts | to the right | largest first |
 //! | clock | time of day; ns since 1970 in JSON and CSV | to the left | latest first |
 //! | text | | to the left | alphabetically |
+//! | size | in each cell; bytes in JSON and CSV | to the right | largest first |
+//! | share | % in each cell; part of 1 in JSON and CSV | to the right | largest first |
+//! | list | | to the left, as CSV has it; JSON has its members | alphabetically |
 //! | parts | the largest part; all with their ns in JSON and CSV | to the left | largest sum first |
 
 use super::Cell;
@@ -27,11 +30,15 @@ pub enum Kind {
     Rate,
     Clock,
     Parts,
+    Size,
+    List,
+    /// A part of 1.
+    Share,
 }
 
 impl Kind {
     pub(super) fn is_to_the_right(self) -> bool {
-        !matches!(self, Kind::Text | Kind::Clock | Kind::Parts)
+        !matches!(self, Kind::Text | Kind::Clock | Kind::Parts | Kind::List)
     }
 
     /// The unit that the header has in text.
@@ -48,6 +55,10 @@ impl Kind {
             Cell::None => true,
             Cell::Text(_) => self == Kind::Text,
             Cell::Count(_) | Cell::Number(_) => matches!(self, Kind::Number | Kind::Bound),
+            Cell::AtLeast(_) => self == Kind::Number,
+            Cell::Bytes(_) => self == Kind::Size,
+            Cell::Share(_) => self == Kind::Share,
+            Cell::List { .. } => self == Kind::List,
             Cell::Ns(_) => self == Kind::Duration,
             Cell::Period(_) | Cell::Longer(_) => matches!(self, Kind::Period | Kind::Bound),
             Cell::Time(..) => self == Kind::Clock,
@@ -163,6 +174,9 @@ constructors! {
     rate Rate
     clock Clock
     parts Parts
+    size Size
+    list List
+    share Share
 }
 
 impl<R> Column<R> {
@@ -270,6 +284,6 @@ macro_rules! columns {
 pub(crate) use columns;
 
 /// What columns are, without their cells.
-pub fn heads<R>(columns: Vec<Column<R>>) -> Vec<Head> {
-    columns.into_iter().map(|column| column.head).collect()
+pub fn heads<R>(columns: impl AsRef<[Column<R>]>) -> Vec<Head> {
+    columns.as_ref().iter().map(|column| column.head).collect()
 }

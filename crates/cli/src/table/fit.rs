@@ -65,7 +65,7 @@ fn aligned(heads: &[Head], widths: &[Option<usize>], cells: &[Cell]) -> String {
         let blanks = repeat_n(' ', width.saturating_sub(cell_width));
         if head.kind.is_to_the_right() {
             line.extend(blanks);
-            match head.is_alarm && matches!(cell, Cell::Count(1..)) {
+            match head.is_alarm && matches!(cell, Cell::Count(1..) | Cell::AtLeast(_)) {
                 true => line.push_str(&format!("{WARNING}{}{WARNING:#}", cell.shown())),
                 false => cell.show(&mut line),
             }

@@ -1,49 +1,10 @@
-//! What of a table is printed: options for its columns, its order and its form, and the rows that come of
-//! them.
+//! What of a table is printed, as its options say: which columns, which rows, and in what order.
 
-use super::{Cell, Column, Head, Table};
+use super::{Cell, Choice, Column, First, Head, Sort, Table, heads};
 use crate::format::TableFormat;
-use crate::screen;
+use crate::terminal;
 use anyhow::{Context, Result};
 use std::borrow::Borrow;
-
-/// The options of each command that prints one table.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct TableOptions {
-    #[command(flatten)]
-    pub order: Order,
-
-    #[command(flatten)]
-    pub choice: Choice,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    pub format: TableFormat,
-}
-
-/// Which rows of a table come first, and how many of them.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Order {
-    /// Sort by this column: the largest first, texts alphabetically
-    #[arg(long, value_name = "COLUMN")]
-    pub sort: Option<String>,
-
-    /// Print only the first N rows
-    #[arg(short = 'n', long = "count", value_name = "N")]
-    pub rows: Option<usize>,
-}
-
-/// Which columns are printed.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Choice {
-    /// Print these columns, in this order; several with commas
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    pub columns: Vec<String>,
-
-    /// Print all columns as text, however narrow the terminal is
-    #[arg(long, conflicts_with = "columns")]
-    pub wide: bool,
-}
 
 /// The columns of a table that are printed, and the order of its rows.
 #[derive(Debug)]
@@ -58,53 +19,55 @@ pub struct Layout<R> {
     has_choice: bool,
 }
 
-impl TableOptions {
-    /// Chooses from all columns of a table.
-    ///
-    /// # Errors
-    /// There is no column of a given name.
-    pub fn layout<R>(&self, all: &[Column<R>]) -> Result<Layout<R>> {
-        Layout::new(all, &self.order, &self.choice, self.format)
-    }
-}
-
-impl Choice {
-    /// The columns to print, of all that there are.
-    ///
-    /// # Errors
-    /// There is no column of a given name.
-    pub fn of<R>(&self, all: &[Column<R>], format: TableFormat) -> Result<Vec<Column<R>>> {
-        let is_wide = self.wide && format == TableFormat::Table;
-        let is_shown = |column: &&Column<R>| is_wide || column.head.is_shown(format);
-        match &self.columns[..] {
-            [] => Ok(all.iter().filter(is_shown).copied().collect()),
-            names => names.iter().map(|name| find(all, name, "to print")).collect(),
-        }
-    }
-
-    /// Whether the columns are to be printed whatever the terminal's width.
-    pub fn is_fixed(&self) -> bool {
-        self.wide || !self.columns.is_empty()
-    }
-}
-
 impl<R> Layout<R> {
     /// Chooses from all columns of a table.
     ///
     /// # Errors
     /// There is no column of a given name.
-    pub fn new(all: &[Column<R>], order: &Order, choice: &Choice, format: TableFormat) -> Result<Self> {
-        let sort = order.sort.as_ref().map(|name| find(all, name, "to sort by")).transpose()?;
+    pub fn new(
+        all: &[Column<R>],
+        sort: &Sort,
+        first: First,
+        choice: &Choice,
+        format: TableFormat,
+    ) -> Result<Self> {
+        let heads = heads(all);
+        let by = sort.sort.as_ref().map(|name| find(&heads, name, "to sort by")).transpose()?;
         let columns = choice.of(all, format)?;
-        let limit = if choice.is_fixed() { None } else { screen::width() };
-        Ok(Layout { columns, sort, rows: order.rows.unwrap_or(usize::MAX), format, limit, has_choice: true })
+        Ok(Self::with(columns, by.map(|place| all[place]), first, choice, format))
+    }
+
+    /// The same of one of several tables, which may lack columns that are chosen.
+    pub fn of_part(
+        all: &[Column<R>],
+        sort: &Sort,
+        first: First,
+        choice: &Choice,
+        format: TableFormat,
+    ) -> Self {
+        let heads = heads(all);
+        let by = sort.sort.as_ref().and_then(|name| find(&heads, name, "").ok());
+        let columns = choice.of_part(all, format);
+        Self::with(columns, by.map(|place| all[place]), first, choice, format)
+    }
+
+    fn with(
+        columns: Vec<Column<R>>,
+        sort: Option<Column<R>>,
+        first: First,
+        choice: &Choice,
+        format: TableFormat,
+    ) -> Self {
+        let limit = if choice.is_fixed() { None } else { terminal::width() };
+        Layout { columns, sort, rows: first.rows(), format, limit, has_choice: true }
     }
 
     /// The columns of a table that has no options.
     pub fn all(columns: &[Column<R>], format: TableFormat) -> Self {
         let is_shown = |column: &&Column<R>| column.head.is_shown(format);
         let columns = columns.iter().filter(is_shown).copied().collect();
-        Layout { columns, sort: None, rows: usize::MAX, format, limit: screen::width(), has_choice: false }
+        let limit = terminal::width();
+        Layout { columns, sort: None, rows: usize::MAX, format, limit, has_choice: false }
     }
 
     /// The chosen rows in the chosen order, with the chosen columns.
@@ -139,13 +102,17 @@ impl<R> Layout<R> {
     }
 }
 
-/// The column of a name, or else the first with that header.
-fn find<R>(all: &[Column<R>], name: &str, purpose: &str) -> Result<Column<R>> {
-    let named = all.iter().find(|column| column.head.name == name);
+/// The place of the column of a name, or else of the first with that header.
+pub(super) fn find(all: &[Head], name: &str, purpose: &str) -> Result<usize> {
     let is_called = |head: &Head| !head.is_extra() && (head.header == name || head.title() == name);
-    let shown = || all.iter().find(|column| is_called(&column.head));
-    named.or_else(shown).copied().with_context(|| {
-        let names: Vec<_> = all.iter().map(|column| column.head.name).collect();
-        format!("there is no column `{name}` {purpose}, but these: {}", names.join(", "))
+    let named = all.iter().position(|head| head.name == name).or_else(|| all.iter().position(is_called));
+    named.with_context(|| {
+        let mut names: Vec<_> = Vec::new();
+        for head in all.iter().filter(|head| !head.name.is_empty()) {
+            if !names.contains(&head.name) {
+                names.push(head.name);
+            }
+        }
+        format!("there is no column `{name}` {purpose}; there are: {}", names.join(", "))
     })
 }

@@ -2,8 +2,8 @@
 
 use super::fit::{fit, write_aligned, write_titles};
 use super::{Cell, Choice, Column, Head, Row, csv_names, csv_row};
-use crate::format::{EventFormat, TableFormat};
-use crate::screen;
+use crate::format::EventFormat;
+use crate::terminal;
 use anyhow::Result;
 use std::io::{Result as IoResult, Write};
 use unicode_width::UnicodeWidthStr;
@@ -24,15 +24,10 @@ impl<R> Lines<R> {
     /// # Errors
     /// There is no column of a given name.
     pub fn new(all: &[Column<R>], choice: &Choice, format: EventFormat) -> Result<Self> {
-        let of_table = match format {
-            EventFormat::Text => TableFormat::Table,
-            EventFormat::Json => TableFormat::Json,
-            EventFormat::Csv => TableFormat::Csv,
-        };
-        let columns = choice.of(all, of_table)?;
+        let columns = choice.of(all, format.of_table())?;
         let heads: Vec<_> = columns.iter().map(|column| column.head).collect();
         let full: Vec<_> = heads.iter().map(|head| head.width.max(head.title().width())).collect();
-        let limit = if choice.is_fixed() { None } else { screen::width() };
+        let limit = if choice.is_fixed() { None } else { terminal::width() };
         Ok(Lines { widths: fit(&heads, &full, limit), columns, heads, format })
     }
 

@@ -90,13 +90,16 @@ names and headers, of columns that are not printed too; what is not known is las
             Kind::Rate => "per second",
             Kind::Clock => "time of day (ns since 1970)",
             Kind::Parts => "largest part (all, in ns)",
+            Kind::Size => "in the cell (bytes)",
+            Kind::List => "text (list)",
+            Kind::Share => "% in the cell (part of 1)",
         }
     }
 
     /// What `--sort` does by such a column.
     fn order(kind: Kind) -> &'static str {
         match kind {
-            Kind::Text => "alphabetically",
+            Kind::Text | Kind::List => "alphabetically",
             Kind::Clock => "latest first",
             Kind::Parts => "largest sum first",
             _ => "largest first",
@@ -136,7 +139,7 @@ names and headers, of columns that are not printed too; what is not known is las
 
     #[test]
     fn the_reference_has_all_columns() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/columns.md");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/columns.md");
         let page = page();
         if env::var_os("UPDATE").is_some() {
             fs::write(&file, &page).expect("docs can be written");

@@ -2,6 +2,7 @@
 
 use super::column::Importance;
 use super::*;
+use crate::format::TableFormatOption;
 use tracewing_trace::Zone;
 
 #[derive(Debug)]
@@ -33,8 +34,13 @@ fn rows() -> Vec<Made> {
 
 fn options(sort: Option<&str>, names: &[&str], wide: bool, format: TableFormat) -> TableOptions {
     let columns = names.iter().map(ToString::to_string).collect();
-    let order = Order { sort: sort.map(str::to_owned), rows: None };
-    TableOptions { order, choice: Choice { columns, wide }, format }
+    let sort = Sort { sort: sort.map(str::to_owned) };
+    TableOptions {
+        sort,
+        first: First::default(),
+        choice: Choice { columns, wide },
+        format: TableFormatOption { format },
+    }
 }
 
 fn written(options: &TableOptions) -> String {
@@ -42,8 +48,8 @@ fn written(options: &TableOptions) -> String {
     let table = Table { limit: None, ..table };
     let mut out = Vec::new();
     let document = ("rows", &[("count", Cell::Count(2))][..]);
-    table.write(&mut out, options.format, document, |out| writeln!(out, "two")).expect("memory takes all");
-    match options.format {
+    table.write(&mut out, options.format(), document, |out| writeln!(out, "two")).expect("memory takes all");
+    match options.format() {
         TableFormat::Table => plain(out),
         TableFormat::Json | TableFormat::Csv => String::from_utf8(out).expect("text"),
     }
@@ -83,7 +89,7 @@ fn columns_are_chosen_by_name_and_header_in_any_order() {
     assert!(wide.contains("  read  ##\n"), "{wide}");
     let error =
         options(None, &["times"], false, TableFormat::Csv).layout(&columns()).unwrap_err().to_string();
-    let told = "there is no column `times` to print, but these: id, name, time_ns, more_ns, on, bar";
+    let told = "there is no column `times` to print; there are: id, name, time_ns, more_ns, on, bar";
     assert_eq!(error, told);
 }
 
