@@ -15,12 +15,13 @@
 //! | | | | 56..64 | (1.1) data stream instance id |
 //! | | | | 64..72 | (1.1) packet sequence number |
 
-use crate::Error;
+use crate::magic::{INDEX_HEADER_SIZE, INDEX_MAGIC};
+use crate::{Error, IndexFault};
 
 /// First four bytes of an index file, big-endian.
-pub const MAGIC: u32 = 0xC1F1_DCC1;
+pub const MAGIC: u32 = INDEX_MAGIC;
 /// Size of the file header in bytes.
-pub const HEADER_SIZE: usize = 16;
+pub const HEADER_SIZE: usize = INDEX_HEADER_SIZE;
 /// Size of an entry of version 1.0 in bytes.
 pub const ENTRY_SIZE_1_0: usize = 56;
 /// Size of an entry of version 1.1, the one written here, in bytes.
@@ -87,21 +88,21 @@ pub fn encode_entry(entry: &Entry) -> [u8; ENTRY_SIZE] {
 /// [`Error::Index`] where the magic or the version is not LTTng's, or the entry size cannot hold an entry of
 /// that version.
 pub fn decode(bytes: &[u8]) -> Result<impl Iterator<Item = Entry> + '_, Error> {
-    let bad = |offset, message: String| Error::Index { offset, message };
+    let bad = |offset, fault| Error::Index { offset, fault };
     let Some((header, body)) = bytes.split_at_checked(HEADER_SIZE) else {
-        return Err(bad(0, format!("{} bytes; the header alone has {HEADER_SIZE}", bytes.len())));
+        return Err(bad(0, IndexFault::Short { there: bytes.len() }));
     };
     let word = |i: usize| u32::from_be_bytes([header[i], header[i + 1], header[i + 2], header[i + 3]]);
     let (magic, major, minor, size) = (word(0), word(4), word(8), word(12) as usize);
     if magic != MAGIC {
-        return Err(bad(0, format!("magic {magic:#010x}, expected {MAGIC:#010x}: not an LTTng index")));
+        return Err(bad(0, IndexFault::Magic(magic)));
     }
     if major != 1 {
-        return Err(bad(4, format!("version {major}.{minor}, expected 1.0 or 1.1")));
+        return Err(bad(4, IndexFault::Version { major, minor }));
     }
     let least = if minor == 0 { ENTRY_SIZE_1_0 } else { ENTRY_SIZE };
     if size < least {
-        return Err(bad(12, format!("entries of {size} bytes; version 1.{minor} needs {least}")));
+        return Err(bad(12, IndexFault::EntrySize { size, minor, least }));
     }
     Ok(body.chunks_exact(size).map(move |entry| {
         let mut values = [0; ENTRY_SIZE / 8];

@@ -64,12 +64,14 @@ mod error;
 pub mod index;
 pub mod json;
 mod log_level;
+mod magic;
 #[cfg(feature = "read")]
 pub mod metadata;
 pub mod model;
-mod packet_fault;
 pub mod tsdl;
 pub mod write;
 
-pub use error::Error;
-pub use packet_fault::{FieldFault, PacketFault};
+pub use error::{
+    Error, Expected, FieldFault, IndexFault, JsonFault, LimitFault, MetadataFault, MetadataPacketFault,
+    PacketFault, Reference, RoleFault, TraceClassFault, TsdlFault, ValueFault,
+};

@@ -24,7 +24,7 @@
 use crate::model::{EnumerationClass, FieldClass, IntegerClass, StructureClass, Uuid, VariantClass};
 
 /// What the first four bytes of a packet are, as a number.
-pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
+pub const PACKET_MAGIC: u32 = crate::magic::PACKET_MAGIC;
 /// Size of packet header and context in bytes; the first event record begins there.
 pub const PACKET_HEADER_SIZE: usize = 84;
 /// The id that announces the extended event header.

@@ -73,8 +73,8 @@ pub(super) fn map_trace(class: &TraceClass, mapper: &mut impl Mapper) -> Result<
 /// Adds the event's name to where something is wrong.
 fn in_event(error: Error, name: &str) -> Error {
     match error {
-        Error::TraceClass { place, message, at } => {
-            Error::TraceClass { place: format!("event \"{name}\", {place}"), message, at }
+        Error::TraceClass { place, fault, at } => {
+            Error::TraceClass { place: format!("event \"{name}\", {place}"), fault, at }
         }
         other => other,
     }

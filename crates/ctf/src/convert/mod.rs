@@ -40,13 +40,13 @@ pub use to_ctf1::to_ctf1;
 pub use to_ctf2::to_ctf2;
 pub use whole_stamps::with_whole_stamps;
 
-use crate::Error;
 use crate::model::{FieldLocation, Place, Uuid};
+use crate::{Error, TraceClassFault};
 use places::Places;
 
 fn no_field(location: &FieldLocation, places: &Places<'_>) -> Error {
-    let message = format!("it refers to `{}`, which is no earlier field", location.path.join("."));
-    Error::TraceClass { place: places.text(), message, at: Place::default() }
+    let fault = Box::new(TraceClassFault::NoField(location.path.join(".")));
+    Error::TraceClass { place: places.text(), fault, at: Place::default() }
 }
 
 /// The bytes of a UUID in its text form.

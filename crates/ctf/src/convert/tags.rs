@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ranges::{Ranges, normal, without};
-use crate::Error;
 use crate::model::{EnumerationClass, FieldClass, Place, Scope, StructureClass, TraceClass};
+use crate::{Error, TraceClassFault};
 
 /// A field of a trace class: its data stream class and event record class by index, as far as its scope has
 /// them.
@@ -59,7 +59,7 @@ impl Tags {
         for (key, labels) in self.0 {
             let unreachable = || Error::TraceClass {
                 place: format!("{:?}", key.scope),
-                message: "a field selects another, and CTF 1.8 cannot say where it is".to_owned(),
+                fault: Box::new(TraceClassFault::Unreachable),
                 at: Place::default(),
             };
             let original = root(original, &key).ok_or_else(unreachable)?;

@@ -7,13 +7,13 @@ use super::map::{Mapper, map_trace};
 use super::places::Places;
 use super::ranges::{inside, without};
 use super::tags::{Key, Tags};
-use crate::Error;
 use crate::model::{
     Attributes, BitArrayClass, ClockClass, DisplayBase, DynamicArrayClass, Encoding, EnumerationClass,
     FieldClass, FieldLocation, FloatClass, IntegerClass, Member, OptionalClass, Origin, Place, Role, Roles,
     Scope, StaticArrayClass, TraceClass, VariantClass, VariantOption, Version,
 };
 use crate::tsdl::{identifier, option_identifier};
+use crate::{Error, TraceClassFault};
 
 /// The same trace class for CTF 1.8; a class of CTF 1.8 as it is.
 ///
@@ -99,10 +99,7 @@ impl Mapper for ToCtf1<'_> {
             FieldClass::Float(class) => match class.size {
                 16 => FloatClass { size: 32, bit_order: None, attributes: Attributes::default(), ..class },
                 128 => {
-                    return Err(refuse(
-                        places,
-                        "CTF 1.8 as readers know it has no floating point numbers of 128 bits",
-                    ));
+                    return Err(refuse(places, TraceClassFault::Float128));
                 }
                 _ => FloatClass { bit_order: None, attributes: Attributes::default(), ..class },
             }
@@ -133,9 +130,7 @@ impl Mapper for ToCtf1<'_> {
     fn members(&mut self, members: &[Member], places: &Places<'_>) -> Result<(), Error> {
         let mut names = HashSet::with_capacity(members.len());
         match members.iter().map(|member| identifier(&member.name)).find(|name| !names.insert(name.clone())) {
-            Some(name) => {
-                Err(refuse(places, format!("two of its members would be called `{name}` in CTF 1.8")))
-            }
+            Some(name) => Err(refuse(places, TraceClassFault::SameName(name.to_owned()))),
             None => Ok(()),
         }
     }
@@ -143,8 +138,8 @@ impl Mapper for ToCtf1<'_> {
     fn name(&mut self, member: &Member, places: &Places<'_>) -> String {
         match new_name(member, places.scope, places.is_top()) {
             Ok(name) => name,
-            Err(message) => {
-                self.failed.get_or_insert_with(|| refuse(places, message));
+            Err(fault) => {
+                self.failed.get_or_insert_with(|| refuse(places, fault));
                 member.name.clone()
             }
         }
@@ -233,7 +228,7 @@ impl ToCtf1<'_> {
             FieldClass::VariableEnumeration(class) => {
                 (fixed(class.integer.clone()), EnumerationClass::clone(class))
             }
-            _ => return Err(refuse(places, "its selector is neither a boolean nor an integer")),
+            _ => return Err(refuse(places, TraceClassFault::Selector)),
         };
         let size = integer.size.clamp(1, 64);
         let all = match integer.signed {
@@ -258,8 +253,8 @@ impl ToCtf1<'_> {
     }
 }
 
-fn refuse(places: &Places<'_>, message: impl Into<String>) -> Error {
-    Error::TraceClass { place: places.text(), message: message.into(), at: Place::default() }
+fn refuse(places: &Places<'_>, fault: TraceClassFault) -> Error {
+    Error::TraceClass { place: places.text(), fault: Box::new(fault), at: Place::default() }
 }
 
 fn byte() -> IntegerClass {
@@ -312,7 +307,7 @@ fn new_path(path: &[String], scope: Scope, places: &Places<'_>) -> Vec<String> {
 }
 
 /// Roles are said by names: a member gets the one of its role, and none that has a role it does not have.
-fn new_name(member: &Member, scope: Scope, top: bool) -> Result<String, String> {
+fn new_name(member: &Member, scope: Scope, top: bool) -> Result<String, TraceClassFault> {
     let roles = roles(&member.class);
     let names: &[(Role, &str)] = match scope {
         Scope::PacketHeader => &[
@@ -334,10 +329,7 @@ fn new_name(member: &Member, scope: Scope, top: bool) -> Result<String, String> 
     };
     if let Some((role, name)) = names.iter().find(|(role, _)| roles.has(*role)) {
         if !top && scope != Scope::EventHeader {
-            return Err(format!(
-                "in CTF 1.8, the role {} is only for members of the scope itself",
-                role.name()
-            ));
+            return Err(TraceClassFault::NestedRole(*role));
         }
         return Ok((*name).to_owned());
     }

@@ -9,10 +9,10 @@ use super::layout::{Layout, Stride};
 use super::program::{NONE, Node, Program, Role};
 use super::refer;
 use super::skip::set_skips;
-use crate::Error;
 use crate::model::{
     self, DataStreamClass, EventRecordClass, FieldClass, Place, Scope, StructureClass, TraceClass, Version,
 };
+use crate::{Error, TraceClassFault};
 
 /// Ids up to here are looked up in a table.
 const MOST_DENSE_IDS: u64 = 1 << 16;
@@ -146,7 +146,7 @@ impl Decoder {
         {
             compiler.place = "the packet header".to_owned();
             compiler.at = class.data_stream_classes[1].place;
-            return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
+            return Err(compiler.error(TraceClassFault::NoStreamId));
         }
         let clocks = class.clock_classes.iter().enumerate().map(|(index, clock)| (clock.id.as_str(), index));
         // Of several with one id the first counts.
@@ -156,7 +156,7 @@ impl Decoder {
         for (index, stream) in class.data_stream_classes.iter().enumerate() {
             compiler.at = stream.place;
             if stream_ids.insert(stream.id, index).is_some() {
-                return Err(compiler.error(format!("two streams have the id {}", stream.id)));
+                return Err(compiler.error(TraceClassFault::SameStreamId(stream.id)));
             }
             streams.push(compiler.stream(&clocks, stream)?);
         }
@@ -248,7 +248,7 @@ impl Compiler {
             };
             if taken {
                 self.at = event.place;
-                return Err(self.error(format!("two events have the id {}", event.id)));
+                return Err(self.error(TraceClassFault::SameEventId(event.id)));
             }
         }
         let has_id = self.programs[Scope::EventHeader as usize]
@@ -257,7 +257,7 @@ impl Compiler {
         if self.named_options && events.len() > 1 && !has_id {
             self.place = format!("stream {id}");
             self.at = class.event_record_classes[1].place;
-            return Err(self.error("several events, but the event header has no `id`"));
+            return Err(self.error(TraceClassFault::NoEventId));
         }
         let bits = |role| class.packet_context_bits(role).unwrap_or(64);
         let clock = class.default_clock.as_ref();
@@ -315,29 +315,26 @@ impl Compiler {
     }
 
     #[cold]
-    pub(super) fn error(&self, message: impl Into<String>) -> Error {
-        Error::TraceClass { place: self.place.clone(), message: message.into(), at: self.at }
+    pub(super) fn error(&self, fault: TraceClassFault) -> Error {
+        Error::TraceClass { place: self.place.clone(), fault: Box::new(fault), at: self.at }
     }
 
     /// Takes bytes from the budget, for a field of this name.
     pub(super) fn spend(&mut self, name: Option<&str>, bytes: usize) -> Result<(), Error> {
         match self.budget.checked_sub(bytes) {
             Some(rest) => self.budget = rest,
-            None => {
-                let message = format!("names and ranges of field classes take more than {MOST_BYTES} bytes");
-                return Err(self.field_error(name, message));
-            }
+            None => return Err(self.field_error(name, TraceClassFault::Memory(MOST_BYTES))),
         }
         Ok(())
     }
 
     #[cold]
-    pub(super) fn field_error(&self, name: Option<&str>, message: impl Into<String>) -> Error {
+    pub(super) fn field_error(&self, name: Option<&str>, fault: TraceClassFault) -> Error {
         let place = match name {
             Some(name) => format!("{}, field `{name}`", self.place),
             None => self.place.clone(),
         };
-        Error::TraceClass { place, message: message.into(), at: self.at }
+        Error::TraceClass { place, fault: Box::new(fault), at: self.at }
     }
 }
 

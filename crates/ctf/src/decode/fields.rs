@@ -4,11 +4,11 @@ use super::compile::Compiler;
 use super::program::{Integer, Kind, Length, NONE, Node, Optional, Role, Variant, keys};
 use super::refer::Referred;
 use super::resolve::Frame;
-use crate::Error;
 use crate::model::{
     BitArrayClass, BitOrder, ByteOrder, Encoding, FieldClass, IntegerClass, OptionalClass, Scope,
     VariantClass,
 };
+use crate::{Error, Reference, TraceClassFault};
 
 /// Field classes inside one another; more would exhaust the stack.
 const DEEPEST: usize = 64;
@@ -22,12 +22,12 @@ impl Compiler {
         stack: &mut Vec<Frame<'c>>,
     ) -> Result<Node, Error> {
         if stack.len() > DEEPEST {
-            return Err(self.error(format!("field classes are nested more than {DEEPEST} deep")));
+            return Err(self.error(TraceClassFault::Depth(DEEPEST)));
         }
         self.spend(name, name.map_or(0, str::len))?;
         let align = class.alignment();
         if !align.is_power_of_two() {
-            return Err(self.field_error(name, format!("alignment {align} is no power of two")));
+            return Err(self.field_error(name, TraceClassFault::Alignment(align)));
         }
         let number = match class {
             FieldClass::BitArray(class) | FieldClass::Boolean(class) => Some((class.size, class.byte_order)),
@@ -63,7 +63,7 @@ impl Compiler {
                 reversed: is_reversed(class.byte_order, class.bit_order),
             },
             FieldClass::Float(class) => {
-                return Err(self.field_error(name, format!("a floating point number of {} bits", class.size)));
+                return Err(self.field_error(name, TraceClassFault::FloatSize(class.size)));
             }
             FieldClass::String(class) if class.encoding.unit() == 1 => Kind::String,
             FieldClass::String(class) => Kind::WideString(class.encoding),
@@ -112,14 +112,14 @@ impl Compiler {
         stack: &mut Vec<Frame<'c>>,
     ) -> Result<Kind, Error> {
         let Referred { slot, signed, boolean, .. } =
-            self.refer(scope, name, ("selector", &class.selector), stack)?;
+            self.refer(scope, name, (Reference::Selector, &class.selector), stack)?;
         let ranges = match (boolean, class.ranges.as_slice()) {
             (true, []) => &[(1, i128::MAX)],
             (true, _) => {
-                return Err(self.field_error(name, "ranges of integers, but its selector is a boolean"));
+                return Err(self.field_error(name, TraceClassFault::RangesOfBoolean));
             }
             (false, []) => {
-                return Err(self.field_error(name, "no ranges of integers, but its selector is an integer"));
+                return Err(self.field_error(name, TraceClassFault::NoRanges));
             }
             (false, ranges) => ranges,
         };
@@ -141,9 +141,9 @@ impl Compiler {
         class: &'c VariantClass,
         stack: &mut Vec<Frame<'c>>,
     ) -> Result<Kind, Error> {
-        let tag = self.refer(scope, name, ("tag", &class.tag), stack)?;
+        let tag = self.refer(scope, name, (Reference::Tag, &class.tag), stack)?;
         if tag.boolean {
-            return Err(self.field_error(name, "its tag is a boolean; expected an integer"));
+            return Err(self.field_error(name, TraceClassFault::BooleanTag));
         }
         let first = self.nodes(scope).len();
         self.nodes(scope).resize_with(first + class.options.len(), placeholder);
@@ -156,7 +156,7 @@ impl Compiler {
                     let mapping = labels.mappings.iter().find(|mapping| mapping.label == option.name);
                     mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default()
                 }
-                ([], None) => return Err(self.field_error(name, "the tag is no enumeration")),
+                ([], None) => return Err(self.field_error(name, TraceClassFault::NoEnumeration)),
                 (ranges, _) => ranges,
             };
             self.spend(name, size_of_val(own))?;
@@ -197,7 +197,7 @@ impl Compiler {
     /// Bits of fixed length that are no integer.
     fn bits(&self, name: Option<&str>, class: &BitArrayClass) -> Result<Integer, Error> {
         if !(1..=64).contains(&class.size) {
-            return Err(self.field_error(name, format!("{} bits; expected 1 to 64", class.size)));
+            return Err(self.field_error(name, TraceClassFault::BitsSize(class.size)));
         }
         Ok(Integer {
             size: class.size,
@@ -217,17 +217,17 @@ impl Compiler {
         stack: &[Frame<'_>],
     ) -> Result<Integer, Error> {
         if !(1..=64).contains(&class.size) {
-            return Err(self.field_error(name, format!("an integer of {} bits", class.size)));
+            return Err(self.field_error(name, TraceClassFault::IntegerSize(class.size)));
         }
         let cpu =
             scope == Scope::PacketContext && stack.len() == 1 && name == Some("cpu_id") && !class.signed;
         let role = Role::new(class.roles, scope, self.has_clock);
         let role = if cpu && role == Role::None { Role::Cpu } else { role };
         if class.signed && !matches!(role, Role::None) {
-            return Err(self.field_error(name, "this field is to be unsigned"));
+            return Err(self.field_error(name, TraceClassFault::Signed));
         }
         if role == Role::Magic && class.size != 32 {
-            return Err(self.field_error(name, format!("a magic of {} bits, expected 32", class.size)));
+            return Err(self.field_error(name, TraceClassFault::MagicSize(class.size)));
         }
         Ok(Integer {
             size: class.size,

@@ -6,8 +6,8 @@ use super::compile::Compiler;
 use super::program::{Integer, Kind, Length, NONE};
 use super::resolve::{self, Frame};
 use super::skip::set_skips;
-use crate::Error;
 use crate::model::{EnumerationClass, FieldLocation, Scope};
+use crate::{Error, Reference, TraceClassFault};
 
 /// What a length, a tag or a selector refers to.
 pub(super) struct Referred {
@@ -52,15 +52,15 @@ impl Compiler {
         location: &FieldLocation,
         stack: &[Frame<'_>],
     ) -> Result<Length, Error> {
-        let length = self.refer(scope, name, ("length", location), stack)?;
-        let what = match length {
+        let length = self.refer(scope, name, (Reference::Length, location), stack)?;
+        let found = match length {
             Referred { boolean: true, .. } => "a boolean",
             Referred { signed: true, .. } => "signed",
             Referred { slot, .. } => return Ok(Length::Slot(slot)),
         };
         self.at = location.place.or(self.at);
         let path = location.path.join(".");
-        Err(self.field_error(name, format!("its length `{path}` is {what}; expected an unsigned integer")))
+        Err(self.field_error(name, TraceClassFault::Length { path, found }))
     }
 
     /// The field, or the fields of which one will be there, that a length, a tag or a selector refers to.
@@ -68,7 +68,7 @@ impl Compiler {
         &mut self,
         scope: Scope,
         name: Option<&str>,
-        (what, location): (&str, &FieldLocation),
+        (reference, location): (Reference, &FieldLocation),
         stack: &[Frame<'_>],
     ) -> Result<Referred, Error> {
         let (found, places) = resolve::find(self, scope, location, stack);
@@ -83,15 +83,12 @@ impl Compiler {
                     Referred { labels: Some(class.clone()), ..Referred::new(integer) }
                 }
                 Kind::Boolean(integer) => Referred { boolean: true, ..Referred::new(integer) },
-                _ => {
-                    return Err(self.field_error(name, format!("its {what} `{path}` is no integer")));
-                }
+                _ => return Err(self.field_error(name, TraceClassFault::NoInteger { reference, path })),
             };
             match &mut referred {
                 None => referred = Some(one),
                 Some(first) if (first.signed, first.boolean) != (one.signed, one.boolean) => {
-                    let message = format!("its {what} `{path}` is of another kind from option to option");
-                    return Err(self.field_error(name, message));
+                    return Err(self.field_error(name, TraceClassFault::Mixed { reference, path }));
                 }
                 Some(first) if first.slot == NONE => first.slot = one.slot,
                 Some(first) if one.slot != NONE && one.slot != first.slot => {
@@ -102,10 +99,7 @@ impl Compiler {
             }
         }
         let Some(mut referred) = referred else {
-            return Err(self.field_error(
-                name,
-                format!("its {what} `{path}` is no earlier field; expected an integer in front of it"),
-            ));
+            return Err(self.field_error(name, TraceClassFault::NoEarlierField { reference, path }));
         };
         self.at = around;
         if referred.slot == NONE {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::bits;
 use super::scope::Frame;
+use crate::ValueFault;
 use crate::decode::packet::Marks;
 use crate::decode::program::{Integer, Role};
 use crate::model::ByteOrder;
@@ -25,7 +26,7 @@ pub(super) struct Body {
     /// What is open around the next field.
     pub(super) open: Vec<Frame>,
     /// The first thing that was wrong: the field, and what.
-    pub(super) error: Option<Box<(String, String)>>,
+    pub(super) error: Option<Box<(String, ValueFault)>>,
 }
 
 /// A field whose value is known when the packet ends.

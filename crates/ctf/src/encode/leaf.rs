@@ -5,6 +5,7 @@ use super::known;
 use super::scalar::{Number, Scalar};
 use super::scope::{ScopeWriter, what_is};
 use super::{bits, leb128};
+use crate::ValueFault;
 use crate::decode::program::{Integer, Kind, Length, NONE, Node, Role};
 use crate::decode::sink::Sink;
 use crate::model::{ByteOrder, Encoding};
@@ -18,12 +19,12 @@ impl<'w> ScopeWriter<'w> {
             return;
         }
         self.body.align(node.align);
-        if let Err(message) = self.leaf(&node.kind, scalar) {
-            self.fail(message);
+        if let Err(fault) = self.leaf(&node.kind, scalar) {
+            self.fail(fault);
         }
     }
 
-    fn leaf(&mut self, kind: &'w Kind, scalar: Scalar<'_>) -> Result<(), String> {
+    fn leaf(&mut self, kind: &'w Kind, scalar: Scalar<'_>) -> Result<(), ValueFault> {
         match kind {
             Kind::Integer(integer, _)
             | Kind::Enumeration(integer, _)
@@ -60,19 +61,19 @@ impl<'w> ScopeWriter<'w> {
                 bytes.iter().for_each(|byte| self.write(element, Scalar::Unsigned(u64::from(*byte))));
                 Ok(())
             }
-            kind => Err(format!("{}, but the class has {}", scalar.what(), what_is(kind))),
+            kind => Err(ValueFault::Kind { value: scalar.what(), class: what_is(kind) }),
         }
     }
 
-    fn integer(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), String> {
+    fn integer(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), ValueFault> {
         let room = 64 - integer.size;
         let value = match scalar.number()? {
             Number::Unsigned(value) if !integer.signed && value <= u64::MAX >> room => value,
             Number::Unsigned(value) if integer.signed && value <= i64::MAX as u64 >> room => value,
             Number::Negative(value) if integer.signed && value >= i64::MIN >> room => value as u64,
             number => {
-                let sort = if integer.signed { "signed" } else { "unsigned" };
-                return Err(format!("{number} does not fit in {} {sort} bits", integer.size));
+                let (bits, signed) = (integer.size, integer.signed);
+                return Err(ValueFault::LargeInteger { value: number.into(), bits, signed });
             }
         };
         let at = self.body.at;
@@ -83,7 +84,7 @@ impl<'w> ScopeWriter<'w> {
     }
 
     /// LEB128.
-    fn variable(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), String> {
+    fn variable(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), ValueFault> {
         let mut bytes = Vec::with_capacity(leb128::MOST);
         let value = match scalar.number()? {
             Number::Unsigned(value) if !integer.signed => {
@@ -99,8 +100,8 @@ impl<'w> ScopeWriter<'w> {
                 value as u64
             }
             number => {
-                let sort = if integer.signed { "signed" } else { "unsigned" };
-                return Err(format!("{number} is no {sort} integer of 64 bits"));
+                let signed = integer.signed;
+                return Err(ValueFault::LargeVariable { value: number.into(), signed });
             }
         };
         if self.known.in_packet && known::later(integer.role).is_some() {
@@ -126,20 +127,20 @@ impl<'w> ScopeWriter<'w> {
     }
 
     /// A number's bits; the byte order changes only between bytes (specification 1.8.3, section 4.1.5).
-    fn bits(&mut self, size: u32, order: ByteOrder, value: u64) -> Result<(), String> {
+    fn bits(&mut self, size: u32, order: ByteOrder, value: u64) -> Result<(), ValueFault> {
         if !self.body.at.is_multiple_of(8) && self.body.last.is_some_and(|last| last != order) {
-            return Err("its byte order differs from that of the field in the same byte".to_owned());
+            return Err(ValueFault::Mixed);
         }
         self.body.bits(size, order, value);
         Ok(())
     }
 
     /// Text with a null behind it.
-    fn terminated(&mut self, scalar: Scalar<'_>, encoding: Encoding) -> Result<(), String> {
+    fn terminated(&mut self, scalar: Scalar<'_>, encoding: Encoding) -> Result<(), ValueFault> {
         let text = scalar.text(encoding)?;
         let unit = encoding.unit();
         if text.chunks(unit).any(|unit| unit.iter().all(|byte| *byte == 0)) {
-            return Err("a string with a null in it".to_owned());
+            return Err(ValueFault::Null);
         }
         self.body.append(&text);
         self.body.append(&[0; 4][..unit]);
@@ -147,13 +148,13 @@ impl<'w> ScopeWriter<'w> {
     }
 
     /// Text, with nulls behind it up to the declared length.
-    fn padded(&mut self, length: Length, text: &[u8]) -> Result<(), String> {
+    fn padded(&mut self, length: Length, text: &[u8]) -> Result<(), ValueFault> {
         let room = self.length(length);
         let Some(rest) = room.checked_sub(text.len() as u64) else {
-            return Err(format!("{} bytes of text, but there is room for {room}", text.len()));
+            return Err(ValueFault::LongText { text: text.len(), room });
         };
         if rest > MOST_PADDING {
-            return Err(format!("the length field says {room}, but there are {} bytes of text", text.len()));
+            return Err(ValueFault::ShortText { text: text.len(), room });
         }
         self.body.append(text);
         let end = self.body.at + 8 * rest;
@@ -169,12 +170,12 @@ impl<'w> ScopeWriter<'w> {
         }
     }
 
-    pub(super) fn check_length(&self, declared: Length, length: u64) -> Result<(), String> {
+    pub(super) fn check_length(&self, declared: Length, length: u64) -> Result<(), ValueFault> {
         let expected = self.length(declared);
         if expected == length {
             return Ok(());
         }
-        let who = if matches!(declared, Length::Fixed(_)) { "the class" } else { "the length field" };
-        Err(format!("{length} elements, but {who} says {expected}"))
+        let fixed = matches!(declared, Length::Fixed(_));
+        Err(ValueFault::Length { elements: length, expected, fixed })
     }
 }

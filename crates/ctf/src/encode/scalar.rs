@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::ValueFault;
 use crate::decode::{Value, WideText};
 use crate::model::Encoding;
 
@@ -27,11 +28,11 @@ pub(super) enum Number {
     Negative(i64),
 }
 
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Number::Unsigned(value) => value.fmt(f),
-            Number::Negative(value) => value.fmt(f),
+impl From<Number> for i128 {
+    fn from(number: Number) -> i128 {
+        match number {
+            Number::Unsigned(value) => value.into(),
+            Number::Negative(value) => value.into(),
         }
     }
 }
@@ -49,20 +50,20 @@ impl<'a> Scalar<'a> {
     }
 
     /// As an integer; a boolean is 0 or 1.
-    pub(super) fn number(self) -> Result<Number, String> {
+    pub(super) fn number(self) -> Result<Number, ValueFault> {
         match self {
             Scalar::Boolean(value) => Ok(Number::Unsigned(u64::from(value))),
             Scalar::Unsigned(value) => Ok(Number::Unsigned(value)),
             Scalar::Signed(value @ 0..) => Ok(Number::Unsigned(value as u64)),
             Scalar::Signed(value) => Ok(Number::Negative(value)),
-            _ => Err(format!("{}, but the class has an integer", self.what())),
+            _ => Err(ValueFault::Kind { value: self.what(), class: "an integer" }),
         }
     }
 
     /// The bits of a floating point number of `size` bits that has the same value.
-    pub(super) fn real(self, size: u32) -> Result<u128, String> {
+    pub(super) fn real(self, size: u32) -> Result<u128, ValueFault> {
         let inexact =
-            |value: &dyn fmt::Display| Err(format!("{value} is no floating point number of {size} bits"));
+            |value: &dyn fmt::Display| Err(ValueFault::Inexact { value: value.to_string(), bits: size });
         match (self, size) {
             (Scalar::Real32(value), 16) => {
                 half(value).map_or_else(|| inexact(&value), |bits| Ok(bits.into()))
@@ -79,27 +80,27 @@ impl<'a> Scalar<'a> {
                 }
             }
             (Scalar::Real128(bits), 128) => Ok(bits),
-            (Scalar::Real32(_) | Scalar::Real(_) | Scalar::Real128(_), _) => Err(format!(
-                "the class has a floating point number of {size} bits, which takes one of just that size"
-            )),
-            _ => Err(format!("{}, but the class has a floating point number", self.what())),
+            (Scalar::Real32(_) | Scalar::Real(_) | Scalar::Real128(_), _) => {
+                Err(ValueFault::FloatSize { bits: size })
+            }
+            _ => Err(ValueFault::Kind { value: self.what(), class: "a floating point number" }),
         }
     }
 
     /// The bytes of a string in `encoding`.
-    pub(super) fn text(self, encoding: Encoding) -> Result<Cow<'a, [u8]>, String> {
+    pub(super) fn text(self, encoding: Encoding) -> Result<Cow<'a, [u8]>, ValueFault> {
         match self {
             Scalar::Text(text) if encoding.unit() == 1 => Ok(Cow::Borrowed(text)),
             Scalar::Text(text) => match std::str::from_utf8(text) {
                 Ok(text) => Ok(Cow::Owned(wide(text, encoding))),
-                Err(_) => Err("text that is not UTF-8, but the class has another encoding".to_owned()),
+                Err(_) => Err(ValueFault::Encoding),
             },
             Scalar::WideText(text) if text.encoding() == encoding => Ok(Cow::Borrowed(text.bytes())),
             Scalar::WideText(text) => {
                 let text = text.to_string();
                 Ok(Cow::Owned(if encoding.unit() == 1 { text.into_bytes() } else { wide(&text, encoding) }))
             }
-            _ => Err(format!("{}, but the class has a string", self.what())),
+            _ => Err(ValueFault::Kind { value: self.what(), class: "a string" }),
         }
     }
 }

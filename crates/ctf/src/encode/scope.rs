@@ -6,6 +6,7 @@
 use super::body::Body;
 use super::known::Known;
 use super::scalar::{Number, Scalar};
+use crate::ValueFault;
 use crate::decode::program::{Kind, Node, Program};
 use crate::decode::{Compound, Value, Visitor};
 
@@ -56,9 +57,9 @@ impl<'w> ScopeWriter<'w> {
     }
 
     /// Ends the scope; what is wrong, with the name of the field, if anything was.
-    pub(super) fn finish(mut self) -> Result<(), Box<(String, String)>> {
+    pub(super) fn finish(mut self) -> Result<(), Box<(String, ValueFault)>> {
         if self.body.open.len() > 1 {
-            self.fail("it is not closed");
+            self.fail(ValueFault::Open);
         }
         self.end_compound();
         self.body.error.take().map_or(Ok(()), Err)
@@ -80,15 +81,15 @@ impl<'w> ScopeWriter<'w> {
         self.begin_compound(name, "an array", |writer, node| match node.kind {
             Kind::Array { length: declared, element } => {
                 writer.body.align(node.align);
-                if let Err(message) = writer.check_length(declared, length) {
-                    writer.fail(message);
+                if let Err(fault) = writer.check_length(declared, length) {
+                    writer.fail(fault);
                 }
                 Some(Frame::Array { element, left: length, length })
             }
             Kind::Blob { length: declared } => {
                 writer.body.align(8);
-                if let Err(message) = writer.check_length(declared, length) {
-                    writer.fail(message);
+                if let Err(fault) = writer.check_length(declared, length) {
+                    writer.fail(fault);
                 }
                 Some(Frame::Bytes { left: length, length })
             }
@@ -102,12 +103,15 @@ impl<'w> ScopeWriter<'w> {
         self.begin_compound(name, "a variant", |writer, node| match &node.kind {
             Kind::Variant(variant) => {
                 let Some(content) = variant.select(writer.body.slots[variant.slot as usize].get()) else {
-                    writer.fail("a variant, but its tag selects nothing");
+                    writer.fail(ValueFault::NothingSelected("a variant"));
                     return Some(Frame::Choice { content: 0, done: true });
                 };
                 let selected = writer.program.nodes[content as usize].name.as_deref().unwrap_or_default();
                 if let Some(option) = option.filter(|option| *option != selected) {
-                    writer.fail(format!("option `{option}`, but the tag selects `{selected}`"));
+                    writer.fail(ValueFault::OtherOption {
+                        option: option.to_owned(),
+                        selected: selected.to_owned(),
+                    });
                 }
                 Some(Frame::Choice { content, done: false })
             }
@@ -122,24 +126,19 @@ impl<'w> ScopeWriter<'w> {
             Kind::Optional(optional) => {
                 let enabled = optional.enabled(writer.body.slots[optional.slot as usize].get());
                 if enabled != present {
-                    let is = |is| if is { "is there" } else { "is not there" };
-                    writer.fail(format!(
-                        "a field that {}, but its selector says that it {}",
-                        is(present),
-                        is(enabled)
-                    ));
+                    writer.fail(ValueFault::Presence { present });
                 }
                 Some(Frame::Choice { content: optional.field, done: !present })
             }
             Kind::Variant(variant) => {
                 let content = variant.select(writer.body.slots[variant.slot as usize].get());
                 let Some(content) = content else {
-                    writer.fail("an optional, but the tag selects nothing");
+                    writer.fail(ValueFault::NothingSelected("an optional"));
                     return Some(Frame::Choice { content: 0, done: true });
                 };
                 let empty = is_empty(&writer.program.nodes[content as usize]);
                 if !present && !empty {
-                    writer.fail("an optional that is not there, but the tag says that it is");
+                    writer.fail(ValueFault::Absent);
                 }
                 Some(Frame::Choice { content, done: !present })
             }
@@ -150,13 +149,13 @@ impl<'w> ScopeWriter<'w> {
     fn begin_compound(
         &mut self,
         name: Option<&str>,
-        what: &str,
+        what: &'static str,
         begin: impl FnOnce(&mut Self, &'w Node) -> Option<Frame>,
     ) {
         let Some(node) = self.next(name) else { return };
         match begin(self, node) {
             Some(frame) => self.body.open.push(frame),
-            None => self.fail(format!("{what}, but the class has {}", what_is(&node.kind))),
+            None => self.fail(ValueFault::Kind { value: what, class: what_is(&node.kind) }),
         }
     }
 
@@ -175,9 +174,9 @@ impl<'w> ScopeWriter<'w> {
             Some(
                 &(Frame::Array { left: left @ 1.., length, .. } | Frame::Bytes { left: left @ 1.., length }),
             ) => {
-                self.fail(format!("{} elements instead of {length}", length - left));
+                self.fail(ValueFault::FewElements { there: length - left, expected: length });
             }
-            Some(&Frame::Choice { done: false, .. }) => self.fail("there is no value"),
+            Some(&Frame::Choice { done: false, .. }) => self.fail(ValueFault::NoValue),
             _ => {}
         }
         self.body.open.pop();
@@ -189,7 +188,7 @@ impl<'w> ScopeWriter<'w> {
             *left -= 1;
             return match scalar.number() {
                 Ok(Number::Unsigned(byte @ 0..=0xff)) => self.body.append(&[byte as u8]),
-                _ => self.fail("what is no byte"),
+                _ => self.fail(ValueFault::NoByte),
             };
         }
         if let Some(node) = self.next(name) {
@@ -237,8 +236,7 @@ impl<'w> ScopeWriter<'w> {
                     &program.nodes[*content as usize]
                 }
                 _ => {
-                    let what = name.map_or_else(|| "one more field".to_owned(), |name| format!("`{name}`"));
-                    self.fail(format!("{what}, which the class does not have here"));
+                    self.fail(ValueFault::Surplus(name.map(str::to_owned)));
                     return None;
                 }
             };
@@ -262,7 +260,7 @@ impl<'w> ScopeWriter<'w> {
             Kind::Variant(variant) if self.known.header => {
                 match variant.select(self.body.slots[variant.slot as usize].get()) {
                     Some(option) => self.fill(option),
-                    None => self.fail("its tag selects no option"),
+                    None => self.fail(ValueFault::NoOption),
                 }
             }
             Kind::Array { .. } | Kind::Blob { .. }
@@ -270,13 +268,13 @@ impl<'w> ScopeWriter<'w> {
             {
                 self.write(node, Scalar::Blob(&uuid));
             }
-            _ => self.fail(format!("`{}` is missing", node.name.as_deref().unwrap_or_default())),
+            _ => self.fail(ValueFault::Missing(node.name.as_deref().unwrap_or_default().to_owned())),
         }
     }
 
     /// Keeps the first thing that is wrong, and where.
     #[cold]
-    pub(super) fn fail(&mut self, message: impl Into<String>) {
+    pub(super) fn fail(&mut self, fault: ValueFault) {
         if self.body.error.is_some() {
             return;
         }
@@ -298,7 +296,7 @@ impl<'w> ScopeWriter<'w> {
                 place += name;
             }
         }
-        self.body.error = Some(Box::new((place, message.into())));
+        self.body.error = Some(Box::new((place, fault)));
     }
 }
 

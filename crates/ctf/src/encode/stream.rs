@@ -7,11 +7,11 @@ use super::body::{Body, Later};
 use super::known::{Known, NOTHING, low_bits};
 use super::scope::ScopeWriter;
 use super::{Fields, candidates, leb128};
-use crate::Error;
 use crate::decode::Decoder;
 use crate::decode::packet::Marks;
 use crate::decode::program::Role;
 use crate::model::{DataStreamClass, Scope};
+use crate::{Error, ValueFault};
 
 /// What a packet is begun with. What the class has a field for is written there, as much of it as there is
 /// room for.
@@ -111,12 +111,7 @@ impl StreamWriter {
         }
         let sized = |role| self.body.later.iter().any(|later| later.role == role);
         if self.packets > 0 && !sized(Role::PacketSize) && !sized(Role::ContentSize) {
-            return Err(self.error(
-                Scope::PacketContext,
-                0,
-                "",
-                "it has no sizes, so that there can be one packet only",
-            ));
+            return Err(self.error(Scope::PacketContext, 0, "", ValueFault::OnePacket));
         }
         self.open = Some(0);
         Ok(())
@@ -145,12 +140,7 @@ impl StreamWriter {
                 self.scope(event, scope, &NOTHING, Some(fields))?;
             }
             if self.body.at == mark.at {
-                return Err(self.error(
-                    Scope::Payload,
-                    event,
-                    "",
-                    "the event record has no size, which no reader accepts",
-                ));
+                return Err(self.error(Scope::Payload, event, "", ValueFault::NoSize));
             }
             Ok(())
         });
@@ -181,8 +171,7 @@ impl StreamWriter {
         let later = std::mem::take(&mut self.body.later);
         let has = |role| later.iter().any(|later| later.role == role);
         if content != size && !has(Role::ContentSize) {
-            let message = "it has no content size, so that padding cannot be told from event records";
-            return Err(self.error(Scope::PacketContext, 0, "", message));
+            return Err(self.error(Scope::PacketContext, 0, "", ValueFault::Padding));
         }
         self.body.bytes.resize(bytes, 0);
         let end_stamp = end.end.unwrap_or(self.body.marks.clock);
@@ -205,9 +194,8 @@ impl StreamWriter {
                 continue;
             }
             if value != low_bits(value, integer) {
-                let message =
-                    format!("the packet has {value} bits, which do not fit in {} bits", integer.size);
-                return Err(self.error(Scope::PacketContext, 0, "", message));
+                let fault = ValueFault::LargePacket { packet: value, bits: integer.size };
+                return Err(self.error(Scope::PacketContext, 0, "", fault));
             }
             let value = if integer.reversed { bits::reversed(value, integer.size) } else { value };
             let bytes = &mut self.body.bytes;
@@ -255,13 +243,7 @@ impl StreamWriter {
             }
         }
         given?;
-        let stamp = stamp.map_or_else(String::new, |stamp| format!(" and the stamp {stamp}"));
-        Err(self.error(
-            Scope::EventHeader,
-            event,
-            "",
-            format!("it has no form that tells the id {id}{stamp}"),
-        ))
+        Err(self.error(Scope::EventHeader, event, "", ValueFault::NoHeader { id, stamp }))
     }
 
     /// Whether a reader would know id and stamp from what stands there.
@@ -294,7 +276,7 @@ impl StreamWriter {
     }
 
     #[cold]
-    fn error(&self, scope: Scope, event: usize, field: &str, message: impl Into<String>) -> Error {
+    fn error(&self, scope: Scope, event: usize, field: &str, fault: ValueFault) -> Error {
         let class = self.class();
         let name = class.event_record_classes.get(event).and_then(|event| event.name.as_deref());
         let name = name.unwrap_or_default();
@@ -307,6 +289,6 @@ impl StreamWriter {
             Scope::Payload => format!("event \"{name}\""),
         };
         let place = if field.is_empty() { what } else { format!("{what}, field `{field}`") };
-        Error::Value { place, message: message.into() }
+        Error::Value { place, fault: Box::new(fault) }
     }
 }

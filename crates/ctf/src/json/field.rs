@@ -8,13 +8,13 @@ use super::number::{alignment, bit_map, bits, fixed_integer, float, roles, varia
 use super::parse::Parser;
 use super::refer::{joined, location, ranges};
 use super::value::{Object, Value};
-use crate::Error;
 use crate::metadata::DEEPEST_FIELD_CLASS;
 use crate::model::{
     DEFAULT_MEDIA_TYPE, DynamicArrayClass, DynamicBlobClass, DynamicStringClass, Encoding, FieldClass,
     Member, OptionalClass, Role, StaticArrayClass, StaticBlobClass, StaticStringClass, StringClass,
     StructureClass, VariantClass, VariantOption,
 };
+use crate::{Error, JsonFault, LimitFault};
 
 /// A field class, how many it consists of, and how deep they are nested.
 #[derive(Clone)]
@@ -56,12 +56,10 @@ impl Parser {
     /// A field class that becomes part of the trace class.
     pub(super) fn field_class(&mut self, value: Value<'_>) -> Result<FieldClass, Error> {
         let sized = self.sized_field_class(value, 1)?;
-        self.budget = self.budget.checked_sub(sized.nodes).ok_or_else(|| {
-            value.error(format!(
-                "with this the trace has more than {} field classes",
-                value.most_field_classes()
-            ))
-        })?;
+        self.budget = self
+            .budget
+            .checked_sub(sized.nodes)
+            .ok_or_else(|| value.error(LimitFault::Trace(value.most_field_classes())))?;
         Ok(sized.class)
     }
 
@@ -70,14 +68,10 @@ impl Parser {
         let sized = if value.is_string() {
             let name = value.string()?;
             let alias = self.aliases.get(&name).cloned();
-            alias.ok_or_else(|| {
-                value.error(format!("there is no field class alias called `{name}` before this"))
-            })?
+            alias.ok_or_else(|| value.error(JsonFault::NoAlias(name)))?
         } else {
             if level > DEEPEST_FIELD_CLASS {
-                return Err(
-                    value.error(format!("field classes are nested more than {DEEPEST_FIELD_CLASS} deep"))
-                );
+                return Err(value.error(LimitFault::Depth(DEEPEST_FIELD_CLASS)));
             }
             let mut object = value.object()?;
             let sized = self.class_of_type(&mut object, level)?;
@@ -85,12 +79,10 @@ impl Parser {
             sized
         };
         if level + sized.depth > DEEPEST_FIELD_CLASS + 1 {
-            return Err(value.error(format!("field classes are nested more than {DEEPEST_FIELD_CLASS} deep")));
+            return Err(value.error(LimitFault::Depth(DEEPEST_FIELD_CLASS)));
         }
         if sized.nodes > value.most_field_classes() {
-            let most = value.most_field_classes();
-            let message = format!("this field class consists of more than {most} others");
-            return Err(value.error(message));
+            return Err(value.error(LimitFault::Parts(value.most_field_classes())));
         }
         Ok(sized)
     }
@@ -169,7 +161,7 @@ impl Parser {
                 whole.of(class)
             }
             "variant" => self.variant(object, level)?,
-            other => return Err(kind.error(format!("unknown field class type `{other}`"))),
+            other => return Err(kind.error(JsonFault::FieldClassType(other.to_owned()))),
         })
     }
 
@@ -185,7 +177,7 @@ impl Parser {
             let place = member.require("name")?;
             let name = place.string()?;
             if !names.insert(name.clone()) {
-                return Err(place.error(format!("a second member called `{name}`")));
+                return Err(place.error(JsonFault::SecondMember(name)));
             }
             let field = self.sized_field_class(member.require("field-class")?, level + 1)?;
             let attributes = attributes(&mut member)?;
@@ -207,14 +199,14 @@ impl Parser {
             let mut option = option.object()?;
             let name = option.string("name")?.unwrap_or_default();
             if !name.is_empty() && !names.insert(name.clone()) {
-                return Err(option.error(format!("a second option called `{name}`")));
+                return Err(option.error(JsonFault::SecondOption(name)));
             }
             let place = option.require("selector-field-ranges")?;
             let ranges = ranges(place)?;
             let own = joined(ranges.clone());
             for &(first, last) in &own {
                 if taken.range(..=last).next_back().is_some_and(|(_, other)| *other >= first) {
-                    return Err(place.error(format!("[{first}, {last}] selects another option already")));
+                    return Err(place.error(JsonFault::Taken { first, last }));
                 }
             }
             taken.extend(own);
@@ -225,7 +217,7 @@ impl Parser {
             class.options.push(VariantOption { name, ranges, class: class_of_option, attributes, place });
         }
         if class.options.is_empty() {
-            return Err(options.error("a variant has one option at least"));
+            return Err(options.error(JsonFault::NoOptions));
         }
         Ok(whole.of(class))
     }

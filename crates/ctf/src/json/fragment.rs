@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::parse::Parser;
 use super::roles::{each_role, roles_of};
 use super::value::{Object, Value};
-use crate::Error;
 use crate::log_level;
 use crate::model::{
     Attribute, Attributes, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
     Role, Scope, StructureClass,
 };
+use crate::{Error, JsonFault, RoleFault};
 
 impl Parser {
     /// Takes in one fragment; the first one is to be the preamble.
@@ -19,20 +19,17 @@ impl Parser {
         let kind = fragment.require("type")?;
         match kind.string()?.as_str() {
             "preamble" if !first => {
-                return Err(kind.error("a second preamble; there can be one, at the beginning"));
+                return Err(kind.error(JsonFault::SecondPreamble));
             }
             "preamble" => self.preamble(&mut fragment)?,
-            _ if first => return Err(kind.error("expected the preamble, which is the first fragment")),
+            _ if first => return Err(kind.error(JsonFault::NoPreamble)),
             "field-class-alias" => self.alias(&mut fragment)?,
             "trace-class" => self.trace_class(&mut fragment)?,
             "clock-class" => self.clock_class(&mut fragment)?,
             "data-stream-class" => self.data_stream_class(&mut fragment)?,
             "event-record-class" => self.event_record_class(&mut fragment)?,
             other => {
-                return Err(kind.error(format!(
-                    "unknown fragment type `{other}`; expected preamble, field-class-alias, trace-class, clock-class, \
-                     data-stream-class or event-record-class"
-                )));
+                return Err(kind.error(JsonFault::FragmentType(other.to_owned())));
             }
         }
         fragment.finish()
@@ -42,7 +39,7 @@ impl Parser {
         attributes(fragment)?;
         let version = fragment.require("version")?;
         if version.unsigned()? != 2 {
-            return Err(version.error("expected CTF version 2"));
+            return Err(version.error(JsonFault::Expected("CTF version 2")));
         }
         if let Some(uuid) = fragment.get("uuid") {
             let bytes = uuid
@@ -50,8 +47,9 @@ impl Parser {
                 .iter()
                 .map(|byte| Ok(byte.integer(0, 255)? as u8))
                 .collect::<Result<Vec<u8>, Error>>()?;
-            self.trace.uuid =
-                Some(bytes.try_into().map_err(|_| uuid.error("expected the 16 bytes of a UUID"))?);
+            self.trace.uuid = Some(
+                bytes.try_into().map_err(|_| uuid.error(JsonFault::Expected("the 16 bytes of a UUID")))?,
+            );
         }
         Ok(())
     }
@@ -63,17 +61,17 @@ impl Parser {
         let class = fragment.require("field-class")?;
         let class = self.sized_field_class(class, 1)?;
         if self.aliases.insert(name.clone(), class).is_some() {
-            return Err(place.error(format!("a second field class alias called `{name}`")));
+            return Err(place.error(JsonFault::SecondAlias(name)));
         }
         Ok(())
     }
 
     fn trace_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
         if std::mem::replace(&mut self.has_trace_class, true) {
-            return Err(fragment.error("a second trace class; there can be one"));
+            return Err(fragment.error(JsonFault::SecondTraceClass));
         }
         if !self.trace.data_stream_classes.is_empty() {
-            return Err(fragment.error("the trace class is to stand before all data stream classes"));
+            return Err(fragment.error(JsonFault::LateTraceClass));
         }
         self.trace.attributes = attributes(fragment)?;
         self.trace.namespace = fragment.string("namespace")?;
@@ -98,7 +96,7 @@ impl Parser {
         let place = fragment.require("id")?;
         let id = place.string()?;
         if self.trace.clock_class(&id).is_some() {
-            return Err(place.error(format!("a second clock class with the id `{id}`")));
+            return Err(place.error(JsonFault::SecondClock(id)));
         }
         let place = fragment.require("frequency")?;
         let frequency = place.integer(1, u64::MAX.into())? as u64;
@@ -121,10 +119,9 @@ impl Parser {
             if let Some(cycles) = offset.get("cycles") {
                 clock.offset_cycles = cycles.unsigned()?;
                 if clock.offset_cycles >= frequency {
-                    return Err(cycles.error(format!(
-                        "an offset of {} cycles; expected less than a second ({frequency} cycles)",
-                        clock.offset_cycles
-                    )));
+                    return Err(
+                        cycles.error(JsonFault::ClockOffset { cycles: clock.offset_cycles, frequency })
+                    );
                 }
             }
             offset.finish()?;
@@ -136,7 +133,7 @@ impl Parser {
     fn data_stream_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
         let id = fragment.unsigned("id")?.unwrap_or(0);
         if self.streams.insert(id, self.trace.data_stream_classes.len()).is_some() {
-            return Err(fragment.error(format!("a second data stream class with the id {id}")));
+            return Err(fragment.error(JsonFault::SecondStream(id)));
         }
         let mut class = DataStreamClass { place: fragment.place(), ..DataStreamClass::new(id) };
         class.attributes = attributes(fragment)?;
@@ -146,7 +143,7 @@ impl Parser {
         if let Some(clock) = fragment.get("default-clock-class-id") {
             let id = clock.string()?;
             if self.trace.clock_class(&id).is_none() {
-                return Err(clock.error(format!("there is no clock class with the id `{id}` before this")));
+                return Err(clock.error(JsonFault::NoClock(id)));
             }
             class.default_clock = Some(id);
         }
@@ -165,14 +162,10 @@ impl Parser {
         let id = fragment.unsigned("id")?.unwrap_or(0);
         let stream = fragment.unsigned("data-stream-class-id")?.unwrap_or(0);
         let Some(&parent) = self.streams.get(&stream) else {
-            return Err(
-                fragment.error(format!("there is no data stream class with the id {stream} before this"))
-            );
+            return Err(fragment.error(JsonFault::NoStream(stream)));
         };
         if !self.event_ids.insert((stream, id)) {
-            return Err(fragment.error(format!(
-                "a second event record class with the id {id} in the data stream class with the id {stream}"
-            )));
+            return Err(fragment.error(JsonFault::SecondEvent { event: id, stream }));
         }
         let mut class = EventRecordClass { id, place: fragment.place(), ..EventRecordClass::default() };
         class.attributes = attributes(fragment)?;
@@ -202,27 +195,23 @@ impl Parser {
     ) -> Result<Option<StructureClass>, Error> {
         let Some(value) = fragment.get(name) else { return Ok(None) };
         let FieldClass::Structure(class) = self.field_class(value)? else {
-            return Err(value.error("expected a structure field class"));
+            return Err(value.error(JsonFault::Expected("a structure field class")));
         };
         let class = Arc::unwrap_or_clone(class);
         for (index, member) in class.members.iter().enumerate() {
             each_role(&member.class, true, &mut |role, size, direct| {
-                let problem = match role {
-                    _ if !roles_of(scope).has(role) => "is not for fields of this scope".to_owned(),
+                let fault = match role {
+                    _ if !roles_of(scope).has(role) => RoleFault::Scope,
                     Role::DefaultClockTimestamp | Role::PacketEndDefaultClockTimestamp if !clock => {
-                        "needs a default clock class, which this data stream class has not".to_owned()
+                        RoleFault::NoClock
                     }
-                    Role::MetadataStreamUuid if size != 16 => format!("is for 16 bytes, not {size}"),
-                    Role::MetadataStreamUuid if self.trace.uuid.is_none() => {
-                        "needs a UUID in the preamble, which has none".to_owned()
-                    }
-                    Role::PacketMagicNumber if size != 32 => format!("is for 32 bits, not {size}"),
-                    Role::PacketMagicNumber if index > 0 || !direct => {
-                        "is for the first member of the packet header".to_owned()
-                    }
+                    Role::MetadataStreamUuid if size != 16 => RoleFault::UuidSize(size),
+                    Role::MetadataStreamUuid if self.trace.uuid.is_none() => RoleFault::NoUuid,
+                    Role::PacketMagicNumber if size != 32 => RoleFault::MagicSize(size),
+                    Role::PacketMagicNumber if index > 0 || !direct => RoleFault::LateMagic,
                     _ => return Ok(()),
                 };
-                Err(value.error(format!("the role `{}` {problem}", role.name())))
+                Err(value.error(JsonFault::Role { role, fault }))
             })?;
         }
         Ok(Some(class))
@@ -248,7 +237,7 @@ pub(super) fn attributes(object: &mut Object<'_>) -> Result<Attributes, Error> {
     if let Some(extensions) = object.get("extensions")
         && let Some((namespace, value)) = extensions.object()?.entries().next()
     {
-        return Err(value.error(format!("extensions of `{namespace}` change the format; none is known here")));
+        return Err(value.error(JsonFault::Extension(namespace)));
     }
     match object.get("attributes") {
         Some(attributes) => {

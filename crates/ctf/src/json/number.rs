@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::fragment::attributes;
 use super::refer::ranges_within;
 use super::value::{Object, Value};
-use crate::Error;
 use crate::model::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping,
     FieldClass, Flag, FloatClass, IntegerClass, Role, Roles,
 };
+use crate::{Error, JsonFault};
 
 pub(super) fn bits(object: &mut Object<'_>) -> Result<BitArrayClass, Error> {
     let size = object.require("length")?.integer(1, 64)? as u32;
@@ -42,7 +42,7 @@ pub(super) fn alignment(object: &mut Object<'_>, name: &str) -> Result<u32, Erro
     let Some(value) = object.get(name) else { return Ok(0) };
     match value.unsigned()?.try_into() {
         Ok(bits) if u32::is_power_of_two(bits) => Ok(bits),
-        _ => Err(value.error("expected an alignment: a power of two, in bits")),
+        _ => Err(value.error(JsonFault::Expected("an alignment: a power of two, in bits"))),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn bit_map(object: &mut Object<'_>) -> Result<FieldClass, Error> {
         flags.push(Flag { name, ranges });
     }
     if flags.is_empty() {
-        return Err(place.error("a bit map has one flag at least"));
+        return Err(place.error(JsonFault::NoFlags));
     }
     Ok(FieldClass::BitMap(Arc::new(BitMapClass { bits, flags })))
 }
@@ -92,7 +92,7 @@ fn integer(
             8 => DisplayBase::Octal,
             10 => DisplayBase::Decimal,
             16 => DisplayBase::Hexadecimal,
-            other => return Err(base.error(format!("base {other}; expected 2, 8, 10 or 16"))),
+            other => return Err(base.error(JsonFault::Base(other))),
         };
     }
     if !class.signed {
@@ -124,11 +124,9 @@ pub(super) fn float(object: &mut Object<'_>) -> Result<FieldClass, Error> {
     let size = match place.unsigned()? {
         size @ (16 | 32 | 64 | 128) => size as u32,
         size if size > 128 && size.is_multiple_of(32) => {
-            return Err(
-                place.error(format!("floating point numbers of {size} bits are not supported; of 128 are"))
-            );
+            return Err(place.error(JsonFault::LargeFloat(size)));
         }
-        size => return Err(place.error(format!("{size} bits; expected 16, 32, 64 or 128"))),
+        size => return Err(place.error(JsonFault::FloatSize(size))),
     };
     let (byte_order, bit_order) = orders(object)?;
     let align = alignment(object, "alignment")?.max(1);

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::field::Sized;
 use super::value::{Source, Value};
-use crate::Error;
 use crate::metadata::{self, Language, Text};
 use crate::model::{TraceClass, Version};
+use crate::{Error, JsonFault, MetadataFault};
 
 /// What stands before each fragment (RFC 7464).
 pub(crate) const RECORD_SEPARATOR: char = '\x1e';
@@ -21,9 +21,7 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
     let Text { language, text, .. } = metadata::text(metadata)?;
     match language {
         Language::Json => parse_text(&text),
-        Language::Tsdl => {
-            Err(metadata::error_at(&text, 0, "expected CTF 2 metadata, found CTF 1.8's".to_owned()))
-        }
+        Language::Tsdl => Err(metadata::error_at(&text, 0, MetadataFault::IsCtf1)),
     }
 }
 
@@ -53,7 +51,7 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
     let mut parts = text.split(RECORD_SEPARATOR);
     let first = parts.next().unwrap_or_default();
     if !first.trim().is_empty() {
-        return Err(metadata::error_at(text, 0, "expected a record separator (byte 0x1E)".to_owned()));
+        return Err(metadata::error_at(text, 0, MetadataFault::NoSeparator));
     }
     let mut count = 0;
     for (index, part) in parts.filter(|part| is_fragment(part)).enumerate() {
@@ -63,14 +61,10 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
     }
     let end = Source { text, fragment: count };
     if count == 0 {
-        return Err(metadata::error_at(
-            text,
-            0,
-            "expected a preamble fragment; there is no fragment".to_owned(),
-        ));
+        return Err(metadata::error_at(text, 0, MetadataFault::NoFragment));
     }
     if parser.trace.data_stream_classes.is_empty() {
-        return Err(end.error_at(text.len(), "expected a data stream class fragment; the metadata has none"));
+        return Err(end.error_at(text.len(), JsonFault::NoStreams));
     }
     Ok(parser.trace)
 }

@@ -1,8 +1,8 @@
 //! What field classes say of others: where a length or a selector is, and which of its values select.
 
 use super::value::{Object, Value};
-use crate::Error;
 use crate::model::{FieldLocation, Origin, Scope};
+use crate::{Error, JsonFault};
 
 /// An integer range set (section 5.3.2) of integers of either kind.
 pub(super) fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
@@ -13,17 +13,17 @@ pub(super) fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
 pub(super) fn ranges_within(value: Value<'_>, least: i128, most: i128) -> Result<Vec<(i128, i128)>, Error> {
     let ranges = value.array()?;
     if ranges.is_empty() {
-        return Err(value.error("expected one range at least"));
+        return Err(value.error(JsonFault::Expected("one range at least")));
     }
     let range = |range: Value<'_>| match range.array()?.as_slice() {
         [first, last] => {
             let (first, last) = (first.integer(least, most)?, last.integer(least, most)?);
             match first <= last {
                 true => Ok((first, last)),
-                false => Err(range.error(format!("the range from {first} to {last} is empty"))),
+                false => Err(range.error(JsonFault::EmptyRange { first, last })),
             }
         }
-        _ => Err(range.error("expected a range: its first and its last integer")),
+        _ => Err(range.error(JsonFault::Expected("a range: its first and its last integer"))),
     };
     ranges.into_iter().map(range).collect()
 }
@@ -64,13 +64,15 @@ pub(super) fn location(object: &mut Object<'_>, name: &str) -> Result<FieldLocat
         } else if path.pop().is_none() {
             // Back from a member to the structure it is in goes nowhere; only the others leave structures.
             if origin.is_some() {
-                return Err(step.error("nothing contains the root of a scope"));
+                return Err(step.error(JsonFault::AboveRoot));
             }
             up += 1;
         }
     }
     if last.is_none_or(|last| last.is_null()) {
-        return Err(last.unwrap_or(steps).error("expected a member's name at the end of the path"));
+        return Err(last
+            .unwrap_or(steps)
+            .error(JsonFault::Expected("a member's name at the end of the path")));
     }
     let origin = origin.map_or(Origin::Relative { up }, Origin::Scope);
     Ok(FieldLocation { place: steps.place(), ..FieldLocation::new(origin, path) })

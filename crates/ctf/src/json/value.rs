@@ -3,9 +3,10 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::Error;
+use crate::error::Expected;
 use crate::metadata::{error_at, most_field_classes};
 use crate::model::{Attribute, Place};
+use crate::{Error, JsonFault, MetadataFault};
 
 /// Attributes inside one another.
 const DEEPEST_ATTRIBUTE: u32 = 64;
@@ -22,8 +23,8 @@ pub(super) struct Source<'t> {
 impl Source<'_> {
     /// An error at a byte offset of the metadata stream.
     #[cold]
-    pub(super) fn error_at(&self, at: usize, message: impl std::fmt::Display) -> Error {
-        error_at(self.text, at, format!("fragment {}: {message}", self.fragment))
+    pub(super) fn error_at(&self, at: usize, fault: impl Into<JsonFault>) -> Error {
+        error_at(self.text, at, MetadataFault::Json { fragment: self.fragment, fault: fault.into() })
     }
 }
 
@@ -74,7 +75,7 @@ impl<'t> Value<'t> {
                 let at = (before + error.column().saturating_sub(1)).min(raw.len().saturating_sub(1));
                 let reason = error.to_string();
                 let reason = reason.rsplit_once(" at line").map_or(reason.as_str(), |(reason, _)| reason);
-                Err(source.error_at(whole.start() + at, format!("this is no JSON: {reason}")))
+                Err(source.error_at(whole.start() + at, JsonFault::Syntax(reason.to_owned())))
             }
         }
     }
@@ -95,28 +96,34 @@ impl<'t> Value<'t> {
     }
 
     #[cold]
-    pub(super) fn error(&self, message: impl std::fmt::Display) -> Error {
-        self.source.error_at(self.start(), message)
+    pub(super) fn error(&self, fault: impl Into<JsonFault>) -> Error {
+        self.source.error_at(self.start(), fault)
+    }
+
+    /// What the JSON parser has against a value.
+    #[cold]
+    fn unreadable(&self, error: &serde_json::Error) -> Error {
+        self.error(JsonFault::Unreadable(error.to_string()))
     }
 
     #[cold]
-    fn expected(&self, what: &str) -> Error {
+    fn unexpected(&self, expected: Expected) -> Error {
         let shown: String = self.raw.chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let more = if shown.len() < self.raw.len() { "…" } else { "" };
-        self.error(format!("expected {what}, found `{shown}{more}`"))
+        self.error(JsonFault::Unexpected { expected, found: shown + more })
     }
 
     pub(super) fn object(self) -> Result<Object<'t>, Error> {
         if !self.raw.starts_with('{') {
-            return Err(self.expected("an object"));
+            return Err(self.unexpected(Expected::Object));
         }
-        let Entries(entries) = serde_json::from_str(self.raw).map_err(|error| self.error(error))?;
+        let Entries(entries) = serde_json::from_str(self.raw).map_err(|error| self.unreadable(&error))?;
         let value = |raw: &'t RawValue| Value { source: self.source, raw: raw.get() };
         let entries: Vec<_> = entries.into_iter().map(|(name, raw)| (name, value(raw), false)).collect();
         let mut names = std::collections::HashSet::new();
         for (name, value, _) in &entries {
             if !names.insert(name.as_str()) {
-                return Err(value.error(format!("a second `{name}` in one object")));
+                return Err(value.error(JsonFault::SecondProperty(name.clone())));
             }
         }
         Ok(Object { whole: self, entries })
@@ -124,9 +131,10 @@ impl<'t> Value<'t> {
 
     pub(super) fn array(self) -> Result<Vec<Value<'t>>, Error> {
         if !self.raw.starts_with('[') {
-            return Err(self.expected("an array"));
+            return Err(self.unexpected(Expected::Array));
         }
-        let items: Vec<&RawValue> = serde_json::from_str(self.raw).map_err(|error| self.error(error))?;
+        let items: Vec<&RawValue> =
+            serde_json::from_str(self.raw).map_err(|error| self.unreadable(&error))?;
         Ok(items.into_iter().map(|raw| Value { source: self.source, raw: raw.get() }).collect())
     }
 
@@ -140,16 +148,16 @@ impl<'t> Value<'t> {
 
     pub(super) fn string(&self) -> Result<String, Error> {
         if !self.is_string() {
-            return Err(self.expected("a string"));
+            return Err(self.unexpected(Expected::String));
         }
-        serde_json::from_str(self.raw).map_err(|error| self.error(error))
+        serde_json::from_str(self.raw).map_err(|error| self.unreadable(&error))
     }
 
     /// An integer from `least` to `most`; a number with fraction or exponent is none.
     pub(super) fn integer(&self, least: i128, most: i128) -> Result<i128, Error> {
         match self.raw.parse::<i128>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
-            _ => Err(self.expected(&format!("an integer from {least} to {most}"))),
+            _ => Err(self.unexpected(Expected::Integer { least, most })),
         }
     }
 
@@ -161,8 +169,7 @@ impl<'t> Value<'t> {
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Error> {
         let found = self.string()?;
         words.iter().find(|(word, _)| *word == found).map(|(_, meaning)| *meaning).ok_or_else(|| {
-            let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            self.expected(&words.join(", "))
+            self.unexpected(Expected::Word(words.iter().map(|(word, _)| (*word).to_owned()).collect()))
         })
     }
 
@@ -174,7 +181,7 @@ impl<'t> Value<'t> {
     /// As [`Value::attribute`], at most `levels` deep: this recurses.
     fn attribute_within(self, levels: u32) -> Result<Attribute, Error> {
         let Some(levels) = levels.checked_sub(1) else {
-            return Err(self.error(format!("attributes are nested more than {DEEPEST_ATTRIBUTE} deep")));
+            return Err(self.error(JsonFault::DeepAttributes(DEEPEST_ATTRIBUTE)));
         };
         let within = |value: Value<'t>| value.attribute_within(levels);
         Ok(match self.raw.as_bytes().first() {
@@ -190,7 +197,9 @@ impl<'t> Value<'t> {
             _ => match (self.raw.parse::<i64>(), self.raw.parse::<u64>()) {
                 (Ok(number), _) => Attribute::Integer(number),
                 (_, Ok(number)) => Attribute::Unsigned(number),
-                _ => Attribute::Real(serde_json::from_str(self.raw).map_err(|error| self.error(error))?),
+                _ => {
+                    Attribute::Real(serde_json::from_str(self.raw).map_err(|error| self.unreadable(&error))?)
+                }
             },
         })
     }
@@ -213,7 +222,7 @@ impl<'t> Object<'t> {
 
     /// The member called `name`, which has to be there.
     pub(super) fn require(&mut self, name: &str) -> Result<Value<'t>, Error> {
-        self.get(name).ok_or_else(|| self.whole.error(format!("this object has no `{name}`")))
+        self.get(name).ok_or_else(|| self.whole.error(JsonFault::NoProperty(name.to_owned())))
     }
 
     pub(super) fn string(&mut self, name: &str) -> Result<Option<String>, Error> {
@@ -227,7 +236,7 @@ impl<'t> Object<'t> {
     /// Ends the reading: every member has been asked for.
     pub(super) fn finish(&self) -> Result<(), Error> {
         match self.entries.iter().find(|(.., asked)| !asked) {
-            Some((name, value, _)) => Err(value.error(format!("there is no property `{name}` here"))),
+            Some((name, value, _)) => Err(value.error(JsonFault::UnknownProperty(name.clone()))),
             None => Ok(()),
         }
     }
@@ -243,7 +252,7 @@ impl<'t> Object<'t> {
     }
 
     #[cold]
-    pub(super) fn error(&self, message: impl std::fmt::Display) -> Error {
-        self.whole.error(message)
+    pub(super) fn error(&self, fault: impl Into<JsonFault>) -> Error {
+        self.whole.error(fault)
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 pub(crate) use self::warnings::Warnings;
 use crate::model::{ByteOrder, TraceClass};
-use crate::{Error, json, tsdl};
+use crate::{Error, MetadataFault, json, tsdl};
 
 /// Field classes inside one another; real ones stay below ten.
 pub(crate) const DEEPEST_FIELD_CLASS: u32 = 64;
@@ -88,13 +88,14 @@ impl Error {
     /// ```
     #[must_use]
     pub fn in_metadata(self, metadata: &[u8]) -> Error {
-        let Error::TraceClass { place, message, at } = &self else { return self };
+        let Error::TraceClass { place, fault, at } = &self else { return self };
         let (Some(at), Ok(Text { language, text, .. })) = (at.offset(), text(metadata)) else { return self };
         let fragment = match language {
-            Language::Json => format!("fragment {}: ", json::fragment_at(&text, at)),
-            Language::Tsdl => String::new(),
+            Language::Json => Some(json::fragment_at(&text, at)),
+            Language::Tsdl => None,
         };
-        error_at(&text, at, format!("{fragment}{place}: {message}"))
+        let (place, fault) = (place.clone(), fault.clone());
+        error_at(&text, at, MetadataFault::TraceClass { fragment, place, fault })
     }
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn text(metadata: &[u8]) -> Result<Text<'_>, Error> {
         (Language::Json, bytes) => {
             if let Err(error) = std::str::from_utf8(&bytes) {
                 let text = String::from_utf8_lossy(&bytes);
-                return Err(error_at(&text, error.valid_up_to(), "these bytes are no UTF-8".to_owned()));
+                return Err(error_at(&text, error.valid_up_to(), MetadataFault::NotUtf8));
             }
             Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
         }
@@ -146,13 +147,12 @@ fn language(bytes: &[u8]) -> Result<Language, Error> {
         return Ok(Language::Tsdl);
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
-    let message = "expected `/* CTF 1.8 */`, a metadata packet or byte 0x1E: this is neither CTF 1.8 nor CTF 2 metadata";
-    Err(error_at(&text, 0, message.to_owned()))
+    Err(error_at(&text, 0, MetadataFault::NeitherVersion))
 }
 
 /// A metadata error at a byte offset of the text.
 #[cold]
-pub(crate) fn error_at(text: &str, at: usize, message: String) -> Error {
+pub(crate) fn error_at(text: &str, at: usize, fault: impl Into<MetadataFault>) -> Error {
     /// Characters shown before and behind the place.
     const BEFORE: usize = 100;
     const BEHIND: usize = 60;
@@ -178,7 +178,7 @@ pub(crate) fn error_at(text: &str, at: usize, message: String) -> Error {
         column: 1 + (at - start) as u32,
         text: shown,
         caret,
-        message,
+        fault: Box::new(fault.into()),
     }
 }
 
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_around_the_place() {
         let line = format!("first\n{}\tX{}\nlast", "é".repeat(200), "b".repeat(100));
-        let shown = error_at(&line, 6 + 401, "here".to_owned()).to_string();
+        let shown = error_at(&line, 6 + 401, MetadataFault::NotUtf8).to_string();
         let lines: Vec<_> = shown.lines().collect();
-        assert_eq!(lines[0], "metadata, line 2, column 402: here");
+        assert_eq!(lines[0], "metadata, line 2, column 402: these bytes are no UTF-8");
         assert_eq!(lines[1], format!("  …{} X{}…", "é".repeat(99), "b".repeat(59)));
         assert_eq!(lines[2].chars().count(), 2 + 1 + 99 + 1 + 1);
         assert!(lines[2].ends_with(" ^"));

@@ -3,13 +3,9 @@
 //! CTF 2 does not say how its metadata is cut into packets; those who do so (LTTng, babeltrace2) use the same
 //! packets, with version 2.0 in their headers.
 
-use crate::Error;
+use crate::magic::{METADATA_PACKET_HEADER_SIZE as HEADER_SIZE, METADATA_PACKET_MAGIC as MAGIC};
 use crate::model::ByteOrder;
-
-/// First four bytes of each metadata packet.
-const MAGIC: u32 = 0x75D1_1D57;
-/// Size in bytes of a metadata packet's header.
-const HEADER_SIZE: usize = 37;
+use crate::{Error, MetadataPacketFault as Fault};
 
 /// What metadata packets hold.
 pub(super) struct Contents {
@@ -44,49 +40,45 @@ fn unpack(bytes: &[u8], order: ByteOrder) -> Result<Contents, Error> {
     let mut ignored = None;
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
-        let bad =
-            |at: usize, message: String| Err(Error::MetadataPacket { offset: (offset + at) as u64, message });
+        let bad = |at: usize, fault| Err(Error::MetadataPacket { offset: (offset + at) as u64, fault });
         // What begins as a packet and is too short for its header is one that has been cut off.
         let is_none = !rest.starts_with(&bytes[..4]);
         if offset > 0 && is_none && (rest.len() < HEADER_SIZE || rest.iter().all(|byte| *byte == 0)) {
-            let message = format!("{} bytes after the last packet are ignored", rest.len());
-            ignored = Some(Error::MetadataPacket { offset: offset as u64, message });
+            let fault = Fault::Ignored(rest.len());
+            ignored = Some(Error::MetadataPacket { offset: offset as u64, fault });
             break;
         }
         if rest.len() < HEADER_SIZE {
-            return bad(0, format!("{} bytes are left; a packet header has {HEADER_SIZE}", rest.len()));
+            return bad(0, Fault::Short(rest.len()));
         }
         let word = |at: usize| number([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
         if word(0) != MAGIC {
-            return bad(0, format!("magic {:#010x}, expected {MAGIC:#010x}", word(0)));
+            return bad(0, Fault::Magic(word(0)));
         }
         if *uuid.get_or_insert(&rest[4..20]) != &rest[4..20] {
-            return bad(4, "the UUID differs from the first packet's".to_owned());
+            return bad(4, Fault::OtherUuid);
         }
         let (content, packet) = ((word(24) / 8) as usize, (word(28) / 8) as usize);
         if word(24) % 8 != 0 || content < HEADER_SIZE {
-            return bad(
-                24,
-                format!("content of {} bits; expected whole bytes, at least {HEADER_SIZE}", word(24)),
-            );
+            return bad(24, Fault::Content(word(24)));
         }
         if word(28) % 8 != 0 || packet < content {
-            return bad(28, format!("packet of {} bits around content of {} bits", word(28), word(24)));
+            return bad(28, Fault::Size { packet: word(28), content: word(24) });
         }
         if content > rest.len() {
-            return bad(24, format!("content of {content} bytes, but the file has only {} more", rest.len()));
+            return bad(24, Fault::CutShort { content, there: rest.len() });
         }
         for (at, what) in [(32, "compression"), (33, "encryption"), (34, "checksum")] {
             if rest[at] != 0 {
-                return bad(at, format!("{what} scheme {}; none is known", rest[at]));
+                return bad(at, Fault::Scheme { what, scheme: rest[at] });
             }
         }
         let version = (rest[35], rest[36]);
         if !matches!(version, (1, 8) | (2, 0)) {
-            return bad(35, format!("CTF version {}.{}, expected 1.8 or 2.0", version.0, version.1));
+            return bad(35, Fault::Version { major: version.0, minor: version.1 });
         }
         if *first_version.get_or_insert(version) != version {
-            return bad(35, "the CTF version differs from the first packet's".to_owned());
+            return bad(35, Fault::OtherVersion);
         }
         text.extend_from_slice(&rest[HEADER_SIZE..content]);
         rest = &rest[packet.min(rest.len())..];

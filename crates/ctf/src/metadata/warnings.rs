@@ -21,8 +21,8 @@ impl Warnings {
     /// Adds what an error would say, on one line.
     pub(crate) fn add(&mut self, error: Error) {
         self.lines.push(match error {
-            Error::Metadata { line, column, message, .. } => {
-                format!("metadata, line {line}, column {column}: {message}")
+            Error::Metadata { line, column, fault, .. } => {
+                format!("metadata, line {line}, column {column}: {fault}")
             }
             error => error.to_string(),
         });

@@ -7,12 +7,12 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::types::Sized;
 use super::values::{Attribute, Value};
-use crate::Error;
 use crate::metadata;
 use crate::model::{
     ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, StructureClass,
     TraceClass,
 };
+use crate::{Error, LimitFault, TsdlFault};
 
 /// What a block consists of.
 enum Item<'a> {
@@ -30,7 +30,7 @@ impl Parser<'_> {
                 parser.set_scope(&mut trace.packet_header, class)?;
                 let mut members = trace.packet_header.iter().flat_map(|header| &header.members).skip(1);
                 match members.any(|member| member.name == "magic") {
-                    true => Err(parser.error(place, "`magic` is to be the first field of the packet header")),
+                    true => Err(parser.error(place, TsdlFault::LateMagic)),
                     false => Ok(()),
                 }
             }
@@ -41,7 +41,11 @@ impl Parser<'_> {
                     "uuid" => trace.uuid = Some(parser.uuid(&attribute)?),
                     "byte_order" => match parser.byte_order(&attribute)? {
                         Some(order) => trace.byte_order = order,
-                        None => return Err(parser.error(attribute.place, "expected `le`, `be` or `network`")),
+                        None => {
+                            return Err(
+                                parser.error(attribute.place, TsdlFault::Expected("`le`, `be` or `network`"))
+                            );
+                        }
                     },
                     name => parser.unknown_attribute("trace", name, attribute.start),
                 }
@@ -54,13 +58,18 @@ impl Parser<'_> {
         })?;
         if let (Some(major), Some(minor)) = (major, minor) {
             if (major, minor) != (1, 8) {
-                return Err(self.error(place, format!("CTF version {major}.{minor}, expected 1.8")));
+                return Err(self.error(place, TsdlFault::Version { major, minor }));
             }
         } else {
-            return Err(self.error(place, "this `trace` block has no `major` and `minor` version"));
+            return Err(self.error(
+                place,
+                TsdlFault::Missing { block: "`trace` block", attribute: "`major` and `minor` version" },
+            ));
         }
         if self.native.is_none() {
-            return Err(self.error(place, "this `trace` block has no `byte_order`"));
+            return Err(
+                self.error(place, TsdlFault::Missing { block: "`trace` block", attribute: "`byte_order`" })
+            );
         }
         Ok(())
     }
@@ -84,7 +93,9 @@ impl Parser<'_> {
                 trace.env[at].1 = value;
                 Ok(())
             }
-            Item::Scope(name, _) => Err(parser.error(parser.at, format!("an environment has no `{name}`"))),
+            Item::Scope(name, _) => {
+                Err(parser.error(parser.at, TsdlFault::EnvironmentClass(name.to_owned())))
+            }
         })
     }
 
@@ -95,14 +106,14 @@ impl Parser<'_> {
         let mut offset = None;
         self.block(|parser, item| {
             let Item::Attribute(attribute) = item else {
-                return Err(parser.error(place, "a clock has no field classes"));
+                return Err(parser.error(place, TsdlFault::ClockClass));
             };
             match attribute.name.as_str() {
                 "name" => name = Some(parser.text_of(&attribute)?),
                 "uuid" => clock.uuid = Some(parser.uuid(&attribute)?),
                 "description" => clock.description = Some(parser.text_of(&attribute)?),
                 "freq" => match parser.unsigned(&attribute)? {
-                    0 => return Err(parser.error(attribute.place, "a clock's frequency is not 0")),
+                    0 => return Err(parser.error(attribute.place, TsdlFault::NoFrequency)),
                     frequency => clock.frequency = frequency,
                 },
                 "precision" => clock.precision = Some(parser.unsigned(&attribute)?),
@@ -120,7 +131,8 @@ impl Parser<'_> {
         if let Some((offset, place)) = offset {
             self.set_offset(&mut clock, offset, place)?;
         }
-        clock.id = name.ok_or_else(|| self.error(place, "this clock has no `name`"))?;
+        clock.id = name
+            .ok_or_else(|| self.error(place, TsdlFault::Missing { block: "clock", attribute: "`name`" }))?;
         clock.name = Some(clock.id.clone());
         Ok(clock)
     }
@@ -130,7 +142,7 @@ impl Parser<'_> {
         let range = i64::MIN.into()..=u64::MAX.into();
         match attribute.value {
             Value::Number(offset) if range.contains(&offset) => Ok(offset),
-            _ => Err(self.error(attribute.place, "`offset` is an integer of 64 bits")),
+            _ => Err(self.value_error(attribute, "an integer of 64 bits")),
         }
     }
 
@@ -143,9 +155,10 @@ impl Parser<'_> {
         };
         // Both fit: seconds are at least those of 1 Hz, and cycles are fewer than the frequency or as given.
         clock.offset_cycles = cycles as u64;
-        clock.offset_seconds = clock.offset_seconds.checked_add(seconds as i64).ok_or_else(|| {
-            self.error(place, "with `offset_s` this is before what 64 bits of seconds can say")
-        })?;
+        clock.offset_seconds = clock
+            .offset_seconds
+            .checked_add(seconds as i64)
+            .ok_or_else(|| self.error(place, TsdlFault::ClockOffset))?;
         Ok(())
     }
 
@@ -222,7 +235,7 @@ impl Parser<'_> {
             }
             let name = self.name_path("an attribute, a field class or `}`")?.join(".");
             if !may_repeat && seen.contains(&name) {
-                return Err(self.error(start, format!("`{name}` is given twice")));
+                return Err(self.error(start, TsdlFault::Twice(name)));
             }
             if self.eat(":=") {
                 let class = self.class_specifier()?;
@@ -250,7 +263,7 @@ impl Parser<'_> {
             match self.peek() {
                 Token::Sign("{") => depth += 1,
                 Token::Sign("}") => depth -= 1,
-                Token::End => return Err(self.error(start, "this block has no end; expected `}`")),
+                Token::End => return Err(self.error(start, TsdlFault::OpenBlock)),
                 _ => {}
             }
             if depth == 0 {
@@ -267,12 +280,12 @@ impl Parser<'_> {
 
     fn set_scope(&mut self, scope: &mut Option<StructureClass>, class: Sized) -> Result<(), Error> {
         let FieldClass::Structure(structure) = class.class else {
-            return Err(self.error(class.place, "expected a `struct`"));
+            return Err(self.error(class.place, TsdlFault::Expected("a `struct`")));
         };
-        self.budget = self.budget.checked_sub(class.nodes).ok_or_else(|| {
-            let message = format!("with this the trace has more than {} field classes", self.most());
-            self.error(class.place, message)
-        })?;
+        self.budget = self
+            .budget
+            .checked_sub(class.nodes)
+            .ok_or_else(|| self.error(class.place, LimitFault::Trace(self.most())))?;
         *scope = Some(std::sync::Arc::unwrap_or_clone(structure));
         Ok(())
     }

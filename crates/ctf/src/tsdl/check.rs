@@ -2,8 +2,8 @@
 //! use them otherwise.
 
 use super::lex;
-use crate::Error;
 use crate::model::{FieldClass, Member, Scope, StructureClass, TraceClass};
+use crate::{Error, TsdlFault};
 
 /// Checks the headers and the packet contexts of a trace class that was read from `text`.
 pub(super) fn check(text: &str, trace: &TraceClass) -> Result<(), Error> {
@@ -11,9 +11,9 @@ pub(super) fn check(text: &str, trace: &TraceClass) -> Result<(), Error> {
         let members = structure.iter().flat_map(|structure| &structure.members);
         members.into_iter().try_for_each(|member| {
             let wanted = wanted(scope, member);
-            wanted.map_or(Ok(()), |wanted| {
-                let message = format!("`{}` is to be {wanted}", member.name);
-                Err(lex::error_at(text, member.place.offset().unwrap_or(0), message))
+            wanted.map_or(Ok(()), |expected| {
+                let fault = TsdlFault::FieldWithMeaning { field: member.name.clone(), expected };
+                Err(lex::error_at(text, member.place.offset().unwrap_or(0), fault))
             })
         })
     };

@@ -7,9 +7,9 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::types::{Sized, plain_name};
 use super::values::Attribute;
-use crate::Error;
 use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{FieldClass, FieldLocation, Member, Origin, StructureClass, VariantClass, VariantOption};
+use crate::{Error, TsdlFault};
 
 impl Parser<'_> {
     /// `struct NAME? { … }? align(N)?`
@@ -88,14 +88,14 @@ impl Parser<'_> {
     /// A structure, variant or enumeration that was declared before.
     pub(super) fn declared(
         &mut self,
-        kind: &str,
+        kind: &'static str,
         name: Option<String>,
         place: usize,
     ) -> Result<Sized, Error> {
         let Some(name) = name else { return Err(self.unexpected("a name or `{`")) };
         match self.scopes.find(&format!("{kind} {name}")) {
             Some(found) => Ok(Sized { place, ..found.clone() }),
-            None => Err(self.error(place, format!("there is no `{kind} {name}`"))),
+            None => Err(self.error(place, TsdlFault::NoType { kind, name })),
         }
     }
 
@@ -132,7 +132,7 @@ impl Parser<'_> {
     /// Members between braces, with the names as they are written, and how many field classes they and their
     /// parent are, and how deep.
     fn members(&mut self, place: usize) -> Result<(Vec<Member>, u64, u32), Error> {
-        self.scopes.open_within(DEEPEST).map_err(|message| self.error(place, message))?;
+        self.scopes.open_within(DEEPEST).map_err(|fault| self.error(place, fault))?;
         self.expect("{")?;
         let mut members: Vec<Member> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
@@ -155,11 +155,11 @@ impl Parser<'_> {
                 if let FieldClass::Variant(variant) = &class.class
                     && variant.tag.path.is_empty()
                 {
-                    return Err(self.error(class.place, "this variant has no tag; expected `<TAG>`"));
+                    return Err(self.error(class.place, TsdlFault::NoTag));
                 }
                 let name = declarator.name;
                 if !names.insert(name.clone()) {
-                    return Err(self.error(declarator.place, format!("a second member called `{name}`")));
+                    return Err(self.error(declarator.place, TsdlFault::SecondMember(name)));
                 }
                 nodes = nodes.saturating_add(class.nodes);
                 depth = depth.max(class.depth);

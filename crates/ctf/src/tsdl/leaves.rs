@@ -7,11 +7,11 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::types::Sized;
 use super::values::{Attribute, Value};
-use crate::Error;
 use crate::model::{
     DisplayBase, Encoding, EnumerationClass, EnumerationMapping, FieldClass, FloatClass, IntegerClass,
     StringClass,
 };
+use crate::{Error, TsdlFault};
 
 impl Parser<'_> {
     /// The attributes between braces.
@@ -23,7 +23,7 @@ impl Parser<'_> {
             let start = self.at;
             let name = self.name_path("an attribute or `}`")?.join(".");
             if !names.insert(name.clone()) {
-                return Err(self.error(start, format!("`{name}` is given twice")));
+                return Err(self.error(start, TsdlFault::Twice(name)));
             }
             self.expect("=")?;
             let place = self.at;
@@ -43,12 +43,8 @@ impl Parser<'_> {
             match attribute.name.as_str() {
                 "size" => match self.unsigned(&attribute)? {
                     bits @ 1..=64 => size = Some(bits as u32),
-                    0 => return Err(self.error(attribute.place, "an integer of 0 bits; it has at least 1")),
-                    bits => {
-                        let message =
-                            format!("an integer of {bits} bits; those of more than 64 are not read");
-                        return Err(self.error(attribute.place, message));
-                    }
+                    0 => return Err(self.error(attribute.place, TsdlFault::NoBits)),
+                    bits => return Err(self.error(attribute.place, TsdlFault::ManyBits(bits))),
                 },
                 "align" => align = Some(self.alignment(&attribute)?),
                 "signed" => class.signed = self.boolean(&attribute)?,
@@ -66,13 +62,14 @@ impl Parser<'_> {
                         self.clock_uses.push((clock.clone(), attribute.place));
                         class.mapped_clock = Some(clock.as_str().into());
                     } else {
-                        return Err(self.error(attribute.place, "expected `clock.NAME.value`"));
+                        return Err(self.error(attribute.place, TsdlFault::Expected("`clock.NAME.value`")));
                     }
                 }
                 _ => self.unknown_attribute("integer", &attribute.name, attribute.start),
             }
         }
-        class.size = size.ok_or_else(|| self.error(place, "this integer has no `size`"))?;
+        class.size = size
+            .ok_or_else(|| self.error(place, TsdlFault::Missing { block: "integer", attribute: "`size`" }))?;
         class.align = align.unwrap_or(if class.size.is_multiple_of(8) { 8 } else { 1 });
         Ok(class.into())
     }
@@ -94,12 +91,7 @@ impl Parser<'_> {
         class.size = match (exponent, mantissa) {
             (8, 24) => 32,
             (11, 53) => 64,
-            _ => {
-                let message = format!(
-                    "exp_dig = {exponent} and mant_dig = {mantissa}; expected 8 and 24 (32 bits) or 11 and 53 (64 bits)"
-                );
-                return Err(self.error(place, message));
-            }
+            _ => return Err(self.error(place, TsdlFault::Float { exponent, mantissa })),
         };
         Ok(class.into())
     }
@@ -120,7 +112,7 @@ impl Parser<'_> {
     pub(super) fn alignment(&self, attribute: &Attribute) -> Result<u32, Error> {
         match u32::try_from(self.unsigned(attribute)?) {
             Ok(bits) if bits.is_power_of_two() => Ok(bits),
-            _ => Err(self.error(attribute.place, "an alignment is a power of two, in bits")),
+            _ => Err(self.error(attribute.place, TsdlFault::Alignment)),
         }
     }
 
@@ -134,7 +126,7 @@ impl Parser<'_> {
             "8" | "o" | "oct" | "octal" => Ok(DisplayBase::Octal),
             "10" | "d" | "dec" | "decimal" | "i" | "u" => Ok(DisplayBase::Decimal),
             "16" | "x" | "X" | "p" | "hex" | "hexadecimal" => Ok(DisplayBase::Hexadecimal),
-            _ => Err(self.error(attribute.place, format!("base {word}; expected 2, 8, 10 or 16"))),
+            _ => Err(self.error(attribute.place, TsdlFault::Base(word))),
         }
     }
 
@@ -143,9 +135,7 @@ impl Parser<'_> {
             "none" => Ok(Encoding::None),
             "UTF8" | "utf8" | "UTF-8" | "utf-8" => Ok(Encoding::Utf8),
             "ASCII" | "ascii" => Ok(Encoding::Ascii),
-            other => {
-                Err(self.error(attribute.place, format!("encoding `{other}`; expected none, UTF8 or ASCII")))
-            }
+            other => Err(self.error(attribute.place, TsdlFault::Encoding(other.to_owned()))),
         }
     }
 
@@ -169,12 +159,12 @@ impl Parser<'_> {
             None => match self.scopes.find("int") {
                 Some(found) => found.clone(),
                 None => {
-                    return Err(self.error(place, "this enumeration has no container, and there is no `int`"));
+                    return Err(self.error(place, TsdlFault::NoContainer));
                 }
             },
         };
         let FieldClass::Integer(integer) = container.class else {
-            return Err(self.error(container.place, "an enumeration's container is an integer"));
+            return Err(self.error(container.place, TsdlFault::Container));
         };
         let mut class = EnumerationClass::new(integer);
         let mut labels: HashMap<String, usize> = HashMap::new();
@@ -197,12 +187,10 @@ impl Parser<'_> {
                 false => (0, (1_i128 << class.integer.size) - 1),
             };
             if next > last {
-                return Err(self.error(place, format!("the range {next} ... {last} is empty")));
+                return Err(self.error(place, TsdlFault::EmptyRange { first: next, last }));
             }
             if next < least || last > most {
-                let range = if next == last { next.to_string() } else { format!("{next} ... {last}") };
-                let message = format!("{range} does not fit the container, which holds {least} to {most}");
-                return Err(self.error(place, message));
+                return Err(self.error(place, TsdlFault::LargeRange { first: next, last, least, most }));
             }
             let at = *labels.entry(label).or_insert_with_key(|label| {
                 class.mappings.push(EnumerationMapping { label: label.clone(), ranges: Vec::new() });
@@ -216,7 +204,7 @@ impl Parser<'_> {
             }
         }
         if class.mappings.is_empty() {
-            return Err(self.error(place, "this enumeration has no labels"));
+            return Err(self.error(place, TsdlFault::NoLabels));
         }
         self.finish("enum", name, Sized { class: class.into(), nodes: 1, depth: 1, place })
     }

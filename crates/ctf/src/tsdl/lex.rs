@@ -1,6 +1,6 @@
 //! Splits TSDL text into tokens (specification 1.8.3, appendix C.1), each with its place for error messages.
 
-use crate::Error;
+use crate::{Error, TsdlFault};
 
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,12 +55,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
                 let (value, length) = quoted(text, at, '\'')?;
                 match value.as_bytes() {
                     [byte] => (Token::Number(u64::from(*byte)), length),
-                    _ => return Err(error_at(text, at, "a character literal holds one byte")),
+                    _ => return Err(error_at(text, at, TsdlFault::CharacterLiteral)),
                 }
             }
             _ => match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
                 Some(sign) => (Token::Sign(sign), sign.len()),
-                None => return Err(error_at(text, at, format!("unexpected character {first:?}"))),
+                None => return Err(error_at(text, at, TsdlFault::Character(first))),
             },
         };
         tokens.push((token, at));
@@ -70,8 +70,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
 
 /// A metadata error at a byte offset of the text.
 #[cold]
-pub(super) fn error_at(text: &str, at: usize, message: impl Into<String>) -> Error {
-    crate::metadata::error_at(text, at, message.into())
+pub(super) fn error_at(text: &str, at: usize, fault: TsdlFault) -> Error {
+    crate::metadata::error_at(text, at, fault)
 }
 
 /// The offset of the first byte behind blanks, comments and continued lines' ends.
@@ -83,7 +83,7 @@ fn skip_blanks(text: &str, mut at: usize) -> Result<usize, Error> {
             at += blanks;
         } else if let Some(comment) = rest.strip_prefix("/*") {
             let end = comment.find("*/");
-            at += 4 + end.ok_or_else(|| error_at(text, at, "this comment has no end; expected `*/`"))?;
+            at += 4 + end.ok_or_else(|| error_at(text, at, TsdlFault::OpenComment))?;
         } else if let Some(length) = continuation(rest) {
             at += length;
         } else if rest.starts_with("//") {
@@ -124,7 +124,7 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), Error> {
     };
     match value {
         Ok(value) => Ok((Token::Number(value), length)),
-        Err(_) => Err(error_at(text, at, format!("`{}` is not an integer of 64 bits", &rest[..length]))),
+        Err(_) => Err(error_at(text, at, TsdlFault::Number(rest[..length].to_owned()))),
     }
 }
 
@@ -161,10 +161,9 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), Error> 
                     '\\' | '"' | '\'' | '?' => escape as u32,
                     '0'..='7' => code(escape as u32 - '0' as u32, 8, 2),
                     'x' => code(0, 16, 2),
-                    _ => return Err(error_at(text, place, format!("unknown escape `\\{escape}`"))),
+                    _ => return Err(error_at(text, place, TsdlFault::UnknownEscape(escape))),
                 };
-                bytes
-                    .push(u8::try_from(byte).map_err(|_| error_at(text, place, "this escape is above 255"))?);
+                bytes.push(u8::try_from(byte).map_err(|_| error_at(text, place, TsdlFault::LargeEscape))?);
             }
             c if c == quote => {
                 let value = String::from_utf8_lossy(&bytes).into_owned();
@@ -173,5 +172,5 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), Error> 
             c => bytes.extend(c.encode_utf8(&mut [0; 4]).bytes()),
         }
     }
-    Err(error_at(text, at, format!("this literal has no end; expected `{quote}` on the same line")))
+    Err(error_at(text, at, TsdlFault::OpenLiteral(quote)))
 }

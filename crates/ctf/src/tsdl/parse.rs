@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::lex::{self, Token};
 use super::types::TypeScopes;
-use crate::Error;
 use crate::log_level;
 use crate::metadata::{self, Language, Text, Warnings};
 use crate::model::{ByteOrder, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, TraceClass};
+use crate::{Error, MetadataFault, TsdlFault};
 
 /// The trace class that a metadata stream describes; `metadata` is the whole stream, plain or in packets.
 ///
@@ -21,7 +21,7 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
     let text = metadata::text(metadata)?;
     match text.language {
         Language::Tsdl => parse_text(&text, &mut Warnings::default()),
-        Language::Json => Err(lex::error_at(&text.text, 0, "expected CTF 1.8 metadata, found CTF 2's")),
+        Language::Json => Err(metadata::error_at(&text.text, 0, MetadataFault::IsCtf2)),
     }
 }
 
@@ -46,8 +46,7 @@ pub(crate) fn parse_text(metadata: &Text<'_>, warnings: &mut Warnings) -> Result
     if let (Some(packets), Some(native)) = (metadata.packets, parser.native)
         && packets != native
     {
-        let message = "the metadata's packets are not in the trace's `byte_order`";
-        return Err(lex::error_at(text, 0, message));
+        return Err(lex::error_at(text, 0, TsdlFault::PacketsByteOrder));
     }
     parser.document()
 }
@@ -86,7 +85,7 @@ impl Parser<'_> {
             match self.peek_word() {
                 Some("trace") if self.opens_block() => {
                     if std::mem::replace(&mut has_trace, true) {
-                        return Err(self.error(place, "a second `trace` block; there can be one"));
+                        return Err(self.error(place, TsdlFault::SecondTrace));
                     }
                     self.trace_block(&mut trace)?;
                 }
@@ -94,7 +93,7 @@ impl Parser<'_> {
                 Some("clock") if self.opens_block() => {
                     let clock = self.clock_block()?;
                     if !clocks.insert(clock.id.clone()) {
-                        return Err(self.error(place, format!("a second clock called `{}`", clock.id)));
+                        return Err(self.error(place, TsdlFault::SecondClock(clock.id)));
                     }
                     trace.clock_classes.push(clock);
                 }
@@ -112,13 +111,13 @@ impl Parser<'_> {
             }
         }
         if !has_trace {
-            return Err(self.error(self.at, "there is no `trace` block"));
+            return Err(self.error(self.at, TsdlFault::NoTrace));
         }
         let mut places = HashMap::new();
         for (id, mut class, place) in streams {
             (class.id, class.place) = (id.unwrap_or(0), self.place(place));
             if places.insert(class.id, trace.data_stream_classes.len()).is_some() {
-                return Err(self.error(place, format!("a second stream with id {}", class.id)));
+                return Err(self.error(place, TsdlFault::SecondStream(class.id)));
             }
             trace.data_stream_classes.push(class);
         }
@@ -127,13 +126,11 @@ impl Parser<'_> {
         }
         for (clock, place) in &self.clock_uses {
             if !clocks.contains(clock) {
-                return Err(self.error(*place, format!("there is no clock called `{clock}`")));
+                return Err(self.error(*place, TsdlFault::NoClock(clock.clone())));
             }
         }
         if let Some((name, place)) = self.references.iter().find(|(name, _)| self.ambiguous.contains(name)) {
-            let message =
-                format!("`{name}` may be several fields, whose names differ by underscores before them only");
-            return Err(self.error(*place, message));
+            return Err(self.error(*place, TsdlFault::Ambiguous(name.clone())));
         }
         super::check::check(self.text, &trace)?;
         super::clocks::map_stamps(&mut trace);
@@ -166,15 +163,15 @@ impl Parser<'_> {
             }
             (None, [only]) => only.id,
             (None, _) => {
-                return Err(self.error(place, "this event has no `stream_id`, and there are several streams"));
+                return Err(self.error(place, TsdlFault::NoStreamId));
             }
         };
         let into = places.get(&stream).and_then(|place| trace.data_stream_classes.get_mut(*place));
         let Some(into) = into else {
-            return Err(self.error(place, format!("this event is in stream {stream}, which does not exist")));
+            return Err(self.error(place, TsdlFault::NoStream(stream)));
         };
         if id.is_none() && !into.event_record_classes.is_empty() {
-            return Err(self.error(place, "this event has no `id`, and its stream has several events"));
+            return Err(self.error(place, TsdlFault::NoEventId));
         }
         (class.id, class.place) = (id.unwrap_or(0), self.place(place));
         into.event_record_classes.push(class);

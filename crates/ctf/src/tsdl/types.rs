@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::KEYWORDS;
 use super::lex::Token;
 use super::parse::Parser;
-use crate::Error;
 use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{
     DisplayBase, DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass,
 };
+use crate::{Error, LimitFault, TsdlFault};
 
 /// A field class, how many it consists of and how deep it goes, and the token where it began.
 #[derive(Clone)]
@@ -101,13 +101,8 @@ impl Parser<'_> {
                 return Ok(());
             }
         } else {
-            return Err(self.error(
-                place,
-                format!(
-                    "expected `trace`, `env`, `clock`, `stream`, `event`, `callsite` or a field class, found {}",
-                    self.peek()
-                ),
-            ));
+            let expected = "`trace`, `env`, `clock`, `stream`, `event`, `callsite` or a field class";
+            return Err(self.error(place, TsdlFault::Unexpected { expected, found: self.peek().to_string() }));
         }
         self.expect(";")
     }
@@ -138,8 +133,8 @@ impl Parser<'_> {
     }
 
     pub(super) fn add_type(&mut self, name: String, class: Sized, place: usize) -> Result<(), Error> {
-        let message = format!("`{name}` is declared twice in this scope");
-        if self.scopes.add(name, class) { Ok(()) } else { Err(self.error(place, message)) }
+        let fault = TsdlFault::SecondType(name.clone());
+        if self.scopes.add(name, class) { Ok(()) } else { Err(self.error(place, fault)) }
     }
 
     /// The left side of a `typealias`: a specifier with an optional unnamed declarator.
@@ -166,7 +161,9 @@ impl Parser<'_> {
             "align",
         ];
         if let Some(keyword) = self.peek_word().filter(|word| NO_NAMES.contains(word)) {
-            return Err(self.error(self.at, format!("`{keyword}` is a keyword; expected a name")));
+            return Err(
+                self.error(self.at, TsdlFault::Keyword { keyword: keyword.to_owned(), expected: "a name" })
+            );
         }
         let mut name = self.word("the alias")?;
         loop {
@@ -197,11 +194,10 @@ impl Parser<'_> {
             None => return Err(self.unexpected("a field class")),
         };
         if sized.depth > DEEPEST {
-            return Err(self.error(place, format!("field classes are nested more than {DEEPEST} deep")));
+            return Err(self.error(place, LimitFault::Depth(DEEPEST)));
         }
         if sized.nodes > self.most() {
-            let message = format!("this field class consists of more than {} others", self.most());
-            return Err(self.error(place, message));
+            return Err(self.error(place, LimitFault::Parts(self.most())));
         }
         Ok(sized)
     }
@@ -231,7 +227,7 @@ impl Parser<'_> {
             name.push_str(" *");
         }
         let Some(found) = self.scopes.find(&name) else {
-            return Err(self.error(place, format!("there is no field class called `{name}`")));
+            return Err(self.error(place, TsdlFault::NoFieldClass(name)));
         };
         let mut sized = Sized { place, ..found.clone() };
         // As babeltrace2 has it.
@@ -245,7 +241,7 @@ impl Parser<'_> {
         let place = self.at;
         let name = self.word("a name")?;
         if KEYWORDS.contains(&name.as_str()) {
-            return Err(self.error(place, format!("`{name}` is a keyword; expected a name")));
+            return Err(self.error(place, TsdlFault::Keyword { keyword: name, expected: "a name" }));
         }
         Ok(Declarator { name, place, dimensions: self.dimensions()? })
     }
@@ -281,9 +277,7 @@ impl Parser<'_> {
             sized.nodes = sized.nodes.saturating_add(1);
             sized.depth += 1;
             if sized.depth > DEEPEST {
-                return Err(
-                    self.error(sized.place, format!("field classes are nested more than {DEEPEST} deep"))
-                );
+                return Err(self.error(sized.place, LimitFault::Depth(DEEPEST)));
             }
         }
         Ok(sized)
@@ -308,7 +302,8 @@ impl Parser<'_> {
         let (origin, skip) =
             found.map_or((Origin::Search, 0), |(prefix, scope)| (Origin::Scope(*scope), prefix.len()));
         if let Some(keyword) = path[skip..].iter().find(|name| KEYWORDS.contains(&name.as_str())) {
-            return Err(self.error(start, format!("`{keyword}` is a keyword; expected a field's name")));
+            return Err(self
+                .error(start, TsdlFault::Keyword { keyword: keyword.clone(), expected: "a field's name" }));
         }
         let names = path.iter().skip(skip).map(|name| plain_name(name).to_owned());
         let path: Vec<String> = names.collect();
@@ -324,9 +319,9 @@ pub(super) fn plain_name(name: &str) -> &str {
 
 impl TypeScopes {
     /// Opens a scope unless scopes are nested too deep already: the parser recurses with them.
-    pub(super) fn open_within(&mut self, deepest: u32) -> Result<(), String> {
+    pub(super) fn open_within(&mut self, deepest: u32) -> Result<(), LimitFault> {
         if self.0.len() > deepest as usize {
-            return Err(format!("field classes are nested more than {deepest} deep"));
+            return Err(LimitFault::Depth(deepest));
         }
         self.open();
         Ok(())

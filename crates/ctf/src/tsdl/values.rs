@@ -2,8 +2,8 @@
 
 use super::lex::{self, Token};
 use super::parse::Parser;
-use crate::Error;
 use crate::model::{ByteOrder, Place, Uuid};
+use crate::{Error, TsdlFault};
 
 /// The right side of an attribute.
 #[derive(Debug)]
@@ -50,11 +50,14 @@ impl Parser<'_> {
         found
     }
 
-    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Error> {
-        if self.eat(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
+    pub(super) fn expect(&mut self, sign: &'static str) -> Result<(), Error> {
+        if self.eat(sign) {
+            return Ok(());
+        }
+        Err(self.error(self.at, TsdlFault::NoSign { expected: sign, found: self.peek().to_string() }))
     }
 
-    pub(super) fn word(&mut self, what: &str) -> Result<String, Error> {
+    pub(super) fn word(&mut self, what: &'static str) -> Result<String, Error> {
         match self.peek() {
             Token::Word(word) => {
                 let word = word.clone();
@@ -66,7 +69,7 @@ impl Parser<'_> {
     }
 
     /// Names joined by dots (or arrows).
-    pub(super) fn name_path(&mut self, what: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn name_path(&mut self, what: &'static str) -> Result<Vec<String>, Error> {
         let mut path = vec![self.word(what)?];
         while self.eat(".") || self.eat("->") {
             path.push(self.word("a name")?);
@@ -106,7 +109,7 @@ impl Parser<'_> {
             Value::Number(number) => u64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| self.error(attribute.place, format!("`{}` is an unsigned integer", attribute.name)))
+        .ok_or_else(|| self.value_error(attribute, "an unsigned integer"))
     }
 
     pub(super) fn signed(&self, attribute: &Attribute) -> Result<i64, Error> {
@@ -114,9 +117,7 @@ impl Parser<'_> {
             Value::Number(number) => i64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| {
-            self.error(attribute.place, format!("`{}` is a signed integer of 64 bits", attribute.name))
-        })
+        .ok_or_else(|| self.value_error(attribute, "a signed integer of 64 bits"))
     }
 
     pub(super) fn boolean(&self, attribute: &Attribute) -> Result<bool, Error> {
@@ -125,21 +126,22 @@ impl Parser<'_> {
             Value::Text(word) => truth(word),
             Value::Path(path) => path.first().filter(|_| path.len() == 1).and_then(|word| truth(word)),
         }
-        .ok_or_else(|| self.error(attribute.place, format!("`{}` is `true` or `false`", attribute.name)))
+        .ok_or_else(|| self.value_error(attribute, "`true` or `false`"))
     }
 
     pub(super) fn text_of(&self, attribute: &Attribute) -> Result<String, Error> {
         match &attribute.value {
             Value::Text(text) => Ok(text.clone()),
             Value::Path(path) => Ok(path.join(".")),
-            Value::Number(_) => Err(self.error(attribute.place, format!("`{}` is a string", attribute.name))),
+            Value::Number(_) => Err(self.value_error(attribute, "a string")),
         }
     }
 
     pub(super) fn uuid(&self, attribute: &Attribute) -> Result<Uuid, Error> {
         let text = self.text_of(attribute)?;
         uuid_from_text(&text).ok_or_else(|| {
-            self.error(attribute.place, "expected a UUID, as \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"")
+            let expected = "a UUID, as \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"";
+            self.error(attribute.place, TsdlFault::Expected(expected))
         })
     }
 
@@ -149,13 +151,19 @@ impl Parser<'_> {
             "le" => Ok(Some(ByteOrder::Little)),
             "be" | "network" => Ok(Some(ByteOrder::Big)),
             "native" => Ok(None),
-            _ => Err(self.error(attribute.place, "expected `le`, `be`, `network` or `native`")),
+            _ => Err(self.error(attribute.place, TsdlFault::Expected("`le`, `be`, `network` or `native`"))),
         }
     }
 
     #[cold]
-    pub(super) fn unexpected(&self, wanted: &str) -> Error {
-        self.error(self.at, format!("expected {wanted}, found {}", self.peek()))
+    pub(super) fn unexpected(&self, expected: &'static str) -> Error {
+        self.error(self.at, TsdlFault::Unexpected { expected, found: self.peek().to_string() })
+    }
+
+    /// An attribute's value is of another kind than the attribute takes.
+    #[cold]
+    pub(super) fn value_error(&self, attribute: &Attribute, expected: &'static str) -> Error {
+        self.error(attribute.place, TsdlFault::Value { attribute: attribute.name.clone(), expected })
     }
 
     /// Where a token stands.
@@ -164,10 +172,10 @@ impl Parser<'_> {
     }
 
     /// Warns of an attribute that no block of this kind has; it is ignored.
-    pub(super) fn unknown_attribute(&mut self, block: &str, name: &str, token: usize) {
+    pub(super) fn unknown_attribute(&mut self, block: &'static str, name: &str, token: usize) {
         if self.warnings.has_room() {
-            let message = format!("unknown attribute `{name}` of `{block}`; it is ignored");
-            self.warnings.add(self.error(token, message));
+            let fault = TsdlFault::UnknownAttribute { attribute: name.to_owned(), block };
+            self.warnings.add(self.error(token, fault));
         } else {
             self.warnings.count();
         }
@@ -175,9 +183,9 @@ impl Parser<'_> {
 
     /// An error at a token.
     #[cold]
-    pub(super) fn error(&self, token: usize, message: impl Into<String>) -> Error {
+    pub(super) fn error(&self, token: usize, fault: impl Into<TsdlFault>) -> Error {
         let at = self.tokens.get(token).map_or(self.text.len(), |(_, at)| *at);
-        lex::error_at(self.text, at, message)
+        lex::error_at(self.text, at, fault.into())
     }
 }
 

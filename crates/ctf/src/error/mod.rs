@@ -1,13 +1,28 @@
-//! The crate's one error type: what is wrong, where, and with what.
+//! The crate's one error type: what is wrong, where, and why. Each variant's cause is an enumeration of its
+//! own, in a file of its own beside this one.
 
-use crate::PacketFault;
+mod index;
+mod json;
+mod metadata;
+mod packet;
+mod trace_class;
+mod tsdl;
+mod value;
+
+pub use index::IndexFault;
+pub use json::{Expected, JsonFault, RoleFault};
+pub use metadata::{LimitFault, MetadataFault, MetadataPacketFault};
+pub use packet::{FieldFault, PacketFault};
+pub use trace_class::{Reference, TraceClassFault};
+pub use tsdl::TsdlFault;
+pub use value::ValueFault;
 
 /// Why metadata, a packet or an index could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The metadata text is not CTF 1.8's TSDL or CTF 2's JSON, or describes something impossible.
-    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {blank:caret$}^", blank = "", caret = *caret as usize)]
+    #[error("metadata, line {line}, column {column}: {fault}\n  {text}\n  {blank:caret$}^", blank = "", caret = *caret as usize)]
     Metadata {
         /// Line, from 1.
         line: u32,
@@ -18,23 +33,23 @@ pub enum Error {
         /// The character of `text` where the column is, from 0.
         caret: u32,
         /// What was found and what was expected.
-        message: String,
+        fault: Box<MetadataFault>,
     },
     /// The metadata stream, before its text is looked at, is malformed.
-    #[error("metadata, byte {offset}: {message}")]
+    #[error("metadata, byte {offset}: {fault}")]
     MetadataPacket {
         /// Offset in bytes.
         offset: u64,
         /// What is wrong.
-        message: String,
+        fault: MetadataPacketFault,
     },
     /// The trace class parsed, but its data streams cannot be decoded; or it has what cannot be converted.
-    #[error("metadata, {place}: {message}")]
+    #[error("metadata, {place}: {fault}")]
     TraceClass {
         /// The class and field, as `event "sched_switch", field "prev_comm"`.
         place: String,
         /// What is wrong.
-        message: String,
+        fault: Box<TraceClassFault>,
         /// Where in the metadata's text that is declared, if it was read from one: [`Error::in_metadata`]
         /// shows it.
         at: crate::model::Place,
@@ -52,19 +67,19 @@ pub enum Error {
         fault: Box<PacketFault>,
     },
     /// A value cannot be written.
-    #[error("{place}: {message}")]
+    #[error("{place}: {fault}")]
     Value {
         /// The class and field, as `event "sched_switch", field "prev_comm"`.
         place: String,
         /// What is wrong.
-        message: String,
+        fault: Box<ValueFault>,
     },
     /// An index file is malformed.
-    #[error("index, byte {offset}: {message}")]
+    #[error("index, byte {offset}: {fault}")]
     Index {
         /// Offset in bytes.
         offset: u64,
         /// What is wrong.
-        message: String,
+        fault: IndexFault,
     },
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a packet.
 
-use crate::write::PACKET_MAGIC;
+use crate::magic::PACKET_MAGIC;
 
 /// Why a packet's bytes do not match its classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

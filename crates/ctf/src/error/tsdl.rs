@@ -1,0 +1,229 @@
+//! What can be wrong in metadata of CTF 1.8.
+
+use super::LimitFault;
+
+/// Why a text is not TSDL, or describes something impossible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsdlFault {
+    /// A character that begins no token.
+    #[error("unexpected character {0:?}")]
+    Character(char),
+    /// A character literal of another length.
+    #[error("a character literal holds one byte")]
+    CharacterLiteral,
+    /// A comment without end.
+    #[error("this comment has no end; expected `*/`")]
+    OpenComment,
+    /// A literal without end.
+    #[error("this literal has no end; expected `{0}` on the same line")]
+    OpenLiteral(char),
+    /// A number that is too large, or none.
+    #[error("`{0}` is not an integer of 64 bits")]
+    Number(String),
+    /// A backslash before another character.
+    #[error("unknown escape `\\{0}`")]
+    UnknownEscape(char),
+    /// An escape that is no byte.
+    #[error("this escape is above 255")]
+    LargeEscape,
+    /// Another token than the grammar has here.
+    #[error("expected {expected}, found {found}")]
+    Unexpected {
+        /// What the grammar has here.
+        expected: &'static str,
+        /// What is here.
+        found: String,
+    },
+    /// Another token than the sign that the grammar has here.
+    #[error("expected `{expected}`, found {found}")]
+    NoSign {
+        /// The sign.
+        expected: &'static str,
+        /// What is here.
+        found: String,
+    },
+    /// A keyword as a name.
+    #[error("`{keyword}` is a keyword; expected {expected}")]
+    Keyword {
+        /// The keyword.
+        keyword: String,
+        /// What the grammar has here.
+        expected: &'static str,
+    },
+    /// A block without end.
+    #[error("this block has no end; expected `}}`")]
+    OpenBlock,
+    /// An attribute that blocks of this kind do not have: a warning, not an error.
+    #[error("unknown attribute `{attribute}` of `{block}`; it is ignored")]
+    UnknownAttribute {
+        /// The attribute.
+        attribute: String,
+        /// The kind of block.
+        block: &'static str,
+    },
+    /// An attribute's value is of another kind.
+    #[error("`{attribute}` is {expected}")]
+    Value {
+        /// The attribute.
+        attribute: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// Something else is expected here.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// An attribute that is there already.
+    #[error("`{0}` is given twice")]
+    Twice(String),
+    /// A block without an attribute that it needs.
+    #[error("this {block} has no {attribute}")]
+    Missing {
+        /// The kind of block.
+        block: &'static str,
+        /// The attribute or attributes.
+        attribute: &'static str,
+    },
+    /// Another version.
+    #[error("CTF version {major}.{minor}, expected 1.8")]
+    Version {
+        /// The major version.
+        major: u64,
+        /// The minor version.
+        minor: u64,
+    },
+    /// The packet header's magic is not its first field.
+    #[error("`magic` is to be the first field of the packet header")]
+    LateMagic,
+    /// The environment has a structure.
+    #[error("an environment has no `{0}`")]
+    EnvironmentClass(String),
+    /// A clock has a field class.
+    #[error("a clock has no field classes")]
+    ClockClass,
+    /// A clock does not tick.
+    #[error("a clock's frequency is not 0")]
+    NoFrequency,
+    /// A clock begins before all times.
+    #[error("with `offset_s` this is before what 64 bits of seconds can say")]
+    ClockOffset,
+    /// The metadata's packets are of another byte order than its trace.
+    #[error("the metadata's packets are not in the trace's `byte_order`")]
+    PacketsByteOrder,
+    /// More than one block of the trace.
+    #[error("a second `trace` block; there can be one")]
+    SecondTrace,
+    /// No block of the trace.
+    #[error("there is no `trace` block")]
+    NoTrace,
+    /// Clocks of one name.
+    #[error("a second clock called `{0}`")]
+    SecondClock(String),
+    /// A clock that is not declared.
+    #[error("there is no clock called `{0}`")]
+    NoClock(String),
+    /// Streams of one id.
+    #[error("a second stream with id {0}")]
+    SecondStream(u64),
+    /// A reference that fits several fields.
+    #[error("`{0}` may be several fields, whose names differ by underscores before them only")]
+    Ambiguous(String),
+    /// An event whose stream is not known.
+    #[error("this event has no `stream_id`, and there are several streams")]
+    NoStreamId,
+    /// An event in a stream that is not declared.
+    #[error("this event is in stream {0}, which does not exist")]
+    NoStream(u64),
+    /// One of several events without id.
+    #[error("this event has no `id`, and its stream has several events")]
+    NoEventId,
+    /// A field whose name has a meaning, and whose class does not fit it.
+    #[error("`{field}` is to be {expected}")]
+    FieldWithMeaning {
+        /// The field.
+        field: String,
+        /// Its class.
+        expected: &'static str,
+    },
+    /// A type that is not declared.
+    #[error("there is no `{kind} {name}`")]
+    NoType {
+        /// `struct`, `variant` or `enum`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A field class that is not declared.
+    #[error("there is no field class called `{0}`")]
+    NoFieldClass(String),
+    /// A type that is there already.
+    #[error("`{0}` is declared twice in this scope")]
+    SecondType(String),
+    /// A variant without tag.
+    #[error("this variant has no tag; expected `<TAG>`")]
+    NoTag,
+    /// Members of one name.
+    #[error("a second member called `{0}`")]
+    SecondMember(String),
+    /// An integer without bits.
+    #[error("an integer of 0 bits; it has at least 1")]
+    NoBits,
+    /// An integer with more bits than are read.
+    #[error("an integer of {0} bits; those of more than 64 are not read")]
+    ManyBits(u64),
+    /// A floating point number of a format that is not read.
+    #[error(
+        "exp_dig = {exponent} and mant_dig = {mantissa}; expected 8 and 24 (32 bits) or 11 and 53 (64 bits)"
+    )]
+    Float {
+        /// Bits of the exponent.
+        exponent: u64,
+        /// Bits of the mantissa, with the implicit one.
+        mantissa: u64,
+    },
+    /// An alignment that is none.
+    #[error("an alignment is a power of two, in bits")]
+    Alignment,
+    /// A base that is none.
+    #[error("base {0}; expected 2, 8, 10 or 16")]
+    Base(String),
+    /// An encoding that is not known.
+    #[error("encoding `{0}`; expected none, UTF8 or ASCII")]
+    Encoding(String),
+    /// An enumeration without an integer.
+    #[error("this enumeration has no container, and there is no `int`")]
+    NoContainer,
+    /// An enumeration of something else.
+    #[error("an enumeration's container is an integer")]
+    Container,
+    /// An enumeration without labels.
+    #[error("this enumeration has no labels")]
+    NoLabels,
+    /// A range that ends before it begins.
+    #[error("the range {first} ... {last} is empty")]
+    EmptyRange {
+        /// Its first number.
+        first: i128,
+        /// Its last number.
+        last: i128,
+    },
+    /// A range with numbers that the enumeration's integer cannot have.
+    #[error("{} does not fit the container, which holds {least} to {most}", range(*first, *last))]
+    LargeRange {
+        /// Its first number.
+        first: i128,
+        /// Its last number.
+        last: i128,
+        /// The least number that the integer can have.
+        least: i128,
+        /// The greatest number that the integer can have.
+        most: i128,
+    },
+    /// More field classes than are read.
+    #[error(transparent)]
+    Limit(#[from] LimitFault),
+}
+
+fn range(first: i128, last: i128) -> String {
+    if first == last { first.to_string() } else { format!("{first} ... {last}") }
+}
