@@ -9,7 +9,7 @@ use object::elf::{
 use object::pod::{from_bytes, slice_from_bytes};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::Segment;
+use super::{ElfFault, Segment};
 
 /// Most program headers; linkers make some ten.
 const MOST_SEGMENTS: u16 = 256;
@@ -43,47 +43,43 @@ impl Elf {
     /// they are there.
     ///
     /// # Errors
-    /// Why this is no object that could have sites, in words.
-    pub fn parse(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Result<Self, String> {
+    /// Why this is no object that could have sites.
+    pub fn parse(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Result<Self, ElfFault> {
         let mut magic = [0; 16];
         if read(0, &mut magic).is_none() || !magic.starts_with(b"\x7fELF") {
-            return Err(if magic.starts_with(b"#!") {
-                "a script, not a program: give the program that it starts".to_owned()
-            } else {
-                "not an ELF file: a program, a shared library or a plug-in is needed".to_owned()
-            });
+            return Err(if magic.starts_with(b"#!") { ElfFault::Script } else { ElfFault::NotElf });
         }
         if magic[4] != 2 || magic[5] != 1 {
-            return Err("not for a 64-bit little-endian processor, as programs with sites are".to_owned());
+            return Err(ElfFault::WordSize);
         }
         let mut bytes = [0; size_of::<FileHeader64<LittleEndian>>()];
-        read(0, &mut bytes).ok_or("cut off within its header")?;
+        read(0, &mut bytes).ok_or(ElfFault::CutOff("header"))?;
         let endian = LittleEndian;
         let (header, _) =
-            from_bytes::<FileHeader64<LittleEndian>>(&bytes).map_err(|()| "cut off within its header")?;
+            from_bytes::<FileHeader64<LittleEndian>>(&bytes).map_err(|()| ElfFault::CutOff("header"))?;
         let processor = match header.e_machine(endian) {
             EM_X86_64 => Processor::X86,
             EM_AARCH64 => Processor::Arm,
-            other => return Err(format!("for a processor (ELF machine {other}) that has no sites")),
+            other => return Err(ElfFault::Machine(other.0)),
         };
         let fixed = match header.e_type(endian) {
             ET_EXEC => true,
             ET_DYN => false,
-            ET_REL => return Err("an object file that is not linked yet".to_owned()),
-            ET_CORE => return Err("a core dump: give the program".to_owned()),
-            other => return Err(format!("an ELF file of the unknown type {other}")),
+            ET_REL => return Err(ElfFault::NotLinked),
+            ET_CORE => return Err(ElfFault::CoreDump),
+            other => return Err(ElfFault::Type(other.0)),
         };
         let segments = header.e_phnum(endian);
         if segments > MOST_SEGMENTS {
-            return Err(format!("damaged: it has {segments} program headers"));
+            return Err(ElfFault::ManyHeaders(segments));
         }
         if usize::from(header.e_phentsize(endian)) != size_of::<ProgramHeader64<LittleEndian>>() {
-            return Err("damaged: its program headers have an impossible size".to_owned());
+            return Err(ElfFault::HeaderSize);
         }
         let mut table = vec![0; usize::from(segments) * size_of::<ProgramHeader64<LittleEndian>>()];
-        read(header.e_phoff(endian), &mut table).ok_or("cut off within its program headers")?;
+        read(header.e_phoff(endian), &mut table).ok_or(ElfFault::CutOff("program headers"))?;
         let (table, _) = slice_from_bytes::<ProgramHeader64<LittleEndian>>(&table, usize::from(segments))
-            .map_err(|()| "cut off within its program headers")?;
+            .map_err(|()| ElfFault::CutOff("program headers"))?;
         let of = |kind| {
             let of_kind = table.iter().filter(move |segment| segment.p_type(endian) == kind);
             of_kind.map(Segment::of_header)

@@ -5,11 +5,13 @@
 //! | `headers` | what an object says of itself, from as few bytes as that takes |
 //! | `segments` | what of a file is loaded where |
 //! | `blocks`, `content` | a file's bytes for the crate `object`, which knows the tables: in large blocks, and no more than real files need |
+//! | `fault` | why something is no object |
 //! | `debug` | the file that has another one's debug information |
 
 mod blocks;
 mod content;
 mod debug;
+mod fault;
 mod headers;
 mod segments;
 
@@ -19,6 +21,7 @@ pub(crate) use content::Content;
 #[cfg(feature = "probes")]
 pub(crate) use debug::debug_file;
 pub(crate) use debug::{by_build_id, hexadecimal};
+pub use fault::ElfFault;
 pub use headers::{Elf, Processor};
 pub use segments::Segment;
 pub(crate) use segments::Segments;

@@ -15,8 +15,8 @@ use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 use tracewing_files::open_regular;
 
-use super::Error;
 use super::memory::{AddressSpace, Mapping, Memory};
+use super::{CoreFault, Error};
 
 /// Most program headers, and most bytes of notes, that are looked at: more than a kernel makes.
 const MOST_HEADERS: u32 = 1 << 20;
@@ -45,10 +45,10 @@ impl CoreDump {
     /// # Errors
     /// It cannot be read, or is no core of a 64-bit little-endian machine.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let no_core = |reason: String| Error::NotACore { path: path.to_owned(), reason };
+        let no_core = |reason| Error::NotACore { path: path.to_owned(), reason };
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
         let file = open_regular(path).map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput => no_core("not a regular file".to_owned()),
+            ErrorKind::InvalidInput => no_core(CoreFault::NotAFile),
             _ => failed("open")(error),
         })?;
         let size = file.metadata().map_err(failed("read"))?.len();
@@ -92,23 +92,22 @@ impl AddressSpace for CoreDump {
 }
 
 /// The mappings, and what of them lies in the file's `size` bytes.
-fn parse(file: &File, size: u64) -> Result<(Vec<Mapping>, Vec<Held>), String> {
-    let text = |error: object::Error| error.to_string();
+fn parse(file: &File, size: u64) -> Result<(Vec<Mapping>, Vec<Held>), CoreFault> {
     let data = ReadCache::new(file);
-    let header = FileHeader64::<Endianness>::parse(&data).map_err(text)?;
-    let endian = header.endian().map_err(text)?;
+    let header = FileHeader64::<Endianness>::parse(&data)?;
+    let endian = header.endian()?;
     if endian != Endianness::Little {
-        return Err("made on a big-endian machine".to_owned());
+        return Err(CoreFault::BigEndian);
     }
     if header.e_type(endian) != ET_CORE {
-        return Err("an ELF file, but no core".to_owned());
+        return Err(CoreFault::NoCore);
     }
-    if header.phnum(endian, &data).map_err(text)? > MOST_HEADERS {
-        return Err("too many program headers".to_owned());
+    if header.phnum(endian, &data)? > MOST_HEADERS {
+        return Err(CoreFault::ManyHeaders);
     }
     let (mut mappings, mut held) = (Vec::new(), Vec::new());
     let mut names = Vec::new();
-    for segment in header.program_headers(endian, &data).map_err(text)? {
+    for segment in header.program_headers(endian, &data)? {
         let (start, offset) = (segment.p_vaddr(endian), segment.p_offset(endian));
         match segment.p_type(endian) {
             PT_LOAD => {

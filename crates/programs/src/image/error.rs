@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::elf::ElfFault;
+
 /// Why there is no image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,7 +25,7 @@ pub enum Error {
         /// The file.
         name: String,
         /// What it is instead.
-        reason: String,
+        reason: ElfFault,
     },
     /// A file is no core dump.
     #[error(
@@ -34,7 +36,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: String,
+        reason: CoreFault,
     },
     /// No memory of that process can be read.
     #[error(
@@ -49,4 +51,25 @@ pub enum Error {
     /// There is no such process, or it has no memory.
     #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
     NoProcess(u32),
+}
+
+/// Why a file is no core dump.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoreFault {
+    /// A folder, a pipe, a device.
+    #[error("not a regular file")]
+    NotAFile,
+    /// Its headers cannot be read.
+    #[error(transparent)]
+    Headers(#[from] object::Error),
+    /// The machine's byte order.
+    #[error("made on a big-endian machine")]
+    BigEndian,
+    /// A program or a library.
+    #[error("an ELF file, but no core")]
+    NoCore,
+    /// More program headers than a kernel makes.
+    #[error("too many program headers")]
+    ManyHeaders,
 }

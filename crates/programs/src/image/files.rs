@@ -11,6 +11,7 @@ use tracewing_files::open_regular;
 use super::object_file::{Bytes, ObjectFile, Pointer};
 use super::search::Search;
 use super::{Error, Image, Object, Place};
+use crate::elf::ElfFault;
 
 /// Most libraries that are searched for.
 const MOST_LIBRARIES: usize = 1024;
@@ -75,7 +76,7 @@ impl Files {
         let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
         let file = open_regular(path).map_err(|error| match error.kind() {
             ErrorKind::InvalidInput => {
-                Error::NoObject { name: path.display().to_string(), reason: "not a file".to_owned() }
+                Error::NoObject { name: path.display().to_string(), reason: ElfFault::NotAFile }
             }
             _ => failed(error),
         })?;

@@ -24,7 +24,7 @@ mod search;
 use crate::elf::Elf;
 
 pub use core_dump::CoreDump;
-pub use error::Error;
+pub use error::{CoreFault, Error};
 pub use files::Files;
 pub use memory::{AddressSpace, Mapping, Memory};
 pub use object_file::Bytes;

@@ -13,7 +13,7 @@ use object::elf::{
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::elf::{Elf, Processor};
+use crate::elf::{Elf, ElfFault, Processor};
 
 /// Most relocations that are looked at: more than the largest programs have.
 const MOST_RELOCATIONS: u64 = 4 << 20;
@@ -84,7 +84,7 @@ pub(crate) enum Pointer {
 
 impl ObjectFile {
     /// Reads headers and relocations.
-    pub(crate) fn new(bytes: Box<dyn Bytes>) -> Result<Self, String> {
+    pub(crate) fn new(bytes: Box<dyn Bytes>) -> Result<Self, ElfFault> {
         let elf = Elf::parse(|offset, into| bytes.read(offset, into))?;
         let mut this = Self { bytes, elf, dynamic: Dynamic::default(), relocations: Vec::new() };
         this.dynamic = this.read_dynamic();
@@ -198,10 +198,10 @@ impl ObjectFile {
     }
 
     /// `Elf64_Rela`: `u64 offset; u32 type, symbol; i64 addend`.
-    fn read_relocations(&mut self) -> Result<(), String> {
+    fn read_relocations(&mut self) -> Result<(), ElfFault> {
         let count = self.dynamic.relocations_size / RELOCATION as u64;
         if count > MOST_RELOCATIONS {
-            return Err(format!("damaged: it has {count} relocations"));
+            return Err(ElfFault::ManyRelocations(count));
         }
         let mut chunk = vec![0; RELOCATION * 1024];
         let mut done = 0;
@@ -209,7 +209,7 @@ impl ObjectFile {
             let now = usize::try_from(count - done).unwrap_or(usize::MAX).min(1024);
             let bytes = &mut chunk[..now * RELOCATION];
             let at = self.dynamic.relocations.checked_add(done * RELOCATION as u64);
-            at.and_then(|at| self.read(at, bytes)).ok_or("cut off within its relocations")?;
+            at.and_then(|at| self.read(at, bytes)).ok_or(ElfFault::CutOff("relocations"))?;
             let targets =
                 bytes.chunks_exact(RELOCATION).filter_map(|entry| target(self.elf.processor, entry));
             self.relocations.extend(targets);

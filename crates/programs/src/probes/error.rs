@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::fault::{FileFault, PlaceFault, RequestFault, ValueFault};
+
 /// Why a probe cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,7 +15,7 @@ pub enum Error {
         /// As it was given.
         text: String,
         /// What is wrong.
-        reason: String,
+        reason: RequestFault,
     },
     /// There is no program or library of that name.
     #[error(
@@ -37,7 +39,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What it is instead.
-        reason: String,
+        reason: FileFault,
     },
     /// There is no such function.
     #[error("{program} has no function {name}{hint}")]
@@ -65,7 +67,7 @@ pub enum Error {
         /// Program and function.
         place: String,
         /// Why.
-        reason: String,
+        reason: PlaceFault,
     },
     /// A value cannot be had.
     #[error("{probe}: {argument} cannot be recorded: {reason}")]
@@ -75,7 +77,7 @@ pub enum Error {
         /// The value.
         argument: String,
         /// Why.
-        reason: String,
+        reason: ValueFault,
     },
     /// There is no such USDT probe.
     #[error("no USDT probe is named {name} in {program}{hint}")]

@@ -10,7 +10,7 @@ use object::{LittleEndian, Object, ObjectSection};
 use tracewing_files::open_regular;
 
 use crate::elf::Blocks;
-use crate::probes::Error;
+use crate::probes::{Error, FileFault};
 
 /// An ELF file of which only what is needed is read.
 pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<Blocks>>;
@@ -18,7 +18,7 @@ pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<
 /// Opens a file.
 pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
     let file = open_regular(path).map_err(|error| match error.kind() {
-        ErrorKind::InvalidInput => Error::NoObject { path: path.to_owned(), reason: "not a file".to_owned() },
+        ErrorKind::InvalidInput => Error::NoObject { path: path.to_owned(), reason: FileFault::NotAFile },
         _ => Error::File { path: path.to_owned(), source: error },
     })?;
     Ok(ReadCache::new(Blocks::new(file)))
@@ -26,17 +26,17 @@ pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
 
 /// Reads its headers.
 pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<Blocks>) -> Result<Elf<'a>, Error> {
-    let wrong = |reason: &str| Error::NoObject { path: path.to_owned(), reason: reason.to_owned() };
+    let wrong = |reason| Error::NoObject { path: path.to_owned(), reason };
     let elf = Elf::parse(bytes).map_err(|_| {
         let begin = object::ReadRef::read_bytes_at(bytes, 0, 2).unwrap_or_default();
         wrong(match begin == b"#!" {
-            true => "a script: give the program that runs it",
-            false => "not a 64-bit ELF file: a program or a shared library is needed",
+            true => FileFault::Script,
+            false => FileFault::NotElf,
         })
     })?;
     match elf.architecture() {
         object::Architecture::X86_64 => Ok(elf),
-        other => Err(wrong(&format!("for the processor {other:?}: probes are for x86-64"))),
+        other => Err(wrong(FileFault::Processor(format!("{other:?}")))),
     }
 }
 

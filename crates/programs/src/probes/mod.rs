@@ -17,6 +17,7 @@
 //! | `sequences`, `instructions` | where no probe may be |
 //! | `variables` | variables by their names, and their types |
 //! | `usdt`, `operand` | the probes that a program brings, and their arguments |
+//! | `error`, `fault` | why there can be no such probe or value |
 //! | `place` | where a value is, in the kernel's words |
 //!
 //! Placing probes is `tracewing_kernel`'s. Nothing in a file is trusted: any bytes give probes, or an error.
@@ -24,6 +25,7 @@
 //! instruction's.
 
 mod error;
+mod fault;
 mod file;
 mod functions;
 mod instructions;
@@ -36,5 +38,8 @@ mod usdt;
 mod variables;
 
 pub use error::Error;
+pub use fault::{
+    ArgumentFault, FileFault, OperandFault, PlaceFault, RequestFault, ValueFault, VariableFault,
+};
 pub use resolve::{Resolved, Resolver};
 pub use usdt::{Usdt, usdt};

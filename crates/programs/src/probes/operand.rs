@@ -11,6 +11,7 @@
 //! The kernel cannot compute more than that: no index (`(%rax,%rbx,8)`), no vector register, no second byte
 //! (`%ah`).
 
+use crate::probes::OperandFault;
 use crate::probes::place::{Place, register};
 
 /// An argument.
@@ -32,11 +33,11 @@ pub(crate) enum At {
 impl Operand {
     /// # Errors
     /// Why the kernel cannot fetch it.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "its description makes no sense".to_owned();
+    pub(crate) fn parse(text: &str) -> Result<Self, OperandFault> {
+        let wrong = || OperandFault::Malformed;
         let (size, operand) = text.split_once('@').ok_or_else(wrong)?;
         if size.ends_with('f') {
-            return Err("the kernel cannot read floating-point registers".to_owned());
+            return Err(OperandFault::Float);
         }
         let bytes: i8 = size.parse().map_err(|_| wrong())?;
         if !matches!(bytes.unsigned_abs(), 1 | 2 | 4 | 8) {
@@ -59,12 +60,12 @@ impl Operand {
 }
 
 /// `8(%rax)`, `name+4(%rip)`, `-4+name(%rip)`.
-fn memory(operand: &str) -> Result<At, String> {
-    let wrong = || "its description makes no sense".to_owned();
+fn memory(operand: &str) -> Result<At, OperandFault> {
+    let wrong = || OperandFault::Malformed;
     let (displacement, base) = operand.split_once('(').ok_or_else(wrong)?;
     let base = base.strip_suffix(')').ok_or_else(wrong)?;
     if base.contains(',') {
-        return Err("its address has an index, which the kernel cannot compute".to_owned());
+        return Err(OperandFault::Index);
     }
     if base != "%rip" {
         let base = register(base).ok_or_else(|| no_register(base))?;
@@ -83,11 +84,11 @@ fn memory(operand: &str) -> Result<At, String> {
         }
         rest = behind;
     }
-    name.map(|name| At::Symbol(name, offset)).ok_or_else(|| "it lies at no symbol".to_owned())
+    name.map(|name| At::Symbol(name, offset)).ok_or(OperandFault::NoSymbol)
 }
 
-fn no_register(text: &str) -> String {
-    format!("the kernel cannot read {text}")
+fn no_register(text: &str) -> OperandFault {
+    OperandFault::Register(text.to_owned())
 }
 
 fn number(text: &str) -> Option<i64> {
@@ -104,7 +105,7 @@ fn number(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn fetch(text: &str) -> Result<String, String> {
+    fn fetch(text: &str) -> Result<String, OperandFault> {
         let operand = Operand::parse(text)?;
         match operand.at {
             At::Known(place) => Ok(place.fetch(&operand_kind(text))),
@@ -145,7 +146,7 @@ mod tests {
             ("8@(%rip)", "no symbol"),
         ] {
             let error = fetch(text).unwrap_err();
-            assert!(error.contains(reason), "{text}: {error}");
+            assert!(error.to_string().contains(reason), "{text}: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the user asks for, taken apart: `PROGRAM:FUNCTION+OFF%return ARG…` and `PROGRAM:PROVIDER:NAME ARG…`.
 
-use crate::probes::Error;
+use crate::probes::{ArgumentFault, Error, RequestFault};
 
 /// A probe at an instruction of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,11 +69,10 @@ const USDT_SYNTAX: &str = "[PROGRAM:]PROVIDER:NAME [ARGUMENT]... is expected";
 
 impl AtFunction {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let wrong =
-            |reason: &str| Error::Request { text: text.to_owned(), reason: format!("{reason}{SYNTAX}") };
+        let wrong = |fault: fn(_) -> _| Error::Request { text: text.to_owned(), reason: fault(SYNTAX) };
         let mut words = words(text).into_iter();
-        let first = words.next().ok_or_else(|| wrong(""))?;
-        let (program, place) = first.split_once(':').ok_or_else(|| wrong("it has no colon; "))?;
+        let first = words.next().ok_or_else(|| wrong(RequestFault::Syntax))?;
+        let (program, place) = first.split_once(':').ok_or_else(|| wrong(RequestFault::NoColon))?;
         let (place, at_return) = match place.strip_suffix("%return") {
             Some(place) => (place, true),
             None => (place, false),
@@ -82,10 +81,10 @@ impl AtFunction {
         let plus = place.rfind('+').and_then(|at| Some((&place[..at], number(&place[at + 1..])?)));
         let (place, offset) = plus.unwrap_or((place, 0));
         if program.is_empty() || place.is_empty() {
-            return Err(wrong(""));
+            return Err(wrong(RequestFault::Syntax));
         }
         if at_return && offset != 0 {
-            return Err(wrong("a function returns as a whole: +OFFSET and %return do not go together; "));
+            return Err(wrong(RequestFault::OffsetAndReturn));
         }
         let place = match place.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) {
             Some(address) => Place::Address(address),
@@ -98,7 +97,7 @@ impl AtFunction {
 
 impl Usdt {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = || Error::Request { text: text.to_owned(), reason: USDT_SYNTAX.to_owned() };
+        let wrong = || Error::Request { text: text.to_owned(), reason: RequestFault::Syntax(USDT_SYNTAX) };
         let mut words = words(text).into_iter();
         let mut parts = words.next().ok_or_else(wrong)?.rsplitn(3, ':');
         let (name, provider, program) = (parts.next(), parts.next(), parts.next());
@@ -120,10 +119,7 @@ fn arguments<'a>(request: &str, words: impl Iterator<Item = &'a str>) -> Result<
             return Err(Error::Argument {
                 probe: request.to_owned(),
                 argument: word.to_owned(),
-                reason: format!(
-                    "another field is called {0}; give it a name, as other_{0}={word}",
-                    wanted.name
-                ),
+                reason: ArgumentFault::SecondName { name: wanted.name, text: word.to_owned() }.into(),
             });
         }
         arguments.push(wanted);
@@ -134,10 +130,10 @@ fn arguments<'a>(request: &str, words: impl Iterator<Item = &'a str>) -> Result<
 impl Wanted {
     /// `[NAME=]SOURCE[:TYPE]`.
     fn parse(request: &str, text: &str) -> Result<Self, Error> {
-        let wrong = |reason: &str| Error::Argument {
+        let wrong = |reason: ArgumentFault| Error::Argument {
             probe: request.to_owned(),
             argument: text.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.into(),
         };
         let (given, rest) = match text.split_once('=') {
             Some((name, rest)) => (Some(name), rest),
@@ -151,16 +147,16 @@ impl Wanted {
             ("retval", Source::Return)
         } else if source.starts_with(['%', '@', '$', '+', '-', '\\']) {
             let name = source.strip_prefix('$').or(given);
-            (name.ok_or_else(|| wrong("it needs a name: NAME=%di"))?, Source::Kernel(source.to_owned()))
+            (name.ok_or_else(|| wrong(ArgumentFault::NoName))?, Source::Kernel(source.to_owned()))
         } else {
-            let (name, members) = chain(source).ok_or_else(|| wrong("this is no variable's name"))?;
+            let (name, members) = chain(source).ok_or_else(|| wrong(ArgumentFault::NoVariable))?;
             let last = members.last().map_or(name, |member| member.name.as_str());
             let last = &source[source.len() - last.len()..];
             (last, Source::Variable { name: name.to_owned(), members })
         };
         let name = given.unwrap_or(name);
         if !is_identifier(name) {
-            return Err(wrong("the name of a field has letters, digits and underscores"));
+            return Err(wrong(ArgumentFault::Name));
         }
         Ok(Self { text: text.to_owned(), name: name.to_owned(), source, kind })
     }

@@ -9,7 +9,6 @@ use tracewing_rules::Glob;
 
 use crate::elf::{Segment, Segments, debug_file};
 use crate::image::{Files, Image, find_library};
-use crate::probes::Error;
 use crate::probes::file::{Elf, has_section, is_static, open, parse};
 use crate::probes::functions::{Function, Functions};
 use crate::probes::instructions;
@@ -19,6 +18,7 @@ use crate::probes::request::{AtFunction, Place as Spot, Source, Usdt as UsdtRequ
 use crate::probes::sequences::Sequences;
 use crate::probes::usdt::{self, Usdt};
 use crate::probes::variables::Variables;
+use crate::probes::{ArgumentFault, Error, OperandFault, PlaceFault, ValueFault};
 use crate::sites::Listing;
 
 /// Probes, and what the user should know of them.
@@ -108,32 +108,26 @@ impl Resolver {
                 Function { address: *address, size: 0, symbol: format!("{address:#x}"), chooses: false }
             }
         };
-        let forbidden = |reason: &str| Error::Forbidden {
+        let forbidden = |reason| Error::Forbidden {
             place: text.split_whitespace().next().unwrap_or_default().to_owned(),
-            reason: reason.to_owned(),
+            reason,
         };
         if function.chooses {
-            return Err(forbidden(
-                "this is not the function, but what chooses one for the processor when the program starts; probe one of those",
-            ));
+            return Err(forbidden(PlaceFault::Chooser));
         }
         let address = function.address.wrapping_add(request.offset);
         if function.size > 0 && request.offset >= function.size {
-            return Err(forbidden(&format!("the function has {} bytes", function.size)));
+            return Err(forbidden(PlaceFault::Behind(function.size)));
         }
-        let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden("there is no code"))?;
+        let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden(PlaceFault::NoCode))?;
         if let Some((before, behind)) = misplaced(&elf, &function, request.offset) {
-            return Err(forbidden(&format!(
-                "no instruction begins there; those around it are at +{before:#x} and +{behind:#x}"
-            )));
+            return Err(forbidden(PlaceFault::NoInstruction { before, behind }));
         }
         if Sequences::of(&elf).contain(address) {
-            return Err(forbidden(IN_SEQUENCE));
+            return Err(forbidden(PlaceFault::InSequence));
         }
         if let Some(site) = own_site(&path, &elf, address) {
-            return Err(forbidden(&format!(
-                "it is the site of the event {site}, which would not be recorded any more; record that, with -e '{site}'"
-            )));
+            return Err(forbidden(PlaceFault::Site(site)));
         }
         let mut remarks = self.unused(&path, &program);
         let variables = Variables::new(&elf, debug.as_ref(), function.address, address, segment);
@@ -198,7 +192,7 @@ impl Resolver {
                     others.push(format!("{}:{}", place.provider, place.name));
                 } else if sequences.contain(place.address) {
                     let place = format!("{}:{}", place.provider, place.name);
-                    return Err(Error::Forbidden { place, reason: IN_SEQUENCE.to_owned() });
+                    return Err(Error::Forbidden { place, reason: PlaceFault::InSequence });
                 } else {
                     resolved.probes.push(at(path, &elf, &place, &request.arguments, &mut resolved.remarks)?);
                 }
@@ -252,8 +246,6 @@ impl Resolver {
     }
 }
 
-const IN_SEQUENCE: &str = "it is in a restartable sequence, which loses its protection where the kernel executes an instruction elsewhere";
-
 /// The beginnings of the instructions around a place within one.
 fn misplaced(elf: &Elf<'_>, function: &Function, offset: u64) -> Option<(u64, u64)> {
     let begin = Segments::of(elf).offset(function.address).filter(|_| offset > 0)?;
@@ -280,10 +272,7 @@ fn at(
 ) -> Result<Probe, Error> {
     let name = format!("{}:{}", place.provider, place.name);
     let segments = Segments::of(elf);
-    let nowhere = |what: &str| Error::Forbidden {
-        place: name.clone(),
-        reason: format!("its {what} is not in the file"),
-    };
+    let nowhere = |what| Error::Forbidden { place: name.clone(), reason: PlaceFault::NotInFile(what) };
     let segment = *segments.code(place.address).ok_or_else(|| nowhere("instruction"))?;
     let semaphore =
         place.semaphore.map(|address| segments.offset(address).ok_or_else(|| nowhere("semaphore")));
@@ -302,16 +291,15 @@ fn at(
     }
     for one in wanted {
         let failed =
-            |reason: String| Error::Argument { probe: name.clone(), argument: one.text.clone(), reason };
+            |reason: ValueFault| Error::Argument { probe: name.clone(), argument: one.text.clone(), reason };
         let fetch = match &one.source {
             Source::Kernel(words) => in_kernels_words(words, one),
-            Source::Return => return Err(failed("nothing returns here".to_owned())),
+            Source::Return => return Err(failed(ArgumentFault::NothingReturns.into())),
             Source::Variable { name: variable, members } => {
                 let value = values.iter().find(|(own, ..)| own == variable && members.is_empty());
-                let (.., found) = value.ok_or_else(|| {
-                    failed(format!("the probe has {} arguments, arg1 and so on", values.len()))
-                })?;
-                let (place, kind) = found.clone().map_err(failed)?;
+                let (.., found) =
+                    value.ok_or_else(|| failed(ArgumentFault::NoArgument(values.len()).into()))?;
+                let (place, kind) = found.clone().map_err(|fault| failed(fault.into()))?;
                 place.fetch_as(one.kind.as_deref().unwrap_or(&kind))
             }
         };
@@ -327,35 +315,31 @@ fn at(
     })
 }
 
-fn located(at: &At, elf: &Elf<'_>, segment: Segment) -> Result<Place, String> {
+fn located(at: &At, elf: &Elf<'_>, segment: Segment) -> Result<Place, OperandFault> {
     match at {
         At::Known(place) => Ok(place.clone()),
         At::Symbol(name, offset) => {
             let symbols = elf.symbols().chain(elf.dynamic_symbols());
             let mut found = symbols.filter(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
-            let symbol =
-                found.next().ok_or_else(|| format!("its symbol {name} is not in the file any more"))?;
+            let symbol = found.next().ok_or_else(|| OperandFault::StrippedSymbol(name.clone()))?;
             Ok(Place::Static(segment.place(symbol.address().wrapping_add_signed(*offset))))
         }
     }
 }
 
 /// What the kernel is told of a wanted value, or why it cannot be had.
-fn argument(wanted: &Wanted, variables: &Variables<'_>, at_return: bool) -> Result<Argument, String> {
+fn argument(wanted: &Wanted, variables: &Variables<'_>, at_return: bool) -> Result<Argument, ValueFault> {
     let fetch = match &wanted.source {
         Source::Kernel(words) => in_kernels_words(words, wanted),
         Source::Return if !at_return => {
-            return Err("nothing is returned here; add %return to the function".to_owned());
+            return Err(ArgumentFault::NotAtReturn.into());
         }
         Source::Return => match &wanted.kind {
             Some(kind) => Place::Returned.fetch_as(kind),
             None => variables.returned()?,
         },
         Source::Variable { .. } if at_return => {
-            return Err(
-                "a function's arguments are gone when it returns; probe where it begins, or record $retval"
-                    .to_owned(),
-            );
+            return Err(ArgumentFault::AtReturn.into());
         }
         Source::Variable { name, members } => variables.find(name, members, wanted.kind.as_deref())?,
     };

@@ -17,9 +17,9 @@ use object::read::elf::SectionHeader;
 use object::{LittleEndian, Object, ObjectSection};
 
 use crate::elf::Segments;
-use crate::probes::Error;
 use crate::probes::file::{Elf, open, parse};
 use crate::probes::operand::Operand;
+use crate::probes::{Error, OperandFault};
 
 const SECTION: &str = ".note.stapsdt";
 const BASE: &str = ".stapsdt.base";
@@ -50,7 +50,7 @@ impl Usdt {
     }
 
     /// Its arguments as written, and as understood, or why not.
-    pub(crate) fn operands(&self) -> impl Iterator<Item = (&str, Result<Operand, String>)> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = (&str, Result<Operand, OperandFault>)> {
         self.arguments.split_ascii_whitespace().map(|text| (text, Operand::parse(text)))
     }
 }

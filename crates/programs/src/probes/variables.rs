@@ -22,6 +22,7 @@ use gimli::{
 use object::{Object, ObjectSection};
 
 use crate::elf::Segment;
+use crate::probes::VariableFault;
 use crate::probes::file::Elf;
 use crate::probes::place::{PARAMETERS, Place, numbered};
 use crate::probes::request::Member;
@@ -40,9 +41,6 @@ pub(crate) struct Variables<'a> {
     sections: OnceCell<Option<Sections<'a>>>,
 }
 
-const NO_DEBUG: &str = "there is no debug information about the function; compile with -g, install its debug symbols, or \
-                        name the place in the kernel's words, as NAME=%di:u64";
-
 impl<'a> Variables<'a> {
     pub(crate) fn new(
         elf: &'a Elf<'a>,
@@ -60,10 +58,13 @@ impl<'a> Variables<'a> {
     }
 
     /// Calls `with` on the function.
-    fn function<T>(&self, with: impl FnOnce(&Node<'_>) -> Result<T, String>) -> Result<T, String> {
-        let sections = self.sections().ok_or(NO_DEBUG)?;
+    fn function<T>(
+        &self,
+        with: impl FnOnce(&Node<'_>) -> Result<T, VariableFault>,
+    ) -> Result<T, VariableFault> {
+        let sections = self.sections().ok_or(VariableFault::NoDebug)?;
         sections.with(|dwarf| {
-            let function = dwarf::function(dwarf, self.function).ok_or(NO_DEBUG)?;
+            let function = dwarf::function(dwarf, self.function).ok_or(VariableFault::NoDebug)?;
             with(&function)
         })
     }
@@ -74,44 +75,49 @@ impl<'a> Variables<'a> {
     }
 
     /// What the function returns.
-    pub(crate) fn returned(&self) -> Result<String, String> {
+    pub(crate) fn returned(&self) -> Result<String, VariableFault> {
         if self.sections().is_none() {
             return Ok("$retval".to_owned());
         }
         self.function(|function| {
             let returned =
                 function.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
-            match Kind::of(&returned.ok_or("the function returns nothing")?) {
-                Kind::Structure(_) | Kind::Array(_) => Err("it is a structure".to_owned()),
+            match Kind::of(&returned.ok_or(VariableFault::ReturnsNothing)?) {
+                Kind::Structure(_) | Kind::Array(_) => Err(VariableFault::ReturnsStructure),
                 kind => kind.fetch(Place::Returned),
             }
         })
     }
 
     /// A variable, or a member of it, as `kind` if one is given.
-    pub(crate) fn find(&self, name: &str, members: &[Member], kind: Option<&str>) -> Result<String, String> {
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        members: &[Member],
+        kind: Option<&str>,
+    ) -> Result<String, VariableFault> {
         self.function(|function| {
             let variables = function.variables(self.address);
             let found = variables.iter().rfind(|variable| variable.name().as_deref() == Some(name));
             let variable = found.ok_or_else(|| {
                 let names: Vec<_> = variables.iter().filter_map(Node::name).collect();
                 match names.is_empty() {
-                    true => "the function has no variables".to_owned(),
-                    false => format!("there is no such variable; there are {}", names.join(", ")),
+                    true => VariableFault::NoVariables,
+                    false => VariableFault::NoVariable(names),
                 }
             })?;
             let own = variable.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
-            let mut own = own.ok_or("its type is not known")?;
-            if let (Kind::Structure(_), None, None) = (Kind::of(&own), members.first(), kind) {
-                return Err(Kind::of(&own).without_members());
+            let mut own = own.ok_or(VariableFault::UnknownType)?;
+            if let (Kind::Structure(node), None, None) = (Kind::of(&own), members.first(), kind) {
+                return Err(kind::without_members(&node));
             }
             let mut place = self.place(function, variable)?;
             for member in members {
                 (place, own) = kind::member(place, &own, member)?;
             }
             match (kind, Kind::of(&own)) {
-                (None, own @ Kind::Structure(_)) => Err(own.without_members()),
-                _ if matches!(place, Place::Pieces(_)) => Err(IN_PIECES.to_owned()),
+                (None, Kind::Structure(node)) => Err(kind::without_members(&node)),
+                _ if matches!(place, Place::Pieces(_)) => Err(VariableFault::InPieces),
                 (Some(kind), Kind::Array(_)) => Ok(place.fetch(kind)),
                 (Some(kind), _) => Ok(place.fetch_as(kind)),
                 (None, own) => own.fetch(place),
@@ -120,13 +126,13 @@ impl<'a> Variables<'a> {
     }
 
     /// Where a variable is at the probe.
-    fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, String> {
+    fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, VariableFault> {
         let at_begin = self.address == self.function;
         let is_parameter = variable.tag() == Some(gimli::DW_TAG_formal_parameter);
         let Some(location) = variable.location(gimli::DW_AT_location, self.address) else {
             return match at_begin && is_parameter && function.has_flag(gimli::DW_AT_external) {
                 true => self.passed(function, variable),
-                false => Err("the compiler has optimised it out here".to_owned()),
+                false => Err(VariableFault::OptimisedOut),
             };
         };
         // A place in memory for all of the function has its value when the first instructions have put it
@@ -134,11 +140,9 @@ impl<'a> Variables<'a> {
         let is_later = at_begin && location.everywhere;
         let later = || match is_parameter {
             true => self.passed(function, variable),
-            false => {
-                Err("it has no value yet where the function begins; probe behind that (+OFFSET)".to_owned())
-            }
+            false => Err(VariableFault::NoValueYet),
         };
-        let register = |number: gimli::Register| numbered(number.0).ok_or(NO_REGISTER);
+        let register = |number: gimli::Register| numbered(number.0).ok_or(VariableFault::NoRegister);
         match location.operations[..] {
             [Operation::Register { register: number }] => Ok(Place::Register(register(number)?)),
             [Operation::RegisterOffset { .. }] if is_later => later(),
@@ -157,19 +161,17 @@ impl<'a> Variables<'a> {
                 Ok(Place::Constant(value.cast_signed()))
             }
             [Operation::SignedConstant { value }, Operation::StackValue] => Ok(Place::Constant(value)),
-            [Operation::EntryValue { .. }, ..] => {
-                Err("its place is used for something else here; probe where the function begins".to_owned())
-            }
-            [] => Err("the compiler has optimised it out here".to_owned()),
+            [Operation::EntryValue { .. }, ..] => Err(VariableFault::Overwritten),
+            [] => Err(VariableFault::OptimisedOut),
             ref all if all.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
                 pieces(all)
             }
-            _ => Err("its value is computed by the debugger".to_owned()),
+            _ => Err(VariableFault::Computed),
         }
     }
 
     /// The frame base as a register, and how far from it; `None` where it is only set up.
-    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<Option<(Place, i64)>, String> {
+    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<Option<(Place, i64)>, VariableFault> {
         let base = function.location(gimli::DW_AT_frame_base, self.address);
         match base.map(|base| base.operations).as_deref() {
             Some([Operation::CallFrameCFA]) if at_begin => Ok(Some((Place::Register("sp"), 8))),
@@ -180,15 +182,15 @@ impl<'a> Variables<'a> {
             }
             Some([Operation::Register { .. }]) if at_begin => Ok(None),
             Some([Operation::Register { register }]) => {
-                Ok(Some((Place::Register(numbered(register.0).ok_or(NO_REGISTER)?), 0)))
+                Ok(Some((Place::Register(numbered(register.0).ok_or(VariableFault::NoRegister)?), 0)))
             }
-            _ => Err("its frame is computed by the debugger".to_owned()),
+            _ => Err(VariableFault::ComputedFrame),
         }
     }
 
     /// The address above the return address, by the unwind table.
-    fn call_frame(&self) -> Result<(Place, i64), String> {
-        let no = || "there is no unwind table for this place".to_owned();
+    fn call_frame(&self) -> Result<(Place, i64), VariableFault> {
+        let no = || VariableFault::NoUnwindTable;
         let section = self.elf.section_by_name(".eh_frame").ok_or_else(no)?;
         let bytes = section.uncompressed_data().map_err(|_| no())?;
         let table = EhFrame::from(EndianSlice::new(&bytes, LittleEndian));
@@ -201,16 +203,16 @@ impl<'a> Variables<'a> {
             CfaRule::RegisterAndOffset { register, offset } => {
                 Ok((Place::Register(numbered(register.0).ok_or_else(no)?), *offset))
             }
-            CfaRule::Expression(_) => Err("its frame is computed by the debugger".to_owned()),
+            CfaRule::Expression(_) => Err(VariableFault::ComputedFrame),
         }
     }
 
     /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section
     /// 3.2.3). Rust's own does the same with integers and pointers.
-    fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, String> {
+    fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, VariableFault> {
         let convention = function.own(gimli::DW_AT_calling_convention);
         if matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_nocall))) {
-            return Err(CHANGED.to_owned());
+            return Err(VariableFault::OtherConvention);
         }
         let type_of = |node: &Node<'d>| {
             node.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type))
@@ -222,7 +224,7 @@ impl<'a> Variables<'a> {
             Some(of) if Kind::of(&of).is_large() => 1,
             Some(of) => match passed(&of) {
                 Passed::Register | Passed::Vector | Passed::Pair => 0,
-                Passed::Memory | Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+                Passed::Memory | Passed::Unknown => return Err(VariableFault::UncertainRegister),
             },
         };
         let mut registers = PARAMETERS.iter().skip(hidden);
@@ -233,7 +235,7 @@ impl<'a> Variables<'a> {
             None => {
                 let at = *on_stack;
                 *on_stack = at.map(|at| at + 8);
-                at.map(|at| Place::Register("sp").memory(at)).ok_or(UNCERTAIN)
+                at.map(|at| Place::Register("sp").memory(at)).ok_or(VariableFault::UncertainRegister)
             }
         };
         for parameter in function.parameters() {
@@ -243,23 +245,23 @@ impl<'a> Variables<'a> {
                     let words = [next(&mut on_stack), next(&mut on_stack)];
                     Ok(Place::Pieces(words.map(|word| (8, word.ok())).into()))
                 }
-                Passed::Vector => Err(NO_REGISTER),
+                Passed::Vector => Err(VariableFault::NoRegister),
                 Passed::Memory => {
                     on_stack = None;
-                    Err(UNCERTAIN)
+                    Err(VariableFault::UncertainRegister)
                 }
-                Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+                Passed::Unknown => return Err(VariableFault::UncertainRegister),
             };
             if parameter.is(wanted) {
-                return place.map_err(str::to_owned);
+                return place;
             }
         }
-        Err(UNCERTAIN.to_owned())
+        Err(VariableFault::UncertainRegister)
     }
 }
 
 /// The registers in which a variable is that lies in several.
-fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Place, String> {
+fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Place, VariableFault> {
     let mut pieces = Vec::new();
     let mut place = None;
     for operation in operations {
@@ -268,17 +270,8 @@ fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Pla
             Operation::Piece { size_in_bits, bit_offset: None } => {
                 pieces.push((size_in_bits / 8, place.take().map(Place::Register)));
             }
-            _ => return Err(IN_PIECES.to_owned()),
+            _ => return Err(VariableFault::InPieces),
         }
     }
     Ok(Place::Pieces(pieces))
 }
-
-const IN_PIECES: &str = "it lies in several places";
-
-const NO_REGISTER: &str = "it is in a floating-point register, which the kernel cannot read";
-
-const CHANGED: &str =
-    "the compiler passes the function's parameters otherwise; probe behind its first instructions (+OFFSET)";
-
-const UNCERTAIN: &str = "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)";

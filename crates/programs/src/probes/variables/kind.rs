@@ -3,6 +3,7 @@
 use gimli::{AttributeValue, Operation};
 
 use super::dwarf::Node;
+use crate::probes::VariableFault;
 use crate::probes::place::Place;
 use crate::probes::request::Member;
 
@@ -87,35 +88,19 @@ impl<'d> Kind<'d> {
     }
 
     /// The kernel's words for a value of this type, or why there are none.
-    pub(super) fn fetch(&self, place: Place) -> Result<String, String> {
+    pub(super) fn fetch(&self, place: Place) -> Result<String, VariableFault> {
         match self {
             Self::Integer { signed, bytes: bytes @ (1 | 2 | 4 | 8) } => {
                 Ok(place.fetch(&format!("{}{}", if *signed { 's' } else { 'u' }, bytes * 8)))
             }
-            Self::Integer { bytes, .. } => Err(format!("it is a number of {bytes} bytes")),
+            Self::Integer { bytes, .. } => Err(VariableFault::NumberSize(*bytes)),
             Self::Pointer(Some(to)) if is_char(to) => Ok(place.fetch_as("string")),
             Self::Pointer(_) => Ok(place.fetch("x64")),
             Self::Array(Some(of)) if is_char(of) => Ok(place.fetch("string")),
-            Self::Array(_) => Err("it is an array".to_owned()),
-            Self::Structure(_) => Err(self.without_members()),
-            Self::Float { .. } => {
-                Err("it is a floating-point number, which the kernel cannot read".to_owned())
-            }
-            Self::Unknown => Err("its type is not known".to_owned()),
-        }
-    }
-
-    /// Why the kernel cannot fetch a structure, and what of it can be had.
-    pub(super) fn without_members(&self) -> String {
-        let Self::Structure(node) = self else { return "it is no structure".to_owned() };
-        let names: Vec<_> = members(node).filter_map(|member| member.name()).collect();
-        let names = names.join(", ");
-        match is_fat_pointer(node) {
-            true => format!(
-                "it is two words; name one of them, as VARIABLE.MEMBER: {names} (a text of Rust's ends with no NUL, by which the \
-                 kernel would find its end)"
-            ),
-            false => format!("it is a structure; name one of its members, as VARIABLE.MEMBER: {names}"),
+            Self::Array(_) => Err(VariableFault::Array),
+            Self::Structure(node) => Err(without_members(node)),
+            Self::Float { .. } => Err(VariableFault::Float),
+            Self::Unknown => Err(VariableFault::UnknownType),
         }
     }
 
@@ -134,6 +119,15 @@ impl<'d> Kind<'d> {
             Self::Structure(_) if self.is_large() && !in_rust => Passed::Memory,
             _ => Passed::Unknown,
         }
+    }
+}
+
+/// Why the kernel cannot fetch a structure, and what of it can be had.
+pub(super) fn without_members(node: &Node<'_>) -> VariableFault {
+    let names = members(node).filter_map(|member| member.name()).collect();
+    match is_fat_pointer(node) {
+        true => VariableFault::TwoWords(names),
+        false => VariableFault::Structure(names),
     }
 }
 
@@ -172,28 +166,29 @@ fn members<'d>(node: &Node<'d>) -> impl Iterator<Item = Node<'d>> {
 }
 
 /// A member of a value of a type, with its type.
-pub(super) fn member<'d>(place: Place, of: &Node<'d>, wanted: &Member) -> Result<(Place, Node<'d>), String> {
+pub(super) fn member<'d>(
+    place: Place,
+    of: &Node<'d>,
+    wanted: &Member,
+) -> Result<(Place, Node<'d>), VariableFault> {
     let name = &wanted.name;
     let (place, node) = match (Kind::of(of), wanted.behind_pointer) {
         (Kind::Structure(node), false) => (place, node),
         (Kind::Pointer(Some(node)), true) => (place.memory(0), node),
-        (Kind::Pointer(_), false) => return Err(format!("{name} is behind a pointer: write ->{name}")),
-        (Kind::Structure(_), true) => return Err(format!("{name} is behind no pointer: write .{name}")),
-        _ => return Err(format!("there is no member {name}: it is no structure")),
+        (Kind::Pointer(_), false) => return Err(VariableFault::BehindPointer(name.clone())),
+        (Kind::Structure(_), true) => return Err(VariableFault::BehindNoPointer(name.clone())),
+        _ => return Err(VariableFault::NoStructure(name.clone())),
     };
     if node.own(gimli::DW_AT_declaration).is_some() {
-        return Err(format!(
-            "the members of {} are not known in this part of the program",
-            node.name().unwrap_or_default()
-        ));
+        return Err(VariableFault::Declared(node.name().unwrap_or_default()));
     }
     let found = members(&node).find(|member| member.name().as_ref() == Some(name));
     let found = found.ok_or_else(|| {
-        let names: Vec<_> = members(&node).filter_map(|member| member.name()).collect();
-        format!("there is no member {name}; there are {}", names.join(", "))
+        let members = members(&node).filter_map(|member| member.name()).collect();
+        VariableFault::NoMember { name: name.clone(), members }
     })?;
     if found.own(gimli::DW_AT_bit_size).is_some() || found.own(gimli::DW_AT_data_bit_offset).is_some() {
-        return Err(format!("{name} is a bit field"));
+        return Err(VariableFault::BitField(name.clone()));
     }
     let offset = match found.own(gimli::DW_AT_data_member_location) {
         None => 0,
@@ -203,15 +198,11 @@ pub(super) fn member<'d>(place: Place, of: &Node<'d>, wanted: &Member) -> Result
                 match found.location(gimli::DW_AT_data_member_location, 0).map(|of| of.operations).as_deref()
                 {
                     Some([Operation::PlusConstant { value }]) => value.cast_signed(),
-                    _ => return Err(format!("the place of {name} is computed by the debugger")),
+                    _ => return Err(VariableFault::ComputedMember(name.clone())),
                 }
             }
         },
     };
-    let place = place.part(offset).ok_or_else(|| {
-        format!(
-            "{name} is no whole register and not in memory; record the register, in the kernel's words, as NAME=%di:x64"
-        )
-    })?;
-    Ok((place, found.follow(gimli::DW_AT_type).ok_or("its type is not known")?))
+    let place = place.part(offset).ok_or_else(|| VariableFault::PartOfRegister(name.clone()))?;
+    Ok((place, found.follow(gimli::DW_AT_type).ok_or(VariableFault::UnknownType)?))
 }
