@@ -13,6 +13,7 @@ use tracewing_abi::class_table;
 use tracewing_abi::event::MAX_ID;
 use tracewing_abi::first::{self, Key};
 use tracewing_abi::schema::ClassView;
+use tracewing_abi::wire::WireError;
 use tracewing_ctf::model::{
     ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
 };
@@ -21,7 +22,7 @@ use tracewing_files::Dir;
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
-use crate::mapping::{self, Mapped};
+use crate::mapping::{self, Mapped, Unfit};
 
 /// The data stream class that all user streams have.
 pub const USER_STREAM_CLASS: u64 = 0;
@@ -66,6 +67,19 @@ pub struct Registered {
     pub ids: Vec<u16>,
     /// Descriptions that could not be taken, and why; at most a few of them.
     pub refused: Vec<String>,
+}
+
+/// Why a class gets no id.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Description(#[from] WireError),
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    #[error("the recording has too many classes")]
+    Full,
+    #[error("its program, or its user, has as many classes as it may have")]
+    Quota,
 }
 
 impl Classes {
@@ -211,17 +225,17 @@ impl Classes {
         self.classes().is_empty()
     }
 
-    fn id_of(&mut self, description: &[u8], may: &mut dyn FnMut(usize) -> bool) -> Result<u16, String> {
+    fn id_of(&mut self, description: &[u8], may: &mut dyn FnMut(usize) -> bool) -> Result<u16, Refusal> {
         if let Some(&id) = self.ids.get(description) {
             return Ok(id);
         }
-        let view = ClassView::decode(description).map_err(|error| error.to_string())?;
+        let view = ClassView::decode(description)?;
         mapping::map(&view)?;
         let id = u16::try_from(self.described.len() + 1).ok().filter(|&id| id <= MAX_ID);
         let size = self.size + description.len();
-        let id = id.filter(|_| size <= MOST_DESCRIPTIONS).ok_or("the recording has too many classes")?;
+        let id = id.filter(|_| size <= MOST_DESCRIPTIONS).ok_or(Refusal::Full)?;
         if !may(description.len()) {
-            return Err("its program, or its user, has as many classes as it may have".to_owned());
+            return Err(Refusal::Quota);
         }
         let bytes: Arc<[u8]> = description.into();
         self.size = size;

@@ -18,6 +18,25 @@ const LONGEST_WORD: usize = 255;
 /// Largest event, bytes: what its 16-bit length can say.
 const LARGEST_EVENT: u64 = u16::MAX as u64;
 
+/// Why a class cannot be described in CTF 1.8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("its name is empty or longer than {LONGEST_NAME} bytes")]
+    NameLength,
+    #[error("its name has control characters")]
+    NameCharacters,
+    #[error("a field's name or unit is longer than {LONGEST_WORD} bytes")]
+    FieldName,
+    #[error("an array is larger than an event can be")]
+    Array,
+    #[error("an enumeration is not stored as an integer")]
+    EnumerationClass,
+    #[error("an enumeration's value does not fit its integer")]
+    EnumerationValue,
+    #[error("an enumeration's label is empty, longer than {LONGEST_WORD} bytes or has control characters")]
+    Label,
+}
+
 /// A class as the trace describes it.
 pub(crate) struct Mapped {
     /// Its layout, with `id` still 0.
@@ -30,18 +49,18 @@ pub(crate) struct Mapped {
 ///
 /// # Errors
 /// What about it cannot be described in CTF 1.8.
-pub(crate) fn map(view: &ClassView<'_>) -> Result<Mapped, &'static str> {
+pub(crate) fn map(view: &ClassView<'_>) -> Result<Mapped, Unfit> {
     if view.name.is_empty() || view.name.len() > LONGEST_NAME {
-        return Err("its name is empty or longer than 255 bytes");
+        return Err(Unfit::NameLength);
     }
     if view.name.contains(char::is_control) {
-        return Err("its name has control characters");
+        return Err(Unfit::NameCharacters);
     }
     let mut payload = StructureClass::new();
     let mut units = Vec::new();
     for field in view.fields() {
         if field.unit.len() > LONGEST_WORD || field.name.len() > LONGEST_WORD {
-            return Err("a field's name or unit is longer than 255 bytes");
+            return Err(Unfit::FieldName);
         }
         let name = unused_name(&payload, &identifier(field.name));
         payload = add_field(payload, &name, &field)?;
@@ -59,18 +78,14 @@ pub(crate) fn map(view: &ClassView<'_>) -> Result<Mapped, &'static str> {
     Ok(Mapped { class, units })
 }
 
-fn add_field(
-    payload: StructureClass,
-    name: &str,
-    field: &FieldView<'_>,
-) -> Result<StructureClass, &'static str> {
+fn add_field(payload: StructureClass, name: &str, field: &FieldView<'_>) -> Result<StructureClass, Unfit> {
     let scalar = || scalar_class(field.scalar, field.base);
     Ok(match field.shape {
         Shape::One => payload.with(name, scalar()),
         Shape::Text => payload.with(name, FieldClass::string()),
         Shape::Array => {
             if u64::from(field.length) * field.scalar.size() as u64 > LARGEST_EVENT {
-                return Err("an array is larger than an event can be");
+                return Err(Unfit::Array);
             }
             payload.with(name, FieldClass::array(scalar(), field.length.into()))
         }
@@ -91,9 +106,8 @@ fn add_field(
     })
 }
 
-fn enumeration(field: &FieldView<'_>) -> Result<FieldClass, &'static str> {
-    let integer =
-        integer_class(field.scalar, field.base).ok_or("an enumeration is not stored as an integer")?;
+fn enumeration(field: &FieldView<'_>) -> Result<FieldClass, Unfit> {
+    let integer = integer_class(field.scalar, field.base).ok_or(Unfit::EnumerationClass)?;
     let bits = integer.size;
     let mut class = EnumerationClass::new(integer);
     for (value, label) in field.labels() {
@@ -104,10 +118,10 @@ fn enumeration(field: &FieldView<'_>) -> Result<FieldClass, &'static str> {
             value < 1_i128 << bits
         };
         if !fits {
-            return Err("an enumeration's value does not fit its integer");
+            return Err(Unfit::EnumerationValue);
         }
         if label.is_empty() || label.len() > LONGEST_WORD || label.contains(char::is_control) {
-            return Err("an enumeration's label is empty, longer than 255 bytes or has control characters");
+            return Err(Unfit::Label);
         }
         class.add(label.to_owned(), value, value);
     }

@@ -29,6 +29,16 @@ const WASTED: (u32, f64) = (1024, 2000.0);
 /// Programs that have left: from so many on it is looked which of them are dead.
 const MANY_LEFT: usize = 1024;
 
+/// Why programs are not told of a further recorder.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotInvited {
+    /// Nothing is at that path, or it does not fit a message.
+    #[error("there is no recorder at {}", .0.display())]
+    NoRecorder(PathBuf),
+    #[error("its programs take part in {MOST_OTHERS} other recordings")]
+    Many,
+}
+
 /// All connections, by their numbers in the loop.
 pub(crate) struct Connections {
     pub(crate) clients: BTreeMap<u64, Client>,
@@ -114,13 +124,13 @@ impl Connections {
     ///
     /// # Errors
     /// The path makes no sense, or there are too many recorders.
-    pub(crate) fn invite(&mut self, path: &Path) -> Result<(), String> {
+    pub(crate) fn invite(&mut self, path: &Path) -> Result<(), NotInvited> {
         self.others.retain(|other| other.exists());
         if !path.is_absolute() || !path.exists() || path.as_os_str().len() > Join::LONGEST_PATH {
-            return Err(format!("there is no recorder at {}", path.display()));
+            return Err(NotInvited::NoRecorder(path.to_owned()));
         }
         if self.others.len() >= MOST_OTHERS {
-            return Err(format!("its programs take part in {MOST_OTHERS} other recordings"));
+            return Err(NotInvited::Many);
         }
         self.others.push(path.to_owned());
         let members = self.members.values().filter_map(|number| self.clients.get(number));

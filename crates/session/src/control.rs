@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item};
-use tracewing_abi::wire::Input;
+use tracewing_abi::wire::{Input, WireError};
 use tracewing_consumer::folder::ChangeDescription;
-use tracewing_rules::{Majors, Rule};
+use tracewing_rules::{Majors, Rule, TooManyRules};
 
 use crate::client::Client;
+use crate::connections::NotInvited;
 use crate::recorder::Recorder;
 use crate::rules::{Fit, is_own};
 
@@ -70,17 +71,31 @@ impl Changes {
     }
 }
 
+/// Why a recording is not changed.
+#[derive(Debug, thiserror::Error)]
+enum NotChanged {
+    /// The message is none, or one of another version.
+    #[error(transparent)]
+    Message(#[from] WireError),
+    #[error("the message has more than a rule")]
+    Surplus,
+    #[error(transparent)]
+    Rules(#[from] TooManyRules),
+    #[error(transparent)]
+    Invitation(#[from] NotInvited),
+}
+
 impl Recorder<'_> {
     /// Connection `asker` wants what the message's first `len` bytes say.
     pub(crate) fn control(&mut self, asker: u64, len: usize) {
         let message = self.connections.message[..len].to_vec();
         match self.change(asker, &message) {
             Ok(waiting) => self.changes.waiting.push(waiting),
-            Err(why) => self.reply(asker, &Answer::Refused(&why), &[]),
+            Err(why) => self.reply(asker, &Answer::Refused(&why.to_string()), &[]),
         }
     }
 
-    fn change(&mut self, asker: u64, message: &[u8]) -> Result<Waiting, String> {
+    fn change(&mut self, asker: u64, message: &[u8]) -> Result<Waiting, NotChanged> {
         let mut waiting = Waiting {
             asker,
             until: Instant::now() + PATIENCE,
@@ -89,15 +104,15 @@ impl Recorder<'_> {
             failures: Vec::new(),
             shows: false,
         };
-        let wish = Control::decode(message).map_err(|error| error.to_string())?;
+        let wish = Control::decode(message)?;
         self.leave_filtered_alone();
         match wish {
             Control::Show => waiting.shows = true,
             Control::Rule(rule) => {
                 let mut input = Input::new(rule);
-                let rule = Rule::decode_from(&mut input).map_err(|error| error.to_string())?;
+                let rule = Rule::decode_from(&mut input)?;
                 if !input.bytes.is_empty() {
-                    return Err("the message has more than a rule".to_owned());
+                    return Err(NotChanged::Surplus);
                 }
                 self.add_rule(rule, &mut waiting)?;
             }
@@ -132,7 +147,7 @@ impl Recorder<'_> {
         }
     }
 
-    fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), String> {
+    fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), TooManyRules> {
         let fit = Fit::of(&rule, &self.join.classes);
         waiting.notes.extend(fit.note(&rule));
         self.join.change_rules(rule.clone())?;

@@ -1,6 +1,7 @@
 //! A flight recorder's snapshots: how often they may be asked for, and how user and kernel events come into
 //! one folder.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,20 @@ impl std::fmt::Display for Reason {
     }
 }
 
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoSnapshot {
+    #[error("this is no flight recorder")]
+    NotFlightRecorder,
+    /// The kernel gives no random bytes for the trace's UUID.
+    #[error("{0}")]
+    Uuid(io::Error),
+    #[error(transparent)]
+    User(#[from] tracewing_consumer::Error),
+    #[error(transparent)]
+    Kernel(#[from] tracewing_kernel::Error),
+}
+
 impl Flight {
     pub(crate) fn new(output: Dir, on: SnapshotOn) -> Self {
         let asked = Budget::new(ASKED.0, ASKED.1, Instant::now());
@@ -100,7 +115,7 @@ impl Recorder<'_> {
                 };
                 match &taken {
                     Ok(Ok(taken)) => Taken::Folder(&taken.folder.to_string_lossy()).encode(&mut message),
-                    Ok(Err(why)) => Taken::Failed(why).encode(&mut message),
+                    Ok(Err(why)) => Taken::Failed(&why.to_string()).encode(&mut message),
                     Err(taken) => taken.encode(&mut message),
                 }
             }
@@ -112,8 +127,8 @@ impl Recorder<'_> {
     /// Takes a snapshot, and tells the user.
     ///
     /// # Errors
-    /// In words, for who asked; the user is told too, and recording goes on.
-    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
+    /// There is none; a note says so too, and recording continues.
+    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
         match self.take_snapshot(reason) {
             Ok(summary) => {
                 self.observer.snapshot(&summary);
@@ -146,26 +161,25 @@ impl Recorder<'_> {
         !is_wanted || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
     }
 
-    fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
-        let flight = self.flight.as_mut().ok_or("this is no flight recorder")?;
+    fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
+        let flight = self.flight.as_mut().ok_or(NoSnapshot::NotFlightRecorder)?;
         let elapsed: Duration = self.timers.started.elapsed();
         flight.begun += 1;
         let number = flight.begun;
         let (parent, name) = (flight.output.clone(), format!("snapshot-{number}"));
         let folder = absolute(&parent.path().join(&name));
-        let text = |error: tracewing_consumer::Error| error.to_string();
-        let uuid = || random_uuid().map_err(|error| error.to_string());
-        let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock).map_err(text)?;
+        let uuid = || random_uuid().map_err(NoSnapshot::Uuid);
+        let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock)?;
         self.join.resolve_firsts(); // of programs that have ended
-        self.join.regions.add_past(&mut snapshot).map_err(text)?;
+        self.join.regions.add_past(&mut snapshot)?;
         for key in self.join.regions.keys() {
             let Some(contents) = self.join.regions.copy(key, reason == Reason::Exit) else { continue };
             self.join.resolve_firsts();
-            snapshot.add(&contents, self.join.regions.firsts()).map_err(text)?;
+            snapshot.add(&contents, self.join.regions.firsts())?;
         }
         if let Some(threads) = &mut self.drains.threads {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
-            threads.tell(&mut self.join.classes, &mut snapshot).map_err(text)?;
+            threads.tell(&mut self.join.classes, &mut snapshot)?;
         }
         let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?)?;
 
@@ -185,7 +199,7 @@ impl Recorder<'_> {
             description.state = State::CutShort;
         }
         let written = snapshot.dir().clone();
-        let description = snapshot.finish(&self.join.classes, about, description).map_err(text)?;
+        let description = snapshot.finish(&self.join.classes, about, description)?;
         if let Some(error) = kernel.error {
             self.join.note(format!("the kernel trace of snapshot {number} is cut short: {error}"));
         }

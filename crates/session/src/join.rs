@@ -14,11 +14,12 @@ use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::firsts::Bound;
 use tracewing_consumer::folder::{Description, ProcessDescription};
 use tracewing_consumer::names;
-use tracewing_rules::{Decision, Process, Rule};
+use tracewing_rules::{Decision, Process, Rule, TooManyRules};
 
 use crate::client::{Decided, Host, time_of_day};
 use crate::credentials::Peer;
 use crate::limits::Limits;
+use crate::not_joined::NotJoined;
 use crate::program::Program;
 use crate::regions::{Joined, Origin, Regions};
 use crate::rules::RecordingRules;
@@ -116,12 +117,9 @@ impl Join {
         }
     }
 
-    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(Vec<OwnedFd>, Answer), String> {
+    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(Vec<OwnedFd>, Answer), NotJoined> {
         if hello.version != VERSION {
-            return Err(format!(
-                "it speaks version {} of the protocol and this recorder {VERSION}; build both with the same tracewing",
-                hello.version
-            ));
+            return Err(NotJoined::Version { theirs: hello.version });
         }
         if matches!(hello.joining, Joining::Sharer | Joining::More) {
             return Ok((Vec::new(), Answer::Known));
@@ -137,9 +135,12 @@ impl Join {
 
 impl Join {
     /// Adds a rule. First events from before fall under the rules from before: they are written first.
-    pub(crate) fn change_rules(&mut self, rule: Rule) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn change_rules(&mut self, rule: Rule) -> Result<(), TooManyRules> {
         self.write_firsts(false);
-        self.rules.push(rule).map_err(|error| error.to_string())?;
+        self.rules.push(rule)?;
         if self.regions.firsts().has_met() {
             self.regions.firsts().forget_processes();
             // Of classes whose programs have all ended, too: a new one may emit their events before it
@@ -268,7 +269,7 @@ impl Host for Join {
         if hello.joining == Joining::Parent {
             return buffers.ok(); // its child asks, where there is none for it
         }
-        buffers.map_err(|reason| self.note_of(peer, &reason)).ok()
+        buffers.map_err(|reason| self.note_of(peer, &reason.to_string())).ok()
     }
 
     /// A program may have several agents, of libraries that each bring one: it is one program. Once it has

@@ -147,14 +147,18 @@ impl Kernel {
     /// Writes what a flight recorder's buffers hold as a trace; nothing where no kernel events are recorded.
     ///
     /// # Errors
-    /// In words: nothing of it could be written.
-    pub(crate) fn snapshot(&mut self, folder: &Dir, uuid: Uuid) -> Result<KernelSummary, String> {
+    /// Nothing of it could be written.
+    pub(crate) fn snapshot(
+        &mut self,
+        folder: &Dir,
+        uuid: Uuid,
+    ) -> Result<KernelSummary, tracewing_kernel::Error> {
         let Source::Flight(recorder) = &mut self.recorder else { return Ok(KernelSummary::default()) };
         let summary = match recorder.snapshot(folder, KERNEL, uuid).map_err(unwritten) {
             Ok(summary) => summary,
             // The user's part is good.
             Err(Err(error)) => return Ok(KernelSummary { error: Some(error), ..KernelSummary::default() }),
-            Err(Ok(error)) => return Err(error.to_string()),
+            Err(Ok(error)) => return Err(error),
         };
         let error = summary.unwritten.and_then(|error| unwritten(error).err());
         Ok(KernelSummary { error, ..summarise(&summary.streams) })

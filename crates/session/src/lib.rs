@@ -62,6 +62,7 @@ mod kernel;
 mod left_out;
 mod limits;
 mod maker;
+mod not_joined;
 mod obstacle;
 pub mod options;
 pub mod outcome;

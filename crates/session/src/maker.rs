@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use tracewing_abi::region::{Geometry, Protocol};
+use tracewing_consumer::Error;
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::survival::BufferFolder;
@@ -28,14 +29,14 @@ impl Maker {
     /// are called by `label`. It may be for a child that is not forked yet.
     ///
     /// # Errors
-    /// In words, for the user.
+    /// There is no memory or no file for it.
     pub(crate) fn drain(
         &mut self,
         name: &str,
         label: String,
         protocol: Protocol,
         for_child: bool,
-    ) -> Result<Drain, String> {
+    ) -> Result<Drain, Error> {
         let Self { geometry, clock, recording, .. } = *self;
         let count = self.names.entry(name.to_owned()).or_insert(0);
         *count += 1;
@@ -46,7 +47,7 @@ impl Maker {
             None => Backing::Memory,
         };
         let drain = Drain::new(backing, name, geometry, protocol, &clock, recording);
-        let drain = drain.map_err(|error| error.to_string())?.labelled(label);
+        let drain = drain?.labelled(label);
         drain.tell_real_time(&clock, &self.begin);
         drain.region().majors().store(self.majors, Ordering::Relaxed);
         Ok(drain)

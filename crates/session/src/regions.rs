@@ -39,6 +39,7 @@ use crate::domain::Domain;
 use crate::ended::Ended;
 use crate::limits::{Limit, Quota};
 use crate::maker::Maker;
+use crate::not_joined::NotJoined;
 use crate::options::Sharing;
 use crate::past::Past;
 
@@ -193,14 +194,14 @@ impl Regions {
     /// The region for a process that said hello.
     ///
     /// # Errors
-    /// In words, for the user.
-    pub(crate) fn join(&mut self, peer: Peer, hello: &Hello) -> Result<Joined, String> {
+    /// There are no buffers for it.
+    pub(crate) fn join(&mut self, peer: Peer, hello: &Hello) -> Result<Joined, NotJoined> {
         let publishes = hello.can_publish && self.clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         if hello.joining == Joining::Parent {
             // Those that it had may have gone to children that were too short to say so.
             self.ask_for_writers(peer.pid.as_raw_nonzero().get(), |living| living.is_spare);
-            let (spare, files) = self.spare(peer, protocol).ok_or("it has as many buffers as it may have")?;
+            let (spare, files) = self.spare(peer, protocol).ok_or(NotJoined::Spares)?;
             return Ok(Joined { files, size: self.size(), shared: false, spare });
         }
         let shares = publishes && self.sharing != Sharing::Process;
@@ -232,9 +233,9 @@ impl Regions {
         self.maker.geometry.size() as u64
     }
 
-    fn files_of(&self, key: Key) -> Result<Vec<OwnedFd>, String> {
-        let living = self.living.get(&key).ok_or("its buffers are gone")?;
-        living.drain.for_writers().map_err(|error| error.to_string())
+    fn files_of(&self, key: Key) -> Result<Vec<OwnedFd>, NotJoined> {
+        let living = self.living.get(&key).ok_or(NotJoined::Gone)?;
+        living.drain.for_writers().map_err(NotJoined::Descriptors)
     }
 
     /// A region for the next child of a process: its number, and the descriptors. `None` where there is no
@@ -274,17 +275,13 @@ impl Regions {
     }
 
     /// A new region.
-    fn make(&mut self, wanted: Wanted) -> Result<Key, String> {
+    fn make(&mut self, wanted: Wanted) -> Result<Key, NotJoined> {
         if self.living.len() >= self.most {
-            return Err(format!(
-                "more than {} programs at once: the limit on open files (ulimit -n) allows no more, or have them share \
-                 buffers (--buffers user)",
-                self.most
-            ));
+            return Err(NotJoined::OpenFiles { most: self.most });
         }
         let peer = wanted.peer;
         if !self.quota.take(peer, 1) {
-            return Err("it, or its user, has as many buffers as it may have".to_owned());
+            return Err(NotJoined::Quota);
         }
         let key = self.add(wanted);
         if key.is_err() {
@@ -293,7 +290,7 @@ impl Regions {
         key
     }
 
-    fn add(&mut self, wanted: Wanted) -> Result<Key, String> {
+    fn add(&mut self, wanted: Wanted) -> Result<Key, NotJoined> {
         let Wanted { peer, for_many, shared, for_child, protocol } = wanted;
         let pid = if for_many { 0 } else { peer.pid.as_raw_nonzero().get() };
         let label = match protocol {
@@ -303,7 +300,7 @@ impl Regions {
         let name = if pid == 0 { label.clone() } else { format!("pid{pid}") };
         let mut drain = self.maker.drain(&name, label, protocol, for_child)?;
         if !shared {
-            drain = drain.with_children().map_err(|error| error.to_string())?;
+            drain = drain.with_children()?;
         }
         let now = Instant::now();
         let is_prepared = !for_child && self.is_to_be_prepared(now);

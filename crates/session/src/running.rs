@@ -96,10 +96,10 @@ pub enum AskError {
         "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
     )]
     NotFlightRecorder(u32),
-    /// The recorder could not write a snapshot.
+    /// The recorder could not write a snapshot; why, in its words: it is another process.
     #[error("the recorder could not take a snapshot: {0}")]
     Failed(String),
-    /// The recorder does not make the change.
+    /// The recorder (by its process id) does not make the change; why, in its words.
     #[error("the recorder (process {0}) refuses: {1}")]
     Refused(u32, String),
     /// The change does not fit a message.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Taken};
 
-use crate::agent;
+use crate::agent::{self, Unanswered};
 
 /// Why there is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum SnapshotError {
     NotReached,
     /// The recorder was told to take none on a panic (`--snapshot-on`).
     NotWanted,
-    /// The recorder could not write it; why.
+    /// The recorder could not write it; why, in its words: it is another process.
     Failed(String),
     /// The recorder did not answer in time, or is of another version.
     NoAnswer,
@@ -47,6 +47,15 @@ impl fmt::Display for SnapshotError {
 }
 
 impl std::error::Error for SnapshotError {}
+
+impl From<Unanswered> for SnapshotError {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::NotReached => Self::NotReached,
+            Unanswered::Silent => Self::NoAnswer,
+        }
+    }
+}
 
 /// The program panicked.
 #[derive(crate::Event)]
