@@ -5,9 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tracewing_abi::event;
 use tracewing_abi::region::{Loss, Protocol};
-use tracewing_abi::shared::SharedBytes;
 use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
 
@@ -17,7 +15,8 @@ use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
 use crate::output::{Appended, Output};
 use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
-use crate::trace::UserTrace;
+use crate::trace::{UNWRITTEN, UserTrace};
+use crate::whole_events::whole_events;
 
 /// Why events are lost besides what [`Loss`] says.
 const DAMAGED: &str = "buffer damaged";
@@ -25,7 +24,6 @@ const UNFINISHED: &str = "process died while emitting";
 pub(crate) const UNDESCRIBED: &str = "first event of a class, or process, that is not known";
 /// Time in which the description of a class has to be found that has an event.
 const DESCRIBED_WITHIN: Duration = Duration::from_secs(2);
-pub(crate) const UNWRITTEN: &str = "trace could not be written";
 /// How often, and how long each time, the end of a recording waits for living writers to finish the event
 /// they are at.
 const COMMIT_ATTEMPTS: u32 = 20;
@@ -452,33 +450,4 @@ impl Buffer {
             overwritten: self.overwritten.into(),
         })
     }
-}
-
-/// Events that follow each other from the first byte on by their length fields, and the bytes that they take:
-/// all unless some process wrote nonsense. `note` gets the ids of their classes.
-///
-/// # Safety
-/// The bytes are mapped and readable.
-pub(crate) unsafe fn whole_events(bytes: SharedBytes, note: impl Fn(u16)) -> (u64, usize) {
-    let (start, len) = (bytes.as_ptr(), bytes.len());
-    const SMALLEST: usize = event::HEADER + event::CONTEXT;
-    const LARGE: usize = event::EXTENDED_HEADER + event::CONTEXT;
-    // SAFETY: called for two bytes in front of `len`, which need no alignment; volatile reads are never
-    // repeated.
-    let number = |at: usize| unsafe { u16::from_le_bytes(start.add(at).cast::<[u8; 2]>().read_volatile()) };
-    let (mut at, mut events) = (0, 0);
-    while at + SMALLEST <= len {
-        let length = usize::from(number(at + 6));
-        if length < SMALLEST || at + length > len {
-            break;
-        }
-        match number(at + 4) {
-            event::EXTENDED_ID if length < LARGE => break,
-            event::EXTENDED_ID => note(number(at + event::HEADER + 8)),
-            id => note(id),
-        }
-        at += length;
-        events += 1;
-    }
-    (events, at)
 }

@@ -48,6 +48,7 @@ mod streams;
 pub mod summary;
 pub mod survival;
 pub mod trace;
+mod whole_events;
 mod writer;
 
 pub use error::Error;

@@ -7,12 +7,12 @@ use tracewing_ring::Chunk;
 use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
-use crate::buffer::whole_events;
 use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
 use crate::met::Met;
 use crate::names::Names;
 use crate::summary::{OverwrittenTotal, StreamSummary};
+use crate::whole_events::whole_events;
 use crate::writer::{QueuedStream, Tally, Writer};
 
 /// A stream that packets are given to, of one region after another.

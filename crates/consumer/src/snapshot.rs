@@ -24,7 +24,7 @@ use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
-use crate::buffer::{UNDESCRIBED, whole_events};
+use crate::buffer::UNDESCRIBED;
 use crate::classes::Classes;
 use crate::clock::TraceClock;
 use crate::drain::{Drain, UNKNOWN_LOSSES};
@@ -34,6 +34,7 @@ use crate::memory::SharedMemory;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use crate::trace::UserTrace;
+use crate::whole_events::whole_events;
 
 /// How often a snapshot follows the writers round the ring.
 const ROUNDS: usize = 4;

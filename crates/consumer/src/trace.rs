@@ -8,7 +8,6 @@ use tracewing_files::Dir;
 use tracewing_streams::{Stream, TraceDir};
 
 use crate::Error;
-use crate::buffer::UNWRITTEN;
 use crate::clock::TraceClock;
 use crate::firsts::Firsts;
 use crate::met::Met;
@@ -17,6 +16,9 @@ use crate::output::Output;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use crate::writer::Writer;
+
+/// Why events are missing that the file system did not take.
+pub(crate) const UNWRITTEN: &str = "trace could not be written";
 
 /// The user trace that streams are added to.
 pub struct UserTrace {

@@ -67,6 +67,8 @@ mod log_level;
 mod magic;
 #[cfg(feature = "read")]
 pub mod metadata;
+#[cfg(feature = "read")]
+mod metadata_text;
 pub mod model;
 pub mod tsdl;
 pub mod write;

@@ -11,3 +11,6 @@ pub(crate) const METADATA_PACKET_HEADER_SIZE: usize = 37;
 pub const INDEX_MAGIC: u32 = 0xC1F1_DCC1;
 /// Size in bytes of an index file's header.
 pub const INDEX_HEADER_SIZE: usize = 16;
+/// What is before each fragment of CTF 2's metadata (RFC 7464).
+#[cfg(feature = "read")]
+pub(crate) const RECORD_SEPARATOR: char = '\x1e';

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 /// Where probes are defined, in tracefs.
 pub(crate) const FILE: &str = "uprobe_events";
 
-/// What the groups of all recorders' probes begin with.
-pub(crate) const PREFIX: &str = "tracewing_";
-
 /// An instruction of a file at which there shall be an event, in every process that executes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {

@@ -5,7 +5,6 @@
 use crate::error::{Error, FormatError, Missing};
 use crate::format::Format;
 use crate::page::PageLayout;
-use crate::probes;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -15,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// What the groups of all recorders' probes begin with.
+const PROBE_GROUPS: &str = "tracewing_";
 
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
 /// How long the tracer may take to answer: much longer than others hold its lock.
@@ -63,7 +65,7 @@ impl Tracefs {
         let split =
             |line: &str| line.split_once(':').map(|(system, name)| (system.to_owned(), name.to_owned()));
         let events = text.lines().filter_map(split);
-        Ok(events.filter(|(system, _)| !system.starts_with(probes::PREFIX)).collect())
+        Ok(events.filter(|(system, _)| !system.starts_with(PROBE_GROUPS)).collect())
     }
 
     /// The description of an event; `None` where the kernel has it no longer (its module is gone).

@@ -7,10 +7,10 @@ use tracewing::sync::events::{CallChain, CalledFrom, Image};
 use tracewing::{Event as _, emit};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, NO_CHAINS};
 
+use crate::hash::hash;
 use crate::seen::{Seen, round};
-use crate::take::Call;
 use crate::unwind::{DEPTH, not_within_itself, unwind};
-use crate::{address, image};
+use crate::{Object, address, image};
 
 static TOLD: Seen = Seen::new();
 static IMAGES_TOLD: Seen = Seen::new();
@@ -37,22 +37,23 @@ pub(crate) fn of_all() -> bool {
     WANTED.load(Relaxed) == ALL
 }
 
-/// Tells by which chain the thread came to this acquisition.
+/// Emits the call chain by which the thread came to the acquisition of a lock, in a function that returns to
+/// `caller`.
 #[inline(never)]
-pub(crate) fn tell(call: Call) {
+pub(crate) fn tell(lock: *mut Object, caller: u64) {
     if WANTED.load(Relaxed) == NONE || !CalledFrom::class().is_on() {
         return;
     }
     not_within_itself(|| {
         let mut frames = [0; DEPTH];
-        let count = unwind(call.caller, &mut frames);
+        let count = unwind(caller, &mut frames);
         let frames = &frames[..count];
         let chain = hash(frames.iter().copied());
         if TOLD.is_due(chain) {
             frames.iter().for_each(|frame| tell_image(*frame));
             emit!(CallChain { chain, frames });
         }
-        emit!(CalledFrom { lock: address(call.lock), chain });
+        emit!(CalledFrom { lock: address(lock), chain });
     });
 }
 
@@ -90,15 +91,4 @@ fn tell_image(address: u64) {
             |begin, end, bias, path| emit!(Image { begin, end, bias, path }),
         );
     }
-}
-
-/// A number for numbers: never 0, and so wide that two chains do not share one.
-pub(crate) fn hash(numbers: impl Iterator<Item = u64>) -> u64 {
-    // Multiply and fold, with an odd constant whose bits look random.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let fold = |hash: u64, number: u64| {
-        let product = u128::from(hash ^ number ^ FACTOR) * u128::from(FACTOR);
-        (product as u64) ^ ((product >> 64) as u64)
-    };
-    numbers.fold(FACTOR.rotate_left(31), fold).max(1)
 }

@@ -6,6 +6,8 @@ use core::mem::{MaybeUninit, transmute};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::*};
 
+use crate::hash::hash;
+
 /// `_dl_find_object`, which takes no lock and allocates nothing; null where glibc is older than 2.35.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
@@ -90,7 +92,7 @@ pub(crate) fn tell(address: u64, is_due: impl FnOnce(u64) -> bool, event: impl F
         false => unsafe { CStr::from_ptr(image.path) }.to_bytes(),
     };
     let path = if path.is_empty() { path_of_program(&mut program) } else { path };
-    let number = super::chain::hash(path.iter().map(|byte| u64::from(*byte)).chain([image.begin as u64]));
+    let number = hash(path.iter().map(|byte| u64::from(*byte)).chain([image.begin as u64]));
     if is_due(number) {
         let Image { begin, end, bias, .. } = image;
         event(begin as u64, end as u64, bias as u64, core::str::from_utf8(path).unwrap_or("?"));

@@ -11,6 +11,7 @@
 //! | `chain` | call chains of acquisitions, each described once |
 //! | `unwind` | where a thread comes from |
 //! | `frames` | … once it is in code of which no table tells |
+//! | `hash` | the numbers by which events name chains and files |
 //! | `image` | which files the code in chains is from |
 //! | `seen` | what was described lately |
 //! | `functions` | functions of programs that were built to tell of them |
@@ -45,6 +46,7 @@ mod children;
 mod condition;
 mod frames;
 mod functions;
+mod hash;
 mod image;
 mod mutex;
 mod next;

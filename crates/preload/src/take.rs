@@ -47,7 +47,7 @@ impl Call {
         }
         let all = chain::of_all();
         if all {
-            chain::tell(self);
+            chain::tell(self.lock, self.caller);
         }
         let answer = attempt();
         if is_taken(answer) {
@@ -67,7 +67,7 @@ impl Call {
         let Self { lock, caller, kind } = self;
         emit!(Requested { lock: address(lock), caller, kind, owner: owner() });
         if with_chain {
-            chain::tell(self);
+            chain::tell(lock, caller);
         }
         let answer = wait();
         if is_taken(answer) {
@@ -85,7 +85,7 @@ impl Call {
             return attempt();
         }
         if chain::of_all() {
-            chain::tell(self);
+            chain::tell(self.lock, self.caller);
         }
         let answer = attempt();
         if is_taken(answer) {

@@ -19,7 +19,7 @@ mod exchange;
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 use tracewing_abi::shared::SharedBytes;
 
-use crate::Cpu;
+use crate::region::{Cpu, Region};
 use crate::sync::Ordering::*;
 
 /// Reads one CPU's buffer.
@@ -190,8 +190,21 @@ enum Found {
     Overwritten,
 }
 
+impl Region {
+    /// The one reader of a CPU's buffer, behind what earlier readers have released.
+    ///
+    /// # Safety
+    /// The buffer has no other reader, in this process or another, for as long as this one lives.
+    ///
+    /// # Panics
+    /// The region has no such CPU.
+    pub unsafe fn reader(&self, cpu: usize) -> Reader {
+        Reader::new(self.cpu(cpu), self.protocol(), self.origin())
+    }
+}
+
 impl Reader {
-    pub(crate) fn new(cpu: Cpu, protocol: Protocol, origin: u64) -> Self {
+    fn new(cpu: Cpu, protocol: Protocol, origin: u64) -> Self {
         let geometry = cpu.geometry();
         let consumed = cpu.control().consumed.load(Acquire); // with the release in `release` of an earlier reader
         let spare = exchange::spare(&cpu);

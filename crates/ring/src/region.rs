@@ -20,7 +20,6 @@ pub use mapped::{Cpu, Region};
 #[cfg(loom)]
 pub use modelled::{Cpu, Region};
 
-use crate::Reader;
 use crate::sync::Ordering::*;
 
 /// Attempts to claim a table entry. A failure means that the reader has exchanged the entry's sub-buffer
@@ -45,17 +44,6 @@ impl Region {
     /// The region has no such CPU.
     pub fn lost(&self, cpu: usize) -> [u64; Loss::COUNT] {
         self.cpu(cpu).lost()
-    }
-
-    /// The one reader of a CPU's buffer, behind what earlier readers have released.
-    ///
-    /// # Safety
-    /// The buffer has no other reader, in this process or another, for as long as this one lives.
-    ///
-    /// # Panics
-    /// The region has no such CPU.
-    pub unsafe fn reader(&self, cpu: usize) -> Reader {
-        Reader::new(self.cpu(cpu), self.protocol(), self.origin())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Futures that are user threads: each poll is told, and who wakes them.
 
+use crate::here;
 use crate::life::Life;
 use crate::poll::TaskPoll;
 use crate::waker::{self, OwnWaker};
@@ -100,7 +101,7 @@ pub async fn yield_now() {
     poll_fn(|context| {
         let poll = yielded.as_mut().poll(context);
         if poll.is_pending() {
-            waker::could_go_on();
+            here::could_go_on();
         }
         poll
     })

@@ -35,9 +35,11 @@
 //!   [`spawn`], or [`Builder::spawn_in`] for a `JoinSet`.
 
 mod future;
+mod here;
 #[cfg(tokio_unstable)]
 mod hooks;
 mod life;
+mod living;
 mod origin;
 mod poll;
 mod runtime;

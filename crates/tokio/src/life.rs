@@ -1,9 +1,9 @@
 //! A user thread from its creation to its end: each of its runs, with the reason why it stopped, and its end,
 //! whatever brings it.
 
+use crate::here::{HERE, Here};
+use crate::living::Living;
 use crate::origin;
-use crate::waker::{HERE, Here};
-use std::num::NonZeroU64;
 use std::panic::Location;
 use tokio::runtime::Handle;
 use tokio::task::coop::has_budget_remaining;
@@ -11,35 +11,6 @@ use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 
 /// A user thread that has not ended, or, without one, has told its end.
 pub(crate) struct Life(Option<Living>);
-
-/// A user thread and, beside its number, whether wakers of it are [kept](Self::kept): in eight bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Living(NonZeroU64);
-
-impl Living {
-    /// In the number, which never comes so far.
-    const KEPT: u64 = 1 << 63;
-
-    pub fn thread(self) -> UserThread {
-        let number = NonZeroU64::new(self.0.get() & !Self::KEPT);
-        number.expect("it was a user thread's").into()
-    }
-
-    /// The same, of which somebody keeps a waker that has to know when it ends.
-    pub fn kept(self) -> Self {
-        Self(self.0 | Self::KEPT)
-    }
-
-    pub fn is_kept(self) -> bool {
-        self.0.get() & Self::KEPT != 0
-    }
-}
-
-impl From<UserThread> for Living {
-    fn from(thread: UserThread) -> Self {
-        Self(thread.get())
-    }
-}
 
 impl Life {
     /// A new user thread, which is called by the type `F` of what it runs where it has no name. `runtime` is

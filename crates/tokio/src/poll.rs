@@ -1,7 +1,9 @@
 //! What is told around one poll of a task. None of it depends on the future's type: programs have it once.
 
-use crate::life::{Life, Living, Run};
-use crate::waker::{self, HERE, TaskWaker};
+use crate::here::HERE;
+use crate::life::{Life, Run};
+use crate::living::Living;
+use crate::waker::{self, TaskWaker};
 use std::task::Waker;
 use tracewing::user_thread;
 

@@ -56,7 +56,7 @@ pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, jo
 pub use control::{classes, pretend};
 pub(crate) use filters::accepts;
 pub(crate) use first::first;
-pub(crate) use join::{ask_for_snapshot, recorders};
+pub(crate) use join::{Unanswered, ask_for_snapshot, recorders};
 pub(crate) use made::add as register;
 pub(crate) use smp::write as write_smp;
 #[cfg(feature = "session")]

@@ -4,13 +4,13 @@
 //! The agent finds classes by the sites of their events (crate `trigger`). A derived class's record is a
 //! `static`. An ad-hoc class's ([`event!`](crate::event)) cannot be one, since a `static` cannot have the
 //! types that the compiler infers from the arguments: it is laid out by the assembler, through directives in
-//! the code of [`ad_hoc`] for those types, with a pointer to the instance of [`describe`] for them. A class
-//! may have several records with equal descriptions; a recording gives equal descriptions the same id.
+//! the code of [`ad_hoc`](crate::declaration::ad_hoc) for those types, with a pointer to the instance of
+//! `describe` for them. A class may have several records with equal descriptions; a recording gives equal
+//! descriptions the same id.
 //!
 //! Who says what is wanted, and when, is the agent's business; what a description says is
 //! [`declaration`](crate::declaration)'s.
 
-use crate::declaration::{Declaration, FieldList, describe};
 use core::num::NonZeroU16;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::*};
 use tracewing_abi::schema;
@@ -126,43 +126,5 @@ impl EventClass {
     /// Name, level, fields and the like.
     pub fn description(&'static self) -> &'static schema::Class<'static> {
         (self.describe)(self)
-    }
-}
-
-/// The record of an ad-hoc class.
-#[doc(hidden)]
-#[cold]
-#[inline(never)]
-pub fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static EventClass {
-    let class: *const EventClass;
-    // SAFETY: `pushsection` to `popsection` lay out an `EventClass` (zeroes, function pointer)
-    // aligned as that type is; the instructions take its address, touch no memory and no flags.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        core::arch::asm!(
-            ".pushsection .data.tracewing_class, \"aw\", @progbits",
-            ".balign 64",
-            "2: .zero 56",
-            ".quad {describe}",
-            ".popsection",
-            "lea {class}, [rip + 2b]",
-            class = out(reg) class,
-            describe = sym describe::<D, F, N>,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-        #[cfg(target_arch = "aarch64")]
-        core::arch::asm!(
-            ".pushsection .data.tracewing_class, \"aw\", @progbits",
-            ".balign 64",
-            "2: .zero 56",
-            ".quad {describe}",
-            ".popsection",
-            "adrp {class}, 2b",
-            "add {class}, {class}, :lo12:2b",
-            class = out(reg) class,
-            describe = sym describe::<D, F, N>,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-        &*class
     }
 }

@@ -88,6 +88,44 @@ pub extern "C" fn describe<D: Declaration, F: FieldList<D>, const N: usize>(
     Description::<D, F, N>::CLASS
 }
 
+/// The record of an ad-hoc class.
+#[doc(hidden)]
+#[cold]
+#[inline(never)]
+pub fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static EventClass {
+    let class: *const EventClass;
+    // SAFETY: `pushsection` to `popsection` lay out an `EventClass` (zeroes, function pointer)
+    // aligned as that type is; the instructions take its address, touch no memory and no flags.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!(
+            ".pushsection .data.tracewing_class, \"aw\", @progbits",
+            ".balign 64",
+            "2: .zero 56",
+            ".quad {describe}",
+            ".popsection",
+            "lea {class}, [rip + 2b]",
+            class = out(reg) class,
+            describe = sym describe::<D, F, N>,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!(
+            ".pushsection .data.tracewing_class, \"aw\", @progbits",
+            ".balign 64",
+            "2: .zero 56",
+            ".quad {describe}",
+            ".popsection",
+            "adrp {class}, 2b",
+            "add {class}, {class}, :lo12:2b",
+            class = out(reg) class,
+            describe = sym describe::<D, F, N>,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        &*class
+    }
+}
+
 /// The description of the class with a declaration `D` and `N` fields of the types `F`.
 #[doc(hidden)]
 pub struct Description<D, F, const N: usize>(PhantomData<fn(D, F)>);

@@ -2,14 +2,15 @@
 //! [`emit!`](crate::emit) and [`event!`](crate::event) do at their site. How an event's bytes come about is
 //! [`payload`](crate::payload)'s part, how they reach a buffer [`path`](crate::path)'s.
 
-use crate::class::{self, EventClass};
-use crate::declaration::{Declaration, Description, FieldList};
-use crate::path::{self, Segment};
+use crate::class::EventClass;
+use crate::declaration::{Declaration, Description, FieldList, ad_hoc};
+use crate::path;
 use crate::payload::{self, Sink};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr;
 use tracewing_abi::schema;
+use tracewing_ring::Segment;
 use tracewing_trigger::{Kind, Place, Site, cold_call, cold_call_at};
 
 /// An event that a program can emit with [`emit!`](crate::emit).
@@ -120,7 +121,7 @@ extern "C" fn owner<E: Event>() -> *const () {
 }
 
 extern "C" fn ad_hoc_owner<D: Declaration, F: FieldList<D>, const N: usize>() -> *const () {
-    ptr::from_ref(class::ad_hoc::<D, F, N>()).cast()
+    ptr::from_ref(ad_hoc::<D, F, N>()).cast()
 }
 
 impl<L: Location, E: Event> Place for EventSite<L, E> {
@@ -172,6 +173,35 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> AdHocSite<D, F, N> {
 
     #[inline(always)]
     pub fn record(&self, fields: F) {
-        payload::gather_inferred(&fields, RecordOf(class::ad_hoc::<D, F, N>));
+        payload::gather_inferred(&fields, RecordOf(ad_hoc::<D, F, N>));
+    }
+}
+
+/// The payload of an event as bytes, for tests.
+#[doc(hidden)]
+pub fn to_bytes<E: Event + ?Sized>(event: &E) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    event.send(Collect(&mut bytes));
+    bytes
+}
+
+pub(crate) struct Collect<'a>(pub(crate) &'a mut Vec<u8>);
+
+impl Sink for Collect<'_> {
+    /// # Safety
+    /// As for the trait.
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    ) {
+        // SAFETY: the caller's.
+        self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload.as_ptr().cast(), LEN) });
+    }
+
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        for segment in segments {
+            // SAFETY: the caller's.
+            self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(segment.start, segment.len) });
+        }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! How values of several fields become one payload is [`payload`](crate::payload)'s part.
 
-use crate::payload::{Layout, Writer};
+use crate::layout::{Layout, Writer};
 use core::num::NonZero;
 use core::time::Duration;
 use std::borrow::Cow;

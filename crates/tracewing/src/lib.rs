@@ -77,6 +77,7 @@ pub mod dynamic;
 mod event;
 mod field;
 mod function;
+mod layout;
 mod macros;
 mod path;
 mod payload;

@@ -226,10 +226,11 @@ pub mod private {
     pub use crate::declaration::{
         Declaration, Description, FieldDeclaration, crate_name, describe, joined, length_of_joined, mistake,
     };
-    pub use crate::event::{AdHocSite, EventSite, Location};
+    pub use crate::event::{AdHocSite, EventSite, Location, to_bytes};
     pub use crate::field::{Field, FieldType, field_type};
     pub use crate::function::{Function, FunctionDeclaration, function_classes};
-    pub use crate::payload::{Fields, Layout, Sink, Writer, fixed, gather, layout, to_bytes};
+    pub use crate::layout::{Layout, Writer};
+    pub use crate::payload::{Fields, Sink, fixed, gather, layout};
     pub use crate::span::{Opening, SpanDeclaration};
     pub use tracewing_abi::schema::{Base, Class, Level, Scalar};
 }

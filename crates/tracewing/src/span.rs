@@ -276,11 +276,6 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// In a forked child: what it counts on is not its parent's.
-pub(crate) fn forget_block() {
-    words::with(|words| words.next_span.store(0, Relaxed));
-}
-
 /// The innermost span that the calling thread is in, 0 for none.
 #[doc(hidden)]
 #[inline]

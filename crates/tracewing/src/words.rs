@@ -1,6 +1,7 @@
 //! What this crate keeps of each thread: the words that the ring has room for in the thread's block.
 
 use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use tracewing_ring::thread::{self, Mark};
 
@@ -46,4 +47,9 @@ impl<'a> Words<'a> {
 #[inline(always)]
 pub(crate) fn with<R>(use_it: impl FnOnce(Words<'_>) -> R) -> R {
     thread::with(|mark| use_it(Words::of(mark)))
+}
+
+/// In a forked child: the ids of its thread's spans are not its parent's.
+pub(crate) fn forget_spans() {
+    with(|words| words.next_span.store(0, Relaxed)); // the thread's own
 }

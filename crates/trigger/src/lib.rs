@@ -88,14 +88,14 @@ pub use cold::{cold, cold_call, cold_call_at};
 #[doc(hidden)]
 pub use lock::{Guard, Lock};
 pub use object::{Object, Objects, objects, on_load};
-#[cfg(feature = "sites")]
-#[doc(hidden)]
-pub use object::{register, unregister};
 #[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
 pub use ordinary::{cold, cold_call, cold_call_at};
 pub use pin::pin;
 #[cfg(feature = "sites")]
 pub use site::is_on;
+#[cfg(feature = "sites")]
+#[doc(hidden)]
+pub use site::{register, unregister};
 pub use switch::{Obstacle, SwitchError, Switched, switch};
 pub use tracewing_abi::site::{Kind, Record, Site};
 

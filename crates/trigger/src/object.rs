@@ -60,7 +60,7 @@ impl Objects {
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         let mut next = FIRST.load(Ordering::Relaxed);
         core::iter::from_fn(move || {
-            // SAFETY: null, or a node of the list, which stays valid until `unregister` has got the lock that
+            // SAFETY: null, or a node of the list, which stays valid until `remove` has got the lock that
             // `self` holds.
             let object = unsafe { next.as_ref()? };
             next = object.next.load(Ordering::Relaxed);
@@ -85,14 +85,14 @@ pub fn on_load(hook: fn(&Object)) {
     drop(guard);
 }
 
-/// Called as an object is loaded.
+/// Adds an object that is being loaded to the list; `prepare` gets it while no other object can come or go.
 #[cfg(feature = "sites")]
-pub extern "C" fn register(object: &'static Object) {
+pub(crate) fn add(object: &'static Object, prepare: fn(&Object)) {
     let guard = LIST.lock();
     object.next.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     FIRST.store(ptr::from_ref(object).cast_mut(), Ordering::Relaxed);
     let hook = HOOK.load(Ordering::Relaxed);
-    crate::callback::loaded(object);
+    prepare(object);
     drop(guard);
     if !hook.is_null() {
         // SAFETY: what `on_load` has stored.
@@ -101,9 +101,9 @@ pub extern "C" fn register(object: &'static Object) {
     }
 }
 
-/// Called as an object is unloaded, and as the program exits.
+/// Takes an object that is being unloaded from the list.
 #[cfg(feature = "sites")]
-pub extern "C" fn unregister(object: &Object) {
+pub(crate) fn remove(object: &Object) {
     let _guard = LIST.lock();
     let mut link = &FIRST;
     loop {

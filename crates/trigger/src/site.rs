@@ -15,8 +15,18 @@
 
 use core::arch::asm;
 
-use crate::object::{register, unregister};
-use crate::{Place, Site};
+use crate::object::Object;
+use crate::{Place, Site, callback, object};
+
+/// Called as an object is loaded.
+pub extern "C" fn register(object: &'static Object) {
+    object::add(object, callback::loaded);
+}
+
+/// Called as an object is unloaded, and as the program exits.
+pub extern "C" fn unregister(object: &Object) {
+    object::remove(object);
+}
 
 /// Lines for the assembler.
 macro_rules! lines {

@@ -8,7 +8,7 @@ use super::number::{alignment, bit_map, bits, fixed_integer, float, roles, varia
 use super::parse::Parser;
 use super::refer::{joined, location, ranges};
 use super::value::{Object, Value};
-use crate::metadata::DEEPEST_FIELD_CLASS;
+use crate::metadata_text::DEEPEST_FIELD_CLASS;
 use crate::model::{
     DEFAULT_MEDIA_TYPE, DynamicArrayClass, DynamicBlobClass, DynamicStringClass, Encoding, FieldClass,
     Member, OptionalClass, Role, StaticArrayClass, StaticBlobClass, StaticStringClass, StringClass,

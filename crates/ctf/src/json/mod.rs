@@ -20,5 +20,5 @@ mod value;
 #[cfg(feature = "read")]
 pub use parse::parse;
 #[cfg(feature = "read")]
-pub(crate) use parse::{RECORD_SEPARATOR, fragment_at, parse_text};
+pub(crate) use parse::{fragment_at, parse_text};
 pub use print::print;

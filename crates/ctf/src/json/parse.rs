@@ -4,12 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::field::Sized;
 use super::value::{Source, Value};
-use crate::metadata::{self, Language, Text};
+use crate::magic::RECORD_SEPARATOR;
+use crate::metadata_text::{self, Language, Text};
 use crate::model::{TraceClass, Version};
 use crate::{Error, JsonFault, MetadataFault};
-
-/// What stands before each fragment (RFC 7464).
-pub(crate) const RECORD_SEPARATOR: char = '\x1e';
 
 /// The trace class that a CTF 2 metadata stream describes; `metadata` is the whole stream, plain or in
 /// packets.
@@ -18,10 +16,10 @@ pub(crate) const RECORD_SEPARATOR: char = '\x1e';
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 2.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let Text { language, text, .. } = metadata::text(metadata)?;
+    let Text { language, text, .. } = metadata_text::text(metadata)?;
     match language {
         Language::Json => parse_text(&text),
-        Language::Tsdl => Err(metadata::error_at(&text, 0, MetadataFault::IsCtf1)),
+        Language::Tsdl => Err(metadata_text::error_at(&text, 0, MetadataFault::IsCtf1)),
     }
 }
 
@@ -46,12 +44,12 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         has_trace_class: false,
         streams: HashMap::new(),
         event_ids: HashSet::new(),
-        budget: metadata::most_field_classes(text.len()),
+        budget: metadata_text::most_field_classes(text.len()),
     };
     let mut parts = text.split(RECORD_SEPARATOR);
     let first = parts.next().unwrap_or_default();
     if !first.trim().is_empty() {
-        return Err(metadata::error_at(text, 0, MetadataFault::NoSeparator));
+        return Err(metadata_text::error_at(text, 0, MetadataFault::NoSeparator));
     }
     let mut count = 0;
     for (index, part) in parts.filter(|part| is_fragment(part)).enumerate() {
@@ -61,7 +59,7 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
     }
     let end = Source { text, fragment: count };
     if count == 0 {
-        return Err(metadata::error_at(text, 0, MetadataFault::NoFragment));
+        return Err(metadata_text::error_at(text, 0, MetadataFault::NoFragment));
     }
     if parser.trace.data_stream_classes.is_empty() {
         return Err(end.error_at(text.len(), JsonFault::NoStreams));

@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::Expected;
-use crate::metadata::{error_at, most_field_classes};
+use crate::metadata_text::{error_at, most_field_classes};
 use crate::model::{Attribute, Place};
 use crate::{Error, JsonFault, MetadataFault};
 

@@ -7,7 +7,7 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::types::Sized;
 use super::values::{Attribute, Value};
-use crate::metadata;
+use crate::metadata_text;
 use crate::model::{
     ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, StructureClass,
     TraceClass,
@@ -275,7 +275,7 @@ impl Parser<'_> {
 
     /// How many field classes the trace may have.
     pub(super) fn most(&self) -> u64 {
-        metadata::most_field_classes(self.text.len())
+        metadata_text::most_field_classes(self.text.len())
     }
 
     fn set_scope(&mut self, scope: &mut Option<StructureClass>, class: Sized) -> Result<(), Error> {

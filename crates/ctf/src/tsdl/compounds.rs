@@ -7,7 +7,7 @@ use super::lex::Token;
 use super::parse::Parser;
 use super::types::{Sized, plain_name};
 use super::values::Attribute;
-use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
+use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{FieldClass, FieldLocation, Member, Origin, StructureClass, VariantClass, VariantOption};
 use crate::{Error, TsdlFault};
 

@@ -71,7 +71,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
 /// A metadata error at a byte offset of the text.
 #[cold]
 pub(super) fn error_at(text: &str, at: usize, fault: TsdlFault) -> Error {
-    crate::metadata::error_at(text, at, fault)
+    crate::metadata_text::error_at(text, at, fault)
 }
 
 /// The offset of the first byte behind blanks, comments and continued lines' ends.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::lex::{self, Token};
 use super::types::TypeScopes;
 use crate::log_level;
-use crate::metadata::{self, Language, Text, Warnings};
+use crate::metadata_text::{self, Language, Text, Warnings};
 use crate::model::{ByteOrder, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, TraceClass};
 use crate::{Error, MetadataFault, TsdlFault};
 
@@ -18,10 +18,10 @@ use crate::{Error, MetadataFault, TsdlFault};
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 1.8.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let text = metadata::text(metadata)?;
+    let text = metadata_text::text(metadata)?;
     match text.language {
         Language::Tsdl => parse_text(&text, &mut Warnings::default()),
-        Language::Json => Err(metadata::error_at(&text.text, 0, MetadataFault::IsCtf2)),
+        Language::Json => Err(metadata_text::error_at(&text.text, 0, MetadataFault::IsCtf2)),
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn parse_text(metadata: &Text<'_>, warnings: &mut Warnings) -> Result
         at: 0,
         scopes: TypeScopes::default(),
         native: None,
-        budget: metadata::most_field_classes(text.len()),
+        budget: metadata_text::most_field_classes(text.len()),
         clock_uses: Vec::new(),
         env: HashMap::new(),
     };

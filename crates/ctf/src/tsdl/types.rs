@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::KEYWORDS;
 use super::lex::Token;
 use super::parse::Parser;
-use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
+use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{
     DisplayBase, DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass,
 };

@@ -7,8 +7,9 @@
 //! where tokio has allocated the task, so that its future, too, knows it: it lies in the first [`ALIGNMENT`]
 //! bytes, or else the waker is one of the crowd's.
 
-use super::{HERE, Here, crowd, tell};
-use crate::life::Living;
+use super::{crowd, tell};
+use crate::here::{HERE, Here};
+use crate::living::Living;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;

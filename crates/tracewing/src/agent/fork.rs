@@ -74,7 +74,7 @@ unsafe extern "C" fn in_child() {
     spare::take_over();
     release();
     watch::describe_again();
-    crate::span::forget_block();
+    crate::words::forget_spans();
     if THREADS_IN_CHILDREN.load(Relaxed) {
         reach::begin_in_child();
     }

@@ -28,7 +28,6 @@ use super::reach::{self, Connection};
 use super::system::{self, Failure, Fd, Until};
 use super::table::ClassTable;
 use super::{filtered, fork, smp, spare};
-use crate::SnapshotError;
 use crate::class::EventClass;
 
 /// How long programs wait where the environment does not say.
@@ -465,18 +464,26 @@ pub(crate) fn recorders() -> impl Iterator<Item = Path> {
     (0..RECORDINGS).filter_map(|slot| Some(joined(slot)?.path())).filter(|path| !path.bytes().is_empty())
 }
 
+/// Why a recorder does not say whether it has taken a snapshot.
+pub(crate) enum Unanswered {
+    /// Nothing listens there that this user may ask.
+    NotReached,
+    /// No answer in time, or one of another version.
+    Silent,
+}
+
 /// Has a recorder take a snapshot, and waits for its answer.
 pub(crate) fn ask_for_snapshot<'a>(
     recorder: &Path,
     asker: Asker,
     buffer: &'a mut [u8],
-) -> Result<Taken<'a>, SnapshotError> {
+) -> Result<Taken<'a>, Unanswered> {
     let until = Instant::now().checked_add(SNAPSHOT_PATIENCE);
-    let path = control_socket(recorder).ok_or(SnapshotError::NotReached)?;
-    let socket = system::connect(path.bytes(), until).map_err(|_| SnapshotError::NotReached)?;
+    let path = control_socket(recorder).ok_or(Unanswered::NotReached)?;
+    let socket = system::connect(path.bytes(), until).map_err(|_| Unanswered::NotReached)?;
     let sent = system::send(&socket, &Question::Snapshot(asker).encode(), until);
     let answer = sent.and_then(|()| system::receive(&socket, buffer, until));
-    Taken::decode(answer.map_err(|_| SnapshotError::NoAnswer)?.0).map_err(|_| SnapshotError::NoAnswer)
+    Taken::decode(answer.map_err(|_| Unanswered::Silent)?.0).map_err(|_| Unanswered::Silent)
 }
 
 /// Where the recorder that listens at a path takes questions: in the same folder.

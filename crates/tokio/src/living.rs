@@ -1,0 +1,33 @@
+//! A user thread that has not ended, in eight bytes.
+
+use std::num::NonZeroU64;
+use tracewing::user_thread::UserThread;
+
+/// A user thread and, beside its number, whether wakers of it are [kept](Self::kept): in eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Living(NonZeroU64);
+
+impl Living {
+    /// In the number, which never comes so far.
+    const KEPT: u64 = 1 << 63;
+
+    pub fn thread(self) -> UserThread {
+        let number = NonZeroU64::new(self.0.get() & !Self::KEPT);
+        number.expect("it was a user thread's").into()
+    }
+
+    /// The same, of which somebody keeps a waker that has to know when it ends.
+    pub fn kept(self) -> Self {
+        Self(self.0 | Self::KEPT)
+    }
+
+    pub fn is_kept(self) -> bool {
+        self.0.get() & Self::KEPT != 0
+    }
+}
+
+impl From<UserThread> for Living {
+    fn from(thread: UserThread) -> Self {
+        Self(thread.get())
+    }
+}
