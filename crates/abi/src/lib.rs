@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+pub mod attach;
 pub mod children;
 pub mod class_table;
 pub mod event;

@@ -1,0 +1,185 @@
+//! Attaching to a running process: the function that a recorder has one of its threads call, and the block
+//! through which both sides can put the thread back.
+//!
+//! The recorder stops a thread that sleeps in a system call, writes a [`Saved`] below the red zone of its
+//! stack, and lets it continue at the entry, with the block's address in `rdi` and `rsp`. The entry switches
+//! to a stack of its own, saves the vector registers, calls the function, and reports through
+//! [`Saved::result`]. Its last system call, `rt_sigprocmask` with [`Saved::mask`], is what the recorder waits
+//! for: it then skips the call and restores the thread itself, so that the kernel treats the interrupted call
+//! as it treats every other. Without a recorder, which may have been killed, the entry restores all registers
+//! from the block and continues the interrupted call: no thread depends on its recorder's survival.
+//!
+//! A second thread that arrives while another uses the stack reports [`BUSY`] and changes nothing.
+//!
+//! x86-64 only: elsewhere programs have no entry, and recorders say so.
+
+use core::mem::offset_of;
+use core::sync::atomic::AtomicU64;
+
+/// Type of the ELF note, of owner [`NOTE_OWNER`](crate::site::NOTE_OWNER), whose description is one `i64`,
+/// little-endian: the distance from that word to the entry. It is the version of everything here.
+pub const NOTE_TYPE: u32 = 0x7761_0001;
+
+/// Bytes of the note's description.
+pub const NOTE_SIZE: usize = 8;
+
+/// Bytes for the processor's vector registers (`XSAVE`); recorders attach to nothing on a processor that
+/// needs more.
+pub const VECTORS: usize = 16 << 10;
+
+/// Bytes of the entry's stack.
+pub const STACK: usize = 64 << 10;
+
+/// Bytes below a thread's stack pointer that its function may use (System V ABI for AMD64, 3.2.2).
+pub const RED_ZONE: u64 = 128;
+
+/// [`Saved::result`] while the call lasts (`-EINPROGRESS`).
+pub const UNFINISHED: i64 = -115;
+
+/// [`Saved::result`] where another thread is in the entry (`-EBUSY`).
+pub const BUSY: i64 = -16;
+
+/// Bits of the flags register that a thread gets back: arithmetic and direction.
+pub const FLAGS: u64 = 0xcd5;
+
+/// A borrowed thread's registers, with which it goes on where the system call is to be continued.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Saved {
+    /// `r15`, `r14`, `r13`, `r12`, `rbp`, `rbx`, `r10`, `r9`, `r8`, `rax`, `rdx`, `rsi`, `rdi`. `rcx` and
+    /// `r11` are the kernel's: a system call changes them.
+    pub general: [u64; 13],
+    /// Its stack pointer.
+    pub rsp: u64,
+    /// Its flags.
+    pub flags: u64,
+    /// Where it continues.
+    pub rip: u64,
+    /// Its signal mask.
+    pub mask: u64,
+    /// What the function returned, a negative error number where it failed.
+    pub result: i64,
+}
+
+/// Offsets in [`Saved`], for the entry.
+#[doc(hidden)]
+pub mod at {
+    use super::*;
+    pub const GENERAL: usize = offset_of!(Saved, general);
+    pub const RSP: usize = offset_of!(Saved, rsp);
+    pub const FLAGS: usize = offset_of!(Saved, flags);
+    pub const RIP: usize = offset_of!(Saved, rip);
+    pub const MASK: usize = offset_of!(Saved, mask);
+    pub const RESULT: usize = offset_of!(Saved, result);
+}
+
+/// Vector registers and stack of an entry. Only its assembly uses the bytes, one thread at a time.
+#[doc(hidden)]
+#[repr(C, align(64))]
+pub struct Room([AtomicU64; (VECTORS + STACK) / size_of::<u64>()]);
+
+impl Room {
+    #[expect(clippy::new_without_default, reason = "made by `attach_entry` alone")]
+    pub const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; (VECTORS + STACK) / size_of::<u64>()])
+    }
+}
+
+/// Makes the entry of a program or library: `$entry`, which calls `$function`, an
+/// `extern "C" fn() -> i64` that must not unwind, and the note by which recorders find it.
+#[macro_export]
+macro_rules! attach_entry {
+    ($entry:ident, $function:path) => {
+        /// Has the function called on a thread that a recorder has stopped; `tracewing_abi::attach`.
+        ///
+        /// # Safety
+        /// Not to be called: a recorder sets the registers.
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $entry() {
+            static ROOM: $crate::attach::Room = $crate::attach::Room::new();
+            static BUSY: ::core::sync::atomic::AtomicU32 = ::core::sync::atomic::AtomicU32::new(0);
+            ::core::arch::naked_asm!(
+                "mov rbx, rdi",
+                // Room is for one thread. The exchange is a full barrier, with the store that gives it back.
+                "mov qword ptr [rbx + {result}], {busy_result}",
+                "mov eax, 1",
+                "xchg eax, dword ptr [rip + {busy}]",
+                "test eax, eax",
+                "jnz 2f",
+                "lea r12, [rip + {room}]",
+                "lea rsp, [r12 + {size}]",
+                "mov eax, -1",
+                "mov edx, -1",
+                "xsave64 [r12]",
+                "cld",
+                "call {function}",
+                "mov qword ptr [rbx + {result}], rax",
+                "mov eax, -1",
+                "mov edx, -1",
+                "xrstor64 [r12]",
+                "mov rsp, rbx",
+                "mov dword ptr [rip + {busy}], 0",
+                // rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8), where the recorder takes over. One that is
+                // killed after it has skipped the call leaves an error in rax: then it is made again.
+                "2:",
+                "mov eax, 14",
+                "mov edi, 2",
+                "lea rsi, [rbx + {mask}]",
+                "xor edx, edx",
+                "mov r10d, 8",
+                "syscall",
+                "test rax, rax",
+                "jnz 2b",
+                // No recorder: the registers as they were. rcx and r11 are the interrupted call's to change.
+                "mov rcx, qword ptr [rbx + {rip}]",
+                "push qword ptr [rbx + {flags}]",
+                "popfq",
+                "mov r15, qword ptr [rbx + {general}]",
+                "mov r14, qword ptr [rbx + {general} + 8]",
+                "mov r13, qword ptr [rbx + {general} + 16]",
+                "mov r12, qword ptr [rbx + {general} + 24]",
+                "mov rbp, qword ptr [rbx + {general} + 32]",
+                "mov r10, qword ptr [rbx + {general} + 48]",
+                "mov r9, qword ptr [rbx + {general} + 56]",
+                "mov r8, qword ptr [rbx + {general} + 64]",
+                "mov rax, qword ptr [rbx + {general} + 72]",
+                "mov rdx, qword ptr [rbx + {general} + 80]",
+                "mov rsi, qword ptr [rbx + {general} + 88]",
+                "mov rdi, qword ptr [rbx + {general} + 96]",
+                // A signal's frame may overwrite the block once the stack pointer is above it.
+                "mov r11, rbx",
+                "mov rbx, qword ptr [r11 + {general} + 40]",
+                "mov rsp, qword ptr [r11 + {rsp}]",
+                "jmp rcx",
+                // The note (`NOTE_TYPE`).
+                ".pushsection .note.tracewing, \"a\", @note",
+                ".balign 4",
+                ".long 10, {note_size}, {note_type}",
+                ".asciz \"tracewing\"",
+                ".balign 4",
+                ".quad {entry} - .",
+                ".popsection",
+                entry = sym $entry,
+                function = sym $function,
+                room = sym ROOM,
+                busy = sym BUSY,
+                size = const $crate::attach::VECTORS + $crate::attach::STACK,
+                busy_result = const $crate::attach::BUSY,
+                result = const $crate::attach::at::RESULT,
+                mask = const $crate::attach::at::MASK,
+                rip = const $crate::attach::at::RIP,
+                rsp = const $crate::attach::at::RSP,
+                flags = const $crate::attach::at::FLAGS,
+                general = const $crate::attach::at::GENERAL,
+                note_size = const $crate::attach::NOTE_SIZE,
+                note_type = const $crate::attach::NOTE_TYPE,
+            )
+        }
+
+        /// Keeps the entry in the program.
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        #[used]
+        static KEPT: unsafe extern "C" fn() = $entry;
+    };
+}

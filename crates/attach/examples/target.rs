@@ -1,0 +1,223 @@
+//! What the tests attach to, and, since each attempt may need a process of its own, what attaches.
+//!
+//! `target WAY [MILLISECONDS]` prints its process id and the address of its entry, waits in the way that is
+//! asked for, and prints what the wait returned, for how many milliseconds it lasted, and how often the
+//! entry's function was called. `target attach PID ENTRY [COUNT]` attaches.
+
+use std::arch::asm;
+use std::io::{Write, stdout};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tracewing_attach::{SystemCall, Target};
+
+/// How often the function was called.
+static CALLED: AtomicU32 = AtomicU32::new(0);
+
+/// What programs do when they are attached to: memory, threads, arithmetic in all kinds of registers.
+extern "C" fn function() -> i64 {
+    let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
+    let sum: f64 = std::hint::black_box(&numbers).iter().map(|number| number.sqrt()).sum();
+    // SAFETY: the registers are named as overwritten.
+    unsafe { asm!("vpcmpeqd ymm0, ymm0, ymm0", "vmovdqa ymm15, ymm0", out("ymm0") _, out("ymm15") _) };
+    CALLED.fetch_add(1, Relaxed);
+    let is_right = std::thread::spawn(move || sum > 21_000.0).join().is_ok_and(|right| right);
+    if is_right { 42 } else { -1 }
+}
+
+tracewing_abi::attach_entry!(entry, function);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<i64>().ok()).unwrap_or(-1);
+    if arguments[1] == "attach" {
+        return attach(number(2) as i32, number(3) as u64, number(4).max(1));
+    }
+    println!("{} {}", std::process::id(), (entry as *const ()).addr());
+    let begin = Instant::now();
+    let result = wait(&arguments[1], number(2));
+    let last = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    let errno = if result < 0 { last } else { 0 };
+    println!("{result} {errno} {} {}", begin.elapsed().as_millis(), CALLED.load(Relaxed));
+    let _ = stdout().flush();
+}
+
+/// What [`function`] needs of a filter.
+const CALLS: [SystemCall; 2] = [
+    SystemCall { name: "mmap", number: libc::SYS_mmap, arguments: [0; 6], without: None },
+    SystemCall { name: "clone3", number: libc::SYS_clone3, arguments: [0; 6], without: None },
+];
+
+fn attach(pid: i32, entry: u64, count: i64) {
+    for _ in 0..count {
+        match Target::open(pid).and_then(|target| target.call(entry, &CALLS, Duration::from_secs(1))) {
+            Ok(called) => println!("{} {} {}", called.result, called.tid, called.stopped.as_nanos()),
+            Err(refusal) => println!("{refusal}"),
+        }
+    }
+}
+
+fn wait(way: &str, milliseconds: i64) -> i64 {
+    let time = libc::timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+    // SAFETY: all-zero is an empty set.
+    let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: system calls with live values of the types that they take.
+    unsafe {
+        match way {
+            "poll" => libc::poll(null_mut(), 0, milliseconds as i32).into(),
+            "ppoll" => {
+                libc::sigaddset(&raw mut mask, libc::SIGUSR2);
+                libc::ppoll(null_mut(), 0, &raw const time, &raw const mask).into()
+            }
+            "select" => {
+                let mut time = libc::timeval { tv_sec: time.tv_sec, tv_usec: time.tv_nsec / 1000 };
+                libc::select(0, null_mut(), null_mut(), null_mut(), &raw mut time).into()
+            }
+            "nanosleep" => libc::nanosleep(&raw const time, null_mut()).into(),
+            "epoll_wait" => {
+                let epoll = libc::epoll_create1(0);
+                libc::epoll_wait(epoll, &raw mut event, 1, milliseconds as i32).into()
+            }
+            "read" => libc::read(0, (&raw mut event).cast(), 1) as i64,
+            "registers" => registers(milliseconds),
+            "lock" => lock(),
+            "busy" => loop {
+                drop(std::hint::black_box(vec![0_u8; 64]));
+            },
+            "handler" => handler(),
+            "interrupted" => interrupted(milliseconds),
+            "threads" => threads(milliseconds),
+            "join" => std::thread::spawn(move || wait("poll", milliseconds)).join().unwrap_or(-1),
+            "undumpable" => {
+                libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                wait("poll", milliseconds)
+            }
+            "vfork" => vfork(milliseconds),
+            "allow" => {
+                filter(libc::SYS_sched_setattr);
+                wait("poll", milliseconds)
+            }
+            "no_clone" => {
+                filter(libc::SYS_clone3);
+                wait("poll", milliseconds)
+            }
+            _ => -1,
+        }
+    }
+}
+
+/// Sleeps with known values in all registers, again and again, and counts those that differ afterwards.
+fn registers(milliseconds: i64) -> i64 {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let (expected, mut found) = ([0x5a_u8; 32], [0_u8; 32]);
+    let begin = Instant::now();
+    let mut wrong = 0;
+    while begin.elapsed() < Duration::from_millis(milliseconds as u64) {
+        let (r12, r13, r8, rdx): (u64, u64, u64, u64);
+        // SAFETY: `nanosleep` with a live time; the stack is not used, other registers are named.
+        unsafe {
+            asm!(
+                "vmovdqu ymm7, [{expected}]",
+                "mov r12, 12", "mov r13, 13", "mov r8, 8", "mov rdx, 99",
+                "mov eax, 35",
+                "syscall",
+                "vmovdqu [{found}], ymm7",
+                expected = in(reg) expected.as_ptr(),
+                found = in(reg) found.as_mut_ptr(),
+                in("rdi") &raw const time,
+                in("rsi") 0,
+                out("rax") _, out("rcx") _, out("r11") _, out("ymm7") _,
+                out("r12") r12, out("r13") r13, out("r8") r8, out("rdx") rdx,
+            );
+        }
+        wrong += i64::from(found != expected || [r12, r13, r8, rdx] != [12, 13, 8, 99]);
+        found = [0; 32];
+    }
+    wrong
+}
+
+/// Waits for a lock that another thread holds, which is busy.
+fn lock() -> i64 {
+    static mut LOCK: libc::pthread_mutex_t = libc::PTHREAD_MUTEX_INITIALIZER;
+    // SAFETY: a lock that is never destroyed.
+    unsafe {
+        libc::pthread_mutex_lock(&raw mut LOCK);
+        std::thread::spawn(|| libc::pthread_mutex_lock(&raw mut LOCK));
+    }
+    wait("busy", 0)
+}
+
+/// Sleeps inside of a signal handler.
+fn handler() -> i64 {
+    extern "C" fn on_signal(_: libc::c_int) {
+        // SAFETY: a call with numbers.
+        unsafe { libc::poll(null_mut(), 0, 1500) };
+    }
+    // SAFETY: a handler of the right type, and a signal to this thread.
+    unsafe {
+        libc::signal(libc::SIGUSR1, on_signal as *const () as libc::sighandler_t);
+        libc::raise(libc::SIGUSR1).into()
+    }
+}
+
+/// Counts waits that end without a signal, under a timer that sends some.
+fn interrupted(milliseconds: i64) -> i64 {
+    static SIGNALS: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn on_signal(_: libc::c_int) {
+        SIGNALS.fetch_add(1, Relaxed);
+    }
+    let every = libc::timeval { tv_sec: 0, tv_usec: 3000 };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    let begin = Instant::now();
+    let mut difference = 0;
+    // SAFETY: a handler of the right type; a timer that is live.
+    unsafe {
+        libc::signal(libc::SIGALRM, on_signal as *const () as libc::sighandler_t);
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut());
+        while begin.elapsed() < Duration::from_millis(milliseconds as u64) {
+            let before = SIGNALS.load(Relaxed);
+            let result = libc::poll(null_mut(), 0, 10_000);
+            // Without a signal it does not return.
+            difference += i64::from(result == 0 || SIGNALS.load(Relaxed) == before);
+        }
+    }
+    difference
+}
+
+fn threads(milliseconds: i64) -> i64 {
+    let threads: Vec<_> = (0..500).map(|_| std::thread::spawn(move || wait("poll", milliseconds))).collect();
+    threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
+}
+
+/// A child in this process's memory.
+fn vfork(milliseconds: i64) -> i64 {
+    let time = libc::timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
+    // SAFETY: the child sleeps and ends; it has memory and stack to itself while the parent is suspended.
+    unsafe {
+        let child = libc::syscall(libc::SYS_vfork);
+        if child == 0 {
+            libc::syscall(libc::SYS_nanosleep, &raw const time, 0);
+            libc::syscall(libc::SYS_exit, 0);
+        }
+        libc::waitpid(child as i32, null_mut(), 0).into()
+    }
+}
+
+/// Installs a filter under which this call is the process's end.
+fn filter(number: i64) {
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        step(0x20, 0, 0, 0),
+        step(0x15, 0, 1, number as u32),
+        step(0x06, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+        step(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: numbers, and a filter that is complete.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program);
+    }
+}

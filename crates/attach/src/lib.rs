@@ -1,0 +1,29 @@
+//! Has a thread of a running process call a function that the process contains for this purpose
+//! (`tracewing_abi::attach`), and puts the thread back exactly: interrupted system calls keep their time-outs
+//! and return values, signals are delivered as if nothing had happened, and a recorder that is killed halfway
+//! leaves a process that runs on.
+//!
+//! - [`Target`]: a process that can be attached to, or the [`Refusal`] that says why not.
+//! - `status`: what `/proc` reports of it; `threads`: which of its threads can be borrowed.
+//! - `tracee`: a stopped thread; `signal_frame`: whether it is in a signal handler; `restart`: how its
+//!   interrupted call continues; `filter`: what its seccomp filters let through.
+//! - `call`: stop, call, restore.
+//!
+//! Linux on x86-64.
+
+mod asleep;
+mod bpf;
+mod call;
+mod filter;
+mod refusal;
+mod restart;
+mod signal_frame;
+mod status;
+mod target;
+mod threads;
+mod tracee;
+
+pub use call::Called;
+pub use filter::SystemCall;
+pub use refusal::Refusal;
+pub use target::Target;

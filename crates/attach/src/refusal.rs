@@ -1,0 +1,117 @@
+//! Why a process was not attached to, with what to do about it. The process runs as before.
+
+use std::io;
+
+/// Why a process was not attached to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such process, or it ended meanwhile.
+    #[error("process {0} does not exist, or has ended")]
+    Gone(i32),
+    /// It has ended and its parent has not collected it.
+    #[error("process {0} has ended; its parent has not yet collected it")]
+    Zombie(i32),
+    /// A thread of the kernel.
+    #[error("{0} is a thread of the kernel")]
+    Kernel(i32),
+    /// It belongs to another user, or may not be looked into.
+    #[error("process {pid} belongs to user {uid}: only that user or root can attach to it")]
+    OtherUser {
+        /// The process.
+        pid: i32,
+        /// Its user.
+        uid: u32,
+    },
+    /// It has kept others from looking into it, or has other capabilities.
+    #[error(
+        "process {0} does not let its user look into it (it is not dumpable, or has capabilities): attach as root"
+    )]
+    NotDumpable(i32),
+    /// The security module Yama lets a process be traced by its parents only.
+    #[error(
+        "process {pid} may be attached to by its parents only (kernel.yama.ptrace_scope is {scope}): attach as root"
+    )]
+    Yama {
+        /// The process.
+        pid: i32,
+        /// The setting.
+        scope: u32,
+    },
+    /// A debugger or tracer has it.
+    #[error("process {pid} is traced by process {by} ({name}): detach that first")]
+    Traced {
+        /// The process.
+        pid: i32,
+        /// Its tracer.
+        by: i32,
+        /// The tracer's name.
+        name: String,
+    },
+    /// It was stopped, by Ctrl-Z for example.
+    #[error("process {0} is stopped: let it continue (kill -CONT {0}) and attach again")]
+    Stopped(i32),
+    /// A program of 32 bits.
+    #[error("process {0} is a 32-bit program, which tracewing cannot attach to")]
+    Bits(i32),
+    /// It shares its parent's memory until it executes a program or ends.
+    #[error(
+        "process {0} runs in its parent's memory (vfork): attach to its parent, or when it has executed its program"
+    )]
+    SharedMemory(i32),
+    /// A filter for system calls would refuse a call, or end the process for it.
+    #[error("process {pid} has a seccomp filter that does not allow `{call}`, which attaching needs")]
+    Filtered {
+        /// The process.
+        pid: i32,
+        /// The system call's name.
+        call: &'static str,
+    },
+    /// It has filters for system calls that cannot be read.
+    #[error(
+        "process {pid} has a seccomp filter that cannot be read ({source}): attach as root, from outside of its container"
+    )]
+    UnknownFilter {
+        /// The process.
+        pid: i32,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It ignores the signals, or uses processor features, with which no call can be made.
+    #[error("process {pid} cannot be attached to: {why}")]
+    Unsupported {
+        /// The process.
+        pid: i32,
+        /// The reason.
+        why: &'static str,
+    },
+    /// None of its threads slept in a system call that can be interrupted without effect.
+    #[error(
+        "process {pid}: none of its {threads} threads waited in a system call that can be interrupted without effect \
+         within {seconds:.1} s; try again"
+    )]
+    Busy {
+        /// The process.
+        pid: i32,
+        /// How many threads it has.
+        threads: usize,
+        /// How long a thread was looked for, in seconds.
+        seconds: f64,
+    },
+    /// The call took too long. The thread finishes it on its own.
+    #[error("process {0} did not finish the call in time; its thread continues on its own")]
+    Late(i32),
+    /// Two recorders attach at the same moment.
+    #[error("another recorder is attaching to process {0} at this moment: try again")]
+    Taken(i32),
+    /// A system call failed that should not.
+    #[error("process {pid}: {call}: {source}")]
+    System {
+        /// The process.
+        pid: i32,
+        /// The call's name.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}

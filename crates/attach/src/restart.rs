@@ -1,0 +1,117 @@
+//! How an interrupted system call continues.
+//!
+//! An interrupted call returns one of the kernel's internal codes, for which the kernel repeats it when no
+//! handler runs: with its arguments, or, where it has a time-out, from the time that is left
+//! (`restart_syscall`). `epoll_wait` and some others return `EINTR` to the program instead (`signal(7)`,
+//! "Interruption of system calls"): these are repeated here.
+
+use tracewing_abi::attach::{FLAGS, Saved};
+
+use crate::tracee::Registers;
+
+/// Codes of interrupted calls (Linux, include/linux/errno.h).
+const RESTART_SYS: i64 = -512;
+const RESTART_NO_INTR: i64 = -513;
+const RESTART_NO_HANDLER: i64 = -514;
+const RESTART_BLOCK: i64 = -516;
+const INTERRUPTED: i64 = -(libc::EINTR as i64);
+
+/// Bytes of the instruction `syscall`.
+const INSTRUCTION: u64 = 2;
+
+/// How the call in which a thread was stopped continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// The kernel repeats it.
+    Kernel,
+    /// It would return `EINTR`, and is repeated here.
+    Repeated,
+}
+
+/// How a stopped thread's call continues; `None` where it has returned something, or the thread is in none.
+pub(crate) fn restart(registers: &Registers) -> Option<Restart> {
+    let in_call = registers.orig_rax.cast_signed() >= 0;
+    match registers.rax.cast_signed() {
+        RESTART_SYS | RESTART_NO_INTR | RESTART_NO_HANDLER | RESTART_BLOCK if in_call => {
+            Some(Restart::Kernel)
+        }
+        INTERRUPTED if in_call => Some(Restart::Repeated),
+        _ => None,
+    }
+}
+
+/// Registers with which a recorder resumes the thread: the kernel then does what it would have done.
+pub(crate) fn resumed(registers: &Registers, restart: Restart) -> Registers {
+    let mut resumed = *registers;
+    if restart == Restart::Repeated {
+        resumed.rax = registers.orig_rax;
+        resumed.rip = registers.rip.wrapping_sub(INSTRUCTION);
+        resumed.orig_rax = u64::MAX; // in no call: the kernel repeats nothing
+    }
+    resumed
+}
+
+/// Registers with which the thread continues without a recorder, in user space: it makes the call that the
+/// kernel would have made.
+pub(crate) fn alone(registers: &Registers, mask: u64) -> Saved {
+    let Registers { r15, r14, r13, r12, rbp, rbx, r10, r9, r8, rdx, rsi, rdi, rsp, .. } = *registers;
+    let call = match registers.rax.cast_signed() {
+        RESTART_BLOCK => libc::SYS_restart_syscall.cast_unsigned(),
+        _ => registers.orig_rax,
+    };
+    Saved {
+        general: [r15, r14, r13, r12, rbp, rbx, r10, r9, r8, call, rdx, rsi, rdi],
+        rsp,
+        flags: registers.eflags & FLAGS,
+        rip: registers.rip.wrapping_sub(INSTRUCTION),
+        mask,
+        result: tracewing_abi::attach::UNFINISHED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interrupted(call: i64, result: i64) -> Registers {
+        // SAFETY: all-zero is a valid `user_regs_struct`.
+        let zero: Registers = unsafe { std::mem::zeroed() };
+        Registers {
+            orig_rax: call.cast_unsigned(),
+            rax: result.cast_unsigned(),
+            rip: 0x1002,
+            rsp: 0x8000,
+            ..zero
+        }
+    }
+
+    #[test]
+    fn the_kernel_repeats_what_it_can() {
+        for code in [RESTART_SYS, RESTART_NO_INTR, RESTART_NO_HANDLER, RESTART_BLOCK] {
+            let registers = interrupted(libc::SYS_poll, code);
+            assert_eq!(restart(&registers), Some(Restart::Kernel));
+            assert_eq!(resumed(&registers, Restart::Kernel).rip, 0x1002);
+        }
+        for (call, result) in [(libc::SYS_poll, 1), (libc::SYS_poll, 0), (-1, RESTART_SYS), (-1, INTERRUPTED)]
+        {
+            assert_eq!(restart(&interrupted(call, result)), None, "{call} {result}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_would_return_is_repeated() {
+        let registers = interrupted(libc::SYS_epoll_wait, INTERRUPTED);
+        let resumed = resumed(&registers, restart(&registers).unwrap());
+        assert_eq!(
+            (resumed.rax, resumed.rip, resumed.orig_rax),
+            (libc::SYS_epoll_wait as u64, 0x1000, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn alone_a_thread_makes_the_call_of_the_kernel() {
+        let call = |code| alone(&interrupted(libc::SYS_poll, code), 5).general[9].cast_signed();
+        assert_eq!(call(RESTART_BLOCK), libc::SYS_restart_syscall);
+        assert_eq!(call(RESTART_NO_HANDLER), libc::SYS_poll);
+    }
+}

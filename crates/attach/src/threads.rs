@@ -1,0 +1,153 @@
+//! Which threads of a process can be borrowed: those that sleep in a system call that can be interrupted
+//! without effect, and hold no lock of the C library's.
+//!
+//! A thread that waits for a lock is not borrowed: it may hold another one that the call needs. glibc's locks
+//! wait by `FUTEX_WAIT`; condition variables, `pthread_join`, and what Rust's library parks threads with use
+//! `FUTEX_WAIT_BITSET`.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+
+use crate::status::{Forbidden, Sleeping, sleeping};
+
+/// A thread that may be borrowed. The order is that of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Candidate {
+    pub rank: Rank,
+    pub tid: i32,
+}
+
+/// How much speaks for a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// The kernel repeats its call with all that it has.
+    Kernel,
+    /// It waits for another thread.
+    Futex,
+    /// It waits for events with a time-out, of which the rest has to be computed.
+    TimedEvents,
+}
+
+/// A process's threads; `None` where it has ended.
+pub(crate) fn threads(pid: i32) -> Option<Vec<i32>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    Some(tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Those of them that can be borrowed at this moment, the best first.
+///
+/// # Errors
+/// The process may not be looked into.
+pub(crate) fn candidates(
+    pid: i32,
+    pidfd: BorrowedFd<'_>,
+    threads: &[i32],
+) -> Result<Vec<Candidate>, Forbidden> {
+    let mut candidates = Vec::new();
+    for &tid in threads {
+        if let Some(rank) = sleeping(pid, tid)?.and_then(|call| rank(&call, pidfd)) {
+            candidates.push(Candidate { rank, tid });
+        }
+    }
+    candidates.sort_unstable();
+    Ok(candidates)
+}
+
+/// Whether, and how well, a thread can be borrowed that sleeps in this call.
+pub(crate) fn rank(call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
+    let [first, second, third, fourth, ..] = call.arguments;
+    match call.number {
+        libc::SYS_poll
+        | libc::SYS_ppoll
+        | libc::SYS_select
+        | libc::SYS_pselect6
+        | libc::SYS_nanosleep
+        | libc::SYS_clock_nanosleep
+        | libc::SYS_wait4
+        | libc::SYS_waitid
+        | libc::SYS_pause
+        | libc::SYS_restart_syscall => Some(Rank::Kernel),
+        // Interrupted they return EINTR where they have a time-out of the socket's.
+        libc::SYS_read | libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_accept | libc::SYS_accept4 => {
+            let number = i32::try_from(first).ok()?;
+            (!has_time_out(pidfd, number)).then_some(Rank::Kernel)
+        }
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
+            Some(if (fourth as i32) < 0 { Rank::Kernel } else { Rank::TimedEvents })
+        }
+        libc::SYS_rt_sigtimedwait if third == 0 => Some(Rank::Kernel),
+        libc::SYS_futex => {
+            (second as i32 & libc::FUTEX_CMD_MASK == libc::FUTEX_WAIT_BITSET).then_some(Rank::Futex)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a process's descriptor is a socket with a time-out for receiving, or cannot be looked at.
+fn has_time_out(pidfd: BorrowedFd<'_>, number: i32) -> bool {
+    match pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()) {
+        Ok(file) => time_out(&file),
+        Err(_) => true,
+    }
+}
+
+fn time_out(file: &OwnedFd) -> bool {
+    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut size = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: `limit` is a timeval of that size.
+    let result = unsafe {
+        libc::getsockopt(
+            file.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVTIMEO,
+            (&raw mut limit).cast(),
+            &raw mut size,
+        )
+    };
+    // What is no socket has none.
+    result == 0 && (limit.tv_sec, limit.tv_usec) != (0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{PidfdFlags, getpid, pidfd_open};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    fn of(number: i64, arguments: [u64; 6]) -> Option<Rank> {
+        let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+        rank(&Sleeping { number, arguments, stack_pointer: 0 }, pidfd.as_fd())
+    }
+
+    #[test]
+    fn threads_that_wait_for_locks_are_not_borrowed() {
+        let wait = |operation: i32| of(libc::SYS_futex, [0, operation as u64, 0, 0, 0, 0]);
+        assert_eq!(wait(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG), None);
+        assert_eq!(wait(libc::FUTEX_LOCK_PI), None);
+        assert_eq!(
+            wait(libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME),
+            Some(Rank::Futex)
+        );
+    }
+
+    #[test]
+    fn calls_that_cannot_be_repeated_are_left_alone() {
+        assert_eq!(of(libc::SYS_write, [0; 6]), None);
+        assert_eq!(of(libc::SYS_semtimedop, [0; 6]), None);
+        assert_eq!(of(libc::SYS_rt_sigtimedwait, [0, 0, 1, 0, 0, 0]), None);
+        assert_eq!(of(libc::SYS_epoll_wait, [0, 0, 0, 10, 0, 0]), Some(Rank::TimedEvents));
+        assert_eq!(of(libc::SYS_epoll_wait, [0, 0, 0, u64::from(u32::MAX), 0, 0]), Some(Rank::Kernel));
+    }
+
+    #[test]
+    fn sockets_with_time_outs_are_left_alone() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let read = |file: &UnixStream| of(libc::SYS_read, [file.as_raw_fd() as u64, 0, 0, 0, 0, 0]);
+        assert_eq!(read(&one), Some(Rank::Kernel));
+        one.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        assert_eq!(read(&one), None);
+    }
+}

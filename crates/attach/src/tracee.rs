@@ -1,0 +1,172 @@
+//! A thread that this thread traces: stops, registers, signal mask (`ptrace(2)`).
+//!
+//! All calls come from one thread of the recorder, since the kernel ties a tracee to a thread. When that
+//! thread ends, or the recorder is killed, the kernel lets the tracee run.
+
+use std::io;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// Registers of a stopped thread.
+pub(crate) type Registers = libc::user_regs_struct;
+
+/// Code segment of 64-bit programs (Linux, arch/x86/include/asm/segment.h, `__USER_CS`).
+const CODE_64: u64 = 0x33;
+/// What a stop at a system call adds to its signal (`PTRACE_O_TRACESYSGOOD`).
+const AT_CALL: libc::c_int = 0x80;
+/// How long a stop is looked for without a pause.
+const SPIN: Duration = Duration::from_micros(500);
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Why a thread has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It was interrupted, or its process is stopped.
+    Interrupted,
+    /// It enters or leaves a system call.
+    Call,
+    /// A signal is about to be delivered.
+    Signal(libc::c_int),
+}
+
+/// Why there is no stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoStop {
+    /// It has ended.
+    Ended,
+    /// Not in time.
+    Late,
+}
+
+/// A traced thread. Dropping it lets it run if it is stopped.
+pub(crate) struct Tracee {
+    tid: libc::pid_t,
+}
+
+impl Tracee {
+    /// Begins to trace a thread, which runs on.
+    pub(crate) fn seize(tid: libc::pid_t) -> io::Result<Self> {
+        request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+        Ok(Self { tid })
+    }
+
+    /// Has it stop, in a system call as a signal without a handler would.
+    pub(crate) fn interrupt(&self) -> io::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.tid, 0, 0)
+    }
+
+    /// Waits for a stop.
+    pub(crate) fn wait(&self, until: Instant) -> Result<Stop, NoStop> {
+        let begin = Instant::now();
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is an integer of ours.
+            let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
+            if waited == self.tid {
+                return stop(status).ok_or(NoStop::Ended);
+            }
+            let interrupted = waited < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+            if waited < 0 && !interrupted {
+                return Err(NoStop::Ended);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Err(NoStop::Late);
+            }
+            if now - begin > SPIN { std::thread::sleep(PAUSE) } else { std::thread::yield_now() }
+        }
+    }
+
+    /// Runs until it enters or leaves a system call, or stops for something else.
+    pub(crate) fn run_to_call(&self) -> io::Result<()> {
+        request(libc::PTRACE_SYSCALL, self.tid, 0, 0)
+    }
+
+    /// Runs until it stops for something else than a system call.
+    pub(crate) fn run(&self) -> io::Result<()> {
+        request(libc::PTRACE_CONT, self.tid, 0, 0)
+    }
+
+    /// Its registers.
+    pub(crate) fn registers(&self) -> io::Result<Registers> {
+        // SAFETY: all-zero is a valid `user_regs_struct`.
+        let mut registers: Registers = unsafe { std::mem::zeroed() };
+        request(libc::PTRACE_GETREGS, self.tid, 0, (&raw mut registers).addr())?;
+        Ok(registers)
+    }
+
+    /// Gives it other registers.
+    pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        request(libc::PTRACE_SETREGS, self.tid, 0, std::ptr::from_ref(registers).addr())
+    }
+
+    /// The signals that it blocks; inside `ppoll` and its like, those that it blocks outside.
+    pub(crate) fn mask(&self) -> io::Result<u64> {
+        let mut mask = 0_u64;
+        request(libc::PTRACE_GETSIGMASK, self.tid, size_of::<u64>(), (&raw mut mask).addr())?;
+        Ok(mask)
+    }
+
+    /// Gives it another signal mask.
+    pub(crate) fn set_mask(&self, mask: u64) -> io::Result<()> {
+        request(libc::PTRACE_SETSIGMASK, self.tid, size_of::<u64>(), (&raw const mask).addr())
+    }
+
+    /// Stops tracing it.
+    pub(crate) fn detach(self) -> io::Result<()> {
+        let result = request(libc::PTRACE_DETACH, self.tid, 0, 0);
+        std::mem::forget(self);
+        result
+    }
+
+    /// One of its seccomp filters, the newest first; `None` behind the oldest.
+    pub(crate) fn filter(&self, index: usize) -> io::Result<Option<Vec<libc::sock_filter>>> {
+        /// Of `linux/ptrace.h`.
+        const SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+        let call = |data: *mut libc::sock_filter| {
+            // SAFETY: the kernel writes the filter to `data`, which is null or has room for all of it: a
+            // filter never changes.
+            let result = unsafe { libc::ptrace(SECCOMP_GET_FILTER, self.tid, index, data) };
+            usize::try_from(result).map_err(|_| io::Error::last_os_error())
+        };
+        let len = match call(null_mut()) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+            len => len?,
+        };
+        let mut filter = vec![libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; len];
+        call(filter.as_mut_ptr())?;
+        Ok(Some(filter))
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        // One that has not stopped runs, and is let go when this thread ends.
+        let _ = request(libc::PTRACE_DETACH, self.tid, 0, 0);
+    }
+}
+
+/// Whether these are registers of a 64-bit program.
+pub(crate) fn is_64_bit(registers: &Registers) -> bool {
+    registers.cs == CODE_64
+}
+
+/// The stop that a status of `waitpid` reports; `None` where the thread has ended.
+fn stop(status: libc::c_int) -> Option<Stop> {
+    if !libc::WIFSTOPPED(status) {
+        return None;
+    }
+    Some(match (libc::WSTOPSIG(status), status >> 16) {
+        (_, libc::PTRACE_EVENT_STOP) => Stop::Interrupted,
+        (signal, _) if signal == libc::SIGTRAP | AT_CALL => Stop::Call,
+        (signal, _) => Stop::Signal(signal),
+    })
+}
+
+/// A request whose answer is none but success.
+fn request(what: libc::c_uint, tid: libc::pid_t, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: requests with a pointer are given one to a live value of the type that they read or write, by
+    // the callers above; the others take numbers.
+    let result = unsafe { libc::ptrace(what, tid, address, data) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
