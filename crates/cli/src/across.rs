@@ -1,5 +1,5 @@
 //! Locks of tasks that are held across an `.await` while others wait: what `locks` finds of them, for other
-//! commands whose times they are in.
+//! commands whose times contain them.
 
 use crate::input::Input;
 use crate::output::print_warning;
@@ -48,7 +48,7 @@ pub fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
     let times = if across.holds.count == 1 { "once" } else { &format!("{} times", across.holds.count) };
     let process = across.process.map(|process| format!(" of process {process}")).unwrap_or_default();
     format!(
-        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, who lost {} \
+        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, which lost {} \
          by it. Drop the guard before the .await, or give the data to one task and send it messages.",
         across.kind,
         across.lock,

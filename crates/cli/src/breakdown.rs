@@ -1,4 +1,4 @@
-//! `tracewing breakdown`: what each process did in each system call and outside of them, and who else worked
+//! `tracewing breakdown`: what each process did in each system call and outside of them, and what others did
 //! for it.
 
 mod rows;
@@ -8,7 +8,7 @@ use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{SWITCHES, say};
 use crate::output::print_strangers;
-use crate::parts::{Part as MissingPart, RECORD_KERNEL, tell_missing};
+use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Choice, First, Layout, Sort, Table, heads};
@@ -56,11 +56,13 @@ pub struct Args {
     input: Input,
 }
 
-/// What is told by other events.
+/// Events that a recording may lack.
 const PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known, only how often something was done"),
     MissingPart::system_calls("what was done in them is in `user` or `unknown`"),
-    MissingPart::wakes("nobody waits for others, wakes them, or does anything outside; waits are `blocked`"),
+    MissingPart::wakes(
+        "waits for others, wakes, and what others did for a process are not known; waits are `blocked`",
+    ),
     MissingPart::interrupts("their time is in `own`"),
     MissingPart::page_faults("`faults` are not known"),
 ];
@@ -78,7 +80,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut symbols = Symbols::new();
     let mut out = screen::stdout(format.into());
     match format {
-        // Figures that are all 0 because nothing is known are for nobody.
+        // Without switches all figures would be 0 or unknown: the reason is printed below instead.
         TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
         TableFormat::Table => {
             text::print(&mut out, &found, known, &layout, &mut symbols)?;
@@ -106,8 +108,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say(&mut out, format, why)?;
     }
     match is_known {
-        true => tell_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?,
-        false => SWITCHES.tell(&mut out, format, &args.input, &ran)?,
+        true => explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?,
+        false => SWITCHES.explain(&mut out, format, &args.input, &ran)?,
     }
     out.flush()?;
     warn_of_losses(&ran);

@@ -5,7 +5,7 @@ use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_warning, shown};
 use crate::owner::Which;
 use crate::screen::{self, Form};
-use crate::selection::{self, Condition, Selection, Wish};
+use crate::selection::{self, Condition, Requested, Selection};
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_session::change::{Change, Changed, Process};
@@ -25,7 +25,7 @@ Examples:
       major classes, in the recording's mask
 
 When the command returns, every program has confirmed the change: no event is written any more that it forbids. Programs \
-that have not answered after two seconds (because they are stopped, say) are named, and change when they go on.
+that have not answered after two seconds (because they are stopped, say) are named, and change when they continue.
 
 The exit status is 0 if all programs have confirmed, 1 if some have not, or if there is no such recording.";
 
@@ -34,9 +34,9 @@ Examples:
   tracewing pause && sleep 10 && tracewing resume
       ten seconds without events of programs
   tracewing resume server
-      goes on with the recording of the command `server`
+      continues the recording of the command `server`
 
-A pause is one store into the memory that programs and recorder share; nobody has to be told. Kernel events are recorded \
+A pause is one store into the memory that programs and recorder share; programs need no message. Kernel events are recorded \
 all the same.";
 
 #[derive(Debug, clap::Args)]
@@ -99,7 +99,7 @@ pub fn enable(args: &EnableArgs) -> anyhow::Result<ExitCode> {
 pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         args.condition.is_none(),
-        "`disable` has no condition: it takes events away whatever is in them. To go on with some of them, say which: \
+        "`disable` has no condition: it takes events away whatever is in them. To keep some of them, say which: \
          `tracewing enable -e GLOB --where CONDITION`"
     );
     args.common.make(&change(args.selection.disable(), false)?, None)
@@ -117,18 +117,20 @@ pub fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
     args.common.make(&Change::Nothing, None)
 }
 
-fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
-    match wish {
-        Wish::Nothing => {
-            anyhow::bail!("which events? say it by -e GLOB and its like; -e '*' are all of them")
+fn change(requested: Requested, on: bool) -> anyhow::Result<Change> {
+    match requested {
+        Requested::Nothing => {
+            anyhow::bail!(
+                "which events? give -e GLOB or another option that chooses events; -e '*' chooses all"
+            )
         }
-        Wish::Majors(majors) => Ok(Change::Majors { on, majors }),
-        Wish::Rule(rule) => Ok(Change::Rule(rule)),
+        Requested::Majors(majors) => Ok(Change::Majors { on, majors }),
+        Requested::Rule(rule) => Ok(Change::Rule(rule)),
     }
 }
 
 impl Common {
-    /// Makes a change, and another one behind it, and prints what there is then.
+    /// Makes a change, then another one, and prints the rules after both.
     fn make(&self, change: &Change, then: Option<&Change>) -> anyhow::Result<ExitCode> {
         let recording = self.which.find(Kind::Any)?;
         let mut changed = recording.change(change)?;
@@ -178,7 +180,7 @@ fn print(changed: &Changed) -> std::io::Result<()> {
         line(process, "has not confirmed the change; it may still record as before");
     }
     for process in &changed.unreachable {
-        line(process, "cannot be told of the change: its connection is gone, and it goes on as before");
+        line(process, "does not change: its connection is gone, and it continues as before");
     }
     if changed.unlisted > 0 {
         print_warning(&format!("and {} more processes", changed.unlisted));

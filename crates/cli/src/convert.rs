@@ -51,7 +51,7 @@ Examples:
 
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` writes traces of the version that they have.
 
-Traces keep packets, stamps, and what they tell of losses; events that are left out are no losses. What CTF 2 has and \
+Traces keep packets, stamps, and their records of losses; events that are left out are no losses. What CTF 2 has and \
 CTF 1.8 has not is said otherwise there, with the same values (docs/reference/convert.md), or refused with the name of the field.
 
 The columns of csv follow from the metadata and -e and --exclude, not from the events: choose few events for few columns.
@@ -143,7 +143,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
 pub fn check_outside(traces: &[PathBuf], out: &Path) -> anyhow::Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for trace in traces {
-        // What does not exist has an error of its own, which tells more.
+        // What does not exist has an error of its own, which is more precise.
         let inside = trace
             .canonicalize()
             .is_ok_and(|trace| parent.canonicalize().is_ok_and(|parent| parent.starts_with(trace)));

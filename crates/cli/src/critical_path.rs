@@ -1,11 +1,11 @@
-//! `tracewing critical-path`: who had to come to an end so that a task or a thread could.
+//! `tracewing critical-path`: which threads and tasks a thread or a task waited for, step by step.
 
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::ANY;
 use crate::output::shown;
-use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, tell_missing};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
 use crate::table::reference::{self, View};
@@ -27,19 +27,19 @@ Examples:
   tracewing critical-path my-trace --task 4711/21 --format json
   tracewing critical-path my-trace --process cargo       of the process' first thread
 
---task or --tid say whose path it is, one of one process where --process say so, too; these alone mean the process' first \
+--task or --tid choose whose path it is, with --process in that process; --process alone means its first \
 thread. Other filters would leave out what the path goes over, and are refused.
 
-The path is found from --to backwards. While the task or thread runs, the time is its own; where it was blocked, the path goes \
-on with whoever woke it; where it waited for a CPU, the time is of those that had the CPU, and where a task waited for a \
-thread to run it, the path goes on with that thread. An interrupt that wakes somebody ends such a detour: it was a timer or a \
-device that was waited for. Each step says who did what, and why that is on the path; together they are the whole time from \
+The path is found from --to backwards. While the task or thread runs, the time is its own; where it was blocked, the path continues \
+with the thread or task that woke it; where it waited for a CPU, the time is of those that had the CPU, and where a task waited for a \
+thread to run it, the path continues with that thread. A wake by an interrupt ends such a detour: the wait was for a timer or a \
+device. Each step has a thread or task, what it did, and why that is on the path; together they are the whole time from \
 --from to --to, without which it is all that is known of the task or thread.
 
 Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
 parts of others one of the whole machine (--system-wide). What all did in the time is kept until the path is found, in some 10 \
 bytes for each system call, switch and wake: up to 64 MB in memory, more in a temporary file (in $TMPDIR). Of a path of more \
-than 262144 steps, the last ones are told; the sums are of all.
+than 262144 steps, only the last ones are printed; the sums are of all.
 ";
 
 /// What `tracewing critical-path` accepts.
@@ -53,7 +53,7 @@ pub struct Args {
     input: Input,
 }
 
-/// What is told by events of the kernel that a recording may be without.
+/// Events of the kernel that a recording may lack.
 const KERNEL_PARTS: [Part; 4] = [
     Part::switches("when threads ran is not known"),
     Part::system_calls("what threads did on CPUs is `running`"),
@@ -77,13 +77,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (has_begin, has_end) = (from.is_some(), to.is_some());
     let mut filter = Filter { from, to, zone, ..Filter::default() };
     let end = filter.range(&recording)?.end;
-    // What begins at the end itself says who the target waited for until then.
+    // An event at the end itself may show what the target waited for until then.
     filter.to = has_end.then(|| TimePoint::Absolute(end.saturating_add(1)));
     let watch = Watch::new()?;
     let ran = analysis::run(&recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
     let from = has_begin.then_some(ran.begin_ns);
     let to = has_end.then(|| ran.end_ns.min(end));
-    // Who has stopped the reading has the path of what was read.
+    // Where reading was stopped, the path is that of what was read.
     let path = paths.path(from, to, &ran.names, &mut || ran.stopped || !watch.is_stopped());
     drop(watch);
     let path = match path {
@@ -105,9 +105,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             print_sums(&mut out, &path)?;
         }
     }
-    tell_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, args.table.format(), &args.input)?;
+    explain_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, args.table.format(), &args.input)?;
     if ran.recorded.lacks_user_switches || ran.recorded.lacks_user_wakes {
-        tell_missing(&TASK_PARTS, RECORD_TASKS, &mut out, args.table.format(), &args.input)?;
+        explain_missing(&TASK_PARTS, RECORD_TASKS, &mut out, args.table.format(), &args.input)?;
     }
     out.flush()?;
     let processes: BTreeSet<_> = path
@@ -209,7 +209,7 @@ struct Sum<'p> {
     percent: f64,
 }
 
-/// Whose the time was, and what was done in it; most of it.
+/// The largest sums: by thread or task, and by what was done.
 fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> {
     const MOST: usize = 20;
     let whole = path.to_ns.abs_diff(path.from_ns);

@@ -24,11 +24,11 @@ Examples:
   tracewing export my-trace --format paje -o - --from +1s --to +2s | pj_dump -l 9
 
 CPUs, processes, threads and tasks have a line each, with what they did from when to when: the states and times are those of \
-`tracewing threads`. Besides, there are the events of programs and those of the kernel that are no states, who woke whom, and \
-how many threads wait for a CPU. docs/reference/export.md tells what becomes what.
+`tracewing threads`. There are also the events of programs and those of the kernel that are no states, wakes from waker to woken, and \
+how many threads wait for a CPU. docs/reference/export.md lists what becomes what.
 
-Nothing is written before everything has been read: what somebody did is known when it is over. What does not fit into 64 MiB \
-waits in a temporary file beside FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
+Nothing is written before everything has been read: what a thread did is known when it is over. What does not fit into 64 MiB \
+waits in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
 ends the reading, and what was read is written; again, and what was not written is left out.")]
 pub struct Args {
     /// What to write
@@ -105,14 +105,14 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     said += &counts.join(", ");
     if strangers > 0 {
         said += &format!(
-            "; {strangers} other threads were met beside these and are not shown (a recording with --system-wide has them)"
+            "; {strangers} other threads also appear, but were not followed, and are not shown; --system-wide records all threads"
         );
     }
     if ran.lost_events > 0 {
         said += &format!("; {} events are missing, shown where they were lost", ran.lost_events);
     }
     if ran.lost_parts > 0 {
-        said += &format!("; in {} places nobody knows how many are missing", ran.lost_parts);
+        said += &format!("; in {} places, an unknown number is missing", ran.lost_parts);
     }
     if cpus + threads + tasks == 0
         && !ran.stopped

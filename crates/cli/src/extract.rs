@@ -28,13 +28,13 @@ TIME and CONDITION are as in `tracewing list --help`.
 
 What is written are traces of the CTF version that they have, with their clocks, their environment, and their losses; \
 several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
-options. Events that tell names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
+options. Events that have names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
 tracewing:thread, profile:thread), what tasks have in common (user_thread:origin), call chains, and where in memory which file is \
 (*:image, *:mapping), from which functions have their names; so are the creations of the tasks and threads that live at --from.
 
-Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
---user or --where leave out switches of threads, OUT says so, and nobody is told to have run between two events; with --task, what \
-threads do beside the tasks is unknown, with --tid, --process what all others do, with --cpu what becomes of whom another one runs. OUT begins at \
+Analyses of OUT know only what is in it: which thread runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
+--user or --where leave out switches of threads, OUT says so, and what ran between two events is unknown; with --task, what \
+threads do outside of the tasks is unknown, with --tid, --process what all others do, with --cpu what threads do on other CPUs. OUT begins at \
 --from, also where it says that TIMEs count from its begin.
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";

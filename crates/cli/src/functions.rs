@@ -70,7 +70,7 @@ const NEEDED: Needed = Needed {
     names: &[Named::GLOBS[0], Named::GLOBS[1], "*%return"],
     how: How::Option(
         "--functions",
-        "none was called that was built to tell of it (docs/reference/functions.md)",
+        "no function was called that is built for it (docs/reference/functions.md)",
     ),
 };
 
@@ -88,15 +88,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut names = Names::default();
     let found = functions.finish(&ran, &mut |function| names.of(function));
     let mut out = screen::stdout(format.into());
-    let members = [
-        ("duration_ns", Cell::Ns(found.duration_ns)),
-        ("unmatched_ends", Cell::Count(found.unmatched.ends)),
-        ("left", Cell::Count(found.unmatched.left)),
-        ("lost", Cell::Count(found.unmatched.lost)),
-        ("replaced", Cell::Count(found.unmatched.replaced)),
-        ("unfinished", Cell::Count(found.unmatched.last)),
-        ("not_followed", Cell::Count(found.unmatched.not_followed)),
-    ];
     let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn;
     let has_selves = !ran.recorded.lacks_functions;
     ensure!(
@@ -128,14 +119,29 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             args.table.layout(&columns())?.table(&lines)
         }
     };
-    table.write(&mut out, format, ("functions", &members), |out| print_totals(out, &found, has_ends))?;
+    table.write(&mut out, format, ("functions", &members(&found)), |out| {
+        print_totals(out, &found, has_ends)
+    })?;
     if found.rows.is_empty() {
-        NEEDED.tell(&mut out, format, &args.input, &ran)?;
+        NEEDED.explain(&mut out, format, &args.input, &ran)?;
     } else if has_ends && !has_selves {
         say(&mut out, format, WITHOUT_SOME)?;
     }
     out.flush()?;
     Ok(conclude(ran))
+}
+
+/// The members of JSON in addition to the table.
+fn members(found: &FunctionsTable) -> [(&'static str, Cell); 7] {
+    [
+        ("duration_ns", Cell::Ns(found.duration_ns)),
+        ("unmatched_ends", Cell::Count(found.unmatched.ends)),
+        ("left", Cell::Count(found.unmatched.left)),
+        ("lost", Cell::Count(found.unmatched.lost)),
+        ("replaced", Cell::Count(found.unmatched.replaced)),
+        ("unfinished", Cell::Count(found.unmatched.last)),
+        ("not_followed", Cell::Count(found.unmatched.not_followed)),
+    ]
 }
 
 /// A recording that is only read to be compared must be whole.
@@ -151,7 +157,7 @@ struct Names {
 }
 
 impl Names {
-    /// As precisely as anything tells.
+    /// As precisely as the recording and the files allow.
     fn of(&mut self, function: &Function) -> String {
         let (path, address) = match function {
             Function::Named(name) => return name.clone(),

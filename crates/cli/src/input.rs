@@ -31,11 +31,11 @@ pub struct Input {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Filters")]
 pub struct FilterArgs {
-    /// Leave out what lies before TIME
+    /// Leave out what comes before TIME
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
 
-    /// Leave out what lies behind TIME
+    /// Leave out what comes after TIME
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
@@ -127,8 +127,8 @@ impl Input {
         &self.traces
     }
 
-    /// Tells an analysis of what was chosen; on a terminal it shows how far it is, and Ctrl-C ends it with
-    /// what it has.
+    /// Feeds an analysis what was chosen; a terminal shows how far it is, and Ctrl-C ends it with the result
+    /// so far.
     ///
     /// # Errors
     /// See [`Input::open`].
@@ -164,22 +164,22 @@ impl Input {
     }
 }
 
-/// Says below an analysis that does not say it itself that events are missing in what it was told.
+/// Warns below an analysis of events that were lost in the time that it is about.
 pub fn warn_of_losses(ran: &Ran) {
     let known = (ran.lost_events > 0).then(|| count_of(ran.lost_events as usize, "event"));
     let unknown = (ran.lost_parts > 0)
-        .then(|| format!("nobody knows how many events in {}", count_of(ran.lost_parts as usize, "place")));
+        .then(|| format!("an unknown number of events in {}", count_of(ran.lost_parts as usize, "place")));
     let lost: Vec<_> = known.into_iter().chain(unknown).collect();
     if !lost.is_empty() {
         print_warning(&format!(
-            "{} were lost in this time: they are not counted, and what they would have told is unknown",
+            "{} were lost in this time: they are not counted, and what they would show is unknown",
             lost.join(" and ")
         ));
     }
     if let Some(until) = ran.incomplete_until.filter(|until| *until > ran.begin_ns) {
         print_warning(&format!(
-            "buffers begin at different times, as older events were overwritten: of the first {} some are missing, and what they \
-             would have told is unknown",
+            "buffers begin at different times, as older events were overwritten: some of the first {} are missing, and what they would \
+             show is unknown",
             period(until.abs_diff(ran.begin_ns))
         ));
     }
@@ -190,13 +190,13 @@ pub fn conclude(ran: Ran) -> ExitCode {
     if !ran.idle_untold.is_empty() {
         let cpus: Vec<_> = ran.idle_untold.iter().map(u32::to_string).collect();
         print_warning(&format!(
-            "this machine's kernel told of no switch from the idle thread of CPU {}: since when others ran there is unknown",
+            "this machine's kernel recorded no switch from the idle thread of CPU {}: when other threads began to run there is unknown",
             cpus.join(", ")
         ));
     }
     if ran.without_calls > 0 {
         print_warning(&format!(
-            "of {}, no event shows that the kernel records their system calls, as it does not of 32-bit programs: whether they were in \
+            "no event shows that the kernel records the system calls of {} (it records none of 32-bit programs): when they were in \
              one is unknown",
             count_of(ran.without_calls as usize, "thread")
         ));

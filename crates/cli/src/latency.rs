@@ -10,7 +10,7 @@ use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, say};
-use crate::parts::{Part, RECORD_KERNEL, tell_missing};
+use crate::parts::{Part, RECORD_KERNEL, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
 use crate::table::reference::View;
@@ -23,11 +23,11 @@ use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
 use tracewing_trace::{Filter, TimePoint};
 
-/// What is told of the worst periods by events that a recording may be without.
+/// Events for the worst periods that a recording may lack.
 const PARTS: [Part; 4] = [
     Part::switches("what threads did in the worst periods is not known"),
     Part::system_calls("what threads did on CPUs in the worst periods is `running`"),
-    Part::wakes("when threads were blocked or ready in the worst periods is not known, nor who woke them"),
+    Part::wakes("when threads were blocked or ready in the worst periods is not known, nor what woke them"),
     Part::interrupts("their time in the worst periods is that of the threads that they interrupted"),
 ];
 
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say(&mut out, format, &why)?;
     }
     if show.contains(&Show::Worst) && table.worst.iter().any(|period| period.lwp.is_some()) {
-        tell_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+        explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
     }
     out.flush()?;
     if !ran.stopped {

@@ -17,7 +17,7 @@ pub struct Args {
     #[command(flatten)]
     first: First,
 
-    /// Go on with what is added to traces that are still being written, until they are complete
+    /// Also print what is added to traces that are still being written, until they are complete
     #[arg(long)]
     follow: bool,
 
@@ -104,7 +104,7 @@ TIME is one of
   shop:served#3, shop:*#3                        the third event with such a name
 
 --task, --tid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
-task belongs to it, too. All that lies before is read then, to know who runs where (docs/reference/filters.md). Several options all \
+task belongs to it, too. All that comes before is read then, to know which thread runs where (docs/reference/filters.md). Several options all \
 have to fit; of several values of one option, one.
 
 CONDITION compares what is in an event; a comparison with a field that the event lacks is unknown, and so is its opposite.
@@ -115,7 +115,7 @@ CONDITION compares what is in an event; a comparison with a field that the event
   state == \"running\"       an enumeration, by label or number
   point.x, sizes[0]        a part of a structure, an element of an array
   len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
-  $cpu, $tid, $pid         contexts: whatever the trace has besides the event's own fields, or who was running
+  $cpu, $tid, $pid         contexts: whatever the trace has in addition to the event's own fields, or what was running
   $comm, $process          the thread's name, its process' name
   $task, $task_name        the user thread's number (0: none), its name
   $mode, $call, $state     user, syscall or interrupt; which system call; running, blocked, unknown, ...
@@ -126,7 +126,7 @@ specific_context and payload; those that an event does not have are left out. En
 {\"value\": 1, \"labels\": [\"running\"]}.
 
 --super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the event \
-class's id), name, param(s). ? is what no event tells; - under thr: none, as in interrupts. The state at --from is that of \
+class's id), name, param(s). ? is what no event shows; - under thr: none, as in interrupts. The state at --from is that of \
 the whole recording before, which is read for it. JSON and CSV also have mode: user, syscall (call says which), interrupt.
 
 --follow prints whole packets as they appear, at most 1.1 s late, and ends with Ctrl-C, or when the recording does (which \

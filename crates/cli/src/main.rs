@@ -100,28 +100,28 @@ enum Command {
     Sites(sites::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
-    /// Say what a trace holds: when, where, clocks, streams, event classes, losses
+    /// Show what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
     /// Count events: by class, by stream, by process, with rates, bytes and losses
     Stats(stats::Args),
-    /// Say where the time of each thread went: running, waiting for a CPU, blocked
+    /// Show where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
-    /// Say what each process did in each system call and outside of them, and who else worked for it
+    /// Show what each process did in each system call and outside of them, and what others did for it
     Breakdown(breakdown::Args),
-    /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
+    /// Show when each thread had a CPU, how long it had waited for it, and what had woken it
     Sched(sched::Args),
-    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is
-    /// wrong with it
+    /// Show what each task of an async runtime did in its polls, how long it waited for them, and warn of
+    /// tasks that block, run long, or are woken in vain
     Tasks(tasks::Args),
-    /// Say how long it takes from one event to another, and what happened in the worst cases
+    /// Show how long it takes from one event to another, and what happened in the worst cases
     Latency(latency::Args),
-    /// Say who had to come to an end so that a task or a thread could
+    /// Show which threads and tasks a thread or a task waited for, step by step
     CriticalPath(critical_path::Args),
-    /// Say who waited for which lock, who had it, and how long locks were held
+    /// Show waits for locks, which threads and tasks had the locks meanwhile, and how long locks were held
     Locks(locks::Args),
-    /// Say how often functions were called, how long that took, and from where
+    /// Show how often functions were called, how long that took, and from where
     Functions(functions::Args),
-    /// Say in which functions programs and the kernel spent their time, from samples, and draw flame graphs
+    /// Show in which functions programs and the kernel spent their time, from samples, and draw flame graphs
     Profile(profile::Args),
     /// Write a recording for other viewers: Pajé, Perfetto, Chrome
     Export(export::Args),
@@ -142,7 +142,6 @@ enum Command {
 /// All tables of all commands, for the reference of their columns.
 #[cfg(test)]
 fn views() -> Vec<table::reference::View> {
-    let sched = vec![sched::timehist_view(), sched::latency_view()];
     let one = vec![breakdown::view(), critical_path::view()];
     let tables = [
         functions::views(),
@@ -150,7 +149,7 @@ fn views() -> Vec<table::reference::View> {
         latency::views(),
         locks::views(),
         profile::views(),
-        sched,
+        sched::views(),
         stats::views(),
     ];
     let views = [one].into_iter().chain(tables).chain([tasks::views(), threads::views()]);

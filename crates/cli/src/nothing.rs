@@ -15,7 +15,7 @@ use tracewing_vocabulary::{kernel, user_thread};
 /// Events without which an analysis finds nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Needed {
-    /// What they are, behind `events`: `about locks`; empty where any will do.
+    /// What they are about, after `events`: `about locks`; empty where any will do.
     pub what: &'static str,
     /// Patterns for their names; one has to fit.
     pub names: &'static [&'static str],
@@ -44,25 +44,25 @@ pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> 
     Ok(())
 }
 
-/// What tells when threads ran.
+/// The events that show when threads ran.
 pub const SWITCHES: Needed = Needed {
     what: "of switches of threads",
     names: &[kernel::Switch::NAME],
     how: How::Else("record the kernel's, as root"),
 };
 
-/// What tells of tasks.
+/// The events about tasks.
 pub const TASKS: Needed = Needed {
     what: "of user threads",
     names: &[user_thread::GLOB],
-    how: How::Else("record a program that tells of its tasks (tracewing-tokio, user_thread)"),
+    how: How::Else("record a program whose tasks are instrumented (tracewing-tokio, user_thread)"),
 };
 
-/// Says of tasks none of which has a name what would have told them.
+/// Says of tasks without any name which events have names.
 ///
 /// # Errors
 /// The recording can no longer be opened, or the line not be written.
-pub fn tell_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -> Result<()> {
+pub fn explain_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -> Result<()> {
     let named = Needed {
         what: "that name tasks",
         names: &[user_thread::Origin::NAME, user_thread::Name::NAME],
@@ -99,7 +99,7 @@ impl Needed {
     ///
     /// # Errors
     /// See [`Needed::why_nothing`].
-    pub fn tell(&self, out: &mut impl Write, format: TableFormat, input: &Input, ran: &Ran) -> Result<()> {
+    pub fn explain(&self, out: &mut impl Write, format: TableFormat, input: &Input, ran: &Ran) -> Result<()> {
         say(out, format, &self.why_nothing(input, ran)?)
     }
 
@@ -109,7 +109,7 @@ impl Needed {
     /// The recording can no longer be opened.
     pub fn why_nothing(&self, input: &Input, ran: &Ran) -> Result<String> {
         match ran.stopped || ran.failure.is_some() {
-            true => Ok(format!("There were no {} in what was read.", self.events())),
+            true => Ok(format!("What was read has no {}.", self.events())),
             false => self.why_nothing_in(input),
         }
     }
@@ -120,7 +120,8 @@ impl Needed {
     /// See [`Needed::why_nothing`].
     pub fn why_nothing_in(&self, input: &Input) -> Result<String> {
         let left = if input.chooses() { " left" } else { "" };
-        let missing = || format!("There are {}{left}, but what belongs to them is missing.", self.events());
+        let missing =
+            || format!("There are {}{left}, but other events that they need are missing.", self.events());
         Ok(self.why_no_event(input)?.unwrap_or_else(missing))
     }
 
@@ -139,7 +140,7 @@ impl Needed {
         })
     }
 
-    fn none_told(&self, asked_for: &[String], is_part: bool) -> String {
+    fn none_lost(&self, asked_for: &[String], is_part: bool) -> String {
         let is_asked = |option| asked_for.iter().any(|asked| asked.split(' ').next() == Some(option));
         let none = format!("The recording has no {}", self.events());
         match self.how {
@@ -180,7 +181,7 @@ impl Needed {
             return format!("{kept}, but a part of it is missing.");
         }
         let lost = match (found.lost_events, found.lost_packets) {
-            (0, 0) => return self.none_told(asked_for, found.is_part),
+            (0, 0) => return self.none_lost(asked_for, found.is_part),
             (events, 0) => format!("{events} events"),
             (0, packets) => format!("{packets} packets of events"),
             (events, packets) => format!("{events} events and {packets} packets of them"),
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_told_beside_what_there_is_not() {
+    fn losses_are_named_where_events_are_missing() {
         let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
         let line = |others, lost_events, lost_packets| {
             let asked_for = ["--locks".to_owned()];
@@ -212,12 +213,12 @@ mod tests {
             needed.none_recorded(&found, &asked_for)
         };
         assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");
-        let told = line(7, 3, 0);
+        let text = line(7, 3, 0);
         assert!(
-            told.starts_with("The recording has no events about locks, but 3 events were lost"),
-            "{told}"
+            text.starts_with("The recording has no events about locks, but 3 events were lost"),
+            "{text}"
         );
-        let told = line(0, 3, 2);
-        assert!(told.starts_with("The recording has no events at all, but 3 events and 2 packets"), "{told}");
+        let text = line(0, 3, 2);
+        assert!(text.starts_with("The recording has no events at all, but 3 events and 2 packets"), "{text}");
     }
 }

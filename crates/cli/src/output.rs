@@ -12,7 +12,7 @@ use tracewing_trace::Sink;
 pub use tracewing_trace::{is_unsafe, shown};
 
 /// Prints a line on standard error. Where that cannot be written, as its reader is gone or the disk full,
-/// nobody can be told anything, and all else goes on.
+/// the line is lost, and all else continues.
 macro_rules! say {
     ($($argument:tt)*) => {{
         let _ = ::std::io::Write::write_fmt(&mut $crate::screen::stderr($crate::screen::Form::Text), format_args!("{}\n", format_args!($($argument)*)));
@@ -28,14 +28,14 @@ pub fn interrupt(name: &str) -> String {
     }
 }
 
-/// Says how many threads are not in a table, since the recording tells only what they had to do with those
-/// that are.
+/// Says how many threads are not in a table: they appear in events of the table's threads, and have no
+/// times, as they were not followed.
 pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
     match count {
         0 => Ok(()),
         _ => writeln!(
             out,
-            "{count} other threads were met beside these; nothing is known of their time (a recording with --system-wide knows it)"
+            "{count} other threads also appear, but were not followed, so their times are unknown; --system-wide records all threads"
         ),
     }
 }
@@ -99,21 +99,21 @@ pub fn print_warning(line: &str) {
     say!("{WARNING}tracewing{WARNING:#}: {}", shown(line));
 }
 
-/// Tells which patterns for names of events are in vain.
+/// Warns of patterns that no event's name matches.
 pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[String]) {
     for pattern in recording.unmatched(patterns) {
         print_warning(&format!(
-            "no event is called `{pattern}`; `tracewing info` lists those that there are"
+            "no event is called `{pattern}`; `tracewing info` lists the events of a recording"
         ));
     }
 }
 
-/// Tells what of a recording is missing, and what in its metadata is ignored.
+/// Warns of what is missing in a recording, and of what is ignored in its metadata.
 pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
     recording.missing().iter().chain(recording.warnings()).for_each(|line| print_warning(line));
 }
 
-/// An error and its causes, without those that the text before them tells already: most of our errors name
+/// An error and its causes, without those that the text before them contains: most of our errors name
 /// theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
@@ -165,12 +165,12 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn an_error_tells_each_cause_once() {
+    fn an_error_names_each_cause_once() {
         let cause = std::io::Error::other("no room");
-        let told = tracewing_programs::image::Error::Process { pid: 1, source: cause };
-        assert_eq!(with_causes(&told.into()).matches("no room").count(), 1);
-        let untold = anyhow::anyhow!("no room").context("cannot write");
-        assert_eq!(with_causes(&untold), "cannot write: no room");
+        let named = tracewing_programs::image::Error::Process { pid: 1, source: cause };
+        assert_eq!(with_causes(&named.into()).matches("no room").count(), 1);
+        let unnamed = anyhow::anyhow!("no room").context("cannot write");
+        assert_eq!(with_causes(&unnamed), "cannot write: no room");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which running recording a command is about, and `--user`: whose.
+//! Which running recording a command is about, and `--user`: that of which user.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::getuid;

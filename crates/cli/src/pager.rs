@@ -2,7 +2,7 @@
 //! as git does it.
 //!
 //! It starts with the first output, so a bar that shows progress is gone by then. Standard output and, where
-//! that is a terminal, standard error become its pipe. Whoever quits it early ends the command: writing fails
+//! that is a terminal, standard error become its pipe. Quitting it early ends the command: writing fails
 //! with `EPIPE`, which is no error.
 
 use crate::terminal::terminal;

@@ -17,7 +17,7 @@ pub struct Part {
     pub what: &'static str,
     /// Patterns for their names; one has to fit.
     pub names: &'static [&'static str],
-    /// What follows where there are none, behind a colon.
+    /// What is unknown without them: the end of a sentence, after a colon.
     pub without: &'static str,
 }
 
@@ -54,19 +54,19 @@ impl Part {
     }
 }
 
-/// How there would be all that the kernel tells.
+/// How to record all of the kernel's events.
 pub const RECORD_KERNEL: &str = "A recording by root without --no-kernel and -k has all of them.";
 
-/// How there would be all that a program tells of its tasks.
+/// How to record all of a program's events about its tasks.
 pub const RECORD_TASKS: &str =
-    "`tracewing record -e 'user_thread:*'` records all that a program tells of its tasks.";
+    "`tracewing record -e 'user_thread:*'` records all events of a program about its tasks.";
 
 /// Says of each part whose events the recording cannot have, as none of its classes is called so, what
 /// follows from that; and how there would be all.
 ///
 /// # Errors
 /// The recording can no longer be opened.
-pub fn tell_missing(
+pub fn explain_missing(
     parts: &[Part],
     how: &str,
     out: &mut impl Write,
@@ -94,16 +94,16 @@ pub fn tell_missing(
     Ok(())
 }
 
-/// Whether a recording has all of what each part tells, and with `filtered` the filter leaves out none of
-/// that by its name.
+/// Whether a recording has all events of each part, and with `filtered` the filter leaves out none of
+/// them by its name.
 ///
 /// # Errors
 /// It cannot be opened again.
 pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool) -> Result<[bool; N]> {
     let (recording, filter) = input.open_again()?;
-    let not_wanted = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
+    let filtered_out = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
     let mut left_out = recording.left_out();
-    left_out.extend(not_wanted.iter().map(String::as_str));
+    left_out.extend(filtered_out.iter().map(String::as_str));
     Ok(parts.each_ref().map(|part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
         let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));

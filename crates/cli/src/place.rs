@@ -9,7 +9,7 @@ pub fn chain(frames: &[Frame], symbols: &mut Symbols) -> String {
     places.join(" < ")
 }
 
-/// A place, as precisely as anything tells.
+/// A place, as precisely as the recording and the files allow.
 fn place(frame: &Frame, symbols: &mut Symbols) -> String {
     if let Some(activity) = &frame.activity {
         return activity.clone();
@@ -18,7 +18,7 @@ fn place(frame: &Frame, symbols: &mut Symbols) -> String {
         return format!("{file}:{line}");
     }
     let Some((path, address)) = &frame.image else { return format!("{:#x}", frame.address) };
-    // It returns behind the call, which may be another function's first instruction.
+    // It returns to the instruction after the call, which may be another function's first.
     let call = address.saturating_sub(1);
     let function = match symbols.at(path, call) {
         Some(symbol) => format!("{}+{:#x}", symbol.name, symbol.offset + 1),

@@ -1,5 +1,5 @@
-//! Event rules for what a pre-loaded library records: it comes beside what else is chosen, and only what was
-//! asked for.
+//! Event rules for what a pre-loaded library records: it comes in addition to all else that is chosen, and
+//! only what was asked for.
 
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_rules::{Action, Glob, Rule, Rules};
@@ -8,7 +8,7 @@ use tracewing_vocabulary::function::Named;
 
 use crate::selection::Selection;
 
-/// The rules where nothing else chooses: all events, but of what the library could tell only what is wanted.
+/// The rules where nothing else chooses: all events, but of those of the library only what is asked for.
 pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
     let mut unwanted = Vec::new();
     if !locks && !functions.is_empty() {
@@ -25,7 +25,7 @@ pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
     [all].into_iter().chain(chosen).collect()
 }
 
-/// The rules beside one that the user has given, whose exclusions are for them, too.
+/// The rules in addition to one that the user has given, whose exclusions are for them, too.
 pub fn beside(rule: Rule, selection: &Selection, locks: bool, functions: &[String]) -> Rules {
     let locks = locks.then(|| selection.enable_also(&[LOCK_EVENTS.to_owned()]));
     let functions = (!functions.is_empty()).then(|| selection.enable_also(&function_events(functions)));

@@ -8,7 +8,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::output::{print_warning, shown};
-use crate::parts::{Part, tell_missing};
+use crate::parts::{Part, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Table, TableOptions, heads, milliseconds};
@@ -37,12 +37,12 @@ in JSON and CSV. Names of functions come from the files that lie at the paths of
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What a line stands for, in its process
+    /// What a line is, in its process
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
-    /// Print call trees instead: from where programs begin (callees), or from the functions to who called
-    /// them (callers)
+    /// Print call trees instead: from where programs begin (callees), or from the functions to
+    /// their callers (callers)
     #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "callees", require_equals = true)]
     tree: Option<Tree>,
 
@@ -87,12 +87,12 @@ enum Tree {
 const NEEDED: Needed = Needed {
     what: "with samples",
     names: &[profile::Sample::NAME],
-    how: How::Option("--profile", "nothing ran for long enough to be met"),
+    how: How::Option("--profile", "no thread ran long enough for a sample"),
 };
 
 const COUNTERS: Needed = Needed { what: "with counters", names: &[profile::Counters::NAME], how: NEEDED.how };
 
-/// What is told of samples by events that a recording may be without.
+/// Events about samples that a recording may lack.
 const PARTS: [Part; 4] = [
     Part {
         what: "mappings of files (profile:mapping)",
@@ -156,10 +156,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     match args.counters {
         true if found.samples().counters.is_empty() => {
-            COUNTERS.tell(&mut out, args.table.format(), &args.input, &ran)?;
+            COUNTERS.explain(&mut out, args.table.format(), &args.input, &ran)?;
         }
-        false if is_empty => NEEDED.tell(&mut out, args.table.format(), &args.input, &ran)?,
-        false => tell_missing(&PARTS, RECORD_ALL, &mut out, args.table.format(), &args.input)?,
+        false if is_empty => NEEDED.explain(&mut out, args.table.format(), &args.input, &ran)?,
+        false => explain_missing(&PARTS, RECORD_ALL, &mut out, args.table.format(), &args.input)?,
         true => {}
     }
     out.flush()?;

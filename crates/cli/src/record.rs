@@ -21,7 +21,7 @@ use crate::format::TextFormat;
 use crate::output::{say, shown};
 use crate::record_summary;
 use crate::screen::{Form, stderr};
-use crate::selection::Wish;
+use crate::selection::Requested;
 use crate::style::ERROR;
 use anyhow::{Context, Result};
 use options::options;
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let _ = writeln!(stderr(Form::Json), "{line}");
         }
         TextFormat::Text if !args.quiet => {
-            let has_rules = !matches!(args.selection.enable(&args.condition), Wish::Nothing);
+            let has_rules = !matches!(args.selection.enable(&args.condition), Requested::Nothing);
             record_summary::print(&outcome.summary, has_rules);
         }
         TextFormat::Text => record_summary::print_losses(&outcome.summary),

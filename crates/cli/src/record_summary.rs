@@ -46,7 +46,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
         if summary.processes == 1 { "program" } else { "programs" },
     );
     if summary.state != State::Complete {
-        // Why there are none has been told.
+        // The error has been printed.
     } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
         let hint = if has_rules {
             ": do the event rules (-e, --where, ...) match what the programs emit?"
@@ -80,7 +80,7 @@ fn cut_short(summary: &Summary) -> &'static str {
     if summary.state == State::Complete { "" } else { " (cut short)" }
 }
 
-/// A flight recorder's last words; its snapshots were told when they were taken.
+/// A flight recorder's summary; its snapshots were reported when they were taken.
 fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     print_losses(summary);
     let programs = if summary.processes == 1 { "program" } else { "programs" };

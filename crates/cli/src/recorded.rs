@@ -1,7 +1,7 @@
-//! What a recording's `tracewing.json` says, for `tracewing info`: by whom, where and how it was made.
+//! What a recording's `tracewing.json` says, for `tracewing info`: by which version, where and how it was
+//! made.
 //!
-//! Whatever is not there, or not as expected, is left out: the file may come from another version, or from
-//! anybody.
+//! Whatever is not there, or not as expected, is left out: the file may come from another version or program.
 
 use crate::output::shown;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MAX_CHANGES: usize = 20;
 /// Notes of the recorder that are listed one by one.
 const MAX_NOTES: usize = 10;
 
-/// The rule of a recording of which nobody has said what it is to take.
+/// The rule of a recording for which no events were chosen.
 const EVERYTHING: &str = "enable -e '*'";
 
 /// Prints the facts that are there.
@@ -114,7 +114,7 @@ fn print_overwritten(out: &mut impl Write, note: &Value, zone: Zone) -> Result<(
     }
 }
 
-/// What the clock showed beside real time, at begin and end, and how far they went apart.
+/// What the clock and real time showed at begin and end, and how far they drifted apart.
 fn print_calibration(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     let mut points = Vec::new();
     for when in ["begin", "end"] {

@@ -68,7 +68,7 @@ that share them. Kernel events are not in the memory of programs.
 
 Events of classes that the program does not know are named `?`, with the class's id and the bytes. A process is only \
 read; events that are overwritten meanwhile are left out. A core dump must have the program's shared memory (bit 1 of \
-/proc/PID/coredump_filter, which is set unless somebody cleared it).
+/proc/PID/coredump_filter, which is set by default).
 
 A recording with --buffers-in that has written a trace has the older events there; recover adds those that had not \
 been written (the last packet of a CPU may be in both), --all gives what lies in the buffers, written or not. A flight \
@@ -145,7 +145,7 @@ fn beside(folder: &Path) -> PathBuf {
     absolute.with_file_name(name)
 }
 
-/// What the events themselves do not tell.
+/// What the events themselves do not have.
 fn warnings(recovered: &Recovered) -> Vec<String> {
     const MOST_DAMAGES: usize = 8;
     const MOST_IDS: usize = 16;

@@ -9,8 +9,8 @@ pub const LONG_HELP: &str = "\
 Event rules: -e, --exclude, --provider, --level, --major, --process and --where together are one rule, which is for the \
 events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
 `tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
-`tracewing disable`, which add a rule each: the last rule that is for an event decides. Who chooses user_thread:create by name \
-(or user_thread:wait, user_thread:acquired) has user_thread:origin, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
+`tracewing disable`, which add a rule each: the last rule that is for an event decides. Where user_thread:create is chosen by name \
+(or user_thread:wait, user_thread:acquired), user_thread:origin is, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
@@ -18,7 +18,7 @@ combine. It is looked at before the event is written. Events without such a fiel
 not have it.
 
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
-the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
+the recording's mask: programs need no message, so it is the fastest way. With other options it is a part of the rule.";
 
 /// That a task is created, waits, or has something; and what those of one place have in common: their name,
 /// file and line.
@@ -59,7 +59,7 @@ pub struct Condition {
 }
 
 /// What options ask for.
-pub enum Wish {
+pub enum Requested {
     /// None of them was given.
     Nothing,
     /// Major classes, and nothing else.
@@ -69,13 +69,13 @@ pub enum Wish {
 
 impl Selection {
     /// A rule for these events that enables them under a condition.
-    pub fn enable(&self, condition: &Condition) -> Wish {
-        self.wish(Action::Enable(condition.condition.clone()))
+    pub fn enable(&self, condition: &Condition) -> Requested {
+        self.requested(Action::Enable(condition.condition.clone()))
     }
 
     /// A rule for these events that disables them.
-    pub fn disable(&self) -> Wish {
-        self.wish(Action::Disable)
+    pub fn disable(&self) -> Requested {
+        self.requested(Action::Disable)
     }
 
     /// A rule for events of these names that enables them, too, but for those that are excluded.
@@ -84,8 +84,8 @@ impl Selection {
         Self { names, ..Self::default() }.rule(Action::Enable(None))
     }
 
-    /// The rule by which tasks that are told have names, where this chooses their creations by name, and not
-    /// what they have in common (`user_thread:origin`), or not all of that.
+    /// The rule by which tasks that are recorded have names, where this chooses their creations by name, and
+    /// not what they have in common (`user_thread:origin`), or not all of that.
     pub fn names_of_tasks(&self, condition: &Condition) -> Option<Rule> {
         let chooses_by_name = !(self.names.events.is_empty() && self.providers.is_empty());
         let is_whole = condition.condition.is_none() && self.levels.is_none() && self.majors.is_none();
@@ -106,14 +106,14 @@ impl Selection {
         self.names.choose(name) && (self.providers.is_empty() || matches_any(&self.providers, provider))
     }
 
-    fn wish(&self, action: Action) -> Wish {
+    fn requested(&self, action: Action) -> Requested {
         let has_condition = matches!(action, Action::Enable(Some(_)));
         match self.majors {
-            None if *self == Self::default() && !has_condition => Wish::Nothing,
+            None if *self == Self::default() && !has_condition => Requested::Nothing,
             Some(majors) if !has_condition && *self == (Self { majors: Some(majors), ..Self::default() }) => {
-                Wish::Majors(majors)
+                Requested::Majors(majors)
             }
-            _ => Wish::Rule(Box::new(self.rule(action))),
+            _ => Requested::Rule(Box::new(self.rule(action))),
         }
     }
 
@@ -148,25 +148,27 @@ mod tests {
         condition: Condition,
     }
 
-    fn wish(options: &[&str]) -> Wish {
+    fn requested(options: &[&str]) -> Requested {
         let command = Command::parse_from(["command"].iter().chain(options));
         command.selection.enable(&command.condition)
     }
 
     #[test]
     fn major_classes_alone_are_for_the_mask() {
-        assert!(matches!(wish(&[]), Wish::Nothing));
-        assert!(matches!(wish(&["--major", "1,3"]), Wish::Majors(Majors(0b1010))));
+        assert!(matches!(requested(&[]), Requested::Nothing));
+        assert!(matches!(requested(&["--major", "1,3"]), Requested::Majors(Majors(0b1010))));
         for more in
             [["-e", "*"], ["--level", "info"], ["--where", "a"], ["--process", "1"], ["--exclude", "a"]]
         {
-            let Wish::Rule(rule) = wish(&["--major", "1,3", more[0], more[1]]) else { panic!("{more:?}") };
+            let Requested::Rule(rule) = requested(&["--major", "1,3", more[0], more[1]]) else {
+                panic!("{more:?}")
+            };
             assert_eq!(rule.majors, Majors(0b1010));
         }
     }
 
     #[test]
-    fn who_chooses_creations_of_tasks_has_their_names() {
+    fn creations_of_tasks_come_with_their_names() {
         let rule = |options: &[&str]| {
             let command = Command::parse_from(["command"].iter().chain(options));
             command.selection.names_of_tasks(&command.condition).map(|rule| rule.to_string())
@@ -217,7 +219,7 @@ mod tests {
             "--where",
             "depth > 3",
         ];
-        let Wish::Rule(rule) = wish(&options) else { panic!() };
+        let Requested::Rule(rule) = requested(&options) else { panic!() };
         assert_eq!(
             rule.to_string(),
             "enable -e 'shop:*' -e 'bar:*' --exclude '*:x' --provider 's*' --level warn --process 7 --process srv \

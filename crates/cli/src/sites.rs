@@ -134,7 +134,7 @@ fn shown_list(programs: &[&String]) -> String {
     programs.iter().map(|program| program.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Why there are no sites, where there are none and no remark tells.
+/// Why there are no sites, where there are none and no remark says why.
 fn why_none(listing: &Listing, of: &str) -> Option<String> {
     let reason = match (listing.sites.is_empty(), listing.remarks.is_empty(), listing.is_instrumented) {
         (false, ..) | (true, false, _) => return None,

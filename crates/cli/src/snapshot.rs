@@ -17,7 +17,7 @@ Examples:
   tracewing list -n 20 \"$(tracewing snapshot)\"
       and shows its first events
 
-A flight recorder is started with `tracewing record --flight-recorder -- CMD`. It goes on recording; the next snapshot \
+A flight recorder is started with `tracewing record --flight-recorder -- CMD`. It continues to record; the next snapshot \
 has again what its buffers still hold of this one.";
 
 #[derive(Debug, clap::Args)]

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The members of JSON beside its tables.
+/// The members of JSON in addition to its tables.
 fn totals(statistics: &Statistics) -> [(&'static str, Value); 2] {
     let Count { events, bytes } = statistics.total;
     let rate = statistics.total.per_second(statistics.duration_ns);

@@ -4,9 +4,9 @@
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{TASKS, tell_nameless};
+use crate::nothing::{TASKS, explain_nameless};
 use crate::output::shown;
-use crate::parts::{Part, RECORD_TASKS, tell_missing};
+use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
 use crate::style::WARNING;
 use crate::table::reference::{self, View};
@@ -30,11 +30,11 @@ Examples:
   tracewing tasks my-trace --by name --long-poll 1ms
   tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
 
-A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what they tell \
+A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what only they show \
 is not known (-).
 
 Warnings are about the columns blocking, long and vain. Wakes in vain are those of polls, but not the first, that ended pending within \
-10 us and in which the task recorded no event, began no system call, and woke and created nobody; the warning comes where at least half \
+10 us and in which the task recorded no event, began no system call, and woke and created no thread or task; the warning comes where at least half \
 of its polls, and ten, are such.
 ";
 
@@ -42,7 +42,7 @@ of its polls, and ten, are such.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What a line stands for
+    /// What a line is
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
@@ -82,7 +82,7 @@ impl Line<'_> {
         !self.ran.recorded.lacks_user_switches
     }
 
-    /// Whether it is known when the task could go on.
+    /// Whether it is known when the task was ready to run.
     fn task_wakes(&self) -> bool {
         self.polls() && !self.ran.recorded.lacks_user_wakes
     }
@@ -92,7 +92,8 @@ impl Line<'_> {
         self.polls() && !self.ran.switchless
     }
 
-    /// Whether it is known when the worker was blocked, and when it could go on, which wakes of threads show.
+    /// Whether it is known when the worker was blocked, and when it was ready to run, which wakes of threads
+    /// show.
     fn wakes(&self) -> bool {
         self.worker() && self.ran.recorded.wakes
     }
@@ -111,7 +112,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         number "process" "process" key, "number of its process" => line.task.process.into();
         number "task" "task" key, "number of the task" => Cell::count(line.task.task);
-        number "tasks" "tasks" extra, "how many tasks a line stands for (--by name)" => Cell::Count(line.task.tasks);
+        number "tasks" "tasks" extra, "how many tasks a line is the sum of (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
         number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);
         duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
@@ -159,7 +160,7 @@ pub fn views() -> Vec<View> {
     vec![View::new("tasks", heads(columns()))]
 }
 
-/// What is told by events that a recording of tasks may be without.
+/// Events that a recording of tasks may lack.
 const PARTS: [Part; 2] = [
     Part::task_switches("no poll is known, nor how long any took"),
     Part::task_wakes(
@@ -187,7 +188,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         warn(out, &tasks, &ran.names)
     })?;
     if tasks.is_empty() {
-        TASKS.tell(&mut out, format, &args.input, &ran)?;
+        TASKS.explain(&mut out, format, &args.input, &ran)?;
     } else if ran.switchless && format == TableFormat::Table {
         writeln!(
             out,
@@ -195,9 +196,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         )?;
     }
     if !tasks.is_empty() {
-        tell_missing(&PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
+        explain_missing(&PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
         if tasks.iter().all(|task| task.name.is_empty()) {
-            tell_nameless(&mut out, format, &args.input)?;
+            explain_nameless(&mut out, format, &args.input)?;
         }
     }
     out.flush()?;

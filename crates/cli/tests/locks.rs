@@ -290,7 +290,7 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
     expected.sort_unstable();
     assert_eq!(waits, expected);
     let text = graph(&["--graph"]);
-    assert!(text.contains("deadlock 1: none of these can go on\n"), "{text}");
+    assert!(text.contains("deadlock 1: none of these can continue\n"), "{text}");
     let dot = graph(&["--graph=dot"]);
     assert_eq!(dot.matches(" -> ").count(), 4, "{dot}");
     assert_eq!(dot.matches("color=red").count(), 3, "{dot}");
@@ -314,7 +314,7 @@ fn a_deadlock_is_told_also_if_younger_events_of_others_were_overwritten() {
         tracewing_testing::skip(tracewing_testing::Cause::OneCpu, "there is one CPU only");
         return;
     }
-    assert!(text.contains("deadlock 1: none of these can go on\n"), "{text}");
+    assert!(text.contains("deadlock 1: none of these can continue\n"), "{text}");
     assert_eq!(text.matches(" has waited for ").count(), 3, "{text}");
     // Of the fourth, which waits for them, it is not known.
     assert_eq!(text.lines().filter(|line| line.contains("mutex  0x")).count(), 3, "{text}");

@@ -191,7 +191,7 @@ fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     // Also where only a time behind the cut is asked for.
     let of_time = [&["--from", "1795235140.12345885"][..], &[]];
     for (range, lost) in
-        of_time.into_iter().zip(["in 2 places", "3 events and nobody knows how many events in 1 place"])
+        of_time.into_iter().zip(["in 2 places", "3 events and an unknown number of events in 1 place"])
     {
         let [_, warnings] = said(&[&["breakdown"], range].concat(), folder.path());
         assert!(warnings.contains(lost), "{range:?}: {warnings}");

@@ -92,7 +92,9 @@ fn a_filter_that_leaves_nothing_is_named() {
     assert!(error.contains(&line) && !drawn.exists(), "{error}");
     let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
     assert!(
-        table.trim_end().ends_with("There are events about locks left, but what belongs to them is missing."),
+        table
+            .trim_end()
+            .ends_with("There are events about locks left, but other events that they need are missing."),
         "{table}"
     );
     let [table, _] = said(&recording, &["locks"]);

@@ -548,7 +548,7 @@ fn a_rate_that_cannot_be_is_refused() {
     assert!(!output.status.success() && !folder.path().join("t").exists());
     let output = Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["record", "--profile", "true"]).output();
     let told = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(told.contains("a command is to stand behind --"), "{told}");
+    assert!(told.contains("a command comes after --"), "{told}");
     let child = recorder(folder.path(), &["--profile"]).arg("true").spawn().unwrap();
     assert!(ended(folder, child).trace().join("profile/metadata").is_file());
 }

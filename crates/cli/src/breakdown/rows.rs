@@ -205,7 +205,7 @@ fn over(ipc: Ipc) -> &'static str {
     }
 }
 
-/// Where threads begin, as precisely as anything tells.
+/// Where threads begin, as precisely as the recording and the files allow.
 pub fn start(entry: &Entry, symbols: &mut Symbols) -> String {
     match &entry.start {
         Start::Named(name) => name.clone(),

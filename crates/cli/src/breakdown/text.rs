@@ -34,7 +34,7 @@ fn print_process<'b>(
     symbols: &mut Symbols,
 ) -> Result<()> {
     match (process.process, process.name.as_str()) {
-        (None, _) => writeln!(out, "Threads whose process no event tells")?,
+        (None, _) => writeln!(out, "Threads whose process no event shows")?,
         (Some(number), "") => writeln!(out, "Process {number}")?,
         (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
     }
@@ -79,7 +79,7 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
         sum(recorded.wakes, |row| row.ready_ns),
     )?;
     if process.unseen_ns > 0 {
-        writeln!(out, "For {} ms no event tells where its threads were", milliseconds(process.unseen_ns))?;
+        writeln!(out, "For {} ms no event shows where its threads were", milliseconds(process.unseen_ns))?;
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub fn run(input: &Input, rows: usize) -> Result<ExitCode> {
     lines.print_all(&calls);
     lines.written?;
     if calls.count() == 0 {
-        NEEDED.tell(&mut lines.out, TableFormat::Table, input, &ran)?;
+        NEEDED.explain(&mut lines.out, TableFormat::Table, input, &ran)?;
     }
     lines.out.flush()?;
     Ok(conclude(ran))

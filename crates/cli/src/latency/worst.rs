@@ -52,7 +52,7 @@ pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoRes
     Ok(())
 }
 
-/// What one did in a period, in one line; and who woke it, in another.
+/// What a thread or task did in a period, in one line; and what woke it, in another.
 fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<()> {
     let Episode { who, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
     let listed = |parts: Vec<String>| match &parts[..] {
@@ -64,8 +64,8 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<
     let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
     let preempted = preempted_ns.filter(|ns| *ns > 0).map(|ns| part((gave_way, ns)));
     let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
-    let told = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter().flatten());
-    let in_no_mode = times.running_ns.map(|ns| ns.saturating_sub(told));
+    let known = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter().flatten());
+    let in_no_mode = times.running_ns.map(|ns| ns.saturating_sub(known));
     let parts = [
         (times.user_ns, "user", String::new()),
         (times.system_ns, "system calls", listed(calls.collect())),

@@ -1,4 +1,4 @@
-//! Who waits for whom, as a table, for graphviz, and deadlocks.
+//! Which threads and tasks wait for which: as a table, for graphviz, and deadlocks.
 
 use crate::output::shown;
 use crate::place;
@@ -24,7 +24,7 @@ pub fn party(party: Party, name: &str) -> String {
     }
 }
 
-/// A line of the table: who waited for one lock that another one had.
+/// A line of the table: the waits of one for a lock that another one had.
 pub struct Line<'g> {
     edge: &'g Edge,
     /// The number of the deadlock that it is in.
@@ -61,10 +61,10 @@ pub fn table(graph: &Graph, options: &TableOptions, symbols: &mut Symbols) -> Re
     Ok(layout.table(&lines.collect::<Vec<_>>()))
 }
 
-/// Who waits for each other when the recording ends.
+/// Those that wait for each other when the recording ends.
 pub fn print_deadlocks(out: &mut impl Write, graph: &Graph, symbols: &mut Symbols) -> IoResult<()> {
     for (number, cycle) in graph.cycles.iter().enumerate() {
-        writeln!(out, "deadlock {}: none of these can go on", number + 1)?;
+        writeln!(out, "deadlock {}: none of these can continue", number + 1)?;
         for edge in cycle.iter().map(|place| &graph.edges[*place]) {
             let since = edge.lasts_ns.map(period).unwrap_or_default();
             let at = match &edge.frames[..] {

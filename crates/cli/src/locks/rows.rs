@@ -1,7 +1,8 @@
 //! The table of `tracewing locks`: a line for each lock, thread, task, place or call chain.
 
+use super::args::By;
 use super::graph::party;
-use super::{By, is_of_programs};
+use super::is_of_programs;
 use crate::place;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};

@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME|UID", requires = "with")]
     pub user: Option<String>,
 
-    /// End the recording after SECONDS, if CMD has not ended before; CMD goes on
+    /// End the recording after SECONDS, if CMD has not ended before; CMD continues
     #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
 

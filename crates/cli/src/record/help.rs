@@ -39,9 +39,9 @@ Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. W
 and counted; programs never wait. Memory is taken only as far as it is used. If events were lost, make the buffers \
 larger.
 
-A flight recorder writes nothing until a snapshot is asked for: by `tracewing snapshot`, by SIGUSR2 sent to tracewing record, by the end of CMD, by tracewing::snapshot() in CMD, or by a panic in a Rust program that has called tracewing::snapshot_on_panic(). Each snapshot is a complete trace folder below -o with the last sub-buffers of every CPU; recording goes on, and the next snapshot has again what is still there. Larger buffers reach further back; of kernel events the newest 16 MiB of each CPU are kept, or a 32nd of the memory for all CPUs. --snapshot-on chooses: with it, only what it names leads to a snapshot, besides `tracewing snapshot` and tracewing::snapshot().
+A flight recorder writes nothing until a snapshot is asked for: by `tracewing snapshot`, by SIGUSR2 sent to tracewing record, by the end of CMD, by tracewing::snapshot() in CMD, or by a panic in a Rust program that has called tracewing::snapshot_on_panic(). Each snapshot is a complete trace folder below -o with the last sub-buffers of every CPU; recording continues, and the next snapshot has again what is still there. Larger buffers reach further back; of kernel events the newest 16 MiB of each CPU are kept, or a 32nd of the memory for all CPUs. --snapshot-on chooses: with it, only what it names leads to a snapshot, in addition to `tracewing snapshot` and tracewing::snapshot().
 
-With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. Nobody knows how many events were in it; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
+With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. How many events were in it is unknown; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
 
 With --buffers-in DIR the buffers of programs survive whatever becomes of tracewing and CMD, kill -9 included; on a disk, a crash of the machine leaves what had reached the disk. Their full size is taken from the disk at the start. DIR is emptied when the recording ends well. The kernel's buffers are not in it.
 

@@ -1,10 +1,10 @@
 //! The recording that the arguments of `tracewing record` mean.
 
-use super::args::{Args, Buffers, Chains, Clock, OnFull, SnapshotOn};
+use super::args::{Args, Buffers, Chains, Clock, OnFull, PreloadArgs, SnapshotOn};
 use crate::output::print_warning;
 use crate::owner;
 use crate::preloaded;
-use crate::selection::Wish;
+use crate::selection::Requested;
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,45 +37,15 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
 pub fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.buffer.sub_buffers, args.buffer.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
-    let is_preloaded = args.preload.locks || !args.preload.functions.is_empty();
-    let beside = |rule| preloaded::beside(rule, &args.selection, args.preload.locks, &args.preload.functions);
-    let (rules, majors) = match args.selection.enable(&args.condition) {
-        Wish::Nothing => (preloaded::beside_all(args.preload.locks, &args.preload.functions), Majors::ALL),
-        // The mask is for all events, a rule only for the program's other ones.
-        Wish::Majors(majors) if is_preloaded => (beside(Rule { majors, ..Rule::default() }), Majors::ALL),
-        Wish::Majors(majors) => (Rules::new(), majors),
-        Wish::Rule(rule) => {
-            // What decides is the last one.
-            let names = args.selection.names_of_tasks(&args.condition);
-            (beside(*rule).iter().cloned().chain(names).collect(), Majors::ALL)
-        }
-    };
-    let preload = is_preloaded.then(preload::find_library).transpose()?.map(|library| Preload {
-        library,
-        locks: args.preload.locks.then_some(match args.preload.lock_chains {
-            Chains::Contended => preload::Chains::Contended,
-            Chains::All => preload::Chains::All,
-            Chains::None => preload::Chains::None,
-        }),
-        functions: args.preload.functions.clone(),
-    });
+    let (rules, majors) = rules(args);
+    let preload = preload(&args.preload)?;
     let with = args
         .with
         .as_deref()
-        .map(|wanted| anyhow::Ok(owner::recordings(args.user.as_deref())?.choose(Some(wanted), Kind::Any)?));
+        .map(|name| anyhow::Ok(owner::recordings(args.user.as_deref())?.choose(Some(name), Kind::Any)?));
     let (probes, remarks) = probes(args)?;
     remarks.iter().for_each(|remark| print_warning(remark));
-    if with.is_some()
-        && !args.kernel.system_wide
-        && !(args.kernel.kernel_events.is_empty() && probes.is_empty())
-    {
-        bail!(
-            "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
-        );
-    }
-    if args.kernel.no_kernel && args.kernel.system_wide && probes.is_empty() {
-        bail!("--system-wide is about kernel events, of which --no-kernel leaves none");
-    }
+    check_kernel(args, with.is_some(), !probes.is_empty())?;
     let no_kernel = args.kernel.no_kernel || (with.is_some() && !args.kernel.system_wide);
     Ok(Options {
         with: with.transpose()?,
@@ -114,6 +84,56 @@ pub fn options(args: &Args) -> Result<Options> {
             Clock::Mono => ClockChoice::Monotonic,
         },
     })
+}
+
+/// The event rules, and the mask of major classes.
+fn rules(args: &Args) -> (Rules, Majors) {
+    let (locks, functions) = (args.preload.locks, &args.preload.functions);
+    let is_preloaded = locks || !functions.is_empty();
+    let beside = |rule| preloaded::beside(rule, &args.selection, locks, functions);
+    match args.selection.enable(&args.condition) {
+        Requested::Nothing => (preloaded::beside_all(locks, functions), Majors::ALL),
+        // The mask is for all events, a rule only for the program's other ones.
+        Requested::Majors(majors) if is_preloaded => {
+            (beside(Rule { majors, ..Rule::default() }), Majors::ALL)
+        }
+        Requested::Majors(majors) => (Rules::new(), majors),
+        Requested::Rule(rule) => {
+            // The last rule that is for an event decides.
+            let names = args.selection.names_of_tasks(&args.condition);
+            (beside(*rule).iter().cloned().chain(names).collect(), Majors::ALL)
+        }
+    }
+}
+
+/// What the pre-loaded library is to record, if anything.
+fn preload(args: &PreloadArgs) -> Result<Option<Preload>> {
+    let is_preloaded = args.locks || !args.functions.is_empty();
+    let library = is_preloaded.then(preload::find_library).transpose()?;
+    Ok(library.map(|library| Preload {
+        library,
+        locks: args.locks.then_some(match args.lock_chains {
+            Chains::Contended => preload::Chains::Contended,
+            Chains::All => preload::Chains::All,
+            Chains::None => preload::Chains::None,
+        }),
+        functions: args.functions.clone(),
+    }))
+}
+
+/// Refuses options about kernel events that leave none of those that they ask for.
+fn check_kernel(args: &Args, is_with: bool, has_probes: bool) -> Result<()> {
+    let kernel = &args.kernel;
+    let has_events = has_probes || !kernel.kernel_events.is_empty();
+    if is_with && !kernel.system_wide && has_events {
+        bail!(
+            "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
+        );
+    }
+    if kernel.no_kernel && kernel.system_wide && !has_probes {
+        bail!("--system-wide is about kernel events, of which --no-kernel leaves none");
+    }
+    Ok(())
 }
 
 /// `tracewing-YYYYmmdd-HHMMSS`, local time.

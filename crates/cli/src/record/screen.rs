@@ -12,9 +12,9 @@ use tracewing_session::{Observer, Progress};
 /// Standard error: notes, and on a terminal a line that is written over and over.
 pub struct Screen {
     live: bool,
-    /// Snapshots are not told as they come.
+    /// Snapshots are not reported as they come.
     quiet: bool,
-    /// The live line stands on the screen.
+    /// Whether the live line is on the screen.
     shown: bool,
     last: Option<Progress>,
 }

@@ -29,8 +29,7 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
 
 pub fn parse_hertz(text: &str) -> Result<u32, String> {
     let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
-    hertz
-        .ok_or_else(|| "a number of samples a second is expected; a command is to stand behind --".to_owned())
+    hertz.ok_or_else(|| "a number of samples a second is expected; a command comes after --".to_owned())
 }
 
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {

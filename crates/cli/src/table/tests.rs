@@ -89,8 +89,8 @@ fn columns_are_chosen_by_name_and_header_in_any_order() {
     assert!(wide.contains("  read  ##\n"), "{wide}");
     let error =
         options(None, &["times"], false, TableFormat::Csv).layout(&columns()).unwrap_err().to_string();
-    let told = "there is no column `times` to print; there are: id, name, time_ns, more_ns, on, bar";
-    assert_eq!(error, told);
+    let expected = "there is no column `times` to print; there are: id, name, time_ns, more_ns, on, bar";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! What `tracewing locks` says below its table: sums, and why times are unknown.
+
+use super::args::Args;
+use crate::nothing::say;
+use crate::output::{count_of, print_warning, shown};
+use crate::parts::{Part, explain_missing};
+use crate::table::milliseconds;
+use anyhow::Result;
+use std::io::Write;
+use tracewing_analysis::{LocksTable, Row, Unpaired, total};
+use tracewing_vocabulary::{lock, user_thread};
+
+/// How there would be all of [`PARTS`].
+const RECORD_ALL: &str =
+    "`tracewing record` without -e and --exclude records all events of a program about its locks.";
+
+/// What is recorded by events that a recording of locks may be without.
+pub const PARTS: [Part; 3] = [
+    Part {
+        what: "acquisitions (lock:acquired, user_thread:acquired)",
+        names: &[lock::Acquired::NAME, user_thread::Acquired::NAME],
+        without: "no acquisition is known, nor any critical section",
+    },
+    Part {
+        what: "requests (lock:requested, user_thread:wait)",
+        names: &[lock::Requested::NAME, user_thread::Wait::NAME],
+        without: "how long acquisitions waited is not known, nor which thread had the lock meanwhile",
+    },
+    Part {
+        what: "releases (lock:released, user_thread:released)",
+        names: &[lock::Released::NAME, user_thread::Released::NAME],
+        without: "how long locks were held is not known",
+    },
+];
+
+pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
+    let sum = |part: fn(&Row) -> u64| total(found.rows.iter().map(part));
+    let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
+        true => "unknown waits".to_owned(),
+        false => format!(
+            "{} waits of {} ms together",
+            sum(|row| row.account.waits.count),
+            milliseconds(sum(|row| row.account.waits.total_ns))
+        ),
+    };
+    let acquired = match found.unpaired {
+        Some(Unpaired::Events) => "unknown".to_owned(),
+        _ => sum(|row| row.account.acquired).to_string(),
+    };
+    writeln!(out, "{acquired} acquisitions, {waits}, in {} ms", milliseconds(found.duration_ns))?;
+    if found.incomplete > 0 {
+        writeln!(
+            out,
+            "{} requests, acquisitions and releases lack their other half and are left out; only waits up to the end, and from the begin on, are in the table",
+            found.incomplete
+        )?;
+    }
+    for (process, function, path) in &found.shadowed {
+        let process = process.map_or_else(|| "?".to_owned(), |process| process.to_string());
+        let what = match function.as_str() {
+            "malloc" => "its allocator's locks are among the program's",
+            _ => "locks that the program takes by it may be missing",
+        };
+        writeln!(out, "process {process} has {function} of {}: {what}", shown(path))?;
+    }
+    Ok(())
+}
+
+/// Says that locks of several processes may be one line.
+pub fn warn_of_strangers(found: &LocksTable) {
+    if found.strangers > 0 {
+        print_warning(&format!(
+            "No event shows the process of {}: in lines without a process, locks of several processes at one address can be \
+             one. Larger buffers keep more of the events of threads; so do the kernel's events, where they were left out.",
+            count_of(found.strangers, "thread")
+        ));
+    }
+}
+
+/// Says why times are not known.
+pub fn explain_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
+    if let Some(unpaired) = found.unpaired {
+        let why = match unpaired {
+            Unpaired::Events => "the filter leaves out some of the events that make them up",
+            Unpaired::Cpus => "only some CPUs are looked at, and they may begin or end on another one",
+            Unpaired::Tids => {
+                "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
+            }
+        };
+        say(out, args.table.format(), &format!("Waits and holds are not known (-): {why}."))?;
+    } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
+        let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
+                   tracewing-tokio whose events do not say which of them belong together.";
+        say(out, args.table.format(), why)?;
+    }
+    if found.rows.iter().any(is_of_programs) {
+        explain_missing(&PARTS, RECORD_ALL, out, args.table.format(), &args.input)?;
+    }
+    Ok(())
+}
+
+/// Whether programs recorded some of its locks, not only the kernel.
+pub fn is_of_programs(row: &Row) -> bool {
+    let names = row.account.kinds.names();
+    names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
+}

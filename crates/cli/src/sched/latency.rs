@@ -1,0 +1,107 @@
+//! `tracewing sched latency`: how long each thread waited for a CPU.
+
+use super::name_of_waker;
+use crate::input::{Input, conclude, warn_of_losses};
+use crate::nothing::SWITCHES;
+use crate::output::{count_of, print_strangers};
+use crate::screen;
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
+use anyhow::Result;
+use std::io::Write;
+use std::process::ExitCode;
+use tracewing_analysis::{SchedLatencies, SchedLatency, Slices};
+use tracewing_trace::Zone;
+
+const HELP: &str = "\
+Examples:
+  tracewing sched latency my-trace
+  tracewing sched latency my-trace --sort mean -n 10
+  tracewing sched latency my-trace --format json | jq .threads[0]
+
+The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV); those that no event shows are left out.
+";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&[view()])))]
+pub struct Args {
+    #[command(flatten)]
+    table: TableOptions,
+
+    #[command(flatten)]
+    input: Input,
+}
+
+pub fn view() -> View {
+    View::new("sched latency", heads(columns_of_threads()))
+}
+
+/// A line of `sched latency`.
+struct Waited<'r> {
+    thread: &'r SchedLatency,
+    zone: Zone,
+    /// Slices are counted whose delay is known, and a delay begins with a wake.
+    wakes: bool,
+}
+
+impl Waited<'_> {
+    fn time(&self, at: Option<i64>) -> Cell {
+        at.filter(|_| self.wakes).map_or(Cell::None, |at| Cell::Time(at, self.zone))
+    }
+}
+
+fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
+    columns! { row: Waited<'r>;
+        number "process" "process" key, "number of its process" => row.thread.process.into();
+        number "thread" "tid" key, "number of the thread" => Cell::Number(row.thread.tid.into());
+        text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
+        duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
+        number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
+            => Cell::count_if(row.wakes, row.thread.slices);
+        duration "mean" "mean_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
+            => Cell::ns_if(row.wakes, row.thread.mean_ns());
+        duration "max" "max_delay_ns" key, "the longest time that it was ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
+        clock "from" "max_delay_begin" low, "begin of the longest wait" => row.time(row.thread.max_begin());
+        clock "to" "max_delay_end" low, "end of the longest wait" => row.time(row.thread.max_end);
+        text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
+            => row.thread.max_waker.as_ref().filter(|_| row.wakes).map_or(Cell::None, name_of_waker);
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let layout = args.table.layout(&columns_of_threads())?;
+    let format = args.table.format();
+    let mut slices = Slices::new(SchedLatencies::default());
+    let ran = args.input.analyse(&mut slices)?;
+    let (rows, strangers) = slices.sink.finish(&ran);
+    let (zone, wakes) = (args.input.zone(), ran.recorded.wakes);
+    let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes }).collect();
+    let mut out = screen::stdout(format.into());
+    let (running, switches) =
+        rows.iter().fold((0, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
+    let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
+    layout.table(&lines).write(&mut out, format, ("threads", &members), |out| {
+        let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
+        let threads = count_of(rows.len(), "thread");
+        if rows.is_empty() {
+            return writeln!(out, "{threads} in {duration} ms");
+        }
+        let switches =
+            if wakes { ", ".to_owned() + &count_of(switches as usize, "switch") } else { String::new() };
+        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms{switches}")?;
+        if !wakes {
+            let not_known = "how long threads waited for a CPU, and how often, is not known";
+            writeln!(
+                out,
+                "Not all wakes of threads (sched_waking, sched_wakeup) are in the recording: {not_known}."
+            )?;
+        }
+        print_strangers(out, strangers)
+    })?;
+    if rows.is_empty() {
+        SWITCHES.explain(&mut out, format, &args.input, &ran)?;
+    }
+    out.flush()?;
+    warn_of_losses(&ran);
+    Ok(conclude(ran))
+}

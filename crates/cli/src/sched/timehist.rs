@@ -1,0 +1,185 @@
+//! `tracewing sched timehist`: each time that a thread had a CPU.
+
+use super::{name_of_waker, waker_name};
+use crate::format::{EventFormat, EventFormatOption, TableFormat};
+use crate::input::{Input, conclude, warn_of_losses};
+use crate::nothing::SWITCHES;
+use crate::output::interrupt;
+use crate::screen;
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Choice, Column, First, Lines, columns, heads};
+use anyhow::Result;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use tracewing_analysis::{Names, Slice, SliceSink, Slices};
+use tracewing_trace::Zone;
+use tracewing_trace::super_trace::{Name, TaskState, Waker};
+
+const HELP: &str = "\
+Examples:
+  tracewing sched timehist my-trace
+  tracewing sched timehist my-trace --cpu 1 --from +1s --to +1.1s
+  tracewing sched timehist my-trace --format csv > slices.csv
+
+The columns are those of `perf sched timehist --state`. Times are in ms (ns in JSON and CSV). - is what no event shows, as \
+the first wait of a thread. It needs a recording of sched_switch, and of sched_waking or sched_wakeup.
+";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&[view()])))]
+pub struct Args {
+    #[command(flatten)]
+    first: First,
+
+    #[command(flatten)]
+    choice: Choice,
+
+    #[command(flatten)]
+    format: EventFormatOption,
+
+    #[command(flatten)]
+    input: Input,
+}
+
+pub fn view() -> View {
+    View::new("sched timehist", heads(slice_columns()))
+}
+
+/// A time slice whose end is known.
+struct Left {
+    end: i64,
+    zone: Zone,
+    state: TaskState,
+    name: String,
+    tid: i32,
+    process: Option<i32>,
+    cpu: Option<u32>,
+    wait_ns: Option<u64>,
+    delay_ns: Option<u64>,
+    run_ns: Option<u64>,
+    waker: Option<Waker>,
+    /// The interrupt that woke it.
+    interrupt: Option<String>,
+}
+
+fn slice_columns() -> Vec<Column<Left>> {
+    columns! { left: Left;
+        clock(18) "time" "time" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
+        number(4) "cpu" "cpu" high, "the CPU" => Cell::count(left.cpu.map(u64::from));
+        text(32) "task [tid/pid]" "name" key, "name of the thread, in text with its number and its process'"
+            => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();
+        number "tid" "tid" extra, "number of the thread" => Cell::Number(left.tid.into());
+        number "process" "process" extra, "number of its process" => left.process.into();
+        duration(11) "wait" "wait_ns" high, "time off CPUs before" => Cell::ns(left.wait_ns);
+        duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
+            => Cell::ns(left.delay_ns);
+        duration(9) "run" "run_ns" high, "time on the CPU; unknown where its begin is" => Cell::ns(left.run_ns);
+        text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
+            => left.state.letters().into();
+        text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
+            => left.waker.as_ref().map_or(Cell::None, name_of_waker),
+            in_text: left.waker.as_ref().map_or(Cell::None, |waker| left.titled_waker(waker).into());
+        number "waker-tid" "waker_tid" extra, "number of the thread that ended its sleep"
+            => left.of_waker(|waker| waker.tid).into();
+        number "waker-process" "waker_process" extra, "number of that thread's process"
+            => left.of_waker(|waker| waker.process).into();
+        number "waker-task" "waker_task" extra, "number of the user thread that it ran"
+            => Cell::count(left.of_waker(|waker| waker.user_thread));
+        text "waker-interrupt" "waker_interrupt" extra, "interrupt that ended its sleep"
+            => left.interrupt.as_deref().map_or(Cell::None, Cell::from);
+    }
+}
+
+impl Left {
+    fn of_waker<T>(&self, part: fn(&Waker) -> Option<T>) -> Option<T> {
+        self.waker.as_ref().and_then(part)
+    }
+
+    fn titled_waker(&self, waker: &Waker) -> String {
+        let name = waker_name(waker);
+        match (&self.interrupt, waker.tid) {
+            (Some(by), _) => interrupt(by),
+            (None, Some(0)) => name,
+            (None, Some(tid)) => {
+                let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
+                task + &titled(&name, tid, waker.process)
+            }
+            (None, None) => "?".to_owned(),
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let format = args.format.format;
+    let lines = Lines::new(&slice_columns(), &args.choice, format)?;
+    let mut out = BufWriter::new(screen::stdout(format.into()));
+    lines.begin(&mut out)?;
+    let zone = args.input.zone();
+    let left = args.first.count.unwrap_or(u64::MAX);
+    let mut slices =
+        Slices::new(Printer { out, lines, zone, left, names: Names::default(), written: Ok(()) });
+    let ran = args.input.analyse(&mut slices)?;
+    let mut printer = slices.sink;
+    printer.written?;
+    if printer.left == left && left > 0 {
+        let is_text = format == EventFormat::Text;
+        let format = if is_text { TableFormat::Table } else { TableFormat::Json };
+        SWITCHES.explain(&mut printer.out, format, &args.input, &ran)?;
+    }
+    printer.out.flush()?;
+    warn_of_losses(&ran);
+    Ok(conclude(ran))
+}
+
+/// Prints slices as they end.
+struct Printer<W> {
+    out: W,
+    lines: Lines<Left>,
+    zone: Zone,
+    /// So many lines are still to be printed.
+    left: u64,
+    names: Names,
+    written: io::Result<()>,
+}
+
+impl<W: Write> SliceSink for Printer<W> {
+    fn slice(&mut self, slice: &Slice<'_>) {
+        if let (Some(end), Some(state), false) = (slice.end, slice.state, self.is_done()) {
+            self.left -= 1;
+            let interrupt = slice.waker.as_ref().and_then(|waker| waker.interrupt);
+            let left = Left {
+                end,
+                zone: self.zone,
+                state,
+                name: slice.lwp.name.clone(),
+                tid: slice.lwp.tid,
+                process: slice.lwp.process,
+                cpu: slice.cpu,
+                wait_ns: slice.wait_ns,
+                delay_ns: slice.delay_ns,
+                // Where the begin is not known, there was more.
+                run_ns: slice.begin.map(|_| slice.run_ns),
+                waker: slice.waker,
+                interrupt: interrupt.map(|name| self.names.get(name).to_owned()),
+            };
+            self.written = self.lines.row(&mut self.out, &left);
+        }
+    }
+
+    fn name(&mut self, name: Name, text: &str) {
+        self.names.learn(name, text);
+    }
+
+    fn is_done(&self) -> bool {
+        self.written.is_err() || self.left == 0
+    }
+}
+
+/// As perf has it: the process is left out where it is the thread's own number.
+fn titled(name: &str, tid: i32, process: Option<i32>) -> String {
+    let name = if name.is_empty() { "?" } else { name };
+    match process {
+        Some(process) if process != tid => format!("{name}[{tid}/{process}]"),
+        _ => format!("{name}[{tid}]"),
+    }
+}

@@ -1,0 +1,214 @@
+//! Threads, user threads and processes as rows, and their columns.
+
+use super::By;
+use crate::table::{Cell, Column, columns};
+use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount};
+
+/// Of which kinds of events a recording has all.
+#[derive(Clone, Copy)]
+pub struct Known {
+    pub recorded: Recorded,
+    /// Whether it is known if a thread is in its program or in a system call.
+    pub modes: bool,
+    /// Whether it is known when threads have a CPU.
+    pub switches: bool,
+}
+
+/// A line of the table: a thread, a user thread or a process.
+pub struct Line<'t> {
+    process: Option<i32>,
+    /// The thread's, or the user thread's.
+    number: Cell,
+    name: &'t str,
+    threads: u64,
+    times: &'t Times,
+    known: Known,
+    /// Whether it is known when it could run, and when it was blocked.
+    waits: bool,
+    counts: Counts,
+}
+
+/// Numbers of events, where those are recorded.
+#[derive(Default)]
+struct Counts {
+    switches: Option<u64>,
+    preemptions: Option<u64>,
+    cpu_migrations: Option<u64>,
+    lwp_migrations: Option<u64>,
+    wakeups: Option<u64>,
+    system_calls: Option<u64>,
+    page_faults: Option<u64>,
+    user_events: Option<u64>,
+    polls: Option<u64>,
+}
+
+impl Line<'_> {
+    fn of_mode(&self, ns: u64) -> Cell {
+        Cell::ns_if(self.known.modes && self.known.switches, ns)
+    }
+}
+
+pub fn columns<'t>(by: By) -> Vec<Column<Line<'t>>> {
+    let [tasks, threads, processes] = [By::Task, By::Thread, By::Process].map(|of| by == of);
+    let mut columns = columns! { line: Line<'t>;
+        number "process" "process" key, "number of its process" => line.process.into();
+    };
+    if tasks {
+        columns.extend(columns! { line: Line<'t>;
+            number "task" "task" key, "number of the user thread" => line.number.clone();
+        });
+    }
+    if threads {
+        columns.extend(columns! { line: Line<'t>;
+            number "thread" "tid" key, "number of the thread" => line.number.clone();
+        });
+    }
+    columns.extend(columns! { line: Line<'t>;
+        text "name" "name" key + shrinking, "its last known name" => line.name.into();
+    });
+    columns.extend(times());
+    if processes {
+        columns.extend(columns! { line: Line<'t>;
+            number "threads" "threads" normal, "its threads" => Cell::Count(line.threads);
+        });
+    }
+    columns.extend(if tasks { counts_of_tasks() } else { counts_of_threads() });
+    columns
+}
+
+/// Where time goes. What no recorded event shows is unknown, not 0.
+fn times<'t>() -> Vec<Column<Line<'t>>> {
+    columns! { line: Line<'t>;
+        duration "running" "running_ns" key, "time on a CPU"
+            => Cell::ns_if(line.known.switches, line.times.running_ns);
+        duration "waiting" "waiting_ns" high, "time ready to run: no CPU was free, or for a task no thread"
+            => Cell::ns_if(line.waits, line.times.waiting_ns);
+        duration "blocked" "blocked_ns" high, "time waiting for something else"
+            => Cell::ns_if(line.waits, line.times.blocked_ns);
+        duration "nested" "nested_ns" extra, "time in which another user thread ran within it"
+            => Cell::Ns(line.times.nested_ns);
+        duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and where events are missing"
+            => Cell::Ns(line.times.unknown_ns);
+        duration "user" "user_ns" normal, "part of running: the program's own code"
+            => line.of_mode(line.times.user_ns);
+        duration "system" "system_ns" normal, "part of running: system calls"
+            => line.of_mode(line.times.system_ns);
+        duration "irq" "interrupted_ns" normal, "part of running: interrupts"
+            => Cell::ns_if(line.known.recorded.interrupts && line.known.switches, line.times.interrupted_ns);
+        parts "blocked-on" "blocked_on" normal, "what it waited for longest, ? where no event shows it"
+            => cell_of(&line.times.blocked_on);
+        parts "interrupted-by" "interrupted_by" extra, "interrupts that irq is made of"
+            => cell_of(&line.times.interrupted_by);
+    }
+}
+
+fn cell_of(parts: &[Part]) -> Cell {
+    Cell::Parts(parts.iter().map(|part| (part.on.clone(), part.ns)).collect())
+}
+
+fn counts_of_tasks<'t>() -> Vec<Column<Line<'t>>> {
+    columns! { line: Line<'t>;
+        number "polls" "polls" normal, "how often a thread began to run it" => Cell::count(line.counts.polls);
+        number "lwps" "lwp_migrations" low, "how often another thread ran it than before"
+            => Cell::count(line.counts.lwp_migrations);
+        number "moved" "cpu_migrations" low, "how often it ran on another CPU than before"
+            => Cell::count(line.counts.cpu_migrations);
+        number "woken" "wakeups" low, "how often it was woken" => Cell::count(line.counts.wakeups);
+    }
+}
+
+fn counts_of_threads<'t>() -> Vec<Column<Line<'t>>> {
+    columns! { line: Line<'t>;
+        number "switches" "switches" normal, "how often it left a CPU" => Cell::count(line.counts.switches);
+        number "preempted" "preemptions" low, "how often it left a CPU although it was ready to run"
+            => Cell::count(line.counts.preemptions);
+        number "moved" "migrations" low, "how often it ran on another CPU than before"
+            => Cell::count(line.counts.cpu_migrations);
+        number "woken" "wakeups" low, "how often it was woken" => Cell::count(line.counts.wakeups);
+        number "syscalls" "system_calls" normal, "system calls that it began" => Cell::count(line.counts.system_calls);
+        number "faults" "page_faults" low, "page faults; the kernel does not record their time"
+            => Cell::count(line.counts.page_faults);
+        number "events" "user_events" low, "events of its program" => Cell::count(line.counts.user_events);
+        number "polls" "polls" low, "how often it began to run a user thread" => Cell::count(line.counts.polls);
+    }
+}
+
+/// Of the columns, those that say how long each was running on a CPU, and in what.
+pub const ACTIVE_TIME: [&str; 9] =
+    ["process", "task", "tid", "name", "running_ns", "user_ns", "system_ns", "interrupted_ns", "unknown_ns"];
+
+pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_>> {
+    // Which thread ran it when is known by switches of user threads.
+    let polls = !known.recorded.lacks_user_switches;
+    let known = Known { switches: known.switches && polls, ..known };
+    let counts = |thread: &UserThreadAccount| Counts {
+        polls: polls.then_some(thread.polls),
+        lwp_migrations: polls.then_some(thread.lwp_migrations),
+        // In the middle of a poll, only switches show them.
+        cpu_migrations: known.switches.then_some(thread.cpu_migrations),
+        wakeups: (!known.recorded.lacks_user_wakes).then_some(thread.wakeups),
+        ..Counts::default()
+    };
+    let lines = user_threads.iter().map(|thread| Line {
+        process: thread.process,
+        number: Cell::count(thread.thread),
+        name: &thread.name,
+        threads: 0,
+        times: &thread.times,
+        known,
+        waits: polls && !known.recorded.lacks_user_wakes,
+        counts: counts(thread),
+    });
+    lines.collect()
+}
+
+/// The counts of a thread or a process.
+macro_rules! counts_of {
+    ($of:expr, $known:expr) => {{
+        let (of, recorded) = ($of, $known.recorded);
+        Counts {
+            switches: recorded.switches.then_some(of.switches),
+            preemptions: recorded.switches.then_some(of.preemptions),
+            cpu_migrations: recorded.switches.then_some(of.migrations),
+            lwp_migrations: None,
+            wakeups: (recorded.wakes && recorded.first_wakes).then_some(of.wakeups),
+            system_calls: (recorded.all_system_calls && !of.lacks_calls).then_some(of.system_calls),
+            page_faults: recorded.page_faults.then_some(of.page_faults),
+            user_events: Some(of.user_events),
+            polls: (!recorded.lacks_user_switches).then_some(of.polls),
+        }
+    }};
+}
+
+pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
+    let lines = threads.iter().map(|thread| Line {
+        process: thread.process,
+        number: Cell::Number(thread.tid.into()),
+        name: &thread.name,
+        threads: 1,
+        times: &thread.times,
+        known,
+        waits: waits_of_threads(known),
+        counts: counts_of!(thread, known),
+    });
+    lines.collect()
+}
+
+pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
+    let lines = processes.iter().map(|process| Line {
+        process: process.process,
+        number: Cell::None,
+        name: &process.name,
+        threads: process.threads,
+        times: &process.times,
+        known,
+        waits: waits_of_threads(known),
+        counts: counts_of!(process, known),
+    });
+    lines.collect()
+}
+
+/// Without wakes it is not known when a thread that was blocked could run.
+fn waits_of_threads(known: Known) -> bool {
+    known.switches && known.recorded.wakes
+}
