@@ -1,5 +1,5 @@
 //! What can be changed in a running recording, and what a change has led to, for who asks
-//! ([`Running::change`](crate::running::Running::change)). The recorder's side is `control`.
+//! ([`Running::change`](crate::running::Running::change)). The recorder's side is `recorder`.
 
 use serde::Serialize;
 use tracewing_abi::WireError;

@@ -25,8 +25,8 @@ use tracewing_abi::message::snapshot::Question;
 use tracewing_abi::message::{Answer, Hello, Joining, MAX_MESSAGE, decode_classes};
 
 use crate::credentials::{Peer, is_alive};
-use crate::filters::is_filtered;
 use crate::program::Program;
+use crate::seccomp::is_filtered;
 
 /// Time that a program has for its next message while it joins.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

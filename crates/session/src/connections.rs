@@ -1,5 +1,5 @@
 //! The connections of all programs: kept while a program is recorded, so that it can receive changes, and
-//! looked up by process. How they come is `accept`'s.
+//! looked up by process. How they come is `recorder`'s.
 //!
 //! A program's hang-up says nothing about its buffers: it may write events until it is dead.
 
@@ -12,13 +12,11 @@ use rustix::process::getuid;
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::{Joining, MAX_MESSAGE};
 
-use crate::accept::Door;
-use crate::client::{Client, Fate, Host, Member};
+use crate::client::{Client, Member};
 use crate::credentials::Peer;
 use crate::limits::{Budget, Limit, Quota};
-use crate::poll::Token;
+use crate::poll::Door;
 use crate::program::{Program, parent};
-use crate::recorder::Recorder;
 
 /// Further recorders that programs are told of: as many as they join.
 const MOST_OTHERS: usize = 7;
@@ -104,6 +102,33 @@ impl Connections {
         Some(client)
     }
 
+    /// Connections that are kept open, at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Connection `number` is not listened to before the next look.
+    pub(crate) fn rest(&mut self, number: u64) {
+        self.resting.push(number);
+    }
+
+    pub(crate) fn is_resting(&self, number: u64) -> bool {
+        self.resting.contains(&number)
+    }
+
+    pub(crate) fn take_resting(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.resting)
+    }
+
+    /// The connection over which changes reach a program, by process id and copy of the library.
+    pub(crate) fn main(&self, key: (i32, u64)) -> Option<u64> {
+        self.members.get(&key).copied()
+    }
+
+    pub(crate) fn forget_main(&mut self, key: (i32, u64)) {
+        self.members.remove(&key);
+    }
+
     /// Programs that can be told of changes, a connection each.
     pub(crate) fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
@@ -139,7 +164,7 @@ impl Connections {
     }
 
     /// A program's connection has ended.
-    fn leave(&mut self, member: &Member) {
+    pub(crate) fn leave(&mut self, member: &Member) {
         let pid = member.program.pid;
         if self.left.range((pid, 0)..=(pid, u64::MAX)).count() < MOST_OF_A_PROCESS {
             self.left.insert((pid, member.copy), member.program.clone());
@@ -151,7 +176,7 @@ impl Connections {
     }
 
     /// A program has just joined by connection `number`. Gives whether that can stay open.
-    fn keep(&mut self, number: u64, rules_differ: bool, all: impl FnOnce() -> Vec<u16>) -> bool {
+    pub(crate) fn keep(&mut self, number: u64, rules_differ: bool, all: impl FnOnce() -> Vec<u16>) -> bool {
         let has_room = self.clients.len() <= self.most;
         let Some(member) = self.clients.get(&number).and_then(Client::member) else { return true };
         let (pid, copy, joining) = (member.program.pid, member.copy, member.joining);
@@ -193,144 +218,5 @@ impl Connections {
             Some(parent) => parent.classes.clone(),
             None => all().into_iter().map(|id| (id, false)).collect(),
         }
-    }
-}
-
-impl Recorder<'_> {
-    pub(crate) fn client_ready(&mut self, number: u64) {
-        let Some(client) = self.connections.clients.get_mut(&number) else { return };
-        let now = Instant::now();
-        if client.is_heard() && !self.join.limits.may_speak(client, now) {
-            self.poll.remove(&*client);
-            return self.connections.resting.push(number);
-        }
-        let (is_new, peer) = (client.is_program() && client.is_silent(), client.peer());
-        let fate = client.ready(&mut self.join, &mut self.connections.message, now);
-        if is_new {
-            self.join.limits.charge_join(peer, now.elapsed());
-        }
-        let has_joined = client.member().is_some();
-        if client.is_silent() && matches!(fate, Fate::Stays) {
-            return;
-        }
-        self.connections.silent.remove(&number);
-        match fate {
-            Fate::Stays => self.update_interest(number),
-            Fate::Joins => self.joined(number),
-            Fate::Ends => {
-                if !has_joined {
-                    self.connections.wasted.take(now);
-                }
-                self.disconnect(number);
-            }
-            Fate::Asks(question) => {
-                let pid = client.pid();
-                let answer = self.answer(question, pid);
-                if let Some(client) = self.connections.remove(number) {
-                    client.answer(&answer);
-                }
-            }
-            Fate::Controls(len) => self.control(number, len),
-        }
-        if let Some(error) = self.join.error.take() {
-            self.cannot_write(&error);
-        }
-    }
-
-    /// Listens again to those that had said too much.
-    pub(crate) fn end_rest(&mut self) {
-        for number in std::mem::take(&mut self.connections.resting) {
-            let Some(client) = self.connections.clients.get(&number) else { continue };
-            if self.poll.add(client, Token::Client(number), client.interest).is_err() {
-                self.disconnect(number);
-            }
-        }
-    }
-
-    fn joined(&mut self, number: u64) {
-        let (rules_differ, classes) = (self.join.rules.differ(), &self.join.classes);
-        let all = || classes.described().map(|(id, _)| id).collect();
-        if !self.connections.keep(number, rules_differ, all) {
-            self.join.note(format!(
-                "more than {} programs at once: some of them cannot be told when event rules change (the limit on \
-                 open files, ulimit -n, allows no more)",
-                self.connections.most
-            ));
-        }
-        self.send(number);
-    }
-
-    /// Sends a program what it is to be told.
-    pub(crate) fn send(&mut self, number: u64) {
-        let Some(client) = self.connections.clients.get_mut(&number) else { return };
-        match client.send(&mut self.join) {
-            Some(()) => self.update_interest(number),
-            None => self.disconnect(number),
-        }
-    }
-
-    fn update_interest(&mut self, number: u64) {
-        let Some(client) = self.connections.clients.get_mut(&number) else { return };
-        let wanted = client.wanted_interest();
-        if wanted != client.interest {
-            client.interest = wanted;
-            let is_resting = self.connections.resting.contains(&number);
-            if !is_resting && self.poll.modify(&*client, Token::Client(number), wanted).is_err() {
-                self.disconnect(number);
-            }
-        }
-    }
-
-    pub(crate) fn disconnect_overdue(&mut self, now: Instant) {
-        let clients = self.connections.clients.iter();
-        let overdue: Vec<u64> =
-            clients.filter(|(_, client)| client.is_overdue(now)).map(|(number, _)| *number).collect();
-        for number in overdue {
-            // It may have been the recorder who kept it waiting.
-            self.client_ready(number);
-            if self.connections.clients.get(&number).is_some_and(|client| client.is_overdue(now)) {
-                self.disconnect(number);
-            }
-        }
-    }
-
-    pub(crate) fn disconnect(&mut self, number: u64) {
-        // Closing takes it out of the epoll set: the descriptor has no copies.
-        let Some(client) = self.connections.remove(number) else { return };
-        self.join.regions.left(client.pid());
-        let Some(member) = client.member() else {
-            return client.gave_up(&mut self.join, &mut self.connections.message);
-        };
-        let key = (member.program.pid, member.copy);
-        let main = self.connections.members.get(&key).copied();
-        match (member.joining, main) {
-            (Joining::More, Some(main)) => self.got_more(number, main, member),
-            (Joining::More, None) | (Joining::Parent, _) => {}
-            // There is another connection in its place.
-            (_, Some(main)) if main != number => {}
-            (_, main) => {
-                main.and_then(|_| self.connections.members.remove(&key));
-                if let Some(since) = member.unknown_since {
-                    self.join.missed(client.peer(), &member.program, since, None);
-                } else if member.has_told_nothing() && member.program.is_alive() {
-                    self.join.note_of(
-                        client.peer(),
-                        "it takes part in as many recordings as it can, or cannot map the buffers",
-                    );
-                }
-                self.connections.leave(member);
-            }
-        }
-    }
-
-    /// The connection `number`, by which a program has brought more classes, has ended: it knows them by now,
-    /// but not what has changed since.
-    fn got_more(&mut self, number: u64, main: u64, more: &Member) {
-        let Some(client) = self.connections.clients.get_mut(&main) else { return };
-        let Some(member) = client.member_mut() else { return };
-        member.classes.extend(&more.classes);
-        member.behind.extend(&more.behind);
-        self.changes.hand_over(number, main);
-        self.send(main);
     }
 }

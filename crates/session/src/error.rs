@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::running::AskError;
+use crate::ask::AskError;
 
 /// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace
 /// exists then.

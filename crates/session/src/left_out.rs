@@ -17,16 +17,15 @@ use std::time::{Duration, Instant};
 use rustix::process::getuid;
 use tracewing_abi::{LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE};
 
-use crate::filters::{filters, own};
-use crate::program::{Program, parent};
-use crate::recorder::Recorder;
+use crate::program::parent;
+use crate::seccomp::{filters, own};
 
 /// Time between two looks; longer where looking takes more than a hundredth of it.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Time that a look may take when the recording ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Most programs that are reported because they have not joined.
-const MOST_TOLD: usize = 64;
+const MOST_REPORTED: usize = 64;
 /// Longest environment that is read, bytes: what `execve` takes with a stack of the usual 8 MiB.
 const LONGEST_ENVIRONMENT: u64 = 2 << 20;
 /// Generations between a process and the recorder.
@@ -35,8 +34,8 @@ const MOST_GENERATIONS: usize = 64;
 /// What is known of programs that have not joined.
 pub(crate) struct LeftOut {
     due: Instant,
-    /// Those of which the user knows.
-    told: HashSet<i32>,
+    /// Those that were reported.
+    reported: HashSet<i32>,
     /// A look that is being taken.
     look: Option<Receiver<Look>>,
 }
@@ -46,82 +45,67 @@ struct Look(Vec<i32>, Duration);
 
 impl LeftOut {
     pub(crate) fn new() -> Self {
-        Self { due: Instant::now(), told: HashSet::new(), look: None }
+        Self { due: Instant::now(), reported: HashSet::new(), look: None }
+    }
+
+    /// Processes under the recorder that listens at `socket` that were found since the last call. Looks again
+    /// if it is time for that.
+    pub(crate) fn look(&mut self, socket: Option<&Path>) -> Vec<i32> {
+        let now = Instant::now();
+        let found = match self.look.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return Vec::new(),
+            Some(Ok(Look(found, time))) => {
+                self.due = now + INTERVAL.max(100 * time);
+                self.new_of(found)
+            }
+            Some(Err(TryRecvError::Disconnected)) | None => Vec::new(),
+        };
+        self.look = None;
+        if now >= self.due {
+            self.begin(socket);
+        }
+        found
+    }
+
+    /// Looks a last time, and waits for it a little. A process that has ended by now is not found.
+    pub(crate) fn look_last(&mut self, socket: Option<&Path>) -> Vec<i32> {
+        let until = Instant::now() + PATIENCE;
+        // A look that is under way may have passed by what came since.
+        let Some(mut found) = self.wait(until) else { return Vec::new() };
+        self.begin(socket);
+        found.extend(self.wait(until).unwrap_or_default());
+        found
+    }
+
+    /// What the look that is under way finds; `None` if it takes too long.
+    fn wait(&mut self, until: Instant) -> Option<Vec<i32>> {
+        let Some(look) = self.look.take() else { return Some(Vec::new()) };
+        let Look(found, _) = look.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
+        Some(self.new_of(found))
     }
 
     /// Has a thread take a look. One that does not come back is the last one.
-    fn begin(&mut self, socket: &Path) {
+    fn begin(&mut self, socket: Option<&Path>) {
+        let Some(socket) = socket.map(Path::to_owned) else { return };
         let (found, look) = sync_channel(1);
-        let (socket, told) = (socket.to_owned(), self.told.clone());
+        let reported = self.reported.clone();
         let work = move || {
             let begin = Instant::now();
-            let all = left_out(&socket, &told);
+            let all = left_out(&socket, &reported);
             let _ = found.send(Look(all, begin.elapsed()));
         };
         // Without a thread nothing is found.
         self.look = Builder::new().name("tracewing-look".to_owned()).spawn(work).is_ok().then_some(look);
     }
-}
 
-impl Recorder<'_> {
-    /// Tells the user of programs that were found since the last call, and looks again if it is time for
-    /// that.
-    pub(crate) fn look_for_left_out(&mut self) {
-        let now = Instant::now();
-        match self.watches.left_out.look.as_ref().map(Receiver::try_recv) {
-            Some(Err(TryRecvError::Empty)) => return,
-            Some(Ok(Look(found, time))) => {
-                self.tell_of_left_out(found);
-                self.watches.left_out.due = now + INTERVAL.max(100 * time);
-            }
-            Some(Err(TryRecvError::Disconnected)) | None => {}
-        }
-        self.watches.left_out.look = None;
-        if now >= self.watches.left_out.due {
-            self.begin_look();
-        }
-    }
-
-    /// Looks a last time, and waits for it a little. One that has ended by now is not noticed.
-    pub(crate) fn find_left_out(&mut self) {
-        let until = Instant::now() + PATIENCE;
-        // One that is under way may have passed by what came since.
-        if self.wait_for_look(until) {
-            self.begin_look();
-            self.wait_for_look(until);
-        }
-    }
-
-    /// Whether no look is under way any more.
-    fn wait_for_look(&mut self, until: Instant) -> bool {
-        let Some(look) = self.watches.left_out.look.take() else { return true };
-        let found = look.recv_timeout(until.saturating_duration_since(Instant::now()));
-        if let Ok(Look(found, _)) = found {
-            self.tell_of_left_out(found);
-            return true;
-        }
-        false
-    }
-
-    fn begin_look(&mut self) {
-        if let Some(socket) = self.entrance.listener.as_ref().map(|listener| listener.path().to_owned()) {
-            self.watches.left_out.begin(&socket);
-        }
-    }
-
-    fn tell_of_left_out(&mut self, found: Vec<i32>) {
-        for pid in found {
-            if self.watches.left_out.told.len() < MOST_TOLD && self.watches.left_out.told.insert(pid) {
-                let name = Program::of(pid).name;
-                self.join.note(format!(
-                    "process {pid} ({name}) is not recorded: it was filtered by seccomp when it started"
-                ));
-            }
-        }
+    /// Those that were not reported before, as long as there are not too many.
+    fn new_of(&mut self, found: Vec<i32>) -> Vec<i32> {
+        let room = MOST_REPORTED.saturating_sub(self.reported.len());
+        found.into_iter().filter(|pid| self.reported.insert(*pid)).take(room).collect()
     }
 }
 
-fn left_out(socket: &Path, told: &HashSet<i32>) -> Vec<i32> {
+fn left_out(socket: &Path, reported: &HashSet<i32>) -> Vec<i32> {
     let own = own();
     let is_left_out = |pid: &i32| {
         let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -132,7 +116,7 @@ fn left_out(socket: &Path, told: &HashSet<i32>) -> Vec<i32> {
     };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    processes.filter(|pid| !told.contains(pid)).filter(is_left_out).take(MOST_TOLD).collect()
+    processes.filter(|pid| !reported.contains(pid)).filter(is_left_out).take(MOST_REPORTED).collect()
 }
 
 /// Whether a process, by its `status`, is of this process's user now.

@@ -3,8 +3,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`recorder`] | the recording from begin to end |
-//! | `run` | its loop |
+//! | [`recorder`] | the recording from begin to end: its start, its loop, what each descriptor and each time brings, its end |
 //! | `poll` | the descriptors that it waits for |
 //! | `timers` | when something is due |
 //! | `course` | how long it goes on: command, signals, time |
@@ -12,18 +11,23 @@
 //! | [`options`] | what can be asked for, with defaults |
 //! | [`outcome`] | what a recording amounts to |
 //! | `socket` | the private socket that programs find through their environment |
-//! | `flight` | a flight recorder's snapshots, and who may ask for them |
+//! | `entrance` | where connections arrive |
+//! | `flight` | how many snapshots a flight recorder has taken, and may be asked for |
+//! | `ask` | a recording that runs, seen from outside |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | what can be changed in one that runs |
+//! | `limits` | what a process, a user and all users may take |
+//! | `not_joined` | why a process gets no buffers |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
 //! | `obstacle` | what stands in its way |
-//! | `executed` | programs that the command has executed, and under which it cannot be loaded |
+//! | `seccomp` | which programs are filtered for system calls, and may not be asked for anything |
+//! | `left_out` | those that did not join for that |
 //! | `kernel` | kernel events, where they can be had |
 //! | `profile` | samples and counters, where they are wanted |
 //! | `client` | one connection: handshake, changes, questions |
 //! | `connections` | all of them |
-//! | `control` | changes of a running recording: event rules, major classes, pauses |
+//! | `changes` | changes of a running recording that programs have yet to confirm |
 //! | `rules` | the event rules, and how they fit the classes that there are |
 //! | `program` | a process, as `/proc` tells of it |
 //! | `regions` | the buffers of all programs |
@@ -41,21 +45,19 @@
 //! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited
 //! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
-mod accept;
+mod ask;
 pub mod change;
+mod changes;
 mod child;
 mod client;
 mod connections;
-mod control;
 mod course;
 mod credentials;
-mod describe;
 mod domain;
 mod drains;
 mod ended;
+mod entrance;
 mod error;
-mod executed;
-mod filters;
 mod flight;
 mod join;
 mod kernel;
@@ -76,8 +78,8 @@ mod program;
 pub mod recorder;
 mod regions;
 mod rules;
-mod run;
 pub mod running;
+mod seccomp;
 mod signals;
 mod socket;
 mod system;

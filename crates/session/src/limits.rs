@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
 use crate::credentials::Peer;
 
 /// Time that a join takes mostly, and most times as much that it is counted for: its process is not to blame
@@ -242,9 +241,9 @@ impl Limits {
     }
 
     /// Whether a message of a connection may be taken now; counts it.
-    pub(crate) fn may_speak(&mut self, client: &Client, now: Instant) -> bool {
-        let rates = if client.is_silent() { &mut self.joins } else { &mut self.messages };
-        rates.take(client.peer(), now)
+    pub(crate) fn may_speak(&mut self, peer: Peer, is_silent: bool, now: Instant) -> bool {
+        let rates = if is_silent { &mut self.joins } else { &mut self.messages };
+        rates.take(peer, now)
     }
 
     /// A process has joined, or tried to, which has taken so long.

@@ -5,9 +5,6 @@ use std::time::{Duration, Instant};
 
 use tracewing_files::{Dir, Missing};
 
-use crate::course::Stop;
-use crate::recorder::Recorder;
-
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -20,12 +17,13 @@ pub(crate) struct Places {
     looked: Instant,
     /// What is not in its place; each is reported once.
     missing: Vec<Missing>,
+    is_deleted: bool,
 }
 
 impl Places {
     pub(crate) fn new(output: &Dir, buffers: Option<&Dir>) -> Self {
         let (output, buffers) = (output.clone(), buffers.cloned());
-        Self { output, buffers, looked: Instant::now(), missing: Vec::new() }
+        Self { output, buffers, looked: Instant::now(), missing: Vec::new(), is_deleted: false }
     }
 
     /// Whether it is time to look again.
@@ -33,27 +31,25 @@ impl Places {
         now.duration_since(self.looked) >= INTERVAL
     }
 
+    /// Looks at the folders; with `all`, at every file. Gives what is missing and was not before.
+    pub(crate) fn look(&mut self, all: bool) -> Vec<Missing> {
+        self.looked = Instant::now();
+        let output = self.output.check(all).err();
+        self.is_deleted |= matches!(output, Some(Missing::Deleted(_)));
+        let buffers = self.buffers.as_ref().and_then(|buffers| buffers.check(all).err());
+        let is_new = |missing: &Missing| !self.missing.contains(missing);
+        let new: Vec<Missing> = output.into_iter().chain(buffers).filter(is_new).collect();
+        self.missing.extend(new.iter().cloned());
+        new
+    }
+
+    /// Whether the trace, or the snapshots' folder, was found deleted.
+    pub(crate) fn are_deleted(&self) -> bool {
+        self.is_deleted
+    }
+
     /// Whether something was found missing.
     pub(crate) fn are_lost(&self) -> bool {
         !self.missing.is_empty()
-    }
-}
-
-impl Recorder<'_> {
-    /// Looks at the folders; with `all`, at every file. The recording stops where the trace was deleted. A
-    /// folder that was moved is written to where it is now.
-    pub(crate) fn check_places(&mut self, all: bool) {
-        self.watches.places.looked = Instant::now();
-        let output = self.watches.places.output.check(all).err();
-        let buffers = self.watches.places.buffers.as_ref().and_then(|buffers| buffers.check(all).err());
-        if matches!(output, Some(Missing::Deleted(_))) {
-            self.course.stop = Stop::CannotWrite;
-        }
-        for missing in output.into_iter().chain(buffers) {
-            if !self.watches.places.missing.contains(&missing) {
-                self.join.note(missing.to_string());
-                self.watches.places.missing.push(missing);
-            }
-        }
     }
 }

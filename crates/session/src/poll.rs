@@ -8,10 +8,16 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io;
 
 use crate::Error;
-use crate::accept::Door;
 
 /// Descriptors taken from the kernel at once.
 const BATCH: usize = 64;
+
+/// Which socket a connection has come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    Join,
+    Control,
+}
 
 /// What a descriptor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

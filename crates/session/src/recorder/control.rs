@@ -5,85 +5,23 @@ use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item};
-use tracewing_abi::wire::{Input, WireError};
+use tracewing_abi::wire::Input;
 use tracewing_consumer::folder::ChangeDescription;
 use tracewing_rules::{Majors, Rule, TooManyRules};
 
+use super::Recorder;
+use crate::changes::{NotChanged, PATIENCE, Waiting};
 use crate::client::Client;
-use crate::connections::NotInvited;
-use crate::recorder::Recorder;
 use crate::rules::{Fit, is_own};
 
-/// Time that programs have to confirm a change.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Changes that are described one by one.
 const MOST_CHANGES: usize = 10_000;
 /// Lines of a kind in an answer.
 const MOST_LINES: usize = 64;
-
-/// What has changed since the recording began, and who waits for a change.
-pub(crate) struct Changes {
-    /// The mask word but for pauses.
-    majors: u64,
-    is_paused: bool,
-    waiting: Vec<Waiting>,
-}
-
-/// Somebody who wants to know when a change is in force.
-struct Waiting {
-    /// Its connection.
-    asker: u64,
-    until: Instant,
-    /// Connections whose programs have not confirmed it yet.
-    concerned: BTreeSet<u64>,
-    notes: Vec<String>,
-    failures: Vec<String>,
-    /// Whether to tell the rules.
-    shows: bool,
-}
-
-impl Changes {
-    pub(crate) fn new(majors: u64) -> Self {
-        Self { majors, is_paused: false, waiting: Vec::new() }
-    }
-
-    /// The regions' mask word.
-    pub(crate) fn mask(&self) -> u64 {
-        if self.is_paused { 0 } else { self.majors }
-    }
-
-    /// When somebody has to be answered at the latest.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.waiting.iter().map(|waiting| waiting.until).min()
-    }
-
-    /// What was to be confirmed by connection `number` is now by connection `main`, of the same program.
-    pub(crate) fn hand_over(&mut self, number: u64, main: u64) {
-        for waiting in &mut self.waiting {
-            if waiting.concerned.remove(&number) {
-                waiting.concerned.insert(main);
-            }
-        }
-    }
-}
-
-/// Why a recording is not changed.
-#[derive(Debug, thiserror::Error)]
-enum NotChanged {
-    /// The message is none, or one of another version.
-    #[error(transparent)]
-    Message(#[from] WireError),
-    #[error("the message has more than a rule")]
-    Surplus,
-    #[error(transparent)]
-    Rules(#[from] TooManyRules),
-    #[error(transparent)]
-    Invitation(#[from] NotInvited),
-}
 
 impl Recorder<'_> {
     /// Connection `asker` wants what the message's first `len` bytes say.

@@ -5,19 +5,19 @@
 //! second, and while it is used up the recorder does not listen. A process, and another user, has so many
 //! places for connections that have said nothing yet: the oldest one makes room.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::process::{Uid, getuid};
 
+use super::Recorder;
 use crate::client::Client;
 use crate::credentials::{Peer, is_alive, is_one_user, peer, pin};
-use crate::poll::{Poll, Token};
-use crate::recorder::Recorder;
-use crate::socket::{BACKLOG, Listener, accept};
-use crate::system::open_files;
+use crate::entrance::{has_descriptors, is_reserved};
+use crate::poll::{Door, Token};
+use crate::socket::{BACKLOG, accept};
 
 /// Connections that are taken in one turn of the loop.
 const BATCH: usize = 64;
@@ -27,68 +27,6 @@ const OF_A_USER: usize = 64;
 const OF_ALL: usize = 512;
 /// Connections of askers at one time.
 const MOST_ASKERS: usize = 64;
-/// Descriptors that are kept for a program that has just come, and for askers.
-const RESERVED: usize = 8;
-
-/// Which socket a connection has come by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
-    Join,
-    Control,
-}
-
-impl Door {
-    fn of(self, listener: &Listener) -> BorrowedFd<'_> {
-        match self {
-            Self::Join => listener.join(),
-            Self::Control => listener.control(),
-        }
-    }
-}
-
-/// Whether a descriptor, whose number was the lowest that was free, leaves only those that are reserved.
-fn is_reserved(file: &OwnedFd) -> bool {
-    usize::try_from(file.as_raw_fd()).is_ok_and(|number| number >= open_files().saturating_sub(RESERVED))
-}
-
-/// Whether there are descriptors besides those that are reserved.
-fn has_descriptors(any: &OwnedFd) -> bool {
-    any.try_clone().is_ok_and(|copy| !is_reserved(&copy))
-}
-
-/// The sockets at which connections arrive.
-pub(crate) struct Entrance {
-    /// `None` at the recording's end.
-    pub(crate) listener: Option<Listener>,
-    /// At which of its sockets connections are taken.
-    listening: [bool; 2],
-}
-
-impl Entrance {
-    pub(crate) fn new(listener: Listener) -> Self {
-        Self { listener: Some(listener), listening: [false; 2] }
-    }
-
-    fn is_closed(&self, door: Door) -> bool {
-        self.listener.is_some() && !self.listening[door as usize]
-    }
-
-    /// Takes connections at this door, if it is closed.
-    fn open(&mut self, door: Door, poll: &Poll) {
-        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_closed(door)) {
-            let added = poll.add(door.of(listener), Token::Door(door), EventFlags::IN);
-            self.listening[door as usize] = added.is_ok();
-        }
-    }
-
-    /// Those who wait get their turn at a later look.
-    fn close(&mut self, door: Door, poll: &Poll) {
-        if let Some(listener) = &self.listener {
-            poll.remove(door.of(listener));
-        }
-        self.listening[door as usize] = false;
-    }
-}
 
 impl Recorder<'_> {
     pub(crate) fn listen(&mut self) {

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::filters::is_filtered;
-use crate::recorder::Recorder;
+use super::Recorder;
+use crate::seccomp::is_filtered;
 
 /// Time between two questions to a program.
 const INTERVAL: Duration = Duration::from_millis(20);

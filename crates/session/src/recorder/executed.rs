@@ -4,7 +4,7 @@
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use crate::recorder::Recorder;
+use super::Recorder;
 
 /// Programs that are told.
 const MOST_TOLD: usize = 8;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 
+use super::{Progress, Recorder};
 use crate::course::Stop;
 use crate::poll::Token;
-use crate::recorder::{Progress, Recorder};
 use crate::regions::Totals;
 
 impl Recorder<'_> {

@@ -1,0 +1,117 @@
+//! A recording that runs, as other processes see it, and why it did not do what it was asked for.
+
+use std::path::PathBuf;
+
+/// A recording that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its sockets' folder.
+    pub(crate) folder: PathBuf,
+    /// Whose it is.
+    pub user: u32,
+    /// The recorder's process id.
+    pub pid: u32,
+    /// The recorded command's.
+    pub command_pid: u32,
+    /// Whether it is a flight recorder.
+    pub is_flight_recorder: bool,
+    /// The recorded command, its words separated by spaces.
+    pub command: String,
+    /// The folder that it writes to.
+    pub output: PathBuf,
+}
+
+/// Why a recording did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No recording runs that this user may ask.
+    #[error("no recording is running; start one with `tracewing record{} -- CMD`", options(.0))]
+    NoneRuns(Kind),
+    /// The word names no recording.
+    #[error("no running recording is called {wanted:?}; there {}", listed(running))]
+    NoSuch {
+        /// The word.
+        wanted: String,
+        /// Those that run.
+        running: Vec<Running>,
+    },
+    /// The one that is meant may be one of those that do not answer.
+    #[error(
+        "recorders that do not answer (process {}): stopped, or of another version of tracewing; say which recording is meant{}",
+        pids(.0), others(.1)
+    )]
+    Silent(Vec<u32>, Vec<Running>),
+    /// Several recordings could be meant.
+    #[error("several {} are running, name one by its process id: {}", .0, lines(.1))]
+    Several(Kind, Vec<Running>),
+    /// It keeps everything on disk already.
+    #[error(
+        "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
+    )]
+    NotFlightRecorder(u32),
+    /// The recorder could not write a snapshot; why, in its words: it is another process.
+    #[error("the recorder could not take a snapshot: {0}")]
+    Failed(String),
+    /// The recorder (by its process id) does not make the change; why, in its words.
+    #[error("the recorder (process {0}) refuses: {1}")]
+    Refused(u32, String),
+    /// The change does not fit a message.
+    #[error("too many or too long patterns")]
+    TooLarge,
+    /// The connection broke: the recorder has ended, or is another version.
+    #[error("the recorder (process {0}) gave no answer; it has ended, or is of another version of tracewing")]
+    NoAnswer(u32),
+}
+
+/// Which recordings can be meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// All.
+    Any,
+    /// Flight recorders.
+    FlightRecorder,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Any => "recordings",
+            Self::FlightRecorder => "flight recorders",
+        })
+    }
+}
+
+fn options(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Any => "",
+        Kind::FlightRecorder => " --flight-recorder",
+    }
+}
+
+fn listed(running: &[Running]) -> String {
+    match running {
+        [] => "is none".to_owned(),
+        [one] => format!("is only {one}"),
+        several => format!("are: {}", lines(several)),
+    }
+}
+
+fn pids(silent: &[u32]) -> String {
+    silent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn others(running: &[Running]) -> String {
+    if running.is_empty() { String::new() } else { format!("; others:{}", lines(running)) }
+}
+
+fn lines(running: &[Running]) -> String {
+    running.iter().map(|one| format!("\n  {one}")).collect()
+}
+
+impl std::fmt::Display for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.is_flight_recorder { "flight recorder" } else { "recorder" };
+        write!(f, "{} ({kind} of {}, into {})", self.pid, self.command, self.output.display())
+    }
+}

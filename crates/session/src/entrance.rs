@@ -1,0 +1,71 @@
+//! The sockets at which connections arrive, and whether they are listened to.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::epoll::EventFlags;
+
+use crate::poll::{Door, Poll, Token};
+use crate::socket::Listener;
+use crate::system::open_files;
+
+/// Descriptors that are kept for a program that has just come, and for askers.
+const RESERVED: usize = 8;
+
+impl Door {
+    pub(crate) fn of(self, listener: &Listener) -> BorrowedFd<'_> {
+        match self {
+            Self::Join => listener.join(),
+            Self::Control => listener.control(),
+        }
+    }
+}
+
+/// Whether a descriptor, whose number was the lowest that was free, leaves only those that are reserved.
+pub(crate) fn is_reserved(file: &OwnedFd) -> bool {
+    usize::try_from(file.as_raw_fd()).is_ok_and(|number| number >= open_files().saturating_sub(RESERVED))
+}
+
+/// Whether there are descriptors besides those that are reserved.
+pub(crate) fn has_descriptors(any: &OwnedFd) -> bool {
+    any.try_clone().is_ok_and(|copy| !is_reserved(&copy))
+}
+
+/// The sockets at which connections arrive.
+pub(crate) struct Entrance {
+    /// `None` at the recording's end.
+    pub(crate) listener: Option<Listener>,
+    /// At which of its sockets connections are taken.
+    listening: [bool; 2],
+}
+
+impl Entrance {
+    pub(crate) fn new(listener: Listener) -> Self {
+        Self { listener: Some(listener), listening: [false; 2] }
+    }
+
+    /// Where programs connect.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.listener.as_ref().map(Listener::path)
+    }
+
+    pub(crate) fn is_closed(&self, door: Door) -> bool {
+        self.listener.is_some() && !self.listening[door as usize]
+    }
+
+    /// Takes connections at this door, if it is closed.
+    pub(crate) fn open(&mut self, door: Door, poll: &Poll) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_closed(door)) {
+            let added = poll.add(door.of(listener), Token::Door(door), EventFlags::IN);
+            self.listening[door as usize] = added.is_ok();
+        }
+    }
+
+    /// Those who wait get their turn at a later look.
+    pub(crate) fn close(&mut self, door: Door, poll: &Poll) {
+        if let Some(listener) = &self.listener {
+            poll.remove(door.of(listener));
+        }
+        self.listening[door as usize] = false;
+    }
+}

@@ -1,0 +1,49 @@
+//! Lets go of programs that have filters for system calls which the recorder has not.
+
+use std::time::{Duration, Instant};
+
+use super::Recorder;
+use crate::client::Client;
+use crate::seccomp::is_filtered;
+
+/// Time between two looks; longer where looking takes more than a hundredth of it.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+impl Recorder<'_> {
+    /// Looks for filters, if it is time for that.
+    pub(crate) fn look_for_filters(&mut self) {
+        let begin = Instant::now();
+        if begin >= self.watches.filters_due {
+            self.leave_filtered_alone();
+            self.watches.filters_due = begin + INTERVAL.max(100 * begin.elapsed());
+        }
+    }
+
+    /// Lets go of programs that are filtered, before they are to do anything.
+    pub(crate) fn leave_filtered_alone(&mut self) {
+        let members = self.connections.members();
+        let filtered: Vec<u64> =
+            members.filter(|(_, member)| is_filtered(member.program.pid)).map(|(number, _)| number).collect();
+        for number in filtered {
+            let Some(client) = self.connections.clients.get(&number) else { continue };
+            client.leave_alone();
+            if let Some((pid, name)) = client.member().map(|member| member.program.told()) {
+                self.join.note(format!(
+                    "process {pid} ({name}) is filtered by seccomp and cannot be changed: it goes on with the event rules that \
+                     it has"
+                ));
+            }
+            self.disconnect(number);
+        }
+    }
+
+    /// Bids all programs farewell: those that are not filtered leave the recording.
+    pub(crate) fn bid_farewell(&mut self) {
+        self.leave_filtered_alone();
+        self.connections
+            .clients
+            .values()
+            .filter(|client| client.member().is_some())
+            .for_each(Client::dismiss);
+    }
+}

@@ -1,0 +1,111 @@
+//! Ends a recording: closes the buffers, writes what is left, and says what it all amounts to.
+
+use super::Recorder;
+use super::output::Output;
+
+use tracewing_consumer::folder::State;
+
+use crate::course::Stop;
+use crate::flight::absolute;
+use crate::join::Join;
+use crate::outcome::Summary;
+
+impl Recorder<'_> {
+    /// Closes the buffers, writes what is left, and says what it all amounts to.
+    pub(super) fn finish(&mut self, output: &Output) -> Summary {
+        let seconds = self.timers.started.elapsed().as_secs_f64();
+        self.join.description.clock.stopped = Some(self.join.clock.now());
+        self.find_left_out();
+        self.turn_away_waiting();
+        self.entrance.listener = None;
+        // First, since its counters are read at the end of what was recorded; the kernel takes a while to end
+        // the rest.
+        let profile = self.drains.profile.finish(&mut |line| self.join.note(line));
+        if let Some(error) = profile.unwritten {
+            self.cannot_write(&error.into());
+        }
+        // Programs that see their connection end look at their buffers: whether the recording is over.
+        self.join.regions.close();
+        self.bid_farewell();
+        self.connections.clients.clear();
+        let is_snapshot_written = self.last_snapshot();
+        if self.course.stop != Stop::CannotWrite {
+            self.join.write_firsts(true);
+            self.join.error.take().into_iter().for_each(|error| self.cannot_write(&error));
+        }
+        let (user, written) = self.join.regions.finish(self.course.stop != Stop::CannotWrite);
+        if let Err(error) = written {
+            self.cannot_write(&error);
+        }
+        user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
+        let kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));
+        if let Some(error) = &kernel.error {
+            self.cannot_write(error);
+        }
+        self.tell_of_executed(kernel.executed);
+
+        // Of what could not be written, or is lost, nobody knows.
+        if self.course.stop != Stop::CannotWrite {
+            let Join { rules, classes, regions, .. } = &self.join;
+            let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
+            let has_met = |id| regions.has_met(id).filter(|met| *met || is_whole);
+            let hints = rules.hints(classes, self.options.preload.as_ref(), has_met);
+            hints.into_iter().for_each(|hint| self.join.note(hint));
+        }
+
+        self.check_places(true);
+        self.join.tell_left_out();
+        let description = &mut self.join.description;
+        let is_all_written = is_snapshot_written && self.course.stop != Stop::CannotWrite;
+        description.state = if is_all_written { State::Complete } else { State::CutShort };
+        description.clock.end = Some(self.join.clock.calibrate());
+        description.user_streams = user.streams();
+        description.kernel_streams = kernel.streams;
+        description.losses = user.losses;
+        description.losses.extend(kernel.losses);
+        description.profile_streams = profile.streams;
+        description.losses.extend(profile.losses);
+        description.overwritten = user.overwritten;
+        if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description))
+            && !self.watches.places.are_lost()
+        {
+            self.join.note(error.to_string());
+        }
+        self.check_places(true);
+        if self.course.stop == Stop::CannotWrite {
+            self.join.description.state = State::CutShort;
+        }
+        self.tell_notes();
+        let (path, bytes) = match output {
+            Output::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
+            Output::Snapshots(dir, made) => {
+                made.remove_empty(); // empty without a snapshot
+                (absolute(dir.path()), dir.size())
+            }
+        };
+        let description = &self.join.description;
+        let (user, kernel, profile) =
+            (&description.user_streams, &description.kernel_streams, &description.profile_streams);
+        let streams = || user.iter().chain(kernel).chain(profile);
+        let snapshots = self.flight.take().map(|flight| flight.taken);
+        let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
+        Summary {
+            folder: path,
+            state: description.state,
+            seconds,
+            begin: self.timers.began,
+            frequency: description.clock.frequency,
+            events: in_snapshots + streams().map(|stream| stream.events).sum::<u64>(),
+            lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
+            bytes,
+            processes: description.processes.len(),
+            user_streams: description.user_streams.clone(),
+            kernel_streams: description.kernel_streams.clone(),
+            profile_streams: description.profile_streams.clone(),
+            losses: description.losses.clone(),
+            overwritten: description.overwritten.clone(),
+            snapshots,
+            notes: description.notes.clone(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A recording from begin to end: one thread, one loop over descriptors and a timer. A second one writes to
+//! the disk, so that the first never waits for it.
+//!
+//! The timer is the loop's time-out. It is short while buffers fill fast, so that they get no fuller than a
+//! quarter between two looks, and long when little happens; programs never wake the recorder. A look at an
+//! empty buffer costs one load.
+
+mod accept;
+mod clients;
+mod control;
+mod describe;
+mod executed;
+mod filtered;
+mod finish;
+mod output;
+mod run;
+mod snapshots;
+mod start;
+mod watch;
+
+use std::time::{Duration, Instant};
+
+use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::folder::State;
+use tracewing_consumer::survival::BufferFolder;
+
+use self::output::Output;
+use crate::Error;
+use crate::changes::Changes;
+use crate::child::Command;
+use crate::connections::Connections;
+use crate::course::Course;
+use crate::drains::Drains;
+use crate::entrance::Entrance;
+use crate::flight::Flight;
+use crate::join::Join;
+use crate::kernel;
+use crate::left_out::LeftOut;
+use crate::options::Options;
+use crate::outcome::{Outcome, SnapshotSummary};
+use crate::places::Places;
+use crate::poll::Poll;
+use crate::priority::Priority;
+use crate::profile;
+use crate::running::Running;
+use crate::timers::Timers;
+
+/// Is told what happens while it happens.
+pub trait Observer {
+    /// How often [`Observer::progress`] is wanted; `None` for never.
+    fn progress_interval(&self) -> Option<Duration> {
+        None
+    }
+    /// How far the recording is.
+    fn progress(&mut self, _progress: &Progress) {}
+    /// A flight recorder has taken a snapshot.
+    fn snapshot(&mut self, _snapshot: &SnapshotSummary) {}
+    /// One line that the user should see.
+    fn note(&mut self, line: &str);
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// Events written so far.
+    pub events: u64,
+    /// Events lost so far.
+    pub lost: u64,
+    /// Bytes written so far.
+    pub bytes: u64,
+    /// A flight recorder's snapshots so far; `None` where a trace is written.
+    pub snapshots: Option<usize>,
+}
+
+/// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
+/// or the disk is full; or the programs of another recording ([`Options::with`]).
+///
+/// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
+///
+/// # Errors
+/// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the
+/// [`Outcome`] and to the observer.
+pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    let subject = match &options.with {
+        Some(with) if options.command.is_empty() => Subject::ProgramsOf(with),
+        _ => Subject::Command(Command::find(&options.command)?),
+    };
+    let clock = TraceClock::new(options.clock)?;
+    profile::check(options, &clock)?;
+    kernel::check(options)?;
+    let output = Output::create(options)?;
+    let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
+    let files = files.inspect_err(|_| output.discard())?;
+    let mut recorder = match Recorder::start(options, observer, &subject, clock, &output, files.clone()) {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            output.discard();
+            files.iter().for_each(BufferFolder::discard);
+            return Err(error);
+        }
+    };
+    recorder.run();
+    let summary = recorder.finish(&output);
+    match files {
+        Some(folder) if summary.state == State::Complete => folder.discard(),
+        Some(folder) => recorder.observer.note(&format!(
+            "the buffers, with what could not be written, stay in {0}: tracewing recover --all -o DIR {0}",
+            folder.path().display()
+        )),
+        None => {}
+    }
+    recorder.priority = None;
+    let exit_status = match recorder.wait_for_child() {
+        0 if options.flight_recorder.is_some() && summary.state == State::CutShort => 1,
+        0 if recorder.watches.places.are_lost() => 1,
+        status => status,
+    };
+    recorder.course.child.reap();
+    Ok(Outcome { exit_status, summary })
+}
+
+/// What is recorded, and how long.
+enum Subject<'a> {
+    /// A command, until it ends.
+    Command(Command),
+    /// The programs of another recording, until its command ends.
+    ProgramsOf(&'a Running),
+}
+
+/// A recording under way.
+pub(crate) struct Recorder<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) observer: &'a mut dyn Observer,
+    // The loop's descriptors come before what they watch.
+    pub(crate) poll: Poll,
+    pub(crate) entrance: Entrance,
+    pub(crate) connections: Connections,
+    pub(crate) changes: Changes,
+    pub(crate) course: Course,
+    pub(crate) drains: Drains,
+    pub(crate) flight: Option<Flight>,
+    pub(crate) join: Join,
+    pub(crate) watches: Watches,
+    pub(crate) timers: Timers,
+    /// Notes that the observer has seen.
+    pub(crate) told: usize,
+    priority: Option<Priority>,
+}
+
+/// What is looked for from time to time.
+pub(crate) struct Watches {
+    pub(crate) places: Places,
+    /// When to look again which programs that have joined are filtered.
+    pub(crate) filters_due: Instant,
+    pub(crate) left_out: LeftOut,
+    /// Programs that were told because the library is not loaded into them.
+    pub(crate) obstacles: usize,
+}

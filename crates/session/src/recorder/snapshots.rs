@@ -1,0 +1,142 @@
+//! Takes snapshots of a flight recorder, and answers processes that ask for one.
+
+use std::time::Duration;
+
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_consumer::folder::{SnapshotDescription, State};
+use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::snapshot::Snapshot;
+
+use super::Recorder;
+use crate::flight::{NoSnapshot, Reason, absolute};
+use crate::outcome::SnapshotSummary;
+
+impl Recorder<'_> {
+    /// The answer to a process that asked.
+    pub(crate) fn answer(&mut self, question: Question, pid: i32) -> Vec<u8> {
+        let mut message = vec![0; LARGEST_ANSWER];
+        let len = match question {
+            Question::Status => {
+                let command: Vec<String> = self.options.words().collect();
+                let output = absolute(&self.options.output);
+                Status {
+                    pid: std::process::id(),
+                    command_pid: self.course.child.pid().as_raw_nonzero().get().unsigned_abs(),
+                    is_flight_recorder: self.flight.is_some(),
+                    command: &command.join(" "),
+                    output: &output.to_string_lossy(),
+                }
+                .encode(&mut message)
+            }
+            Question::Snapshot(asker) => {
+                let taken = match &mut self.flight {
+                    None => Err(Taken::NotFlightRecorder),
+                    Some(flight) if asker == Asker::Panic && !flight.on.panic => Err(Taken::NotWanted),
+                    Some(flight) => match flight.refusal() {
+                        Some(why) => Err(Taken::Failed(why)),
+                        None => Ok(self.snapshot(Reason::Asked(asker, pid))),
+                    },
+                };
+                match &taken {
+                    Ok(Ok(taken)) => Taken::Folder(&taken.folder.to_string_lossy()).encode(&mut message),
+                    Ok(Err(why)) => Taken::Failed(&why.to_string()).encode(&mut message),
+                    Err(taken) => taken.encode(&mut message),
+                }
+            }
+        };
+        message.truncate(len.unwrap_or(0));
+        message
+    }
+
+    /// Takes a snapshot, and tells the user.
+    ///
+    /// # Errors
+    /// There is none; a note says so too, and recording continues.
+    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
+        match self.take_snapshot(reason) {
+            Ok(summary) => {
+                self.observer.snapshot(&summary);
+                if let Some(flight) = &mut self.flight {
+                    flight.taken.push(summary.clone());
+                }
+                Ok(summary)
+            }
+            Err(why) => {
+                self.join.note(format!("no snapshot ({reason}): {why}"));
+                Err(why)
+            }
+        }
+    }
+
+    /// The signal came. After the recording's end nothing is left to be taken.
+    pub(crate) fn snapshot_on_signal(&mut self) {
+        if self.flight.is_some() {
+            let _ = self.snapshot(Reason::Signal);
+        }
+    }
+
+    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if
+    /// that could not be written, or not all of it.
+    pub(crate) fn last_snapshot(&mut self) -> bool {
+        let Some(flight) = &self.flight else { return true };
+        let is_wanted = flight.on.exit;
+        self.join.regions.close();
+        self.drains.kernel.stop(&mut |line| self.join.note(line));
+        !is_wanted || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
+    }
+
+    fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
+        let flight = self.flight.as_mut().ok_or(NoSnapshot::NotFlightRecorder)?;
+        let elapsed: Duration = self.timers.started.elapsed();
+        flight.begun += 1;
+        let number = flight.begun;
+        let (parent, name) = (flight.output.clone(), format!("snapshot-{number}"));
+        let folder = absolute(&parent.path().join(&name));
+        let uuid = || random_uuid().map_err(NoSnapshot::Uuid);
+        let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock)?;
+        self.join.resolve_firsts(); // of programs that have ended
+        self.join.regions.add_past(&mut snapshot)?;
+        for key in self.join.regions.keys() {
+            let Some(contents) = self.join.regions.copy(key, reason == Reason::Exit) else { continue };
+            self.join.resolve_firsts();
+            snapshot.add(&contents, self.join.regions.firsts())?;
+        }
+        if let Some(threads) = &mut self.drains.threads {
+            threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
+            threads.tell(&mut self.join.classes, &mut snapshot)?;
+        }
+        let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?)?;
+
+        let mut description = self.join.description.clone();
+        description.kernel_streams = kernel.streams;
+        description.losses = kernel.losses;
+        description.overwritten = kernel.overwritten;
+        description.clock.end = Some(self.join.clock.calibrate());
+        let dropped = self.join.regions.dropped();
+        if dropped > 0 {
+            description
+                .notes
+                .push(format!("buffers of {dropped} processes that ended long before were given up"));
+        }
+        let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
+        if kernel.error.is_some() {
+            description.state = State::CutShort;
+        }
+        let written = snapshot.dir().clone();
+        let description = snapshot.finish(&self.join.classes, about, description)?;
+        if let Some(error) = kernel.error {
+            self.join.note(format!("the kernel trace of snapshot {number} is cut short: {error}"));
+        }
+        let streams = description.user_streams.iter().chain(&description.kernel_streams);
+        Ok(SnapshotSummary {
+            state: description.state,
+            reason: reason.to_string(),
+            seconds: elapsed.as_secs_f64(),
+            events: streams.map(|stream| stream.events).sum(),
+            bytes: written.size(),
+            folder,
+            user_streams: description.user_streams,
+            kernel_streams: description.kernel_streams,
+        })
+    }
+}

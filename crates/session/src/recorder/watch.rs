@@ -1,0 +1,39 @@
+//! What is looked for from time to time: whether the recording's folders are in their places, and which
+//! programs did not join.
+
+use super::Recorder;
+use crate::course::Stop;
+use crate::program::Program;
+
+impl Recorder<'_> {
+    /// Looks at the folders; with `all`, at every file. The recording stops where the trace was deleted. A
+    /// folder that was moved is written to where it is now.
+    pub(super) fn check_places(&mut self, all: bool) {
+        let missing = self.watches.places.look(all);
+        if self.watches.places.are_deleted() {
+            self.course.stop = Stop::CannotWrite;
+        }
+        missing.iter().for_each(|missing| self.join.note(missing.to_string()));
+    }
+
+    /// Reports programs that were found filtered, and looks again if it is time for that.
+    pub(super) fn look_for_left_out(&mut self) {
+        let found = self.watches.left_out.look(self.entrance.path());
+        self.report_left_out(&found);
+    }
+
+    /// Looks for them a last time.
+    pub(super) fn find_left_out(&mut self) {
+        let found = self.watches.left_out.look_last(self.entrance.path());
+        self.report_left_out(&found);
+    }
+
+    fn report_left_out(&mut self, found: &[i32]) {
+        for pid in found {
+            let name = Program::of(*pid).name;
+            self.join.note(format!(
+                "process {pid} ({name}) is not recorded: it was filtered by seccomp when it started"
+            ));
+        }
+    }
+}
