@@ -19,6 +19,8 @@ use tracewing_ctf::model::{
 };
 use tracewing_ctf::{tsdl, write};
 use tracewing_files::Dir;
+use tracewing_vocabulary::context;
+use tracewing_vocabulary::environment::{self, Note, note_key};
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
@@ -92,10 +94,10 @@ impl Classes {
         let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
         stream.packet_context = Some(write::packet_context_class(&clock.id));
         stream.event_header = Some(write::user_event_header_class(&clock.id));
-        stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
+        stream.common_context = Some(StructureClass::new().with(context::TID[0], FieldClass::signed(32)));
         let mut trace = TraceClass::new();
         trace.uuid = Some(recording);
-        for (name, value) in environment() {
+        for (name, value) in about_machine() {
             trace.set_env(name, value);
         }
         trace.clock_classes.push(clock);
@@ -248,18 +250,20 @@ impl Classes {
 
     fn add(&mut self, id: u16, view: &ClassView<'_>, mut mapped: Mapped) {
         mapped.class.id = id.into();
-        for (what, text) in [("description", view.description), ("print", view.print), ("file", view.file)] {
+        let texts =
+            [(Note::Description, view.description), (Note::Print, view.print), (Note::File, view.file)];
+        for (note, text) in texts {
             if !text.is_empty() {
-                self.trace.env.push((format!("event_{id}_{what}"), text.into()));
+                self.trace.env.push((note_key(id.into(), note), text.into()));
             }
         }
-        for (what, number) in [("line", view.line), ("major", view.major.into())] {
+        for (note, number) in [(Note::Line, view.line), (Note::Major, view.major.into())] {
             if number != 0 {
-                self.trace.env.push((format!("event_{id}_{what}"), i64::from(number).into()));
+                self.trace.env.push((note_key(id.into(), note), i64::from(number).into()));
             }
         }
         for (field, unit) in mapped.units {
-            self.trace.env.push((format!("event_{id}_unit_{field}"), unit.into()));
+            self.trace.env.push((note_key(id.into(), Note::Unit(&field)), unit.into()));
         }
         let classes = &mut self.trace.data_stream_classes[0].event_record_classes;
         let at = classes.partition_point(|class| class.id < mapped.class.id);
@@ -339,16 +343,16 @@ fn replace(folder: &Dir, name: &str, content: &[u8]) -> Result<(), Error> {
 }
 
 /// What the user trace's `env` block says about the machine and the tracer.
-fn environment() -> Vec<(&'static str, String)> {
+fn about_machine() -> Vec<(&'static str, String)> {
     let system = rustix::system::uname();
     let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
     vec![
-        ("hostname", text(system.nodename())),
-        ("domain", "user".to_owned()),
-        ("tracer_name", "tracewing".to_owned()),
-        ("tracer_version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("sysname", text(system.sysname())),
-        ("kernel_release", text(system.release())),
-        ("architecture", text(system.machine())),
+        (environment::HOSTNAME, text(system.nodename())),
+        (environment::DOMAIN, environment::USER.to_owned()),
+        (environment::TRACER_NAME, environment::TRACEWING.to_owned()),
+        (environment::TRACER_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
+        (environment::SYSNAME, text(system.sysname())),
+        (environment::KERNEL_RELEASE, text(system.release())),
+        (environment::ARCHITECTURE, text(system.machine())),
     ]
 }

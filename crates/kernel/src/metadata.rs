@@ -6,6 +6,8 @@ use tracewing_ctf::model::{
     Uuid,
 };
 use tracewing_ctf::write;
+use tracewing_vocabulary::context;
+use tracewing_vocabulary::environment::{self, Note, note_key};
 
 /// The trace class of a kernel trace. `env` is added to, and wins over, what is said here of the machine.
 pub(crate) fn trace_class(
@@ -19,8 +21,8 @@ pub(crate) fn trace_class(
     stream.event_header = Some(write::kernel_event_header_class(&clock.id));
     stream.common_context = Some(
         StructureClass::new()
-            .with("flags", IntegerClass::unsigned(8).with_base(DisplayBase::Hexadecimal))
-            .with("tid", FieldClass::signed(32)),
+            .with(context::FLAGS[0], IntegerClass::unsigned(8).with_base(DisplayBase::Hexadecimal))
+            .with(context::TID[0], FieldClass::signed(32)),
     );
     stream.event_record_classes = classes.iter().map(|class| class.record.clone()).collect();
 
@@ -28,19 +30,19 @@ pub(crate) fn trace_class(
     trace.uuid = Some(uuid);
     let system = rustix::system::uname();
     for (name, value) in [
-        ("hostname", system.nodename()),
-        ("sysname", system.sysname()),
-        ("kernel_release", system.release()),
-        ("kernel_version", system.version()),
+        (environment::HOSTNAME, system.nodename()),
+        (environment::SYSNAME, system.sysname()),
+        (environment::KERNEL_RELEASE, system.release()),
+        (environment::KERNEL_VERSION, system.version()),
     ] {
         trace.set_env(name, value.to_string_lossy().into_owned());
     }
     // `domain` is by what readers recognise a kernel trace.
-    trace.set_env("domain", "kernel");
-    trace.set_env("tracer_name", "tracewing");
+    trace.set_env(environment::DOMAIN, environment::KERNEL);
+    trace.set_env(environment::TRACER_NAME, environment::TRACEWING);
     for class in classes {
         for field in &class.booleans {
-            trace.set_env(format!("event_{}_unit_{field}", class.record.id), "bool");
+            trace.set_env(note_key(class.record.id, Note::Unit(field)), "bool");
         }
     }
     for (name, value) in env {

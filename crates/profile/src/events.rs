@@ -8,6 +8,8 @@ use tracewing_ctf::model::{
     StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::write;
+use tracewing_vocabulary::context;
+use tracewing_vocabulary::environment::{self, Note, note_key};
 use tracewing_vocabulary::profile::Class;
 use tracewing_vocabulary::{Field, FieldKind};
 
@@ -28,8 +30,9 @@ pub(crate) fn trace_class(
     let mut stream = DataStreamClass::new(0);
     stream.packet_context = Some(write::packet_context_class(&clock.id));
     stream.event_header = Some(write::kernel_event_header_class(&clock.id));
-    let context =
-        StructureClass::new().with("tid", FieldClass::signed(32)).with("pid", FieldClass::signed(32));
+    let context = StructureClass::new()
+        .with(context::TID[0], FieldClass::signed(32))
+        .with(context::PROCESS[0], FieldClass::signed(32));
     stream.common_context = Some(context);
     let counters = counters.collect::<Vec<_>>();
     stream.event_record_classes =
@@ -38,14 +41,17 @@ pub(crate) fn trace_class(
     let mut trace = TraceClass::new();
     trace.uuid = Some(uuid);
     // By the domain readers know that these events say nothing of what threads do.
-    trace.set_env("domain", "profile");
-    trace.set_env("tracer_name", "tracewing");
-    trace.set_env("profile_event", terms.trigger.name());
-    trace.set_env("profile_hertz", i64::from(terms.hertz));
-    trace.set_env("profile_counters", if terms.subject == Subject::System { "cpu" } else { "tree" });
-    trace.set_env(format!("event_{}_unit_period", Class::Sample as u16), terms.trigger.unit());
-    trace.set_env(format!("event_{}_unit_exec", Class::Thread as u16), "bool");
-    trace.set_env(format!("event_{}_unit_task_clock", Class::Counters as u16), "ns");
+    trace.set_env(environment::DOMAIN, environment::PROFILE);
+    trace.set_env(environment::TRACER_NAME, environment::TRACEWING);
+    trace.set_env(environment::PROFILE_EVENT, terms.trigger.name());
+    trace.set_env(environment::PROFILE_HERTZ, i64::from(terms.hertz));
+    let of = if terms.subject == Subject::System { environment::OF_CPU } else { environment::OF_TREE };
+    trace.set_env(environment::PROFILE_COUNTERS, of);
+    let mut unit =
+        |class: Class, field, unit: &str| trace.set_env(note_key(class as u64, Note::Unit(field)), unit);
+    unit(Class::Sample, "period", terms.trigger.unit());
+    unit(Class::Thread, "exec", "bool");
+    unit(Class::Counters, "task_clock", "ns");
     trace.clock_classes.push(clock.clone());
     trace.packet_header = Some(write::packet_header_class());
     trace.data_stream_classes.push(stream);

@@ -16,6 +16,7 @@ use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
     KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
 };
+use tracewing_vocabulary::environment;
 
 use crate::options::Options;
 use crate::{Error, preload};
@@ -117,9 +118,11 @@ impl Kernel {
             uuid: random_uuid().map_err(Error::system("getrandom"))?,
             buffer_kib: default_buffer_kib(),
             env: match scope {
-                Scope::System => vec![("scope".into(), "system".into())],
+                Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
                 // Events of its threads need not tell the process.
-                Scope::Tree => vec![("root_process".into(), i64::from(root.as_raw_nonzero().get()).into())],
+                Scope::Tree => {
+                    vec![(environment::ROOT_PROCESS.into(), i64::from(root.as_raw_nonzero().get()).into())]
+                }
             },
         };
         let mut recorder = match folder {

@@ -11,6 +11,7 @@
 //! | [`kernel`] | the kernel's, by the names that LTTng gives them |
 //! | [`probe`] | fields of probes, whose names are users' |
 //! | [`context`] | what all events can have in front of their fields |
+//! | [`environment`] | what a trace says of itself |
 //!
 //! A declaration is a macro ([`user_thread_events!`], …) that hands its text to another one. Here that makes
 //! a struct of it, which [`Reader::read`] fills from whatever implements [`Fields`]; in the crate that emits
@@ -22,6 +23,7 @@ extern crate alloc;
 
 pub mod context;
 mod declare;
+pub mod environment;
 mod field;
 pub mod function;
 mod ids;

@@ -1,9 +1,16 @@
-//! The rule that events are named in one place: a class that `tracewing-vocabulary` declares is named nowhere
-//! else by a string, so that what reads it is found by its type.
+//! The rule that names are in one place: an event class, a field of one, or a key of a trace's environment
+//! that `tracewing-vocabulary` declares is named nowhere else by a string, so that what reads it is found by
+//! its type or its constant.
+//!
+//! Names of one plain word (`lock`, `domain`) mean much else, too. Of these, only those count that a line
+//! looks up ([`LOOK_UPS`]).
 
 use super::comments::tests_begin;
 use super::{File, Finding};
-use tracewing_vocabulary::{Class, function, lock, own, profile, user_thread};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use tracewing_vocabulary::environment::{KEYS, NOTE, PART};
+use tracewing_vocabulary::{Class, context, function, lock, own, profile, user_thread};
 
 /// What the names of our own events begin with.
 const STARTS: [&str; 5] = [user_thread::START, lock::START, function::START, profile::START, own::START];
@@ -15,8 +22,20 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/tracewing/src/macros.rs", "a macro makes names of functions at compile time"),
     ("crates/kernel/src/choose.rs", "the kernel's own names, with subsystems"),
     ("crates/kernel/src/lttng.rs", "the kernel's own names become those that the vocabulary has"),
+    ("crates/kernel/src/statedump.rs", "LTTng's class as LTTng writes it: more fields than are read"),
     ("crates/session/src/preload.rs", "the kernel's own names, with subsystems"),
+    ("crates/ctf/", "the languages of metadata have such words, and know no events"),
 ];
+
+/// What is before a name of one word where it is a field's or a key.
+const LOOK_UPS: &[&str] = &["env(", "text_of(", ".with(", "Scope::Payload, ", "Scope::CommonContext, "];
+
+/// Names of fields, and of members of contexts.
+static FIELDS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    let fields = Class::all().flat_map(|class| class.fields());
+    let names = fields.flat_map(|field| [Some(field.name), field.also]).flatten();
+    names.chain(context::TID).chain(context::PROCESS).chain(context::FLAGS).collect()
+});
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     let is_source = file.is_rust()
@@ -29,18 +48,35 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     }
     let text = file.text.lines().zip(&file.lines);
     for (index, (text, line)) in text.enumerate().take(tests_begin(file)) {
-        let literals = literals(text).filter(|literal| line.strings.contains(*literal));
-        for literal in literals.filter(|literal| names_class(literal)) {
-            let message =
-                format!("\"{literal}\" names events: use the name that `tracewing-vocabulary` has for them");
+        for (before, literal) in literals(text).filter(|(_, literal)| line.strings.contains(*literal)) {
+            let Some(what) = named(before, literal) else { continue };
+            let message = format!("\"{literal}\" names {what}: use the name that `tracewing-vocabulary` has");
             findings.push(file.finding(index + 1, message));
         }
     }
 }
 
-/// What stands between quotation marks on a line.
-fn literals(line: &str) -> impl Iterator<Item = &str> {
-    line.split('"').skip(1).step_by(2)
+/// What is between quotation marks on a line, and what is before that.
+fn literals(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    let marks: Vec<usize> = line.match_indices('"').map(|(at, _)| at).collect();
+    let pairs = marks.chunks_exact(2).map(move |pair| (&line[..pair[0]], &line[pair[0] + 1..pair[1]]));
+    pairs.collect::<Vec<_>>().into_iter()
+}
+
+/// What a literal names that the vocabulary declares.
+fn named(before: &str, literal: &str) -> Option<&'static str> {
+    let is_meant = literal.contains('_') || LOOK_UPS.iter().any(|start| before.ends_with(start));
+    if names_class(literal) {
+        Some("events")
+    } else if literal.strip_prefix(NOTE).is_some_and(|rest| rest.starts_with('{')) {
+        Some("a note on an event class")
+    } else if is_meant && (KEYS.contains(&literal) || literal == PART) {
+        Some("a key of a trace's environment")
+    } else if is_meant && FIELDS.contains(literal) {
+        Some("a field of events")
+    } else {
+        None
+    }
 }
 
 /// Whether a text is the name of a class, or a pattern for names of a provider's.
@@ -71,8 +107,29 @@ mod tests {
     }
 
     #[test]
+    fn fields_keys_and_notes_are_found() {
+        for (code, what) in [
+            ("event.text(\"prev_comm\")", "a field of events"),
+            ("event.field(Scope::Payload, \"lock\")", "a field of events"),
+            ("class.with(\"tid\", number())", "a field of events"),
+            ("trace.class().env(\"domain\")", "a key of a trace's environment"),
+            ("trace.set_env(\"scope\", \"system\")", "a key of a trace's environment"),
+            ("[(\"tracer_name\", name)]", "a key of a trace's environment"),
+            ("format!(\"event_{id}_print\")", "a note on an event class"),
+        ] {
+            let body = format!("//! Head.\n\nfn f() {{ {code} }}\n");
+            let found = messages("crates/trace/src/a.rs", &body);
+            assert!(found.len() == 1 && found[0].contains(what), "{code}: {found:?}");
+            assert!(messages("crates/ctf/src/a.rs", &body).is_empty(), "{code}");
+        }
+    }
+
+    #[test]
     fn prose_comments_and_other_words_are_not() {
         for body in [
+            "const A: &str = \"lock\";\n",
+            "const A: [&str; 2] = [\"domain\", \"scope\"];\n",
+            "const A: &str = \"event_rules\";\n",
             "// \"sched_switch\"\n",
             "const A: &str = \"record lock:acquired\";\n",
             "const A: &str = \"wake\";\n",

@@ -4,6 +4,7 @@ use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope};
 use tracewing_trace::{Actor, Classes, EventRef, Places};
 use tracewing_vocabulary::context::PROCESS;
+use tracewing_vocabulary::environment;
 use tracewing_vocabulary::profile::{self, Class, Mode};
 
 use super::spaces::Mapping;
@@ -111,11 +112,11 @@ fn known_of(event: &EventRef<'_>) -> Option<Known> {
 #[cold]
 pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
     let env = |name| event.trace().class().env(name);
-    let trigger = match env("profile_event") {
+    let trigger = match env(environment::PROFILE_EVENT) {
         Some(EnvValue::String(trigger)) => trigger.clone(),
         _ => String::new(),
     };
-    let hertz = match env("profile_hertz") {
+    let hertz = match env(environment::PROFILE_HERTZ) {
         Some(EnvValue::Integer(hertz)) => u64::try_from(*hertz).unwrap_or(0),
         _ => 0,
     };
@@ -124,8 +125,8 @@ pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
 
 /// The CPU that an event's counters are of, if they are of one.
 pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<u32> {
-    match event.trace().class().env("profile_counters") {
-        Some(EnvValue::String(of)) if of == "cpu" => event.cpu()?.try_into().ok(),
+    match event.trace().class().env(environment::PROFILE_COUNTERS) {
+        Some(EnvValue::String(of)) if of == environment::OF_CPU => event.cpu()?.try_into().ok(),
         _ => None,
     }
 }

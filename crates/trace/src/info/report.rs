@@ -11,6 +11,7 @@ use crate::stream::cursor::{Lost, LostKind};
 use crate::{Error, uuid_text};
 use serde::Serialize;
 use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
+use tracewing_vocabulary::environment::{Note, note_of};
 
 /// A recording.
 #[derive(Debug, Serialize)]
@@ -170,7 +171,7 @@ impl TraceReport {
     fn new(recording: &Recording, summary: &TraceSummary) -> Self {
         let trace = &recording.traces()[summary.trace];
         let class = trace.class();
-        let environment = class.env.iter().filter(|(key, _)| !is_note(key));
+        let environment = class.env.iter().filter(|(key, _)| note_of(key).is_none());
         TraceReport {
             name: trace.name().to_owned(),
             folders: trace.folders().iter().map(|folder| folder.display().to_string()).collect(),
@@ -239,11 +240,11 @@ impl ClassReport {
     fn new(trace: &Trace, summary: &ClassSummary) -> Option<Self> {
         let stream = trace.class().data_stream_class(summary.stream_class)?;
         let class: &EventRecordClass = stream.event_record_class(summary.id)?;
-        let note = |key: &str| match trace.note(class.id, key)? {
+        let note = |note: Note<'_>| match trace.note(class.id, note)? {
             EnvValue::String(text) => Some(text.clone()),
             EnvValue::Integer(number) => Some(number.to_string()),
         };
-        let source = note("file").map(|file| match note("line") {
+        let source = note(Note::File).map(|file| match note(Note::Line) {
             Some(line) => format!("{file}:{line}"),
             None => file,
         });
@@ -253,33 +254,23 @@ impl ClassReport {
             id: class.id,
             name: class.name.clone(),
             log_level: class.log_level,
-            major: match trace.note(class.id, "major") {
+            major: match trace.note(class.id, Note::Major) {
                 Some(EnvValue::Integer(number)) => Some(*number),
                 _ => None,
             },
             count: summary.count,
-            description: note("description"),
-            print: note("print"),
+            description: note(Note::Description),
+            print: note(Note::Print),
             source,
             fields: members
                 .map(|member| FieldReport {
                     name: member.name.clone(),
                     class: describe::field(&member.class),
-                    unit: note(&format!("unit_{}", member.name)),
+                    unit: note(Note::Unit(&member.name)),
                 })
                 .collect(),
         })
     }
-}
-
-/// Whether an environment entry is a note about an event class.
-fn is_note(key: &str) -> bool {
-    let Some((id, note)) = key.strip_prefix("event_").and_then(|rest| rest.split_once('_')) else {
-        return false;
-    };
-    let known =
-        ["description", "print", "file", "line", "major"].contains(&note) || note.starts_with("unit_");
-    known && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn json(value: &EnvValue) -> serde_json::Value {

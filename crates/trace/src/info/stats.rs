@@ -19,6 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
 use tracewing_ctf::model::{EnvValue, Scope};
+use tracewing_vocabulary::{context, environment};
 use tracewing_vocabulary::{own, recorder};
 
 /// A recording, counted.
@@ -161,7 +162,7 @@ impl Statistics {
                 let process = match actor {
                     Actor::Process(process) => Some(process),
                     Actor::Thread(thread) => owners.get(&(stream.trace_index(), thread)).copied(),
-                    Actor::Unknown => match trace.class().env("vpid") {
+                    Actor::Unknown => match trace.class().env(environment::VPID) {
                         Some(EnvValue::Integer(process)) => Some(*process),
                         _ => None,
                     },
@@ -290,7 +291,7 @@ impl Tally {
     fn note_owner(&mut self, event: &Event<'_>) {
         let number = |scope, name| event.field(scope, name).as_ref().and_then(integer);
         if let (Some(thread), Some(process)) =
-            (number(Scope::CommonContext, "tid"), number(Scope::Payload, "pid"))
+            (number(Scope::CommonContext, context::TID[0]), number(Scope::Payload, context::PROCESS[0]))
         {
             self.owners.insert(thread, process);
         }
@@ -308,7 +309,8 @@ impl Whose {
         let stream = recording.traces()[trace].class().data_stream_classes.iter();
         let stream = stream.take_while(|class| class.id != event.data_stream_class().id).count();
         let decoder = recording.traces()[trace].decoder();
-        let names = [("vpid", true), ("pid", true), ("vtid", false), ("tid", false)];
+        let ([tid, vtid], [pid, vpid]) = (context::TID, context::PROCESS);
+        let names = [(vpid, true), (pid, true), (vtid, false), (tid, false)];
         names.into_iter().find_map(|(name, is_process)| {
             let member = decoder.member(stream, event.class_index(), Scope::CommonContext, name)?;
             Some(Whose { member, is_process })

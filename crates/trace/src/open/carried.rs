@@ -5,6 +5,7 @@
 use crate::open::recording::Trace;
 use crate::stream::cursor::{Lost, LostKind};
 use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_vocabulary::environment;
 
 /// Where something was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +21,8 @@ impl At {
     /// the file's name; `-` for what is unknown.
     fn key(self) -> &'static str {
         match self {
-            Self::Begin => "lost_at_begin",
-            Self::End => "lost_at_end",
+            Self::Begin => environment::LOST_AT_BEGIN,
+            Self::End => environment::LOST_AT_END,
         }
     }
 }

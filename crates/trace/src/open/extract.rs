@@ -6,41 +6,42 @@ use crate::open::recording::{Recording, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_rules::ThreadPattern;
+use tracewing_vocabulary::environment;
 
 /// What all that an extract says of itself begins with.
-const PART: &str = "part_";
+const PART: &str = environment::PART;
 
 /// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
-const BEGIN: &str = "part_begin";
+const BEGIN: &str = environment::PART_BEGIN;
 
 /// When it ends, likewise: until then nothing is missing behind its last event.
-const END: &str = "part_end";
+const END: &str = environment::PART_END;
 
 /// Whether switches of threads that are in it are all that there were.
-const SWITCHES: (&str, &str) = ("part_switches", "some");
+const SWITCHES: (&str, &str) = (environment::PART_SWITCHES, environment::SOME);
 
 /// Whether system calls that are in it are all that there were.
-const CALLS: (&str, &str) = ("part_system_calls", "some");
+const CALLS: (&str, &str) = (environment::PART_SYSTEM_CALLS, environment::SOME);
 
 /// Whether interrupts that are in it are all that there were.
-const INTERRUPTS: (&str, &str) = ("part_interrupts", "some");
+const INTERRUPTS: (&str, &str) = (environment::PART_INTERRUPTS, environment::SOME);
 
 /// The names of classes of which events were left out, a line each.
-const LEFT_OUT: &str = "part_left_out";
+const LEFT_OUT: &str = environment::PART_LEFT_OUT;
 
 /// Of which user threads it is: patterns, a line each. An extract of an extract has a second one, and so on,
 /// behind this name.
-const TASKS: &str = "part_tasks";
+const TASKS: &str = environment::PART_TASKS;
 
 /// Whether it is of certain LWPs, on which only user threads are seen then.
-const LWPS: (&str, &str) = ("part_lwps", "some");
+const LWPS: (&str, &str) = (environment::PART_LWPS, environment::SOME);
 
 /// Of which LWPs it is: `PROCESS/TID`, or `TID` where that is not known. All others were left out, apart from
 /// what tells who they are.
-const TIDS: &str = "part_tids";
+const TIDS: &str = environment::PART_TIDS;
 
 /// Whether it is of certain CPUs, on which only threads are seen then.
-const CPUS: (&str, &str) = ("part_cpus", "some");
+const CPUS: (&str, &str) = (environment::PART_CPUS, environment::SOME);
 
 /// LWPs, each with its process where that is known.
 pub(crate) type Lwps = BTreeMap<i32, Option<i32>>;

@@ -19,6 +19,7 @@ use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_files::{Refused, Tree};
+use tracewing_vocabulary::environment;
 
 /// Largest metadata file that is read, in bytes; it takes up to fifty times as much memory. Real ones have a
 /// few megabytes.
@@ -153,7 +154,7 @@ impl Recording {
 }
 
 fn trace_name(class: &TraceClass, suffix: Option<&str>) -> String {
-    match (class.env("hostname"), suffix) {
+    match (class.env(environment::HOSTNAME), suffix) {
         (Some(EnvValue::String(host)), Some(suffix)) => format!("{host}/{suffix}"),
         (Some(EnvValue::String(host)), None) => host.clone(),
         (_, suffix) => suffix.unwrap_or_default().to_owned(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
+use tracewing_vocabulary::environment::{Note, note_key};
 
 /// Everything found at the paths that a user gave.
 #[derive(Debug)]
@@ -162,10 +163,9 @@ impl Trace {
         self.decoder.trace_class()
     }
 
-    /// What the metadata notes about the event class `id` under `key`: `description`, `print`, `file`,
-    /// `line`, or `unit_<field>`.
-    pub fn note(&self, id: u64, key: &str) -> Option<&EnvValue> {
-        self.class().env(&format!("event_{id}_{key}"))
+    /// What the metadata notes about the event class `id`.
+    pub fn note(&self, id: u64, note: Note<'_>) -> Option<&EnvValue> {
+        self.class().env(&note_key(id, note))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::print::text_value::{self, Frames, ValuePrinter, integer_class};
 use std::collections::HashMap;
 use tracewing_ctf::decode::{Compound, Event, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope, TraceClass};
+use tracewing_vocabulary::environment::{Note, note_key};
 
 /// What `--pretty` knows about event classes; filled as they are met.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Forms {
 
 impl ClassForm {
     fn new(trace: &TraceClass, id: u64) -> Self {
-        let form = match trace.env(&format!("event_{id}_print")) {
+        let form = match trace.env(&note_key(id, Note::Print)) {
             Some(EnvValue::String(text)) => PrintForm::parse(text),
             _ => None,
         };
@@ -80,7 +81,7 @@ impl ClassForm {
 impl Units {
     /// The units of the event class `id`.
     fn new(trace: &TraceClass, id: u64) -> Self {
-        let prefix = format!("event_{id}_unit_");
+        let prefix = note_key(id, Note::Unit(""));
         let units = trace.env.iter().filter_map(|(key, value)| match (key.strip_prefix(&prefix), value) {
             (Some(field), EnvValue::String(unit)) => Some((field.to_owned(), Unit::new(unit))),
             _ => None,

@@ -12,6 +12,7 @@ use crate::print::text_template::Template;
 use crate::print::text_value::{Frames, PACKET_BOOKKEEPING, ValuePrinter};
 use std::path::Path;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, Scope, TraceClass};
+use tracewing_vocabulary::environment;
 
 /// Prints events and losses as lines of text.
 #[derive(Debug)]
@@ -352,16 +353,16 @@ fn prefix(style: &Style, trace: &Trace, stamped: bool) -> Prefix {
     }
     let class = trace.class();
     for (wanted, name, key, joins) in [
-        (fields.hostname, "trace:hostname", "hostname", false),
-        (fields.domain, "trace:domain", "domain", true),
-        (fields.procname, "trace:procname", "procname", true),
+        (fields.hostname, "trace:hostname", environment::HOSTNAME, false),
+        (fields.domain, "trace:domain", environment::DOMAIN, true),
+        (fields.procname, "trace:procname", environment::PROCNAME, true),
     ] {
         if let Some(value) = env_text(class, key).filter(|_| wanted) {
             head.lead(name, joins);
             head.out.extend_from_slice(shown(value).as_bytes());
         }
     }
-    if let Some(EnvValue::Integer(pid)) = class.env("vpid").filter(|_| fields.vpid) {
+    if let Some(EnvValue::Integer(pid)) = class.env(environment::VPID).filter(|_| fields.vpid) {
         head.lead("trace:vpid", true);
         head.out.push(b'(');
         number::signed(head.out, *pid);

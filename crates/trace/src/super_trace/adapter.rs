@@ -10,7 +10,7 @@ use tracewing_ctf::decode::Record;
 use tracewing_ctf::model::Scope as FieldScope;
 use tracewing_vocabulary::context::{FLAGS, PROCESS, TID};
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall, softirq};
-use tracewing_vocabulary::{Class, Reader, kernel, lock, own, profile, recorder, user_thread};
+use tracewing_vocabulary::{Class, Reader, environment, kernel, lock, own, profile, recorder, user_thread};
 
 /// How many names are kept apart.
 const NAMES: usize = 1 << 16;
@@ -226,7 +226,8 @@ impl Adapter {
     fn learn(&mut self, event: &EventRef<'_>) -> Known {
         let decoded = event.decoded();
         let name = decoded.class().name.as_deref().unwrap_or_default();
-        let is_ours = is_kernel(event.trace()) && text_of(event.trace(), "tracer_name") == Some("tracewing");
+        let is_ours = is_kernel(event.trace())
+            && text_of(event.trace(), environment::TRACER_NAME) == Some(environment::TRACEWING);
         if is_ours {
             self.general = General { softirq: self.number("softirq"), interrupt: self.number("interrupt") };
         }
@@ -345,7 +346,7 @@ fn begun(call: &str, name: Name, trace: &Trace) -> Meaning {
 fn profile_meaning(class: Option<Class>, trace: &Trace) -> Meaning {
     match class {
         Some(Class::Profile(profile::Class::Sample)) => {
-            Meaning::Sample { by_timer: text_of(trace, "profile_event") == Some("cpu-clock") }
+            Meaning::Sample { by_timer: text_of(trace, environment::PROFILE_EVENT) == Some("cpu-clock") }
         }
         Some(Class::Profile(profile::Class::Thread)) => Meaning::Named,
         Some(Class::Profile(profile::Class::Fork)) => Meaning::Made,

@@ -4,17 +4,17 @@ use crate::open::extract::{has_some_interrupts, has_some_switches, has_some_syst
 use crate::open::recording::Trace;
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall};
-use tracewing_vocabulary::{kernel, user_thread};
+use tracewing_vocabulary::{environment, kernel, user_thread};
 
 /// What a trace says that it is of.
 pub(super) fn domain(trace: &Trace) -> Option<&str> {
-    text_of(trace, "domain")
+    text_of(trace, environment::DOMAIN)
 }
 
-pub(super) const KERNEL: &str = "kernel";
+pub(super) const KERNEL: &str = environment::KERNEL;
 
 /// Of samples, taken by the kernel (`tracewing-profile`).
-pub(super) const PROFILE: &str = "profile";
+pub(super) const PROFILE: &str = environment::PROFILE;
 
 /// A text in a trace's environment.
 pub(super) fn text_of<'t>(trace: &'t Trace, name: &str) -> Option<&'t str> {
@@ -30,7 +30,7 @@ pub(crate) fn is_kernel(trace: &Trace) -> bool {
 }
 
 /// Says that a kernel trace has everybody's events, in the environment of tracewing's.
-const SCOPE: (&str, &str) = ("scope", "system");
+const SCOPE: (&str, &str) = (environment::SCOPE, environment::SYSTEM);
 
 /// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there,
 /// but nobody is left out.
@@ -41,12 +41,14 @@ pub(super) fn is_system_wide(trace: &Trace) -> bool {
 /// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have
 /// everybody's.
 pub(super) fn is_of_some(trace: &Trace) -> bool {
-    is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
+    is_kernel(trace)
+        && !is_system_wide(trace)
+        && text_of(trace, environment::TRACER_NAME) == Some(environment::TRACEWING)
 }
 
 /// The process whose tree a trace has the kernel's events of, if it says so.
 pub(super) fn root_process(trace: &Trace) -> Option<i32> {
-    match trace.class().env("root_process")? {
+    match trace.class().env(environment::ROOT_PROCESS)? {
         EnvValue::Integer(process) => i32::try_from(*process).ok().filter(|_| is_of_some(trace)),
         EnvValue::String(_) => None,
     }
