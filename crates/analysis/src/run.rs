@@ -7,13 +7,15 @@ use crate::names::Names;
 use crate::times::grow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::{Adapter, AllUnseen, Change, Fold, Follower, Name, Scope, Unseen};
+use tracewing_trace::super_trace::{
+    Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
+};
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
     TimeRange, Trace,
 };
 use tracewing_vocabulary::function::{Entry, Exit};
-use tracewing_vocabulary::kernel::{self, Interrupt, InterruptEvent, SystemCall};
+use tracewing_vocabulary::kernel::{self, SystemCall};
 use tracewing_vocabulary::{profile, user_thread};
 
 /// Messages between two looks at how far it is.
@@ -80,7 +82,6 @@ impl Recorded {
             faults[0] |= *name == kernel::PageFaultUser::NAME;
             faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
-        this.interrupts = has_interrupts(&names);
         this.page_faults = faults == [true; 2];
         this.all_system_calls = names.iter().filter(|name| is_call(name)).nth(SystemCall::FEWER).is_some();
         for name in left_out {
@@ -95,7 +96,6 @@ impl Recorded {
             this.system_calls &= !is_call(name);
             this.all_system_calls &= !is_call(name);
             this.page_faults &= ![kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME].contains(&name);
-            this.interrupts &= !is_of_interrupt(name);
         }
         this
     }
@@ -111,24 +111,6 @@ impl Recorded {
         self.lacks_functions |= left_out.iter().any(|name| name.starts_with(Entry::NAME));
         self
     }
-}
-
-/// Whether classes of these names are of the begin and the end of every kind of interrupt: of time on a CPU,
-/// what one kind took cannot be told from what the program had.
-fn has_interrupts(names: &BTreeSet<&str>) -> bool {
-    let has = |event: fn(InterruptEvent<'_>) -> bool| {
-        let kinds =
-            names.iter().filter_map(|name| InterruptEvent::of_name(name)).filter(|known| event(*known));
-        let kinds: Vec<Interrupt> = kinds.map(InterruptEvent::kind).collect();
-        [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector].iter().all(|kind| kinds.contains(kind))
-    };
-    has(|event| matches!(event, InterruptEvent::Entry(..)))
-        && has(|event| matches!(event, InterruptEvent::Exit(_)))
-}
-
-/// Whether events of this name are of interrupts of any kind.
-fn is_of_interrupt(name: &str) -> bool {
-    InterruptEvent::of_name(name).is_some()
 }
 
 /// Whether events of this name are of threads that are woken.
@@ -463,6 +445,7 @@ impl<A: Analysis> Run<'_, A> {
         let state = self.follower.state();
         let coverage = state.coverage();
         self.ran.switchless = !coverage.switches;
+        self.ran.recorded.interrupts = coverage.interrupts != Interrupts::Unrecorded;
         self.ran.recorded.switches &= !self.ran.switchless;
         self.ran.modeless = !coverage.system_calls;
         if coverage.system_wide {

@@ -98,7 +98,7 @@ impl Shown {
             system_ns: self.modes.then_some(times.system_ns),
             interrupted_ns: self.interrupts.then_some(times.interrupted_ns),
             blocked_on: times.blocked_on,
-            interrupted_by: times.interrupted_by,
+            interrupted_by: if self.interrupts { times.interrupted_by } else { Vec::new() },
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The breakdown on hand-made events whose answer is known.
 
 use tracewing_analysis::{
-    Analysis, Breakdown, BreakdownRow, BreakdownTable, Input, Ipc, Names, ProcessBreakdown, Ran, Spent, Waits,
+    Analysis, Breakdown, BreakdownRow, BreakdownTable, Input, Ipc, Names, ProcessBreakdown, Ran, Recorded,
+    Spent, Waits,
 };
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
@@ -37,6 +38,11 @@ type Event = (i64, u32, i32, Kind<'static>);
 /// What a recording of the whole machine with two CPUs gives. LWPs below 100 are process 1's, the others each
 /// a process.
 fn of(events: &[Event]) -> BreakdownTable {
+    of_recorded(events, Recorded { interrupts: true, ..Recorded::default() })
+}
+
+/// The same of a recording that has these kinds of events.
+fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
     let (mut state, mut breakdown) = (SuperTrace::default(), Breakdown::new());
     let mut names = Names::default();
     for (number, text) in (0..).zip(NAMES) {
@@ -58,7 +64,7 @@ fn of(events: &[Event]) -> BreakdownTable {
     state.finish(&mut breakdown);
     let times = events.iter().map(|event| event.0);
     let (begin_ns, end_ns) = (times.clone().min().unwrap(), times.max().unwrap());
-    breakdown.finish(&Ran { begin_ns, end_ns, cpus: 2, whole: true, names, ..Ran::default() })
+    breakdown.finish(&Ran { begin_ns, end_ns, cpus: 2, whole: true, names, recorded, ..Ran::default() })
 }
 
 fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
@@ -166,9 +172,17 @@ fn all_time_of_all_cpus_is_somewhere() {
     let table = of(&pipeline());
     let machine = table.machine.as_ref().expect("the whole machine");
     assert_eq!(machine.total_ns(), 2 * 100);
-    assert_eq!((machine.idle_ns, machine.interrupts_ns), (30 + 10 + 1, 3 + 3));
+    assert_eq!((machine.idle_ns, machine.interrupts_ns), (30 + 10 + 1, Some(3 + 3)));
     assert_eq!(machine.unknown_ns, 0);
     assert_eq!((machine.calls_ns, machine.kernel_ns), (27 + 6 + 10, 0));
+}
+
+/// Where a kind of interrupt is missing, the others' time is not that of interrupts.
+#[test]
+fn time_of_some_interrupts_is_not_that_of_all() {
+    let table = of_recorded(&pipeline(), Recorded::default());
+    let machine = table.machine.as_ref().expect("the whole machine");
+    assert_eq!((machine.interrupts_ns, machine.unknown_ns, machine.total_ns()), (None, 3 + 3, 2 * 100));
 }
 
 #[test]

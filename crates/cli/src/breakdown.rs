@@ -6,7 +6,7 @@ mod text;
 
 use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{SWITCHES, say};
+use crate::nothing::SWITCHES;
 use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
 use crate::screen;
@@ -16,7 +16,7 @@ use anyhow::Result;
 use rows::{Known, Line};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Breakdown, BreakdownRow as Row, BreakdownTable, ProcessBreakdown};
+use tracewing_analysis::{Breakdown, BreakdownTable, ProcessBreakdown};
 use tracewing_programs::symbols::Symbols;
 
 const HELP: &str = "\
@@ -59,11 +59,13 @@ pub struct Args {
 /// Events that a recording may lack.
 const PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known, only how often something was done"),
-    MissingPart::system_calls("what was done in them is in `user` or `unknown`"),
+    MissingPart::system_calls(
+        "which of them, or which code of the program, took the time in `unknown` is not known (-)",
+    ),
     MissingPart::wakes(
         "waits for others, wakes, and what others did for a process are not known; waits are `blocked`",
     ),
-    MissingPart::interrupts("their time is in `own`"),
+    MissingPart::interrupts("their time is in `own`, or in `idle`"),
     MissingPart::page_faults("`faults` are not known"),
 ];
 
@@ -100,12 +102,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let table = flat(&found, known, &layout, &mut symbols);
             table.write(&mut out, format, ("rows", &members), |_| Ok(()))?;
         }
-    }
-    let has_times = |process: &ProcessBreakdown| process.rows.iter().all(Row::has_times);
-    if is_known && ran.modeless && !found.processes.iter().all(has_times) {
-        let why = "Not all system calls were recorded: which of them, or which code of the program, took the time in `unknown` is not \
-                   known (-).";
-        say(&mut out, format, why)?;
     }
     match is_known {
         true => explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?,

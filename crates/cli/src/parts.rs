@@ -7,6 +7,8 @@ use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;
 use tracewing_rules::Glob;
+use tracewing_trace::Recording;
+use tracewing_trace::super_trace::{Coverage, Interrupts};
 use tracewing_vocabulary::kernel::{self, Interrupt, SystemCall};
 use tracewing_vocabulary::user_thread;
 
@@ -19,38 +21,53 @@ pub struct Part {
     pub names: &'static [&'static str],
     /// What is unknown without them: the end of a sentence, after a colon.
     pub without: &'static str,
+    /// Whether a recording with some of them has all kinds.
+    pub has_all: fn(&Recording) -> bool,
 }
+
+/// A recording that has classes of one of the names has all that matters of them.
+pub const EACH: fn(&Recording) -> bool = |_| true;
 
 impl Part {
     pub const fn switches(without: &'static str) -> Self {
-        Self { what: "switches of threads (sched_switch)", names: &[kernel::Switch::NAME], without }
+        Self {
+            what: "switches of threads (sched_switch)",
+            names: &[kernel::Switch::NAME],
+            without,
+            has_all: EACH,
+        }
     }
 
     pub const fn system_calls(without: &'static str) -> Self {
         let names = &[SystemCall::ENTRIES, SystemCall::EXITS];
-        Self { what: "system calls (syscall_*)", names, without }
+        let has_all = |recording: &Recording| Coverage::of(recording).system_calls;
+        Self { what: "system calls (syscall_*)", names, without, has_all }
     }
 
     pub const fn wakes(without: &'static str) -> Self {
         let names = &[kernel::Waking::NAME, kernel::Wakeup::NAME];
-        Self { what: "wake-ups (sched_waking, sched_wakeup)", names, without }
+        Self { what: "wake-ups (sched_waking, sched_wakeup)", names, without, has_all: EACH }
     }
 
     pub const fn interrupts(without: &'static str) -> Self {
-        Self { what: "interrupts (irq_*, x86_irq_vectors_*)", names: &Interrupt::GLOBS, without }
+        let has_all = |recording: &Recording| Coverage::of(recording).interrupts != Interrupts::Unrecorded;
+        Self { what: "interrupts (irq_*, x86_irq_vectors_*)", names: &Interrupt::GLOBS, without, has_all }
     }
 
     pub const fn page_faults(without: &'static str) -> Self {
-        let names = &[kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME];
-        Self { what: "page faults (x86_exceptions_page_fault_*)", names, without }
+        const NAMES: [&str; 2] = [kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME];
+        let has_all = |recording: &Recording| recording.unmatched(&NAMES.map(str::to_owned)).is_empty();
+        Self { what: "page faults (x86_exceptions_page_fault_*)", names: &NAMES, without, has_all }
     }
 
     pub const fn task_switches(without: &'static str) -> Self {
-        Self { what: "switches of tasks (user_thread:switch)", names: &[user_thread::Switch::NAME], without }
+        let names = &[user_thread::Switch::NAME];
+        Self { what: "switches of tasks (user_thread:switch)", names, without, has_all: EACH }
     }
 
     pub const fn task_wakes(without: &'static str) -> Self {
-        Self { what: "wakes of tasks (user_thread:wake)", names: &[user_thread::Wake::NAME], without }
+        let names = &[user_thread::Wake::NAME];
+        Self { what: "wakes of tasks (user_thread:wake)", names, without, has_all: EACH }
     }
 }
 
@@ -81,7 +98,7 @@ pub fn explain_missing(
             || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
         match recording.unmatched(&names).len() == names.len() {
             true => Some("no"),
-            false => leaves_out().then_some("not all"),
+            false => (leaves_out() || !(part.has_all)(&recording)).then_some("not all"),
         }
     };
     let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
@@ -107,6 +124,8 @@ pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool)
     Ok(parts.each_ref().map(|part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
         let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));
-        recording.unmatched(&names).len() < names.len() && !part.names.iter().any(is_left_out)
+        recording.unmatched(&names).len() < names.len()
+            && (part.has_all)(&recording)
+            && !part.names.iter().any(is_left_out)
     }))
 }

@@ -8,7 +8,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::output::{print_warning, shown};
-use crate::parts::{Part, explain_missing};
+use crate::parts::{EACH, Part, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Table, TableOptions, heads, milliseconds};
@@ -98,21 +98,25 @@ const PARTS: [Part; 4] = [
         what: "mappings of files (profile:mapping)",
         names: &[profile::Mapping::NAME],
         without: "which functions of programs the samples are in is not known, nor which call chains are cut",
+        has_all: EACH,
     },
     Part {
         what: "functions of the kernel (profile:kernel_symbol)",
         names: &[profile::KernelSymbol::NAME],
         without: "they have no names",
+        has_all: EACH,
     },
     Part {
         what: "names and programs of threads (profile:thread)",
         names: &[profile::Thread::NAME],
         without: "which file a process executes is not known, and names may be missing",
+        has_all: EACH,
     },
     Part {
         what: "new processes (profile:fork)",
         names: &[profile::Fork::NAME],
         without: "which functions they are in is not known before they map files themselves",
+        has_all: EACH,
     },
 ];
 

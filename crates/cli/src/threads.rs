@@ -5,6 +5,7 @@ mod rows;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, TASKS, explain_nameless};
 use crate::output::{count_of, print_strangers};
+use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, TableOptions, heads, milliseconds};
@@ -12,7 +13,7 @@ use anyhow::Result;
 use rows::{ACTIVE_TIME, Known, columns, of_processes, of_tasks, of_threads};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Threads, ThreadsTable, total};
+use tracewing_analysis::{Ran, Threads, ThreadsTable, total};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -59,6 +60,21 @@ enum By {
     Process,
 }
 
+/// What is told by events of the kernel that a recording may be without.
+const KERNEL_PARTS: [MissingPart; 5] = [
+    MissingPart::switches("no time is known (-)"),
+    MissingPart::system_calls("`user`, `system` and the number of calls are not known (-)"),
+    MissingPart::wakes("`waiting`, `blocked` and the number of wakes are not known (-)"),
+    MissingPart::interrupts("`irq` is not known (-), and their time is that of what they interrupted"),
+    MissingPart::page_faults("`faults` are not known (-)"),
+];
+
+/// The same of events of programs about their tasks.
+const TASK_PARTS: [MissingPart; 2] = [
+    MissingPart::task_switches("no poll is known (-), nor how long any took"),
+    MissingPart::task_wakes("whether a task was ready or idle between its polls is not known (-)"),
+];
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut all = columns(args.by);
     if args.active_time {
@@ -84,11 +100,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         By::Thread | By::Process => table.threads.is_empty().then_some(ANY),
     };
     let rows = layout.table(&lines);
-    rows.write(&mut out, format, document, |out| print_totals(out, &table, args.by, ran.switchless))?;
+    rows.write(&mut out, format, document, |out| print_totals(out, &table, args.by, &ran))?;
     if let Some(needed) = needed {
         needed.explain(&mut out, format, &args.input, &ran)?;
     } else if args.by == By::Task && table.user_threads.iter().all(|task| task.name.is_empty()) {
         explain_nameless(&mut out, format, &args.input)?;
+    }
+    if needed.is_none() {
+        if args.by == By::Task {
+            explain_missing(&TASK_PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
+        }
+        // Of a recording without the kernel's events, the totals say so.
+        if ran.cpus > 0 {
+            explain_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+        }
     }
     out.flush()?;
     warn_of_losses(&ran);
@@ -103,7 +128,7 @@ pub fn views() -> Vec<View> {
     ]
 }
 
-fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: bool) -> std::io::Result<()> {
+fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, ran: &Ran) -> std::io::Result<()> {
     let running = total(table.threads.iter().map(|thread| thread.times.running_ns));
     let (threads, duration) = (table.threads.len(), milliseconds(table.duration_ns));
     let lines = match by {
@@ -112,17 +137,14 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: 
         By::Process => count_of(table.processes().len(), "process") + " with ",
     };
     let threads = count_of(threads, "thread");
-    match switchless {
+    match ran.switchless {
         true => writeln!(out, "{lines}{threads} in {duration} ms, time on CPUs unknown")?,
         false => writeln!(out, "{lines}{threads}, {} ms on CPUs in {duration} ms", milliseconds(running))?,
     }
     if table.threads.is_empty() {
         writeln!(out, "No thread that appears in this time matches.")?;
-    } else if switchless {
-        writeln!(
-            out,
-            "Not all switches of threads (sched_switch) are in the recording, so their times are unknown."
-        )?;
+    } else if ran.cpus == 0 {
+        writeln!(out, "The recording has no events of the kernel: the times of threads are unknown (-).")?;
     }
     print_strangers(out, table.strangers)
 }

@@ -318,3 +318,29 @@ fn threads_begin_with_the_functions_that_their_program_tells() {
     let begun: BTreeMap<_, _> = threads.map(|row| (row["row"].as_str().unwrap(), ns(row, "calls"))).collect();
     assert_eq!(begun, BTreeMap::from([("main", 1), ("worker", 3)]), "{rows:?}");
 }
+
+/// Interrupts of which not all kinds are recorded take time that is another row's: `threads` says the same.
+#[test]
+fn where_a_kind_of_interrupt_is_not_recorded_their_time_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    if !traceable() {
+        return;
+    }
+    let vector = ["-k", "irq_vectors:local_timer*"];
+    for more in [&[][..], &vector] {
+        let options = [&["--system-wide", "-k", "irq:*", "-k", "sched:sched_switch"], more].concat();
+        recorded(&mut record(folder.path(), &options, &["sleep", "0.1"]));
+        let rows = rows(folder.path(), &[]);
+        let machine = rows.iter().filter(|row| row["part"] == "machine");
+        let times: BTreeMap<_, _> =
+            machine.map(|row| (row["row"].as_str().unwrap(), &row["own_ns"])).collect();
+        assert!(times["interrupts"].is_null() && times["unknown"].is_u64(), "{more:?}: {times:?}");
+        assert!(rows.iter().all(|row| row["interrupted_ns"].is_null()), "{more:?}: {rows:?}");
+        for command in ["breakdown", "threads"] {
+            let output = tracewing(folder.path()).args([command, "t"]).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.contains("has not all interrupts"), "{more:?}, {command}: {text}");
+        }
+        fs::remove_dir_all(folder.path().join("t")).unwrap();
+    }
+}

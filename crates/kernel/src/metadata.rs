@@ -34,6 +34,8 @@ pub(crate) fn trace_class(
         (environment::SYSNAME, system.sysname()),
         (environment::KERNEL_RELEASE, system.release()),
         (environment::KERNEL_VERSION, system.version()),
+        // Which kinds of interrupts there are depends on it.
+        (environment::ARCHITECTURE, system.machine()),
     ] {
         trace.set_env(name, value.to_string_lossy().into_owned());
     }

@@ -23,6 +23,21 @@ const CALLS: u16 = 201;
 const VECTORS: [&str; 2] = ["x86_irq_vectors_local_timer_entry", "x86_irq_vectors_local_timer_exit"];
 const OTHER_INTERRUPTS: [&str; 4] =
     ["irq_handler_entry", "irq_handler_exit", "irq_softirq_entry", "irq_softirq_exit"];
+const OTHER_VECTORS: [&str; 8] = [
+    "x86_irq_vectors_call_function_single_entry",
+    "x86_irq_vectors_call_function_single_exit",
+    "x86_irq_vectors_call_function_entry",
+    "x86_irq_vectors_call_function_exit",
+    "x86_irq_vectors_reschedule_entry",
+    "x86_irq_vectors_reschedule_exit",
+    "x86_irq_vectors_irq_work_entry",
+    "x86_irq_vectors_irq_work_exit",
+];
+
+/// Every kind of interrupt that an x86 has.
+fn all() -> Vec<&'static str> {
+    [&VECTORS[..], &OTHER_VECTORS, &OTHER_INTERRUPTS].concat()
+}
 
 /// Has 7 woken by 8, which the recording follows; 9, which it does not, unless it is of all; the timer, which
 /// interrupts 8; the timer, which interrupts nobody and of which no event tells; and 8 in a system call. Then
@@ -134,37 +149,55 @@ const OURS: (&str, &str) = ("tracer_name", "tracewing");
 const OF_ALL: (&str, &str) = ("scope", "system");
 
 const KNOWN: [&str; 6] = ["7 by 8", "7 by 9", "7 by interrupt", "7 by 0", "7 by 8", "10 by 9"];
-const UNTOLD: [&str; 6] = ["7 by ?", "7 by ?", "7 by ?", "7 by 0", "7 by 8", "10 by 9"];
+const UNTOLD: [&str; 6] = ["7 by ?", "7 by ?", "7 by ?", "7 by 0", "7 by ?", "10 by 9"];
 
 #[test]
 fn where_all_interrupts_are_told_who_runs_woke() {
-    let all = [&VECTORS[..], &OTHER_INTERRUPTS].concat();
-    assert_eq!(of(&[OURS, OF_ALL], &all), KNOWN);
-    assert_eq!(of(&[("tracer_name", "lttng-modules")], &all), KNOWN);
+    assert_eq!(of(&[OURS, OF_ALL], &all()), KNOWN);
+    assert_eq!(of(&[("tracer_name", "lttng-modules")], &all()), KNOWN);
 }
 
 #[test]
 fn whom_the_recording_does_not_follow_may_have_been_interrupted() {
-    let all = [&VECTORS[..], &OTHER_INTERRUPTS].concat();
     assert_eq!(
-        of(&[OURS], &all),
+        of(&[OURS], &all()),
         ["7 by 8", "7 by ?", "7 by interrupt", "7 by 0", "7 by 8", "10 by 9"],
         "9 recorded nothing"
     );
 }
 
 #[test]
-fn without_a_kind_of_interrupt_only_who_is_in_a_system_call_woke() {
+fn without_a_kind_of_interrupt_it_is_unknown_who_woke_a_thread_that_is_not_new() {
     assert_eq!(of(&[OURS, OF_ALL], &[]), UNTOLD);
     assert_eq!(of(&[OURS, OF_ALL], &OTHER_INTERRUPTS), UNTOLD);
     assert_eq!(of(&[OURS], &[]), UNTOLD);
+    assert_eq!(of(&[("tracer_name", "lttng-modules")], &[]), UNTOLD);
+    for kind in all() {
+        let some: Vec<&str> = all().into_iter().filter(|name| *name != kind).collect();
+        let [.., in_call, _] = &of(&[OURS, OF_ALL], &some)[..] else { panic!("six wakes") };
+        assert_eq!(in_call, "7 by ?", "without {kind}");
+    }
+}
+
+#[test]
+fn an_arm_has_no_vectors() {
+    let arm = [&OTHER_INTERRUPTS[..], &["ipi_entry", "ipi_exit"]].concat();
+    let of_machine = |machine: &'static str, kinds: &[&str]| {
+        of(&[OURS, OF_ALL, ("architecture", machine)], kinds).swap_remove(4)
+    };
+    assert_eq!(of_machine("aarch64", &arm), "7 by 8");
+    assert_eq!(of_machine("armv7l", &arm), "7 by 8");
+    assert_eq!(of_machine("aarch64", &OTHER_INTERRUPTS), "7 by ?");
+    assert_eq!(of_machine("riscv64", &arm), "7 by ?");
+    assert_eq!(of_machine("x86_64", &arm), "7 by ?");
+    assert_eq!(of_machine("x86_64", &all()), "7 by 8");
 }
 
 #[test]
 fn a_part_without_interrupts_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
-    write(&whole, &[OURS, OF_ALL], &[&VECTORS[..], &OTHER_INTERRUPTS].concat());
+    write(&whole, &[OURS, OF_ALL], &all());
     let events = ["sched_*", "signal_*", "syscall_*", "irq_*"].map(String::from);
     let filter = Filter { events: events.to_vec(), ..Filter::default() };
     let recording = Recording::open(&[&whole]).unwrap();
@@ -253,9 +286,6 @@ fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
     );
 }
 
-const CALLS_BETWEEN_CPUS: [&str; 2] =
-    ["x86_irq_vectors_call_function_single_entry", "x86_irq_vectors_call_function_single_exit"];
-
 /// Beside `sched_wakeup`, there is no `sched_waking`, which is recorded by the waker.
 #[test]
 fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
@@ -263,8 +293,7 @@ fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
         [(0, "swapper/0"), (8, "program"), (9, "migration/0"), (10, "kworker")];
     const TIMER: Option<u16> = Some(0);
     const CALL: Option<u16> = Some(1);
-    const HANDLER: Option<u16> = Some(2);
-    let interrupts = [&VECTORS[..], &CALLS_BETWEEN_CPUS, &OTHER_INTERRUPTS].concat();
+    const HANDLER: Option<u16> = Some(5);
     let events = [
         (0, 8, None),
         (0, 0, None),
@@ -278,10 +307,10 @@ fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
         (HARD, 0, CALL),
     ];
     let proven = ["71 by 8", "72 by ?", "73 by ?", "74 by 10"];
-    let all = flagged("sched_wakeup", &SWITCHES, &interrupts, &events);
-    assert_eq!(all[..4], proven);
+    let told = flagged("sched_wakeup", &SWITCHES, &all(), &events);
+    assert_eq!(told[..4], proven);
     assert_eq!(
-        all[4..],
+        told[4..],
         ["75 by interrupt", "76 by ?", "77 by ?", "78 by ?", "79 by interrupt", "80 by ?"],
         "of the interrupts, the timer's and softirqs wake themselves"
     );
@@ -293,7 +322,7 @@ fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
         ["75 by ?", "76 by ?", "77 by ?", "78 by ?", "79 by interrupt", "80 by ?"],
         "no event says which interrupt it was"
     );
-    let waking = flagged("sched_waking", &SWITCHES, &interrupts, &events);
+    let waking = flagged("sched_waking", &SWITCHES, &all(), &events);
     assert_eq!(waking[1], "72 by 0");
     assert_eq!(waking[5], "76 by interrupt", "a waking is recorded by the waker");
 }

@@ -114,8 +114,9 @@ pub struct Machine {
     pub calls_ns: u64,
     /// In threads of the kernel's own.
     pub kernel_ns: u64,
-    /// In interrupts and softirqs, idle CPUs' included.
-    pub interrupts_ns: u64,
+    /// In interrupts and softirqs, idle CPUs' included; `None` where not all kinds of them were recorded:
+    /// their time is in that of what they interrupted, or unknown.
+    pub interrupts_ns: Option<u64>,
     /// Without anything to do.
     pub idle_ns: u64,
     /// No event tells.
@@ -126,7 +127,8 @@ impl Machine {
     /// All of it, which should be the recording's duration on each CPU.
     pub fn total_ns(&self) -> u64 {
         let Self { user_ns, calls_ns, kernel_ns, interrupts_ns, idle_ns, unknown_ns, .. } = *self;
-        total([user_ns, calls_ns, kernel_ns, interrupts_ns, idle_ns, unknown_ns].into_iter())
+        let known = [user_ns, calls_ns, kernel_ns, idle_ns, unknown_ns].into_iter();
+        total(known.chain(interrupts_ns))
     }
 }
 
@@ -248,10 +250,10 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
     let duration_ns = ran.duration_ns();
     let whole = ran.whole && !ran.chosen && ran.cpus > 0;
     let machine = whole.then(|| {
-        let mut machine =
-            Machine { cpus: ran.cpus, interrupts_ns: idle_interrupts_ns, idle_ns, ..Machine::default() };
+        let mut machine = Machine { cpus: ran.cpus, idle_ns, ..Machine::default() };
+        let mut interrupts_ns = idle_interrupts_ns;
         for row in processes.iter().flat_map(|process| &process.rows) {
-            grow(&mut machine.interrupts_ns, row.interrupts_ns());
+            grow(&mut interrupts_ns, row.interrupts_ns());
             let own_ns = match row.place {
                 Spent::User => &mut machine.user_ns,
                 Spent::Call(_) => &mut machine.calls_ns,
@@ -260,6 +262,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
             };
             grow(own_ns, row.own_ns);
         }
+        machine.interrupts_ns = ran.recorded.interrupts.then_some(interrupts_ns);
         let untold_ns = ran.cpus.saturating_mul(duration_ns).saturating_sub(machine.total_ns());
         grow(&mut machine.unknown_ns, untold_ns);
         machine

@@ -80,7 +80,12 @@ impl<'b> Line<'b> {
 
     fn interrupted_by(&self) -> Cell {
         let part = |part: &Part| (part.on.clone(), part.ns);
-        self.inside().map_or(Cell::None, |(row, _)| Cell::Parts(row.interrupts.iter().map(part).collect()))
+        match self.inside() {
+            Some((row, known)) if known.recorded.interrupts => {
+                Cell::Parts(row.interrupts.iter().map(part).collect())
+            }
+            _ => Cell::None,
+        }
     }
 
     fn unseen(&self) -> Cell {
@@ -177,12 +182,12 @@ pub fn unseen(process: &ProcessBreakdown) -> Option<Line<'_>> {
 /// What all CPUs did.
 pub fn machine(found: &BreakdownTable) -> Vec<Line<'_>> {
     let parts = found.machine.iter().flat_map(parts_of);
-    let line = |(name, ns): (&str, u64)| Line {
+    let line = |(name, ns): (&str, Option<u64>)| Line {
         process: None,
         process_name: "",
         part: "machine",
         place: name.to_owned(),
-        figures: Figures::Short(Some(ns), None),
+        figures: Figures::Short(ns, None),
     };
     parts.map(line).collect()
 }
@@ -222,13 +227,13 @@ pub fn helper(process: Option<i32>, name: &str) -> String {
     }
 }
 
-pub fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
+pub fn parts_of(machine: &Machine) -> [(&'static str, Option<u64>); 6] {
     [
-        ("user", machine.user_ns),
-        ("system calls", machine.calls_ns),
-        ("kernel", machine.kernel_ns),
+        ("user", Some(machine.user_ns)),
+        ("system calls", Some(machine.calls_ns)),
+        ("kernel", Some(machine.kernel_ns)),
         ("interrupts", machine.interrupts_ns),
-        ("idle", machine.idle_ns),
-        ("unknown", machine.unknown_ns),
+        ("idle", Some(machine.idle_ns)),
+        ("unknown", Some(machine.unknown_ns)),
     ]
 }

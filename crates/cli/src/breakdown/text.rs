@@ -108,20 +108,21 @@ fn print_short(
 /// A part of the time of all CPUs.
 struct Share {
     name: &'static str,
-    ns: u64,
-    percent: f64,
+    ns: Option<u64>,
+    percent: Option<f64>,
 }
 
 fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> Result<()> {
     let whole = (machine.cpus * duration_ns).max(1);
-    let parts = rows::parts_of(machine).into_iter().chain([("together", machine.total_ns())]);
-    let share = |(name, ns)| Share { name, ns, percent: ns as f64 * 100.0 / whole as f64 };
+    let parts = rows::parts_of(machine).into_iter().chain([("together", Some(machine.total_ns()))]);
     let columns = columns! { share: Share;
         text "all CPUs" "name" key, "what they did" => share.name.into();
-        duration "" "ns" key, "time" => Cell::Ns(share.ns);
-        percent "" "percent" key, "part of the time of all CPUs" => Cell::Rate(share.percent);
+        duration "" "ns" key, "time" => Cell::ns(share.ns);
+        percent "" "percent" key, "part of the time of all CPUs"
+            => share.percent.map_or(Cell::None, Cell::Rate);
     };
-    let shares: Vec<_> = parts.map(share).collect();
+    let percent = |ns: u64| ns as f64 * 100.0 / whole as f64;
+    let shares: Vec<_> = parts.map(|(name, ns)| Share { name, ns, percent: ns.map(percent) }).collect();
     Layout::all(&columns, TableFormat::Table).table(&shares).print(out)?;
     let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     writeln!(out, "of {} {cpus} x {} ms", machine.cpus, milliseconds(duration_ns))?;

@@ -3,7 +3,7 @@
 use super::args::Args;
 use crate::nothing::say;
 use crate::output::{count_of, print_warning, shown};
-use crate::parts::{Part, explain_missing};
+use crate::parts::{EACH, Part, explain_missing};
 use crate::table::milliseconds;
 use anyhow::Result;
 use std::io::Write;
@@ -20,16 +20,19 @@ pub const PARTS: [Part; 3] = [
         what: "acquisitions (lock:acquired, user_thread:acquired)",
         names: &[lock::Acquired::NAME, user_thread::Acquired::NAME],
         without: "no acquisition is known, nor any critical section",
+        has_all: EACH,
     },
     Part {
         what: "requests (lock:requested, user_thread:wait)",
         names: &[lock::Requested::NAME, user_thread::Wait::NAME],
         without: "how long acquisitions waited is not known, nor which thread had the lock meanwhile",
+        has_all: EACH,
     },
     Part {
         what: "releases (lock:released, user_thread:released)",
         names: &[lock::Released::NAME, user_thread::Released::NAME],
         without: "how long locks were held is not known",
+        has_all: EACH,
     },
 ];
 

@@ -98,7 +98,10 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
         parts "blocked-on" "blocked_on" normal, "what it waited for longest, ? where no event shows it"
             => cell_of(&line.times.blocked_on);
         parts "interrupted-by" "interrupted_by" extra, "interrupts that irq is made of"
-            => cell_of(&line.times.interrupted_by);
+            => match line.known.recorded.interrupts && line.known.switches {
+                true => cell_of(&line.times.interrupted_by),
+                false => Cell::None,
+            };
     }
 }
 

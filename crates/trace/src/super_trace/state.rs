@@ -595,7 +595,7 @@ impl SuperTrace {
         let by_thread = by_thread || event.context == Context::Thread;
         let tid = event.tid.or_else(|| cpu?.current);
         match tid.and_then(|tid| self.lwps.get(tid)) {
-            Some(lwp) if by_thread || self.is_not_interrupted(lwp) => self.programs.waker(lwp, event.cpu),
+            Some(lwp) if by_thread || self.has_interrupts_of(lwp) => self.programs.waker(lwp, event.cpu),
             // It is the CPU's idle thread, which tells no less: it does nothing itself.
             None if tid == Some(0) => Waker { tid, ..Waker::unknown(event.cpu) },
             _ => Waker::unknown(event.cpu),
@@ -623,11 +623,6 @@ impl SuperTrace {
             let is_thread = event.context == Context::Thread || self.has_interrupts_of(lwp);
             is_thread && lwp.has_name() && !lwp.name.starts_with(STOPPER)
         })
-    }
-
-    /// Whether it is known of who runs, and seems not to be interrupted, that this is so.
-    fn is_not_interrupted(&self, lwp: &Lwp) -> bool {
-        self.has_interrupts_of(lwp) || matches!(lwp.mode(), Mode::SystemCall(_))
     }
 
     /// Whether the recording has all interrupts that came while this one ran.

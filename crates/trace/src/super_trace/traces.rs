@@ -85,14 +85,10 @@ pub(crate) fn is_of_interrupt(name: &str) -> bool {
 
 /// Whether a trace has begins and ends of all kinds of interrupts, and not only some of them.
 pub(super) fn has_interrupts(trace: &Trace) -> bool {
-    let has = |kind, is_entry| {
-        let mut events = class_names(trace).filter_map(InterruptEvent::of_name);
-        events.any(|event| event.kind() == kind && matches!(event, InterruptEvent::Entry(..)) == is_entry)
-    };
-    let kinds = [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector];
+    let names: Vec<&str> = class_names(trace).filter(|name| is_of_interrupt(name)).collect();
     is_kernel(trace)
         && !has_some_interrupts(trace)
-        && kinds.into_iter().all(|kind| has(kind, true) && has(kind, false))
+        && Interrupt::are_all(text_of(trace, environment::ARCHITECTURE), names.iter().copied())
 }
 
 /// Whether a trace has begins and ends of system calls, and not only some of them.
