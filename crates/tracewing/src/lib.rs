@@ -79,6 +79,7 @@ mod field;
 mod function;
 mod layout;
 mod macros;
+mod own;
 mod path;
 mod payload;
 mod sandbox;

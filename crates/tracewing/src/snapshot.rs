@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Taken};
 
 use crate::agent::{self, Unanswered};
+use crate::own::Panic;
 
 /// Why there is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +56,6 @@ impl From<Unanswered> for SnapshotError {
             Unanswered::Silent => Self::NoAnswer,
         }
     }
-}
-
-/// The program panicked.
-#[derive(crate::Event)]
-#[event(crate = crate, provider = "tracewing", level = "error", print = "panic: {message} ({file}:{line})")]
-struct Panic<'a> {
-    message: &'a str,
-    file: &'a str,
-    line: u32,
 }
 
 /// Has the flight recorder that records this program (`tracewing record --flight-recorder`) write what its

@@ -1,4 +1,4 @@
-//! What the tracer itself says in a program's events: which threads there are.
+//! What the tracer itself records of a program: its threads, and the panic after which a snapshot is taken.
 
 use crate::declare::readers;
 use crate::ids::Pid;
@@ -16,6 +16,16 @@ macro_rules! own_events {
                 pid: Pid,
                 /// Its name.
                 name: &'e str,
+            }
+
+            /// The program panicked (`tracewing::snapshot_on_panic`).
+            Panic<'e> "panic" [level = "error", print = "panic: {message} ({file}:{line})"] {
+                /// What it panicked with.
+                message: &'e str,
+                /// Source file.
+                file: &'e str,
+                /// Line.
+                line: u32,
             }
         }
     } };

@@ -19,16 +19,12 @@ use super::smp::is_wanted;
 use super::{identity, names, system};
 use crate::Event;
 use crate::class::EventClass;
+use crate::own::Thread;
 use crate::payload::Sink;
 
 /// Attempts before the event is counted lost. Each but the first means that another thread has opened a
 /// sub-buffer, that this one has migrated, or that the process was attached anew.
 const ATTEMPTS: u32 = 32;
-
-tracewing_vocabulary::own_events!(crate::declared_events);
-
-/// As a [`Thread`] has it.
-type Pid = i32;
 
 /// The class of [`Thread`], which has no site.
 pub(crate) fn thread_class() -> &'static EventClass {
