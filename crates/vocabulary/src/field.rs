@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ids::{Pid, Tid};
+use tracewing_units::{Pid, Tid};
 
 /// A field of an event class.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,7 @@ pub use state::TaskState;
 pub use system_call::SystemCall;
 
 use crate::declare::readers;
-use crate::ids::{Pid, Tid};
+use tracewing_units::{Pid, Tid};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`, in [`NewTask::clone_flags`]: the new thread is one of its
 /// creator's process.

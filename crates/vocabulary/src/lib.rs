@@ -26,7 +26,6 @@ mod declare;
 pub mod environment;
 mod field;
 pub mod function;
-mod ids;
 pub mod kernel;
 pub mod lock;
 pub mod own;
@@ -36,7 +35,7 @@ pub mod recorder;
 pub mod user_thread;
 
 pub use field::{Field, FieldKind, Fields, Reader, Recorded};
-pub use ids::{Pid, Tid};
+pub use tracewing_units::{Pid, Tid};
 
 /// An event class that tracewing knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

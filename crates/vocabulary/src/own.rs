@@ -1,7 +1,7 @@
 //! What the tracer itself records of a program: its threads, and the panic after which a snapshot is taken.
 
 use crate::declare::readers;
-use crate::ids::Pid;
+use tracewing_units::Pid;
 
 /// Hands the declaration of the events of provider `tracewing` to a macro.
 #[macro_export]

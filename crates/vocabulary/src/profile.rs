@@ -4,7 +4,7 @@
 
 use crate::declare::readers;
 use crate::field::{Fields, Reader, Recorded, place_of};
-use crate::ids::{Pid, Tid};
+use tracewing_units::{Pid, Tid};
 
 /// Hands the declaration of the events of provider `profile` to a macro.
 #[macro_export]

@@ -1,7 +1,7 @@
 //! What a recorder adds to the events of programs.
 
 use crate::declare::readers;
-use crate::ids::{Pid, Tid};
+use tracewing_units::{Pid, Tid};
 
 readers! {
     provider "tracewing" named "tracewing:";

@@ -1,0 +1,123 @@
+//! Times between moments.
+
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Sub};
+
+/// The time between two moments, in nanoseconds.
+///
+/// Sums saturate at [`Duration::MAX`], which time stamps that make no sense can reach: tables show it as
+/// unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Duration(u64);
+
+impl Duration {
+    /// No time.
+    pub const ZERO: Duration = Duration(0);
+    /// The longest.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// So many nanoseconds.
+    #[inline]
+    pub const fn from_ns(ns: u64) -> Self {
+        Duration(ns)
+    }
+
+    /// Nanoseconds.
+    #[inline]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Whether it is no time.
+    #[inline]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The average of `count` durations whose sum this is; `None` of none. Where the sum is
+    /// [`Duration::MAX`], so is the average.
+    #[inline]
+    pub const fn mean(self, count: u64) -> Option<Duration> {
+        match self.0 {
+            u64::MAX if count > 0 => Some(Duration::MAX),
+            sum => match sum.checked_div(count) {
+                Some(mean) => Some(Duration(mean)),
+                None => None,
+            },
+        }
+    }
+}
+
+/// Saturates.
+impl Add for Duration {
+    type Output = Duration;
+
+    #[inline]
+    fn add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
+    }
+}
+
+/// Saturates.
+impl AddAssign for Duration {
+    #[inline]
+    fn add_assign(&mut self, other: Duration) {
+        *self = *self + other;
+    }
+}
+
+/// What is left of it; [`Duration::ZERO`] where the other is longer.
+impl Sub for Duration {
+    type Output = Duration;
+
+    #[inline]
+    fn sub(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_sub(other.0))
+    }
+}
+
+/// One of so many equal parts of it; [`Duration::MAX`] of none, as no part is as long.
+impl Div<u64> for Duration {
+    type Output = Duration;
+
+    #[inline]
+    fn div(self, parts: u64) -> Duration {
+        self.0.checked_div(parts).map_or(Duration::MAX, Duration)
+    }
+}
+
+/// Saturates.
+impl Sum for Duration {
+    fn sum<I: Iterator<Item = Duration>>(durations: I) -> Duration {
+        durations.fold(Duration::ZERO, Duration::add)
+    }
+}
+
+crate::transparent!(Duration);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NS: Duration = Duration::from_ns(1);
+
+    #[test]
+    fn sums_and_differences_end_at_the_longest_and_at_none() {
+        let mut sum = Duration::MAX;
+        sum += NS;
+        assert_eq!(sum, Duration::MAX);
+        assert_eq!([Duration::MAX, NS].into_iter().sum::<Duration>(), Duration::MAX);
+        assert_eq!(Duration::from_ns(5) - Duration::from_ns(3), Duration::from_ns(2));
+        assert_eq!(Duration::from_ns(3) - Duration::from_ns(5), Duration::ZERO);
+    }
+
+    #[test]
+    fn averages_of_none_and_of_sums_without_a_number_are_not_made_up() {
+        assert_eq!(Duration::from_ns(7).mean(2), Some(Duration::from_ns(3)));
+        assert_eq!(Duration::ZERO.mean(0), None);
+        assert_eq!(Duration::MAX.mean(2), Some(Duration::MAX));
+        assert_eq!(Duration::from_ns(7) / 2, Duration::from_ns(3));
+        assert_eq!(Duration::from_ns(7) / 0, Duration::MAX);
+    }
+}

@@ -1,0 +1,90 @@
+//! Units of what a trace measures: a type each, so that values of different units are not mixed.
+//!
+//! | type | value |
+//! |---|---|
+//! | [`Timestamp`] | a moment, in nanoseconds since the clock's origin |
+//! | [`Duration`] | the time between two moments, in nanoseconds |
+//! | [`Cycles`] | a clock's value before it is converted |
+//! | [`Tid`], [`Pid`], [`Cpu`] | numbers of threads, processes and CPUs |
+//!
+//! All are as large as the integer within, and operators exist only where the units fit:
+//!
+//! ```
+//! use tracewing_units::{Duration, Timestamp};
+//!
+//! let begin = Timestamp::from_ns(1_000);
+//! let end = begin + Duration::from_ns(500);
+//! assert_eq!(end - begin, Duration::from_ns(500));
+//! assert_eq!((end - begin) / 2, Duration::from_ns(250));
+//! ```
+//!
+//! Moments cannot be added:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::Timestamp;
+//! let sum = Timestamp::from_ns(1) + Timestamp::from_ns(2);
+//! ```
+//!
+//! A moment is no duration, and neither is a plain integer:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Duration, Timestamp};
+//! let length: Duration = Timestamp::from_ns(1);
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::Timestamp;
+//! let at: Timestamp = 1_i64;
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::Duration;
+//! let sum = Duration::from_ns(1) + 1_u64;
+//! ```
+//!
+//! Cycles are no nanoseconds; only their clock converts them:
+//!
+//! ```compile_fail,E0369
+//! # use tracewing_units::{Cycles, Duration};
+//! let sum = Cycles(1) + Duration::from_ns(2);
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Cycles, Timestamp};
+//! let is_later = Timestamp::from_ns(1) > Cycles(2);
+//! ```
+//!
+//! Threads, processes and CPUs are not each other:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Pid, Tid};
+//! let is_first = Tid(1) == Pid(1);
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Cpu, Tid};
+//! let cpu: Cpu = Tid(1);
+//! ```
+
+#![no_std]
+
+mod duration;
+mod numbers;
+mod timestamp;
+
+pub use duration::Duration;
+pub use numbers::{Cpu, Cycles, Pid, Tid};
+pub use timestamp::Timestamp;
+
+/// A type that is serialised as the integer within.
+macro_rules! transparent {
+    ($($type:ty),*) => { $(
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+    )* };
+}
+pub(crate) use transparent;

@@ -1,0 +1,63 @@
+//! Numbers of threads, processes and CPUs, and of a clock's cycles.
+
+use core::fmt;
+
+/// A thread's number, as the kernel gives it: 0 is an idle thread's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Tid(pub i32);
+
+impl Tid {
+    /// The idle thread of each CPU.
+    pub const IDLE: Tid = Tid(0);
+
+    /// Whether it is the idle thread of a CPU.
+    #[inline]
+    pub const fn is_idle(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A process's number, which is that of its first thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Pid(pub i32);
+
+impl Pid {
+    /// Its first thread, which has its number.
+    #[inline]
+    pub const fn first_thread(self) -> Tid {
+        Tid(self.0)
+    }
+}
+
+/// A CPU's number, as the kernel gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Cpu(pub u32);
+
+impl Cpu {
+    /// Its place in a table of all CPUs.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A value of a clock, as the recorder read it. Only the clock knows how long a cycle is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Cycles(pub u64);
+
+macro_rules! display {
+    ($($type:ty),*) => { $(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )* };
+}
+
+display!(Tid, Pid, Cpu, Cycles);
+crate::transparent!(Tid, Pid, Cpu, Cycles);
