@@ -9,6 +9,7 @@ use tracewing_ctf::model::Version;
 use tracewing_trace::{
     Conversion, Filter, Format, Listing, Recording, Report, Statistics, TimePoint, print_details,
 };
+use tracewing_units::Duration;
 
 /// Lists a trace in every way.
 ///
@@ -21,7 +22,7 @@ pub fn trace(input: &[u8], folder: &Path) {
     }
     let _ = print_details(&recording, &mut sink(), false);
     let _ = Report::new(&recording);
-    let from = Some(TimePoint::FromBegin(1000));
+    let from = Some(TimePoint::FromBegin(Duration::from_ns(1000)));
     let place = "$tid > 0 || $state == 'blocked'".parse().ok();
     for filter in [
         Filter { from: from.clone(), ..Filter::default() },

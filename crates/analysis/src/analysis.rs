@@ -2,6 +2,7 @@
 
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Name, Scope, Seen};
+use tracewing_units::Timestamp;
 
 /// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
 ///
@@ -44,7 +45,7 @@ pub enum Input<'a> {
     /// what [`Analysis::BEFORE`] says, come before.
     Begins {
         /// In nanoseconds on the recording's clock.
-        time: i64,
+        time: Timestamp,
     },
     /// The text of a name that is used from now on.
     Name {
@@ -74,7 +75,7 @@ pub enum Input<'a> {
     /// From now on, no events of programs are missing that were reported as lost.
     LossOver {
         /// In nanoseconds on the recording's clock.
-        time: i64,
+        time: Timestamp,
     },
 }
 
@@ -86,9 +87,9 @@ pub struct Loss {
     /// The CPU in whose buffer they had no room, where the stream says.
     pub cpu: Option<u32>,
     /// After this time, in nanoseconds on the recording's clock.
-    pub from: i64,
+    pub from: Timestamp,
     /// Before this time.
-    pub to: i64,
+    pub to: Timestamp,
     /// How many; `None` where nobody knows, as of whole packets.
     pub events: Option<u64>,
 }

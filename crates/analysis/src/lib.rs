@@ -64,6 +64,6 @@ pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
-pub use times::{Part, Times, total};
+pub use times::{Part, Times, total, total_count};
 pub use tracewing_trace::super_trace::Seen;
 pub use who::Who;

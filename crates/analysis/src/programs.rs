@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use tracewing_trace::super_trace::SuperTrace;
+use tracewing_units::Timestamp;
 
 /// The programs of processes, as they were when last asked for.
 #[derive(Debug, Default)]
@@ -12,7 +13,7 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Since when a process executes another program than when this was last asked.
-    pub(crate) fn changed(&mut self, state: &SuperTrace, process: Option<i32>) -> Option<i64> {
+    pub(crate) fn changed(&mut self, state: &SuperTrace, process: Option<i32>) -> Option<Timestamp> {
         let process = process?;
         let first = state.lwp(process);
         let now = first.map(|lwp| (lwp.serial, lwp.program.number));

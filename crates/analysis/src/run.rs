@@ -4,7 +4,6 @@
 use crate::analysis::{Analysis, Input, Loss};
 use crate::filtered::Filtered;
 use crate::names::Names;
-use crate::times::grow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
@@ -14,6 +13,7 @@ use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
     TimeRange, Trace,
 };
+use tracewing_units::{Duration, Timestamp};
 use tracewing_vocabulary::function::{Entry, Exit};
 use tracewing_vocabulary::kernel::{self, SystemCall};
 use tracewing_vocabulary::{profile, user_thread};
@@ -129,9 +129,9 @@ fn is_call(name: &str) -> bool {
 pub struct Ran {
     /// When what was analysed began and ended, nanoseconds on the recording's clock; 0 where there was no
     /// event.
-    pub begin_ns: i64,
+    pub begin_ns: Timestamp,
     /// See [`Ran::begin_ns`].
-    pub end_ns: i64,
+    pub end_ns: Timestamp,
     /// Events read, those before the begin included.
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
@@ -145,7 +145,7 @@ pub struct Ran {
     pub lost_parts: u64,
     /// When the last buffer begins of which the first part was overwritten, where that is in what was
     /// analysed: until then some events are missing.
-    pub incomplete_until: Option<i64>,
+    pub incomplete_until: Option<Timestamp>,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
     /// Which kinds of the kernel's events it has.
@@ -183,8 +183,8 @@ pub struct Ran {
 
 impl Ran {
     /// How long what was analysed lasted, in nanoseconds.
-    pub fn duration_ns(&self) -> u64 {
-        self.end_ns.abs_diff(self.begin_ns)
+    pub fn duration_ns(&self) -> Duration {
+        self.end_ns - self.begin_ns
     }
 }
 
@@ -294,7 +294,7 @@ struct Run<'a, A> {
     lost_before: Vec<Loss>,
     unseen: AllUnseen,
     /// Until then, events of programs are missing.
-    blind_until: Option<i64>,
+    blind_until: Option<Timestamp>,
     /// Whether the range has begun.
     begun: bool,
     ran: Ran,
@@ -345,7 +345,7 @@ impl<A: Analysis> Run<'_, A> {
 
     /// There are no more events: nothing else has happened until the recording ended.
     fn ends(&mut self, recording: &Recording) {
-        let end = recording.end().unwrap_or(i64::MIN).min(self.range.end);
+        let end = recording.end().unwrap_or(Timestamp::MIN).min(self.range.end);
         self.ran.end_ns = self.ran.end_ns.max(end);
     }
 
@@ -358,7 +358,7 @@ impl<A: Analysis> Run<'_, A> {
 
     /// The range begins, or with `time` the recording does: what lies before that is no time of it.
     #[cold]
-    fn begin(&mut self, time: i64) {
+    fn begin(&mut self, time: Timestamp) {
         let begin = if self.before { self.range.begin } else { time };
         self.begun = true;
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
@@ -375,8 +375,10 @@ impl<A: Analysis> Run<'_, A> {
     /// Counts what was lost in the range, and tells of it if `tells`.
     fn misses(&mut self, loss: &Loss, tells: bool) {
         match (loss.scope, loss.events) {
-            (Scope::Samples, events) => grow(&mut self.ran.lost_samples, events.unwrap_or(0)),
-            (_, Some(events)) => grow(&mut self.ran.lost_events, events),
+            (Scope::Samples, events) => {
+                self.ran.lost_samples = self.ran.lost_samples.saturating_add(events.unwrap_or(0));
+            }
+            (_, Some(events)) => self.ran.lost_events = self.ran.lost_events.saturating_add(events),
             (_, None) => self.ran.lost_parts += 1,
         }
         if tells {
@@ -398,14 +400,14 @@ impl<A: Analysis> Run<'_, A> {
         }
     }
 
-    fn is_blind_until(&mut self, scope: Scope, to: i64) {
+    fn is_blind_until(&mut self, scope: Scope, to: Timestamp) {
         if scope == Scope::User {
             self.blind_until = self.blind_until.max(Some(to));
         }
     }
 
     #[inline]
-    fn sees_again_by(&mut self, time: i64) {
+    fn sees_again_by(&mut self, time: Timestamp) {
         if let Some(until) = self.blind_until.take_if(|until| *until <= time)
             && (self.begun || A::BEFORE)
         {
@@ -414,7 +416,7 @@ impl<A: Analysis> Run<'_, A> {
     }
 
     fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
-        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
+        let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         if from > self.range.end {
             return;
         }
@@ -457,7 +459,7 @@ impl<A: Analysis> Run<'_, A> {
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
             false => {
-                self.ran.end_ns = 0;
+                self.ran.end_ns = Timestamp::ORIGIN;
                 std::mem::take(&mut self.lost_before).iter().for_each(|loss| self.misses(loss, false));
             }
         }

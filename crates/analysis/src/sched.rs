@@ -5,9 +5,10 @@
 
 use crate::analysis::{Analysis, Input};
 use crate::run::Ran;
-use crate::times::{grow, mean};
+use crate::times::grow;
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Name, Waker};
+use tracewing_units::{Duration, Timestamp};
 
 /// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
 #[derive(Debug)]
@@ -17,15 +18,15 @@ pub struct Slice<'a> {
     /// Where; `None` if no switch to or from it was seen.
     pub cpu: Option<u32>,
     /// When it got the CPU, on the recording's clock; `None` if no event tells.
-    pub begin: Option<i64>,
+    pub begin: Option<Timestamp>,
     /// When it left it; `None` if no event tells, as where the recording ends before.
-    pub end: Option<i64>,
+    pub end: Option<Timestamp>,
     /// How long it had been off CPUs before; `None` if that began before the first event that tells.
-    pub wait_ns: Option<u64>,
+    pub wait_ns: Option<Duration>,
     /// How much of that it was ready: since it was woken, or all of it if it had been preempted.
-    pub delay_ns: Option<u64>,
+    pub delay_ns: Option<Duration>,
     /// How long it is known to have run.
-    pub run_ns: u64,
+    pub run_ns: Duration,
     /// State in which it left the CPU; `None` where `end` is.
     pub state: Option<TaskState>,
     /// Who had woken it, if it had slept.
@@ -64,18 +65,18 @@ pub struct Slices<S> {
 struct Progress {
     /// The slice that goes on.
     cpu: Option<u32>,
-    begin: Option<i64>,
-    run_ns: u64,
+    begin: Option<Timestamp>,
+    run_ns: Duration,
     /// What was before it, or is until the next.
-    wait_ns: Option<u64>,
-    delay_ns: Option<u64>,
+    wait_ns: Option<Duration>,
+    delay_ns: Option<Duration>,
     waker: Option<Waker>,
     /// A wake that came while it ran. It is what wakes it if it came just before it slept.
     early: Option<Waker>,
 }
 
 impl Progress {
-    fn slice<'a>(&self, lwp: &'a Lwp, end: Option<(i64, TaskState)>) -> Slice<'a> {
+    fn slice<'a>(&self, lwp: &'a Lwp, end: Option<(Timestamp, TaskState)>) -> Slice<'a> {
         Slice {
             lwp,
             cpu: self.cpu,
@@ -109,7 +110,7 @@ impl<S: SliceSink> Slices<S> {
     /// No event tells how it goes on.
     fn breaks_off(&mut self, lwp: &Lwp) {
         let progress = std::mem::take(self.of(lwp));
-        if progress.run_ns > 0 {
+        if !progress.run_ns.is_zero() {
             self.sink.slice(&progress.slice(lwp, None));
         }
     }
@@ -160,9 +161,9 @@ impl<S: SliceSink> Fold for Slices<S> {
 
 impl<S: SliceSink> Slices<S> {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
-        if ns == 0 {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
+        if ns.is_zero() {
             return;
         }
         if doing == Doing::Unknown {
@@ -173,7 +174,7 @@ impl<S: SliceSink> Slices<S> {
             Doing::Running { .. } => grow(&mut progress.run_ns, ns),
             // It was woken when this began, or it has left a CPU then.
             Doing::Runnable { .. } => {
-                progress.delay_ns = Some(progress.delay_ns.unwrap_or(0) + ns);
+                progress.delay_ns = Some(progress.delay_ns.unwrap_or_default() + ns);
                 progress.wait_ns = progress.wait_ns.map(|wait| wait + ns);
             }
             Doing::Blocked { .. } => {
@@ -192,14 +193,14 @@ impl<S: SliceSink> Slices<S> {
         }
     }
 
-    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: Timestamp) {
         let progress = self.of(lwp);
         // Where it never slept, the wake came while it was on its way to sleep.
         progress.waker = progress.waker.or(progress.early.take());
-        (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), 0);
+        (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), Duration::ZERO);
     }
 
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: TaskState, at: i64) {
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: TaskState, at: Timestamp) {
         self.follows |= lwp.followed;
         let met_beside = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
@@ -210,7 +211,12 @@ impl<S: SliceSink> Slices<S> {
         }
         let slice = progress.slice(lwp, Some((at, prev_state)));
         let early = progress.early.filter(|_| !prev_state.goes_on());
-        *progress = Progress { wait_ns: Some(0), delay_ns: Some(0), early, ..Progress::default() };
+        *progress = Progress {
+            wait_ns: Some(Duration::ZERO),
+            delay_ns: Some(Duration::ZERO),
+            early,
+            ..Progress::default()
+        };
         self.sink.slice(&slice);
     }
 
@@ -231,28 +237,28 @@ pub struct SchedLatency {
     /// Whether the recording follows it ([`Lwp::followed`]).
     pub followed: bool,
     /// How long it ran, in nanoseconds.
-    pub run_ns: u64,
+    pub run_ns: Duration,
     /// How often it got a CPU and is known how long it waited.
     pub slices: u64,
     /// How long it waited in all, in nanoseconds.
-    pub delay_ns: u64,
+    pub delay_ns: Duration,
     /// The longest wait, in nanoseconds.
-    pub max_ns: u64,
+    pub max_ns: Duration,
     /// When that ended and it got a CPU, on the recording's clock; `None` if it never waited.
-    pub max_end: Option<i64>,
+    pub max_end: Option<Timestamp>,
     /// Who had woken it then.
     pub max_waker: Option<Waker>,
 }
 
 impl SchedLatency {
     /// How long it waited on average, in nanoseconds.
-    pub fn mean_ns(&self) -> u64 {
-        mean(self.delay_ns, self.slices).unwrap_or(0)
+    pub fn mean_ns(&self) -> Duration {
+        self.delay_ns.mean(self.slices).unwrap_or_default()
     }
 
     /// When the longest wait began.
-    pub fn max_begin(&self) -> Option<i64> {
-        Some(self.max_end?.saturating_sub_unsigned(self.max_ns))
+    pub fn max_begin(&self) -> Option<Timestamp> {
+        Some(self.max_end?.saturating_sub(self.max_ns))
     }
 }
 
@@ -289,10 +295,10 @@ impl SliceSink for SchedLatencies {
                 tid: lwp.tid,
                 name: String::new(),
                 followed: false,
-                run_ns: 0,
+                run_ns: Duration::ZERO,
                 slices: 0,
-                delay_ns: 0,
-                max_ns: 0,
+                delay_ns: Duration::ZERO,
+                max_ns: Duration::ZERO,
                 max_end: None,
                 max_waker: None,
             });

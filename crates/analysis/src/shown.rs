@@ -3,26 +3,27 @@
 use crate::run::Ran;
 use crate::times::{Part, Times, grow};
 use serde::Serialize;
+use tracewing_units::Duration;
 
 /// [`Times`], each `None` if the recording lacks events that show it. `unknown_ns` then includes it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownTimes {
     /// See [`Times::running_ns`].
-    pub running_ns: Option<u64>,
+    pub running_ns: Option<Duration>,
     /// See [`Times::waiting_ns`].
-    pub waiting_ns: Option<u64>,
+    pub waiting_ns: Option<Duration>,
     /// See [`Times::blocked_ns`].
-    pub blocked_ns: Option<u64>,
+    pub blocked_ns: Option<Duration>,
     /// See [`Times::nested_ns`].
-    pub nested_ns: u64,
+    pub nested_ns: Duration,
     /// See [`Times::unknown_ns`].
-    pub unknown_ns: u64,
+    pub unknown_ns: Duration,
     /// See [`Times::user_ns`].
-    pub user_ns: Option<u64>,
+    pub user_ns: Option<Duration>,
     /// See [`Times::system_ns`].
-    pub system_ns: Option<u64>,
+    pub system_ns: Option<Duration>,
     /// See [`Times::interrupted_ns`].
-    pub interrupted_ns: Option<u64>,
+    pub interrupted_ns: Option<Duration>,
     /// See [`Times::blocked_on`].
     pub blocked_on: Vec<Part>,
     /// See [`Times::interrupted_by`].
@@ -73,13 +74,13 @@ impl Shown {
     }
 
     /// Time in which it had lost its CPU or its turn, if that is known.
-    pub(crate) fn preempted(self, ns: u64) -> Option<u64> {
+    pub(crate) fn preempted(self, ns: Duration) -> Option<Duration> {
         self.preemptions.then_some(ns)
     }
 
     pub(crate) fn times(self, times: Times) -> ShownTimes {
         let mut unknown_ns = times.unknown_ns;
-        let mut part = |is_shown: bool, ns: u64| {
+        let mut part = |is_shown: bool, ns: Duration| {
             if !is_shown {
                 grow(&mut unknown_ns, ns);
             }

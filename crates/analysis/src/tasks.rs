@@ -3,28 +3,29 @@
 
 use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
-use crate::times::{grow, mean};
+use crate::times::grow;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
+use tracewing_units::{Duration, Timestamp};
 
 /// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
 const ROWS: usize = 1 << 18;
 
 /// A poll that ends so soon has done nothing that would have taken time, in nanoseconds.
-const AT_ONCE: u64 = 10_000;
+const AT_ONCE: Duration = Duration::from_ns(10_000);
 
 /// From when on a poll is remarkable, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     /// It ran so long without giving way to other tasks.
-    pub long_ns: u64,
+    pub long_ns: Duration,
     /// Its worker slept so long in it, and could run no other task.
-    pub blocking_ns: u64,
+    pub blocking_ns: Duration,
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { long_ns: 10_000_000, blocking_ns: 1_000_000 }
+        Thresholds { long_ns: Duration::from_ns(10_000_000), blocking_ns: Duration::from_ns(1_000_000) }
     }
 }
 
@@ -43,29 +44,29 @@ pub struct Task {
     /// How often it was polled.
     pub polls: u64,
     /// How long it was being polled.
-    pub busy_ns: u64,
+    pub busy_ns: Duration,
     /// How long it was ready, and no worker polled it.
-    pub scheduled_ns: u64,
+    pub scheduled_ns: Duration,
     /// How long it waited for something else.
-    pub idle_ns: u64,
+    pub idle_ns: Duration,
     /// How long its poll ran another task within itself.
-    pub nested_ns: u64,
+    pub nested_ns: Duration,
     /// How long nobody knows what it did, as before the first event that tells.
-    pub unknown_ns: u64,
+    pub unknown_ns: Duration,
     /// The longest poll.
-    pub longest_ns: u64,
+    pub longest_ns: Duration,
     /// When that began, on the recording's clock.
-    pub longest_begin: Option<i64>,
+    pub longest_begin: Option<Timestamp>,
     /// Of `busy_ns`: its worker ran on a CPU.
-    pub running_ns: u64,
+    pub running_ns: Duration,
     /// Of `busy_ns`: its worker was ready, and something else had the CPU.
-    pub preempted_ns: u64,
+    pub preempted_ns: Duration,
     /// Of `busy_ns`: in system calls, running or asleep.
-    pub system_ns: u64,
+    pub system_ns: Duration,
     /// Of `busy_ns`: its worker slept, in system calls or for memory.
-    pub slept_ns: u64,
+    pub slept_ns: Duration,
     /// The longest time that its worker slept at once.
-    pub longest_sleep_ns: u64,
+    pub longest_sleep_ns: Duration,
     /// The system call in which it did; `None` where no event tells.
     pub slept_on: Option<Name>,
     /// Pages that were not there when polls touched them.
@@ -73,15 +74,15 @@ pub struct Task {
     /// Polls of which it is known how long it had been ready before.
     pub delays: u64,
     /// How long that was in all.
-    pub delay_ns: u64,
+    pub delay_ns: Duration,
     /// The longest.
-    pub max_delay_ns: u64,
+    pub max_delay_ns: Duration,
     /// When that ended and it was polled, on the recording's clock.
-    pub max_delay_end: Option<i64>,
+    pub max_delay_end: Option<Timestamp>,
     /// Polls that ran for [`Thresholds::long_ns`] or longer.
     pub long_polls: u64,
     /// How long these ran.
-    pub long_ns: u64,
+    pub long_ns: Duration,
     /// Polls in which its worker slept for [`Thresholds::blocking_ns`] or longer.
     pub blocking_polls: u64,
     /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which
@@ -91,8 +92,8 @@ pub struct Task {
 
 impl Task {
     /// How long it was ready before it was polled, on average, in nanoseconds.
-    pub fn mean_delay_ns(&self) -> u64 {
-        mean(self.delay_ns, self.delays).unwrap_or(0)
+    pub fn mean_delay_ns(&self) -> Duration {
+        self.delay_ns.mean(self.delays).unwrap_or_default()
     }
 
     fn add(&mut self, other: &Task) {
@@ -146,7 +147,7 @@ struct Live {
     row: Task,
     poll: Option<Poll>,
     /// How long it has been ready, if it is known since when.
-    ready_ns: Option<u64>,
+    ready_ns: Option<Duration>,
     /// Its poll runs another one within itself.
     nested: bool,
 }
@@ -154,7 +155,7 @@ struct Live {
 /// A poll that goes on.
 #[derive(Debug, Default)]
 struct Poll {
-    begin: i64,
+    begin: Timestamp,
     spent: Spent,
     /// Counters of its LWP when it began.
     system_calls: u64,
@@ -165,17 +166,17 @@ struct Poll {
 /// What an LWP did for a task.
 #[derive(Debug, Default, Clone)]
 struct Spent {
-    all_ns: u64,
-    running_ns: u64,
-    preempted_ns: u64,
-    system_ns: u64,
-    slept_ns: u64,
-    longest_sleep: Option<(u64, Option<Name>)>,
+    all_ns: Duration,
+    running_ns: Duration,
+    preempted_ns: Duration,
+    system_ns: Duration,
+    slept_ns: Duration,
+    longest_sleep: Option<(Duration, Option<Name>)>,
 }
 
 impl Spent {
     #[inline]
-    fn take(&mut self, doing: Doing, ns: u64) {
+    fn take(&mut self, doing: Doing, ns: Duration) {
         grow(&mut self.all_ns, ns);
         match doing {
             Doing::Running { mode, .. } => {
@@ -187,7 +188,7 @@ impl Spent {
             Doing::Runnable { .. } => grow(&mut self.preempted_ns, ns),
             Doing::Blocked { on } => {
                 grow(&mut self.slept_ns, ns);
-                grow(&mut self.system_ns, if on.is_some() { ns } else { 0 });
+                grow(&mut self.system_ns, if on.is_some() { ns } else { Duration::ZERO });
                 if self.longest_sleep.is_none_or(|(longest, _)| ns > longest) {
                     self.longest_sleep = Some((ns, on));
                 }
@@ -278,9 +279,9 @@ impl Fold for Tasks {
 
 impl Tasks {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         if lwp.runs_user_thread() {
-            self.workers.at(lwp.serial).take(doing, to.abs_diff(from));
+            self.workers.at(lwp.serial).take(doing, to - from);
         }
     }
 
@@ -302,24 +303,24 @@ impl Tasks {
         live.poll.iter_mut().for_each(|poll| poll.spent.add(&spent));
     }
 
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
         let live = self.tasks.at(thread.serial);
         match doing {
             Doing::Runnable { .. } => {
                 grow(&mut live.row.scheduled_ns, ns);
-                live.ready_ns = Some(live.ready_ns.unwrap_or(0) + ns);
+                live.ready_ns = Some(live.ready_ns.unwrap_or_default() + ns);
             }
             Doing::Blocked { .. } => grow(&mut live.row.idle_ns, ns),
             Doing::Nested => grow(&mut live.row.nested_ns, ns),
             Doing::Unknown | Doing::Running { .. } => {
                 grow(&mut live.row.unknown_ns, ns);
-                live.ready_ns = live.ready_ns.filter(|_| ns == 0);
+                live.ready_ns = live.ready_ns.filter(|_| ns.is_zero());
             }
         }
     }
 
-    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: Timestamp) {
         let live = self.tasks.at(thread.serial);
         if std::mem::take(&mut live.nested) && live.poll.is_some() {
             return;

@@ -9,6 +9,7 @@ use crate::serials::Serials;
 use crate::times::{Clock, Times};
 use std::collections::{BTreeMap, HashMap};
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread};
+use tracewing_units::{Duration, Timestamp};
 
 /// So many user threads have an account each. What more have ended are summed by their names.
 const ACCOUNTS: usize = 1 << 18;
@@ -108,7 +109,7 @@ pub struct ThreadsTable {
     /// them.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
     /// Names of processes that a state dump tells.
     pub(crate) dumped: HashMap<i32, String>,
 }
@@ -244,8 +245,8 @@ impl Fold for Threads {
 
 impl Threads {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
         let clocks = self.lwps.at(lwp.serial);
         clocks.all.add(doing, ns);
         if lwp.runs_user_thread() {
@@ -261,8 +262,8 @@ impl Threads {
         }
     }
 
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        self.user_threads.at(thread.serial).add(doing, to.abs_diff(from));
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
+        self.user_threads.at(thread.serial).add(doing, to - from);
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {

@@ -3,27 +3,28 @@
 use crate::names::Names;
 use serde::Serialize;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
+use tracewing_units::Duration;
 
-/// Time in nanoseconds, by what it was spent on. `running_ns`, `waiting_ns`, `blocked_ns`, `nested_ns` and
+/// Time, by what it was spent on. `running_ns`, `waiting_ns`, `blocked_ns`, `nested_ns` and
 /// `unknown_ns` add up to all of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// On a CPU, interrupts included.
-    pub running_ns: u64,
+    pub running_ns: Duration,
     /// Ready to run, but no CPU was free for it.
-    pub waiting_ns: u64,
+    pub waiting_ns: Duration,
     /// Waiting for something else: a lock, data, time, its first start.
-    pub blocked_ns: u64,
+    pub blocked_ns: Duration,
     /// Of a user thread: others that it runs within itself were running.
-    pub nested_ns: u64,
+    pub nested_ns: Duration,
     /// Before the first event that tells, and where events are missing.
-    pub unknown_ns: u64,
+    pub unknown_ns: Duration,
     /// Part of `running_ns`: in its program's code.
-    pub user_ns: u64,
+    pub user_ns: Duration,
     /// Part of `running_ns`: in system calls.
-    pub system_ns: u64,
+    pub system_ns: Duration,
     /// Part of `running_ns`: taken from it by interrupts and softirqs.
-    pub interrupted_ns: u64,
+    pub interrupted_ns: Duration,
     /// Parts of `blocked_ns`, longest first.
     pub blocked_on: Vec<Part>,
     /// Parts of `interrupted_ns`: which interrupts and softirqs, longest first.
@@ -36,8 +37,8 @@ pub struct Part {
     /// A system call, or what a user thread says that it waits for; an interrupt; `None` where no event
     /// tells.
     pub on: Option<String>,
-    /// How long, in nanoseconds.
-    pub ns: u64,
+    /// How long.
+    pub ns: Duration,
 }
 
 impl Times {
@@ -69,21 +70,21 @@ fn add_parts(parts: &mut Vec<Part>, others: &[Part]) {
 /// The same while it is being counted.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Clock {
-    user: u64,
-    system: u64,
-    unknown_mode: u64,
-    waiting: u64,
-    nested: u64,
-    unknown: u64,
+    user: Duration,
+    system: Duration,
+    unknown_mode: Duration,
+    waiting: Duration,
+    nested: Duration,
+    unknown: Duration,
     /// Few kinds each, so a search is short.
-    blocked: Vec<(Option<Name>, u64)>,
-    interrupted: Vec<(Option<Name>, u64)>,
+    blocked: Vec<(Option<Name>, Duration)>,
+    interrupted: Vec<(Option<Name>, Duration)>,
 }
 
 impl Clock {
     /// Adds what was done for `ns`.
     #[inline]
-    pub(crate) fn add(&mut self, doing: Doing, ns: u64) {
+    pub(crate) fn add(&mut self, doing: Doing, ns: Duration) {
         let sum = match doing {
             Doing::Unknown => &mut self.unknown,
             Doing::Running { mode: Mode::User, .. } => &mut self.user,
@@ -138,28 +139,24 @@ impl Clock {
 
 /// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the
 /// greatest, which tables show as unknown.
-pub fn total(times: impl Iterator<Item = u64>) -> u64 {
-    times.fold(0, u64::saturating_add)
+pub fn total(times: impl Iterator<Item = Duration>) -> Duration {
+    times.sum()
 }
 
-/// The average of so many times; `None` of none. Where no number holds their sum, it is the greatest number,
-/// too.
-pub(crate) fn mean(sum: u64, count: u64) -> Option<u64> {
-    match sum {
-        u64::MAX if count > 0 => Some(u64::MAX),
-        _ => sum.checked_div(count),
-    }
+/// Adds counts up, likewise.
+pub fn total_count(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// Adds to a sum of times, as [`total`] does.
 #[inline]
-pub(crate) fn grow(sum: &mut u64, ns: u64) {
-    *sum = sum.saturating_add(ns);
+pub(crate) fn grow(sum: &mut Duration, ns: Duration) {
+    *sum += ns;
 }
 
 /// Adds to one of few sums.
 #[inline]
-pub(crate) fn add<K: PartialEq>(sums: &mut Vec<(K, u64)>, key: K, ns: u64) {
+pub(crate) fn add<K: PartialEq>(sums: &mut Vec<(K, Duration)>, key: K, ns: Duration) {
     match sums.iter_mut().find(|(known, _)| *known == key) {
         Some((_, sum)) => grow(sum, ns),
         None => sums.push((key, ns)),
@@ -167,8 +164,8 @@ pub(crate) fn add<K: PartialEq>(sums: &mut Vec<(K, u64)>, key: K, ns: u64) {
 }
 
 /// The greatest first, with their names.
-pub(crate) fn parts(sums: &[(Option<Name>, u64)], names: &Names) -> Vec<Part> {
-    let some = sums.iter().filter(|(_, ns)| *ns > 0);
+pub(crate) fn parts(sums: &[(Option<Name>, Duration)], names: &Names) -> Vec<Part> {
+    let some = sums.iter().filter(|(_, ns)| !ns.is_zero());
     let mut parts: Vec<_> =
         some.map(|(on, ns)| Part { on: on.map(|name| names.get(name).to_owned()), ns: *ns }).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));

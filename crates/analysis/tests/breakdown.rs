@@ -6,6 +6,7 @@ use tracewing_analysis::{
 };
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
+use tracewing_units::{Duration, Timestamp};
 
 const SLEEPS: i64 = 1;
 const NAMES: [&str; 11] = [
@@ -52,7 +53,7 @@ fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
     for (time, cpu, tid, kind) in events {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
         let event = Activity {
-            time: *time,
+            time: Timestamp::from_ns(*time),
             cpu: Some(*cpu),
             tid: Some(*tid),
             process,
@@ -64,7 +65,15 @@ fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
     state.finish(&mut breakdown);
     let times = events.iter().map(|event| event.0);
     let (begin_ns, end_ns) = (times.clone().min().unwrap(), times.max().unwrap());
-    breakdown.finish(&Ran { begin_ns, end_ns, cpus: 2, whole: true, names, recorded, ..Ran::default() })
+    breakdown.finish(&Ran {
+        begin_ns: Timestamp::from_ns(begin_ns),
+        end_ns: Timestamp::from_ns(end_ns),
+        cpus: 2,
+        whole: true,
+        names,
+        recorded,
+        ..Ran::default()
+    })
 }
 
 fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
@@ -113,7 +122,7 @@ fn row<'t>(process: &'t ProcessBreakdown, name: &str) -> &'t BreakdownRow {
 }
 
 fn outside(process: &ProcessBreakdown) -> Vec<(Option<i32>, &str, u64, u64)> {
-    process.outside.iter().map(|other| (other.process, &*other.name, other.count, other.ns)).collect()
+    process.outside.iter().map(|other| (other.process, &*other.name, other.count, other.ns.as_ns())).collect()
 }
 
 /// Thread 7 of process 1 reads what 200, another process, writes.
@@ -149,32 +158,33 @@ fn a_system_call_has_its_own_time_and_what_is_nested_in_it() {
     let table = of(&pipeline());
     let reader = process(&table, 1);
     let read = row(reader, "read");
-    assert_eq!((read.own_ns, read.calls, read.faults), (10 + 17, 1, 1));
-    assert_eq!(read.ipc[Ipc::Pipe as usize], Waits { count: 1, ns: 15 });
-    assert_eq!((read.interrupts_ns(), read.interrupts[0].on.as_deref()), (3, Some("local_timer")));
-    assert_eq!((read.blocked_ns, read.ready_ns), (0, 15));
+    assert_eq!((read.own_ns.as_ns(), read.calls, read.faults), (10 + 17, 1, 1));
+    assert_eq!(read.ipc[Ipc::Pipe as usize], Waits { count: 1, ns: Duration::from_ns(15) });
+    assert_eq!((read.interrupts_ns().as_ns(), read.interrupts[0].on.as_deref()), (3, Some("local_timer")));
+    assert_eq!([read.blocked_ns, read.ready_ns], [0, 15].map(Duration::from_ns));
     let user = row(reader, "user");
     assert_eq!(
-        (user.own_ns, user.faults, user.calls),
+        (user.own_ns.as_ns(), user.faults, user.calls),
         (5 + 5 + 10, 1, 0),
         "the page fault says so of what was before"
     );
     let sleep = row(reader, "nanosleep");
-    assert_eq!((sleep.own_ns, sleep.blocked_ns, sleep.ready_ns), (5 + 1, 11, 3));
+    assert_eq!([sleep.own_ns, sleep.blocked_ns, sleep.ready_ns], [5 + 1, 11, 3].map(Duration::from_ns));
     assert_eq!(sleep.ipc(), Waits::default(), "a timer is no other thread");
-    assert!(reader.rows.iter().all(|row| row.place != Spent::Unknown || row.own_ns == 0));
+    assert!(reader.rows.iter().all(|row| row.place != Spent::Unknown || row.own_ns == Duration::ZERO));
     let write = row(process(&table, 200), "write");
-    assert_eq!((write.own_ns, write.calls, write.woke), (10, 1, 1));
+    assert_eq!((write.own_ns.as_ns(), write.calls, write.woke), (10, 1, 1));
 }
 
 #[test]
 fn all_time_of_all_cpus_is_somewhere() {
     let table = of(&pipeline());
     let machine = table.machine.as_ref().expect("the whole machine");
-    assert_eq!(machine.total_ns(), 2 * 100);
-    assert_eq!((machine.idle_ns, machine.interrupts_ns), (30 + 10 + 1, Some(3 + 3)));
-    assert_eq!(machine.unknown_ns, 0);
-    assert_eq!((machine.calls_ns, machine.kernel_ns), (27 + 6 + 10, 0));
+    assert_eq!(machine.total_ns(), Duration::from_ns(2 * 100));
+    assert_eq!(machine.idle_ns, Duration::from_ns(30 + 10 + 1));
+    assert_eq!(machine.interrupts_ns, Some(Duration::from_ns(3 + 3)));
+    assert_eq!(machine.unknown_ns, Duration::ZERO);
+    assert_eq!([machine.calls_ns, machine.kernel_ns], [27 + 6 + 10, 0].map(Duration::from_ns));
 }
 
 /// Where a kind of interrupt is missing, the others' time is not that of interrupts.
@@ -182,7 +192,8 @@ fn all_time_of_all_cpus_is_somewhere() {
 fn time_of_some_interrupts_is_not_that_of_all() {
     let table = of_recorded(&pipeline(), Recorded::default());
     let machine = table.machine.as_ref().expect("the whole machine");
-    assert_eq!((machine.interrupts_ns, machine.unknown_ns, machine.total_ns()), (None, 3 + 3, 2 * 100));
+    assert_eq!(machine.interrupts_ns, None);
+    assert_eq!([machine.unknown_ns, machine.total_ns()], [3 + 3, 2 * 100].map(Duration::from_ns));
 }
 
 #[test]
@@ -217,8 +228,8 @@ fn who_makes_a_process_and_whose_end_is_waited_for_has_no_servants() {
     let (parent, child) = (process(&table, 1), process(&table, 200));
     assert_eq!((outside(parent), outside(child)), (vec![], vec![]));
     let born = row(child, "clone");
-    assert_eq!((born.own_ns, born.calls), (3, 0), "it begins in the call that made it");
-    assert_eq!(row(child, "exit_group").own_ns, 10);
+    assert_eq!((born.own_ns.as_ns(), born.calls), (3, 0), "it begins in the call that made it");
+    assert_eq!(row(child, "exit_group").own_ns, Duration::from_ns(10));
     assert_eq!(row(parent, "read").ipc[Ipc::Pipe as usize].count, 1, "the end of the other closes its files");
 }
 
@@ -244,7 +255,7 @@ fn over(waits: Name, wakes: Option<Name>, socket: bool) -> Vec<(Ipc, u64)> {
     events.push(ends(50, 0, 7, waits));
     let table = of(&events);
     let kinds = row(process(&table, 1), NAMES[waits.0 as usize]).ipc_by_kind();
-    kinds.into_iter().map(|(ipc, waits)| (ipc, waits.ns)).collect()
+    kinds.into_iter().map(|(ipc, waits)| (ipc, waits.ns.as_ns())).collect()
 }
 
 #[test]
@@ -271,9 +282,12 @@ fn threads_of_the_kernels_own_have_no_unknown_time() {
         switch(40, 0, 301, SLEEPS, 0),
     ]);
     for kernel in [300, 301] {
-        assert_eq!(row(process(&table, kernel), "kernel").own_ns, if kernel == 300 { 20 } else { 10 });
+        assert_eq!(
+            row(process(&table, kernel), "kernel").own_ns,
+            Duration::from_ns(if kernel == 300 { 20 } else { 10 })
+        );
     }
-    assert_eq!(table.machine.unwrap().kernel_ns, 30);
+    assert_eq!(table.machine.unwrap().kernel_ns, Duration::from_ns(30));
 }
 
 #[test]
@@ -309,8 +323,12 @@ fn computes(states: &[i64]) -> BreakdownTable {
 
 #[test]
 fn who_leaves_cpus_only_on_its_way_back_into_its_program_was_there() {
-    assert_eq!(row(process(&computes(&[0, 0]), 1), "user").own_ns, 100);
+    assert_eq!(row(process(&computes(&[0, 0]), 1), "user").own_ns, Duration::from_ns(100));
     for states in [&[][..], &[0, 0x100], &[0, SLEEPS]] {
-        assert_eq!(row(process(&computes(states), 1), "unknown").own_ns, 100, "{states:?}");
+        assert_eq!(
+            row(process(&computes(states), 1), "unknown").own_ns,
+            Duration::from_ns(100),
+            "{states:?}"
+        );
     }
 }

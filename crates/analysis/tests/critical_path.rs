@@ -10,6 +10,7 @@ use tracewing_trace::super_trace::{
     UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
+use tracewing_units::{Duration, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -34,7 +35,7 @@ impl Machine {
 
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
         let event = Activity {
-            time: *time,
+            time: Timestamp::from_ns(*time),
             cpu: Some(*cpu),
             tid: Some(*tid),
             process: Some(1),
@@ -46,7 +47,7 @@ impl Machine {
 
     fn path(mut self, from: i64, to: i64) -> Result<CriticalPath, NoPath> {
         self.state.finish(&mut self.paths);
-        self.paths.path(Some(from), Some(to), &names(), &mut || true)
+        self.paths.path(Some(Timestamp::from_ns(from)), Some(Timestamp::from_ns(to)), &names(), &mut || true)
     }
 }
 
@@ -103,13 +104,21 @@ fn turns(time: i64, cpu: u32, tid: i32, prev: u64, next: u64, cause: SwitchCause
 fn steps(path: &CriticalPath) -> Vec<String> {
     let step = |step: &tracewing_analysis::Step| {
         let whom = step.whom.as_ref().map(|whom| format!(" {whom}")).unwrap_or_default();
-        format!("{}-{} {}: {}, {}{whom}", step.from_ns, step.to_ns, step.who, step.what, step.why)
+        format!(
+            "{}-{} {}: {}, {}{whom}",
+            step.from_ns.as_ns(),
+            step.to_ns.as_ns(),
+            step.who,
+            step.what,
+            step.why
+        )
     };
     path.steps.iter().map(step).collect()
 }
 
 #[track_caller]
 fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
+    let (from, to) = (Timestamp::from_ns(from), Timestamp::from_ns(to));
     let mut time = from;
     for step in &path.steps {
         assert!(step.from_ns == time && step.to_ns > time, "a gap or a step back: {path:#?}");
@@ -117,7 +126,7 @@ fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
     }
     assert_eq!(time, to);
     for sums in [&path.by_who, &path.by_what] {
-        assert_eq!(sums.iter().map(|(_, ns)| ns).sum::<u64>(), from.abs_diff(to));
+        assert_eq!(sums.iter().map(|(_, ns)| *ns).sum::<Duration>(), to - from);
     }
 }
 
@@ -332,7 +341,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
             "60-80 task 2 (daemon): user, itself",
         ]
     );
-    assert_eq!(path.by_who[0], ("task 1 (work)".to_owned(), 40));
+    assert_eq!(path.by_who[0], ("task 1 (work)".to_owned(), Duration::from_ns(40)));
     assert_covers(&path, 0, 80);
 }
 
@@ -406,8 +415,8 @@ proptest! {
                 now += step;
                 machine.event(&(now, *cpu, *tid, *kind));
                 if let Some((at, for_ns)) = loss.filter(|(at, _)| *at == now) {
-                    machine.state.lost(Scope::Kernel(None), at, at + for_ns, &mut machine.paths);
-                    machine.state.lost(Scope::User, at, at + for_ns, &mut machine.paths);
+                    machine.state.lost(Scope::Kernel(None), Timestamp::from_ns(at), Timestamp::from_ns(at + for_ns), &mut machine.paths);
+                    machine.state.lost(Scope::User, Timestamp::from_ns(at), Timestamp::from_ns(at + for_ns), &mut machine.paths);
                 }
             }
             if let Ok(path) = machine.path(from, from + length) {

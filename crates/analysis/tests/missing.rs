@@ -9,6 +9,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
     UserThread, UserThreadKind,
 };
+use tracewing_units::Timestamp;
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -190,7 +191,7 @@ impl Fold for Spans {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         if let Change::LwpDid { lwp, doing, from, to } = change {
-            self.lwp(lwp, doing, from, to);
+            self.lwp(lwp, doing, from.as_ns(), to.as_ns());
         }
     }
 }
@@ -214,9 +215,11 @@ impl Fold for Lives {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from, to),
+            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from.as_ns(), to.as_ns()),
             Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
-            Change::UserThreadDid { thread, from, to, .. } => self.user_thread(thread, from, to),
+            Change::UserThreadDid { thread, from, to, .. } => {
+                self.user_thread(thread, from.as_ns(), to.as_ns())
+            }
             _ => {}
         }
     }
@@ -262,11 +265,11 @@ fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
     let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in events {
         if let Some((scope, from, to)) = loss.take_if(|(_, from, _)| *from <= *time) {
-            state.lost(scope, from, to, &mut fold);
+            state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), &mut fold);
         }
         let process = (*tid != 0).then_some(PROCESS);
         let event = Activity {
-            time: *time,
+            time: Timestamp::from_ns(*time),
             cpu: Some(*cpu),
             tid: Some(*tid),
             process,
@@ -276,8 +279,8 @@ fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
         state.event(&event, &mut fold);
     }
     let mut ran = Ran::default();
-    (ran.begin_ns, ran.end_ns) =
-        (events.first().map_or(0, |event| event.0), events.last().map_or(0, |event| event.0));
+    let time = |event: Option<&Event>| event.map_or(Timestamp::ORIGIN, |event| Timestamp::from_ns(event.0));
+    (ran.begin_ns, ran.end_ns) = (time(events.first()), time(events.last()));
     state.finish(&mut fold);
     (fold, ran)
 }
@@ -318,7 +321,7 @@ proptest! {
             let sum = times.running_ns + times.waiting_ns + times.blocked_ns + times.unknown_ns;
             let spans = &spans.0[&thread.tid];
             let life = spans[spans.len() - 1].1 - spans[0].0;
-            prop_assert_eq!(sum, life as u64, "{:?}", thread);
+            prop_assert_eq!(sum.as_ns(), life as u64, "{:?}", thread);
         }
         let lives: Lives = fold(&events, None);
         // One that seems to have ended, with its thread, and is seen again has two accounts.
@@ -326,11 +329,11 @@ proptest! {
         for thread in &table.user_threads {
             let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = thread.times;
             sums.entry(thread.thread.expect("a number")).or_default()[0] +=
-                running_ns + waiting_ns + blocked_ns + nested_ns + unknown_ns;
+                (running_ns + waiting_ns + blocked_ns + nested_ns + unknown_ns).as_ns();
         }
         for task in tasks(&events) {
             sums.entry(task.task.expect("a number")).or_default()[1] +=
-                task.busy_ns + task.scheduled_ns + task.idle_ns + task.nested_ns + task.unknown_ns;
+                (task.busy_ns + task.scheduled_ns + task.idle_ns + task.nested_ns + task.unknown_ns).as_ns();
         }
         let lives: BTreeMap<u64, [u64; 2]> =
             lives.lives.iter().map(|(task, life)| (*task, [*life as u64; 2])).collect();

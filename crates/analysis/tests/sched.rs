@@ -3,6 +3,7 @@
 use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, Slice, SliceSink, Slices};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
+use tracewing_units::{Duration, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -29,10 +30,15 @@ fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slic
     let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in events {
         if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
-            state.lost(Scope::Kernel(Some(*cpu)), from, to, &mut slices);
+            state.lost(
+                Scope::Kernel(Some(*cpu)),
+                Timestamp::from_ns(from),
+                Timestamp::from_ns(to),
+                &mut slices,
+            );
         }
         let event = Activity {
-            time: *time,
+            time: Timestamp::from_ns(*time),
             cpu: Some(*cpu),
             tid: Some(*tid),
             process: None,
@@ -55,7 +61,9 @@ impl SliceSink for Notes {
     fn slice(&mut self, slice: &Slice<'_>) {
         let Slice { lwp, begin, end, wait_ns, delay_ns, run_ns, state, waker, .. } = *slice;
         let waker = waker.and_then(|waker| waker.tid);
-        self.0.push((lwp.tid, begin, end, [wait_ns, delay_ns], run_ns, state.map(|state| state.0), waker));
+        let [begin, end] = [begin, end].map(|at| at.map(Timestamp::as_ns));
+        let waits = [wait_ns, delay_ns].map(|wait| wait.map(Duration::as_ns));
+        self.0.push((lwp.tid, begin, end, waits, run_ns.as_ns(), state.map(|state| state.0), waker));
     }
 }
 
@@ -120,10 +128,15 @@ fn a_loss_makes_waits_unknown_and_no_more() {
 fn latencies_are_sums_of_slices() {
     let (rows, strangers) = fold(&story(), None, SchedLatencies::default()).finish(&Ran::default());
     assert_eq!(strangers, 0);
-    let told: Vec<_> =
-        rows.iter().map(|row| (row.tid, row.run_ns, row.slices, row.mean_ns(), row.max_ns)).collect();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.tid, row.run_ns.as_ns(), row.slices, row.mean_ns().as_ns(), row.max_ns.as_ns()))
+        .collect();
     assert_eq!(told, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
-    assert_eq!((rows[0].max_begin(), rows[0].max_end), (Some(10), Some(30)));
+    assert_eq!(
+        (rows[0].max_begin(), rows[0].max_end),
+        (Some(Timestamp::from_ns(10)), Some(Timestamp::from_ns(30)))
+    );
     assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(7));
 }
 

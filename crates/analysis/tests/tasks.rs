@@ -5,6 +5,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
 };
+use tracewing_units::{Duration, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -21,7 +22,7 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
     for (time, tid, kind) in events {
         let process = (*tid != 0).then_some(10);
         let event = Activity {
-            time: time * unit,
+            time: Timestamp::from_ns(time * unit),
             cpu: Some(0),
             tid: Some(*tid),
             process,
@@ -90,41 +91,41 @@ fn a_poll_is_what_its_worker_did() {
         tasks: 1,
         name: "work".to_owned(),
         polls: 2,
-        busy_ns: 26,
-        scheduled_ns: 2 + 4,
-        idle_ns: 3,
-        longest_ns: 14,
-        longest_begin: Some(3 * MS),
-        running_ns: 3 + 2 + 3 + 12,
-        preempted_ns: 1 + 2,
-        system_ns: 1 + 3 + 1,
-        slept_ns: 3,
-        longest_sleep_ns: 3,
+        busy_ns: Duration::from_ns(26),
+        scheduled_ns: Duration::from_ns(2 + 4),
+        idle_ns: Duration::from_ns(3),
+        longest_ns: Duration::from_ns(14),
+        longest_begin: Some(Timestamp::from_ns(3 * MS)),
+        running_ns: Duration::from_ns(3 + 2 + 3 + 12),
+        preempted_ns: Duration::from_ns(1 + 2),
+        system_ns: Duration::from_ns(1 + 3 + 1),
+        slept_ns: Duration::from_ns(3),
+        longest_sleep_ns: Duration::from_ns(3),
         slept_on: Some(READ),
         page_faults: 1,
         delays: 2,
-        delay_ns: 6,
-        max_delay_ns: 4,
-        max_delay_end: Some(24 * MS),
+        delay_ns: Duration::from_ns(6),
+        max_delay_ns: Duration::from_ns(4),
+        max_delay_end: Some(Timestamp::from_ns(24 * MS)),
         long_polls: 1,
-        long_ns: 12,
+        long_ns: Duration::from_ns(12),
         blocking_polls: 1,
         ..Task::default()
     };
-    let ns = |ms: u64| ms * MS as u64;
+    let in_ms = |time: Duration| time * MS as u64;
     let expected = Task {
-        busy_ns: ns(expected.busy_ns),
-        scheduled_ns: ns(expected.scheduled_ns),
-        idle_ns: ns(expected.idle_ns),
-        longest_ns: ns(expected.longest_ns),
-        running_ns: ns(expected.running_ns),
-        preempted_ns: ns(expected.preempted_ns),
-        system_ns: ns(expected.system_ns),
-        slept_ns: ns(expected.slept_ns),
-        longest_sleep_ns: ns(expected.longest_sleep_ns),
-        delay_ns: ns(expected.delay_ns),
-        max_delay_ns: ns(expected.max_delay_ns),
-        long_ns: ns(expected.long_ns),
+        busy_ns: Duration::from_ns(in_ms(expected.busy_ns).as_ns()),
+        scheduled_ns: Duration::from_ns(in_ms(expected.scheduled_ns).as_ns()),
+        idle_ns: Duration::from_ns(in_ms(expected.idle_ns).as_ns()),
+        longest_ns: Duration::from_ns(in_ms(expected.longest_ns).as_ns()),
+        running_ns: Duration::from_ns(in_ms(expected.running_ns).as_ns()),
+        preempted_ns: Duration::from_ns(in_ms(expected.preempted_ns).as_ns()),
+        system_ns: Duration::from_ns(in_ms(expected.system_ns).as_ns()),
+        slept_ns: Duration::from_ns(in_ms(expected.slept_ns).as_ns()),
+        longest_sleep_ns: Duration::from_ns(in_ms(expected.longest_sleep_ns).as_ns()),
+        delay_ns: Duration::from_ns(in_ms(expected.delay_ns).as_ns()),
+        max_delay_ns: Duration::from_ns(in_ms(expected.max_delay_ns).as_ns()),
+        long_ns: Duration::from_ns(in_ms(expected.long_ns).as_ns()),
         ..expected
     };
     assert_eq!(tasks, [expected]);
@@ -137,8 +138,12 @@ fn polls_are_known_without_the_kernel() {
     let tasks = fold(&events, MS, false);
     let [task] = &tasks[..] else { panic!("{tasks:?}") };
     let ms = |ns: u64| ns / MS as u64;
+    let ms = |time: Duration| ms(time.as_ns());
     assert_eq!((task.polls, ms(task.busy_ns), ms(task.scheduled_ns), ms(task.idle_ns)), (2, 26, 6, 3));
-    assert_eq!((task.running_ns, task.preempted_ns, task.blocking_polls, task.long_polls), (0, 0, 0, 0));
+    assert_eq!(
+        (task.running_ns.as_ns(), task.preempted_ns.as_ns(), task.blocking_polls, task.long_polls),
+        (0, 0, 0, 0)
+    );
 }
 
 #[test]
@@ -180,10 +185,11 @@ fn a_poll_goes_on_where_one_within_it_ends() {
     let told: Vec<_> = tasks
         .iter()
         .map(|task| {
-            (task.task, task.polls, task.busy_ns, task.nested_ns, task.longest_ns, task.longest_begin)
+            let times = [task.busy_ns, task.nested_ns, task.longest_ns].map(Duration::as_ns);
+            (task.task, task.polls, times, task.longest_begin.map(Timestamp::as_ns))
         })
         .collect();
-    assert_eq!(told, [(Some(2), 1, 20, 0, 20, Some(5)), (Some(1), 1, 10, 20, 10, Some(0))]);
+    assert_eq!(told, [(Some(2), 1, [20, 0, 20], Some(5)), (Some(1), 1, [10, 20, 10], Some(0))]);
 }
 
 #[test]
@@ -195,8 +201,12 @@ fn tasks_of_one_name_make_one_row() {
     }
     let tasks = fold(&events, 1, true);
     let [sum] = &tasks[..] else { panic!("{tasks:?}") };
-    assert_eq!((sum.task, sum.tasks, sum.name.as_str(), sum.polls, sum.busy_ns), (None, 2, "work", 3, 4));
-    assert_eq!((sum.longest_ns, sum.longest_begin, sum.max_delay_ns, sum.delays), (2, Some(20), 29, 3));
+    assert_eq!(
+        (sum.task, sum.tasks, sum.name.as_str(), sum.polls, sum.busy_ns.as_ns()),
+        (None, 2, "work", 3, 4)
+    );
+    assert_eq!((sum.longest_ns.as_ns(), sum.max_delay_ns.as_ns(), sum.delays), (2, 29, 3));
+    assert_eq!(sum.longest_begin, Some(Timestamp::from_ns(20)));
 }
 
 #[test]
@@ -207,5 +217,5 @@ fn a_sum_that_no_number_holds_is_the_greatest_and_not_a_small_one() {
     events.extend((1..4).map(|thread| (-begin, 10, runs(thread))));
     let tasks = fold(&events, 1, true);
     let [sum] = &tasks[..] else { panic!("{tasks:?}") };
-    assert_eq!(sum.scheduled_ns, u64::MAX);
+    assert_eq!(sum.scheduled_ns, Duration::MAX);
 }

@@ -3,6 +3,7 @@
 use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace};
+use tracewing_units::{Duration, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -20,8 +21,14 @@ struct Fed {
 
 impl Fed {
     fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
-        let event =
-            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(cpu),
+            tid: Some(tid),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
         self.state.event(&event, &mut self.threads);
         if let Kind::Dump { tid, process, name, .. } = kind {
             self.threads.input(Input::Dumped { tid, process, name });
@@ -31,7 +38,12 @@ impl Fed {
 
     fn finish(mut self) -> ThreadsTable {
         let (begin_ns, end_ns) = self.times.unwrap_or_default();
-        let mut ran = Ran { begin_ns, end_ns, partial: self.state.is_partial(), ..Ran::default() };
+        let mut ran = Ran {
+            begin_ns: Timestamp::from_ns(begin_ns),
+            end_ns: Timestamp::from_ns(end_ns),
+            partial: self.state.is_partial(),
+            ..Ran::default()
+        };
         ran.names.learn(READ, "read");
         ran.names.learn(TIMER, "timer");
         self.state.finish(&mut self.threads);
@@ -92,7 +104,7 @@ fn thread(table: &ThreadsTable, tid: i32) -> &Thread {
 /// Running, waiting, blocked, unknown.
 fn times(thread: &Thread) -> [u64; 4] {
     let times = &thread.times;
-    [times.running_ns, times.waiting_ns, times.blocked_ns, times.unknown_ns]
+    [times.running_ns, times.waiting_ns, times.blocked_ns, times.unknown_ns].map(Duration::as_ns)
 }
 
 #[test]
@@ -113,7 +125,7 @@ fn a_thread_is_followed_through_all_states() {
     assert_eq!((seven.switches, seven.preemptions, seven.migrations, seven.wakeups), (3, 1, 1, 1));
     // 9 was met at 180, running; before it is unknown; from 300 it sleeps, and who woke it is not recorded.
     assert_eq!(times(thread(&table, 9)), [60, 60, 0, 180]);
-    assert_eq!(table.duration_ns, 300);
+    assert_eq!(table.duration_ns, Duration::from_ns(300));
 }
 
 #[test]
@@ -179,9 +191,10 @@ fn interrupts_are_part_of_the_running_time() {
         .by(30, 0, 7, Kind::InterruptExit(Interrupt::Vector)) // unmatched
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
-    assert_eq!((thread(&table, 7).times.running_ns, thread(&table, 7).times.interrupted_ns), (50, 15));
-    let by = &thread(&table, 7).times.interrupted_by;
-    assert_eq!((by.len(), by[0].on.as_deref(), by[0].ns), (1, Some("timer"), 15));
+    let times = &thread(&table, 7).times;
+    assert_eq!([times.running_ns, times.interrupted_ns], [50, 15].map(Duration::from_ns));
+    let by = &times.interrupted_by;
+    assert_eq!((by.len(), by[0].on.as_deref(), by[0].ns.as_ns()), (1, Some("timer"), 15));
 }
 
 #[test]
@@ -189,7 +202,7 @@ fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
     let before = Events::default().switch(0, 0, 0, 0, 7).switch(0, 1, 0, 0, 8).by(10, 1, 8, waking(9));
     let mut threads = before.fold();
     for scope in [Scope::Kernel(Some(0)), Scope::User] {
-        threads.state.lost(scope, 50, 80, &mut threads.threads);
+        threads.state.lost(scope, Timestamp::from_ns(50), Timestamp::from_ns(80), &mut threads.threads);
     }
     for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
         threads.event(event);

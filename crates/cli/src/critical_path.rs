@@ -16,6 +16,7 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, NoPath, Step, Target};
 use tracewing_trace::{Filter, TimePoint, Zone};
+use tracewing_units::{Duration, Timestamp};
 
 /// So much of what happened is held in memory before a temporary file is made, in bytes.
 const HELD: usize = 64 << 20;
@@ -78,7 +79,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut filter = Filter { from, to, zone, ..Filter::default() };
     let end = filter.range(&recording)?.end;
     // An event at the end itself may show what the target waited for until then.
-    filter.to = has_end.then(|| TimePoint::Absolute(end.saturating_add(1)));
+    filter.to = has_end.then(|| TimePoint::Absolute(end.next()));
     let watch = Watch::new()?;
     let ran = analysis::run(&recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
     let from = has_begin.then_some(ran.begin_ns);
@@ -127,8 +128,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 #[derive(serde::Serialize)]
 struct Document<'p> {
     target: String,
-    from_ns: i64,
-    to_ns: i64,
+    from_ns: Timestamp,
+    to_ns: Timestamp,
     steps: &'p Table,
     left_out: u64,
     by_who: Vec<Whose<'p>>,
@@ -138,13 +139,13 @@ struct Document<'p> {
 #[derive(serde::Serialize)]
 struct Whose<'p> {
     who: &'p str,
-    ns: u64,
+    ns: Duration,
 }
 
 #[derive(serde::Serialize)]
 struct Spent<'p> {
     what: &'p str,
-    ns: u64,
+    ns: Duration,
 }
 
 impl<'p> Document<'p> {
@@ -165,7 +166,7 @@ impl<'p> Document<'p> {
 struct Line<'p> {
     step: &'p Step,
     /// The path's begin.
-    begin: i64,
+    begin: Timestamp,
     zone: Zone,
 }
 
@@ -182,7 +183,7 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
     columns! { line: Line<'p>;
         clock "from" "from_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
         clock "to" "to_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
-        duration "at" "after_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns.abs_diff(line.begin));
+        duration "at" "after_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns - line.begin);
         duration "time" "ns" key, "length of the step" => Cell::Ns(line.step.ns());
         number "cpu" "cpu" low, "the CPU" => Cell::count(line.step.cpu.map(u64::from));
         text "who" "who" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
@@ -205,15 +206,15 @@ pub fn view() -> View {
 /// A part of the path's time.
 struct Sum<'p> {
     name: &'p str,
-    ns: u64,
+    ns: Duration,
     percent: f64,
 }
 
 /// The largest sums: by thread or task, and by what was done.
 fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> {
     const MOST: usize = 20;
-    let whole = path.to_ns.abs_diff(path.from_ns);
-    let percent = |ns: u64| ns as f64 * 100.0 / whole as f64;
+    let whole = path.to_ns - path.from_ns;
+    let percent = |ns: Duration| ns.percent_of(whole);
     for (title, sums) in [("who", &path.by_who), ("what", &path.by_what)] {
         let columns = [
             Column::duration("", "ns", "time", |sum: &Sum| Cell::Ns(sum.ns)).key(),

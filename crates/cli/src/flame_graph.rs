@@ -13,8 +13,8 @@ pub fn stacks(graph: &CallNode) -> Vec<String> {
     let mut lines = Vec::new();
     let mut left: Vec<(String, &CallNode)> = vec![(String::new(), graph)];
     while let Some((chain, node)) = left.pop() {
-        if node.own_ns > 0 {
-            lines.push(format!("{chain} {}", node.own_ns));
+        if !node.own_ns.is_zero() {
+            lines.push(format!("{chain} {}", node.own_ns.as_ns()));
         }
         for (name, node) in &node.below {
             let name = name.replace([';', '\n'], ":");

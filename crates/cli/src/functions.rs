@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_analysis::{CallNode, Function, FunctionRow, Functions, FunctionsTable, Ran};
 use tracewing_programs::symbols::Symbols;
+use tracewing_units::Duration;
 use tracewing_vocabulary::function::Named;
 
 /// What `tracewing functions` accepts.
@@ -180,11 +181,11 @@ struct Line<'f> {
 }
 
 impl Line<'_> {
-    fn time(&self, ns: Option<u64>) -> Cell {
+    fn time(&self, ns: Option<Duration>) -> Cell {
         Cell::period(ns.filter(|_| self.has_ends))
     }
 
-    fn own(&self, ns: Option<u64>) -> Cell {
+    fn own(&self, ns: Option<Duration>) -> Cell {
         self.time(ns.filter(|_| self.has_selves))
     }
 }

@@ -22,6 +22,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_trace::{ClockReport, Recording, Report, TraceReport, Zone};
+use tracewing_units::{Duration, Timestamp};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}{}", reference::help(&views())))]
@@ -119,9 +120,9 @@ fn classes(trace: &TraceReport) -> Vec<Class<'_>> {
 /// The report as JSON: streams and event classes by their columns.
 #[derive(Serialize)]
 struct Document<'r> {
-    begin_ns: Option<i64>,
-    end_ns: Option<i64>,
-    duration_ns: Option<i64>,
+    begin_ns: Option<Timestamp>,
+    end_ns: Option<Timestamp>,
+    duration_ns: Option<Duration>,
     recordings: &'r [Value],
     traces: Vec<TraceDocument<'r>>,
     errors: &'r [String],

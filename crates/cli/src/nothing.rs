@@ -7,7 +7,7 @@ use crate::output::print_warning;
 use crate::style::NOTE;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{Ran, total};
+use tracewing_analysis::{Ran, total_count};
 use tracewing_rules::Glob;
 use tracewing_trace::{Filter, Recording, Statistics, described};
 use tracewing_vocabulary::{kernel, user_thread};
@@ -165,8 +165,8 @@ impl Needed {
         Ok(Found {
             events,
             others: counted.total.events - events,
-            lost_events: total(counted.streams.iter().map(|stream| stream.lost_events)),
-            lost_packets: total(counted.streams.iter().map(|stream| stream.lost_packets)),
+            lost_events: total_count(counted.streams.iter().map(|stream| stream.lost_events)),
+            lost_packets: total_count(counted.streams.iter().map(|stream| stream.lost_packets)),
             is_incomplete: !recording.missing().is_empty(),
             is_part: recording.is_extract(),
         })

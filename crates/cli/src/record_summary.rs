@@ -10,7 +10,7 @@ use crate::table::heads;
 use crate::table::reference::View;
 use crate::table::{Cell, Column, Layout, bytes, columns};
 use tracewing_abi::region::Loss;
-use tracewing_analysis::total;
+use tracewing_analysis::total_count;
 use tracewing_consumer::folder::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
@@ -213,7 +213,7 @@ fn rows(summary: &Summary) -> Vec<Row> {
         Vec::new()
     };
     let row = |stream: String, of: &[(&str, &StreamSummary)]| {
-        let sum = |part: fn(&StreamSummary) -> u64| total(of.iter().map(|(_, stream)| part(stream)));
+        let sum = |part: fn(&StreamSummary) -> u64| total_count(of.iter().map(|(_, stream)| part(stream)));
         Row {
             stream,
             events: sum(|stream| stream.events),

@@ -7,6 +7,7 @@ use crate::output::shown;
 use serde_json::Value;
 use std::io::{Result, Write};
 use tracewing_trace::{Zone, real_time};
+use tracewing_units::Timestamp;
 
 /// Ranges of what was overwritten that are listed one by one.
 const MAX_RANGES: usize = 10;
@@ -122,7 +123,8 @@ fn print_calibration(out: &mut impl Write, note: &Value, zone: Zone) -> Result<(
         if let (Some(cycles), Some(real), Some(uncertainty)) =
             (fact("cycles"), fact("realtime_ns"), fact("uncertainty_ns"))
         {
-            let real_text = i64::try_from(real).map(|real| zone.format(real)).unwrap_or_default();
+            let real_text =
+                i64::try_from(real).map(|real| zone.format(Timestamp::from_ns(real))).unwrap_or_default();
             writeln!(out, "clock     {cycles} cycles at {real_text}, within {uncertainty} ns ({when})")?;
             points.push((cycles, real));
         }

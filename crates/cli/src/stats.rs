@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::total;
+use tracewing_analysis::total_count;
 use tracewing_trace::{Count, Statistics};
+use tracewing_units::Duration;
 
 const HELP: &str = "\
 Examples:
@@ -78,7 +79,7 @@ fn totals(statistics: &Statistics) -> [(&'static str, Value); 2] {
     let Count { events, bytes } = statistics.total;
     let rate = statistics.total.per_second(statistics.duration_ns);
     let total = json!({ "events": events, "bytes": bytes, "per_second": rate });
-    [("duration_ns", statistics.duration_ns.into()), ("total", total)]
+    [("duration_ns", json!(statistics.duration_ns)), ("total", total)]
 }
 
 /// A line of a table.
@@ -89,7 +90,7 @@ struct Line<'s> {
     process: Option<i64>,
     count: Count,
     lost: Option<Lost>,
-    duration_ns: u64,
+    duration_ns: Duration,
 }
 
 #[derive(Clone, Copy)]
@@ -222,12 +223,12 @@ fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics
         writeln!(out)?;
     }
     // Of all streams, however many rows are printed.
-    let lost_events = total(statistics.streams.iter().map(|row| row.lost_events));
+    let lost_events = total_count(statistics.streams.iter().map(|row| row.lost_events));
     writeln!(
         out,
         "{} events, {} bytes, {:.9} s, {lost_events} events lost",
         statistics.total.events,
         statistics.total.bytes,
-        statistics.duration_ns as f64 / 1e9
+        statistics.duration_ns.as_ns() as f64 / 1e9
     )
 }

@@ -32,6 +32,7 @@ use fit::{fit, write_aligned, write_titles};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Borrow;
 use std::io::{BufWriter, Result as IoResult, Write};
+use tracewing_units::Duration;
 use unicode_width::UnicodeWidthStr;
 
 /// Rows below the headers of their columns.
@@ -48,7 +49,8 @@ pub struct Table {
 impl Table {
     /// Sums of times that no number holds are not known.
     fn new(heads: Vec<Head>, mut rows: Vec<Vec<Cell>>, limit: Option<usize>, has_choice: bool) -> Self {
-        let is_too_long = |cell: &&mut Cell| matches!(cell, Cell::Ns(u64::MAX) | Cell::Period(u64::MAX));
+        let is_too_long =
+            |cell: &&mut Cell| matches!(cell, Cell::Ns(Duration::MAX) | Cell::Period(Duration::MAX));
         rows.iter_mut().flatten().filter(is_too_long).for_each(|cell| *cell = Cell::None);
         Self { heads, rows, limit, has_choice }
     }

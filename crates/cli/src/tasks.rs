@@ -16,6 +16,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Names, Ran, Task, Tasks, Thresholds, total};
 use tracewing_trace::Zone;
+use tracewing_units::{Duration, Timestamp};
 
 /// So many warnings are printed.
 const WARNINGS: usize = 20;
@@ -48,11 +49,11 @@ pub struct Args {
 
     /// From when on a poll is called long
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
-    long_poll: u64,
+    long_poll: Duration,
 
     /// From when on a poll in which its worker sleeps is called blocking
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
-    blocking_poll: u64,
+    blocking_poll: Duration,
 
     #[command(flatten)]
     table: TableOptions,
@@ -98,7 +99,7 @@ impl Line<'_> {
         self.worker() && self.ran.recorded.wakes
     }
 
-    fn time(&self, at: Option<i64>) -> Cell {
+    fn time(&self, at: Option<Timestamp>) -> Cell {
         at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
 
@@ -267,7 +268,6 @@ fn plural(count: u64, word: &str) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
-fn time(text: &str) -> Result<u64, String> {
-    let ns = tracewing_trace::parse_duration(text).and_then(|ns| u64::try_from(ns).ok());
-    ns.ok_or_else(|| "give a time as in 10ms, 500us or 1.5s".to_owned())
+fn time(text: &str) -> Result<Duration, String> {
+    tracewing_trace::parse_duration(text).ok_or_else(|| "give a time as in 10ms, 500us or 1.5s".to_owned())
 }

@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracewing_trace::Zone;
+use tracewing_units::Timestamp;
 
 /// How far the clocks' readings of one switch may be apart: both tools read them in the same tracepoint, one
 /// after the other, and the other one's handler lies in between; the machine may take the CPU from under
@@ -171,7 +172,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
 
     // What they wait for when the program has read their accounts is no part of these.
     let read = printed.lines().find_map(|line| line.split_once("read ")?.1.parse().ok()).expect("a time");
-    let to = Zone::Utc.format(read);
+    let to = Zone::Utc.format(Timestamp::from_ns(read));
     let threads = tracewing(folder.path())
         .args(["threads", "--format", "json", "--clock-gmt", "--to", &to, "t"])
         .output()

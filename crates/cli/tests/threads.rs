@@ -237,6 +237,7 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
         let table: serde_json::Value = serde_json::from_str(&table).expect("one JSON object");
         table["duration_ns"].as_i64().expect("a number")
     };
+    let end = end.as_ns();
     assert!((end - begin).abs_diff(lasts("t")) <= 1, "{} ns, from {begin} to {end}", lasts("t"));
     tracewing(&["extract", "--from", "+1us", "t", "part"]);
     assert_eq!(lasts("part"), lasts("t") - 1000);

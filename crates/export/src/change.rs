@@ -2,6 +2,7 @@
 
 use crate::model::{ContainerId, CounterId, NameId};
 use crate::sort::{Item, Sorter};
+use tracewing_units::Timestamp;
 
 /// Numbers a link.
 pub(crate) type LinkId = u64;
@@ -54,7 +55,7 @@ const COUNTER: u8 = 7;
 impl<'s> Change<'s> {
     /// Gives it to the sorter.
     #[inline]
-    pub fn push(self, time: i64, sorter: &mut Sorter) -> std::io::Result<()> {
+    pub fn push(self, time: Timestamp, sorter: &mut Sorter) -> std::io::Result<()> {
         match self {
             Change::NoState { of } => sorter.push(time, NO_STATE, |out| words(out, [of])),
             Change::State { of, name, woken: None } => sorter.push(time, STATE, |out| words(out, [of, name])),

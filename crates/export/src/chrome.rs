@@ -9,6 +9,7 @@ use crate::encoder::Encoder;
 use crate::model::{ContainerId, CounterId, Kind, Model, NameId};
 use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, json_text, number};
+use tracewing_units::{Duration, Timestamp};
 
 /// Numbers of processes and threads are below it (`PID_MAX_LIMIT` of `include/linux/threads.h`).
 const PIDS: u32 = 4 << 20;
@@ -29,7 +30,7 @@ pub(crate) struct Chrome {
     /// By container: its process and thread, as JSON.
     tracks: Vec<Vec<u8>>,
     /// By container: what it does, and since when.
-    states: Vec<Option<(NameId, i64)>>,
+    states: Vec<Option<(NameId, Timestamp)>>,
 }
 
 fn process(pid: Option<i32>) -> u32 {
@@ -37,16 +38,16 @@ fn process(pid: Option<i32>) -> u32 {
 }
 
 /// Appends a time, or a duration.
-fn microseconds(out: &mut Vec<u8>, ns: i64) {
-    let ns = ns.max(0).unsigned_abs();
+fn microseconds(out: &mut Vec<u8>, duration: Duration) {
+    let ns = duration.as_ns();
     number::unsigned(out, ns / 1000);
     out.push(b'.');
     number::padded::<3>(out, ns % 1000);
 }
 
-fn time(out: &mut Vec<u8>, model: &Model, at: i64) {
+fn time(out: &mut Vec<u8>, model: &Model, at: Timestamp) {
     out.extend_from_slice(b",\"ts\":");
-    microseconds(out, at.saturating_sub(model.begin));
+    microseconds(out, at - model.begin);
 }
 
 /// Appends an event that names a track, or says where it stands.
@@ -74,7 +75,15 @@ impl Chrome {
     }
 
     /// Appends an end of an arrow from whoever wakes to what is woken.
-    fn arrow(&self, out: &mut Vec<u8>, phase: &str, model: &Model, of: ContainerId, link: LinkId, at: i64) {
+    fn arrow(
+        &self,
+        out: &mut Vec<u8>,
+        phase: &str,
+        model: &Model,
+        of: ContainerId,
+        link: LinkId,
+        at: Timestamp,
+    ) {
         self.start(out, phase, of);
         time(out, model, at);
         out.extend_from_slice(b",\"cat\":\"wake\",\"name\":\"wake\",\"id\":");
@@ -111,7 +120,7 @@ impl Encoder for Chrome {
             out,
             "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"begin_ns\":\"{}\"}},\"traceEvents\":[\n\
              {{\"ph\":\"M\",\"pid\":{CPUS},\"tid\":{CPUS},\"name\":\"process_name\",\"args\":{{\"name\":\"CPUs\"}}}}",
-            model.begin
+            model.begin.as_ns()
         );
         for (id, container) in model.shown() {
             let track = &self.tracks[id as usize];
@@ -138,14 +147,14 @@ impl Encoder for Chrome {
         of: ContainerId,
         name: Option<NameId>,
         woken: Option<(LinkId, ContainerId)>,
-        at: i64,
+        at: Timestamp,
     ) {
         let state = &mut self.states[of as usize];
         if let Some((before, since)) = std::mem::replace(state, name.map(|name| (name, at))) {
             self.start(out, "X", of);
             time(out, model, since);
             out.extend_from_slice(b",\"dur\":");
-            microseconds(out, at.saturating_sub(since));
+            microseconds(out, at - since);
             self.name(out, before);
             out.push(b'}');
         }
@@ -154,7 +163,14 @@ impl Encoder for Chrome {
         }
     }
 
-    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+    fn function(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        at: Timestamp,
+    ) {
         self.start(out, if name.is_some() { "B" } else { "E" }, of);
         time(out, model, at);
         name.into_iter().for_each(|name| self.name(out, name));
@@ -168,7 +184,7 @@ impl Encoder for Chrome {
         of: ContainerId,
         _: ContainerId,
         link: LinkId,
-        at: i64,
+        at: Timestamp,
     ) {
         self.arrow(out, "s", model, of, link, at);
     }
@@ -180,7 +196,7 @@ impl Encoder for Chrome {
         of: ContainerId,
         name: NameId,
         fields: &[u8],
-        at: i64,
+        at: Timestamp,
     ) {
         self.start(out, "i\",\"s\":\"t", of);
         time(out, model, at);
@@ -190,7 +206,7 @@ impl Encoder for Chrome {
         out.push(b'}');
     }
 
-    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: Timestamp) {
         let Some(innermost) = chain.first() else { return };
         self.start(out, "i\",\"s\":\"t", of);
         time(out, model, at);
@@ -205,7 +221,7 @@ impl Encoder for Chrome {
         out.extend_from_slice(b"]}}");
     }
 
-    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp) {
         // Writing to memory cannot fail.
         let _ = write!(out, ",\n{{\"ph\":\"C\",\"pid\":{CPUS},\"tid\":{CPUS}");
         time(out, model, at);
@@ -214,7 +230,7 @@ impl Encoder for Chrome {
         let _ = write!(out, ",\"args\":{{\"value\":{value}}}}}");
     }
 
-    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: Timestamp) {
         self.state(out, model, id, None, None, at);
     }
 

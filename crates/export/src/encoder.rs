@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io::{Result, Write};
 use std::ops::ControlFlow;
 use tracewing_trace::{EventRef, Progress};
+use tracewing_units::Timestamp;
 
 /// Bytes that are written at once.
 const CHUNK: usize = 256 << 10;
@@ -22,10 +23,10 @@ pub(crate) trait Encoder: std::fmt::Debug {
     fn begin(&mut self, out: &mut Vec<u8>, model: &Model);
 
     /// A container begins; what it lies in has begun.
-    fn container(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: i64) {}
+    fn container(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: Timestamp) {}
 
     /// It ends, after all that it has.
-    fn container_ends(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: i64) {}
+    fn container_ends(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: Timestamp) {}
 
     /// A container does something else from now on, or nobody knows what. It may have been woken for that.
     fn state(
@@ -35,11 +36,18 @@ pub(crate) trait Encoder: std::fmt::Debug {
         of: ContainerId,
         name: Option<NameId>,
         woken: Option<(LinkId, ContainerId)>,
-        at: i64,
+        at: Timestamp,
     );
 
     /// A function begins in a container of functions, or the innermost one ends.
-    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64);
+    fn function(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        at: Timestamp,
+    );
 
     /// A container wakes another one.
     fn wake(
@@ -49,7 +57,7 @@ pub(crate) trait Encoder: std::fmt::Debug {
         of: ContainerId,
         woken: ContainerId,
         link: LinkId,
-        at: i64,
+        at: Timestamp,
     );
 
     /// An event in a container.
@@ -60,14 +68,14 @@ pub(crate) trait Encoder: std::fmt::Debug {
         of: ContainerId,
         name: NameId,
         fields: &[u8],
-        at: i64,
+        at: Timestamp,
     );
 
     /// A container was looked at while it was in the first of these functions, which the others have called.
-    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64);
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: Timestamp);
 
     /// A counter has this value from now on.
-    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64);
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp);
 
     /// What comes behind everything else.
     fn end(&mut self, out: &mut Vec<u8>, model: &Model);
@@ -111,7 +119,7 @@ pub(crate) fn write(
         }
     }
     waiting.settle(None, &mut buffer, model, encoder);
-    shape.advance(i64::MAX, &mut buffer, model, encoder);
+    shape.advance(Timestamp::MAX, &mut buffer, model, encoder);
     encoder.end(&mut buffer, model);
     out.write_all(&buffer)?;
     out.flush()?;
@@ -124,7 +132,7 @@ struct Shape {
     begins: Vec<ContainerId>,
     ends: Vec<ContainerId>,
     /// What would be later is left out.
-    end: i64,
+    end: Timestamp,
     /// Wakes whose waker is not shown; each leaves again with what it leads to.
     broken: HashSet<LinkId>,
 }
@@ -137,18 +145,18 @@ impl Shape {
         let mut ends = begins.clone();
         begins.sort_by_key(|id| std::cmp::Reverse((container(id).begin, inner(id), *id)));
         ends.sort_by_key(|id| std::cmp::Reverse((container(id).end, !inner(id), *id)));
-        Shape { begins, ends, end: i64::MAX, broken: HashSet::new() }
+        Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new() }
     }
 
     /// Nothing begins after `time`, and everything has ended then.
-    fn cut(&mut self, time: i64, model: &Model) {
+    fn cut(&mut self, time: Timestamp, model: &Model) {
         self.begins.clear();
         self.ends.retain(|id| model.containers[*id as usize].begin <= time);
         self.end = time;
     }
 
     /// Begins and ends what is due before something happens at `time`.
-    fn advance(&mut self, time: i64, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
+    fn advance(&mut self, time: Timestamp, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
         let container = |id: ContainerId| &model.containers[id as usize];
         let next = |of: &mut Vec<ContainerId>, is_due: &dyn Fn(ContainerId) -> bool| {
             if of.last().is_some_and(|id| is_due(*id)) { of.pop() } else { None }
@@ -174,7 +182,7 @@ impl Shape {
     fn change(
         &mut self,
         change: Change<'_>,
-        time: i64,
+        time: Timestamp,
         out: &mut Vec<u8>,
         model: &Model,
         encoder: &mut dyn Encoder,
@@ -212,17 +220,17 @@ struct Waiting {
     lwps: Vec<(bool, bool)>,
     count: u64,
     told: u64,
-    since: i64,
+    since: Timestamp,
 }
 
 impl Waiting {
     fn new(model: &Model) -> Self {
         let is_lwp = |container: &Container| matches!(container.kind, Kind::Lwp { .. });
         let lwps = model.containers.iter().map(|container| (is_lwp(container), false)).collect();
-        Waiting { lwps, count: 0, told: 0, since: i64::MIN }
+        Waiting { lwps, count: 0, told: 0, since: Timestamp::MIN }
     }
 
-    fn change(&mut self, of: ContainerId, name: Option<NameId>, time: i64) {
+    fn change(&mut self, of: ContainerId, name: Option<NameId>, time: Timestamp) {
         let waits = matches!(name, Some(state::WAITING | state::PREEMPTED));
         let Some((true, waited)) = self.lwps.get_mut(of as usize) else { return };
         match (std::mem::replace(waited, waits), waits) {
@@ -234,7 +242,13 @@ impl Waiting {
     }
 
     /// Tells the count, if it stands for some time, until `next`.
-    fn settle(&mut self, next: Option<i64>, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
+    fn settle(
+        &mut self,
+        next: Option<Timestamp>,
+        out: &mut Vec<u8>,
+        model: &Model,
+        encoder: &mut dyn Encoder,
+    ) {
         if self.count != self.told && next != Some(self.since) {
             self.told = self.count;
             encoder.counter(out, model, Counter::WAITING, self.count, self.since);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use tracewing_analysis::{Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
+use tracewing_units::Timestamp;
 
 /// Numbers a container.
 pub(crate) type ContainerId = u32;
@@ -21,8 +22,8 @@ pub(crate) struct Model {
     pub counters: Vec<Counter>,
     pub names: Names,
     /// When what is exported begins and ends, in ns on the recording's clock.
-    pub begin: i64,
-    pub end: i64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
     /// Whether the recording follows some LWPs only.
     pub partial: bool,
 }
@@ -31,7 +32,14 @@ impl Default for Model {
     fn default() -> Self {
         let counters = vec![Counter { name: "waiting threads".to_owned(), cpu: None }];
         let (containers, names) = Default::default();
-        Model { containers, counters, names, begin: 0, end: 0, partial: false }
+        Model {
+            containers,
+            counters,
+            names,
+            begin: Timestamp::ORIGIN,
+            end: Timestamp::ORIGIN,
+            partial: false,
+        }
     }
 }
 
@@ -131,8 +139,8 @@ pub(crate) struct Container {
     /// What it is shown as.
     pub label: NameId,
     /// Its first and last time, in ns on the recording's clock.
-    pub begin: i64,
-    pub end: i64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
     /// Whether the recording follows it; CPUs and processes are not.
     pub followed: bool,
     /// Whether it was told that it has ended, which it is if the filter lets it through.
@@ -178,8 +186,8 @@ impl Container {
             parent: None,
             own_name: String::new(),
             label,
-            begin: i64::MAX,
-            end: i64::MIN,
+            begin: Timestamp::MAX,
+            end: Timestamp::MIN,
             followed: false,
             ended: false,
             shown: false,

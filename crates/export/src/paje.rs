@@ -14,6 +14,7 @@ use crate::encoder::Encoder;
 use crate::model::{ContainerId, CounterId, Kind, Model, NameId, Use};
 use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, number};
+use tracewing_units::Timestamp;
 
 /// The events that follow, with numbers that stand at the begins of lines.
 const DEFINITIONS: &str = "\
@@ -187,10 +188,10 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Appends the begin of a line: which event, and when.
-fn line(out: &mut Vec<u8>, event: &str, model: &Model, at: i64) {
+fn line(out: &mut Vec<u8>, event: &str, model: &Model, at: Timestamp) {
     out.extend_from_slice(event.as_bytes());
     out.push(b' ');
-    let ns = at.max(model.begin).abs_diff(model.begin);
+    let ns = (at - model.begin).as_ns();
     number::unsigned(out, ns / 1_000_000_000);
     out.push(b'.');
     number::padded::<9>(out, ns % 1_000_000_000);
@@ -265,7 +266,7 @@ impl Encoder for Paje {
         out.extend_from_slice(b"m M 0 \"Machine\"\n");
     }
 
-    fn container(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+    fn container(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: Timestamp) {
         let container = &model.containers[id as usize];
         line(out, "6", model, at);
         let kind = letter(container.kind);
@@ -279,7 +280,7 @@ impl Encoder for Paje {
         out.push(b'\n');
     }
 
-    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: Timestamp) {
         line(out, "7", model, at);
         let kind = letter(model.containers[id as usize].kind);
         out.extend_from_slice(&[kind as u8, b' ']);
@@ -294,7 +295,7 @@ impl Encoder for Paje {
         of: ContainerId,
         name: Option<NameId>,
         woken: Option<(LinkId, ContainerId)>,
-        at: i64,
+        at: Timestamp,
     ) {
         line(out, if name.is_some() { "8" } else { "9" }, model, at);
         Paje::of(out, 'S', model, of);
@@ -308,7 +309,14 @@ impl Encoder for Paje {
         }
     }
 
-    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+    fn function(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        at: Timestamp,
+    ) {
         line(out, if name.is_some() { "14" } else { "9" }, model, at);
         Paje::of(out, 'S', model, of);
         name.into_iter().for_each(|name| word(out, 'n', name.into()));
@@ -322,7 +330,7 @@ impl Encoder for Paje {
         of: ContainerId,
         woken: ContainerId,
         link: LinkId,
-        at: i64,
+        at: Timestamp,
     ) {
         line(out, "12", model, at);
         Paje::link(out, model, of, woken, of, link);
@@ -335,7 +343,7 @@ impl Encoder for Paje {
         of: ContainerId,
         name: NameId,
         fields: &[u8],
-        at: i64,
+        at: Timestamp,
     ) {
         line(out, "11", model, at);
         Paje::of(out, 'E', model, of);
@@ -344,13 +352,13 @@ impl Encoder for Paje {
         out.push(b'\n');
     }
 
-    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: Timestamp) {
         let Some(innermost) = chain.first() else { return };
         let names: Vec<&str> = chain.iter().map(|name| model.names.get(*name)).collect();
         self.event(out, model, of, *innermost, names.join(" < ").as_bytes(), at);
     }
 
-    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp) {
         line(out, "10", model, at);
         word(out, 'v', counter.into());
         out.extend_from_slice(b"m ");

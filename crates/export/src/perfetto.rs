@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::Scope;
 use tracewing_trace::EventRef;
+use tracewing_units::Timestamp;
 
 /// `Trace.packet`.
 const PACKET: u32 = 1;
@@ -106,10 +107,15 @@ fn interned(out: &mut Vec<u8>, table: u32, iid: u64, name: &str) {
     });
 }
 
+/// A time stamp as Perfetto has it: nanoseconds since its clock's origin, and none before.
+fn since_origin(at: Timestamp) -> u64 {
+    (at - Timestamp::ORIGIN).as_ns()
+}
+
 #[inline]
-fn track_event(out: &mut Vec<u8>, at: i64, track: u64, kind: u64, write: impl FnOnce(&mut Vec<u8>)) {
+fn track_event(out: &mut Vec<u8>, at: Timestamp, track: u64, kind: u64, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, PACKET, |out| {
-        unsigned(out, TIMESTAMP, at.max(0).unsigned_abs());
+        unsigned(out, TIMESTAMP, since_origin(at));
         unsigned(out, SEQUENCE, WRITER);
         unsigned(out, SEQUENCE_FLAGS, NEEDS_STATE);
         message(out, TRACK_EVENT, |out| {
@@ -142,7 +148,7 @@ impl Encoder for Perfetto {
                 for clock in [BOOTTIME, REALTIME] {
                     message(out, 1, |out| {
                         unsigned(out, 1, clock);
-                        unsigned(out, 2, model.begin.max(0).unsigned_abs());
+                        unsigned(out, 2, since_origin(model.begin));
                     });
                 }
                 unsigned(out, 2, BOOTTIME);
@@ -177,7 +183,7 @@ impl Encoder for Perfetto {
         }
     }
 
-    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: Timestamp) {
         self.state(out, model, id, None, None, at);
     }
 
@@ -188,7 +194,7 @@ impl Encoder for Perfetto {
         of: ContainerId,
         name: Option<NameId>,
         woken: Option<(LinkId, ContainerId)>,
-        at: i64,
+        at: Timestamp,
     ) {
         if std::mem::replace(&mut self.open[of as usize], name.is_some()) {
             track_event(out, at, track(of), SLICE_END, |_| {});
@@ -203,28 +209,51 @@ impl Encoder for Perfetto {
         }
     }
 
-    fn function(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+    fn function(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        at: Timestamp,
+    ) {
         let kind = if name.is_some() { SLICE_BEGIN } else { SLICE_END };
         track_event(out, at, track(of), kind, |out| {
             name.into_iter().for_each(|name| unsigned(out, NAME_IID, name_iid(name)));
         });
     }
 
-    fn wake(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, _: ContainerId, link: LinkId, at: i64) {
+    fn wake(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &Model,
+        of: ContainerId,
+        _: ContainerId,
+        link: LinkId,
+        at: Timestamp,
+    ) {
         track_event(out, at, track(of), INSTANT, |out| {
             unsigned(out, NAME_IID, self.wake);
             fixed(out, FLOW_IDS, link);
         });
     }
 
-    fn event(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, name: NameId, fields: &[u8], at: i64) {
+    fn event(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &Model,
+        of: ContainerId,
+        name: NameId,
+        fields: &[u8],
+        at: Timestamp,
+    ) {
         track_event(out, at, track(of), INSTANT, |out| {
             unsigned(out, NAME_IID, name_iid(name));
             out.extend_from_slice(fields);
         });
     }
 
-    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: Timestamp) {
         let Some(innermost) = chain.first() else { return };
         track_event(out, at, track(of), INSTANT, |out| {
             unsigned(out, NAME_IID, name_iid(*innermost));
@@ -237,7 +266,7 @@ impl Encoder for Perfetto {
         });
     }
 
-    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp) {
         track_event(out, at, counter_track(model, counter), COUNTER, |out| {
             unsigned(out, COUNTER_VALUE, value);
         });

@@ -12,6 +12,7 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use tracewing_units::Timestamp;
 
 /// Bytes of items that are held in memory.
 const BUFFER: usize = 32 << 20;
@@ -29,7 +30,7 @@ const HEADER: usize = 4 + 1 + 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item<'s> {
     /// Comes first in the order.
-    pub time: i64,
+    pub time: Timestamp,
     /// Decides between equal times; equal ranks stay as they were given.
     pub rank: u8,
     /// Anything.
@@ -43,7 +44,7 @@ pub(crate) struct Sorter {
     /// Items with headers, one after the other.
     items: Vec<u8>,
     /// Time of each, and rank and place in `items` in one number.
-    keys: Vec<(i64, u64)>,
+    keys: Vec<(Timestamp, u64)>,
     buffer: usize,
     runs: Runs,
 }
@@ -76,7 +77,12 @@ impl Sorter {
     /// # Errors
     /// The temporary file cannot be written.
     #[inline]
-    pub fn push(&mut self, time: i64, rank: u8, write: impl FnOnce(&mut Vec<u8>)) -> std::io::Result<()> {
+    pub fn push(
+        &mut self,
+        time: Timestamp,
+        rank: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> std::io::Result<()> {
         let start = self.items.len();
         self.items.extend_from_slice(&[0; HEADER]);
         write(&mut self.items);
@@ -85,7 +91,7 @@ impl Sorter {
         let header = &mut self.items[start..start + HEADER];
         header[..4].copy_from_slice(&length.to_le_bytes());
         header[4] = rank;
-        header[5..].copy_from_slice(&time.to_le_bytes());
+        header[5..].copy_from_slice(&time.as_ns().to_le_bytes());
         self.keys.push((time, u64::from(rank) << 56 | start as u64));
         if self.items.len() >= self.buffer { self.spill() } else { Ok(()) }
     }
@@ -139,7 +145,7 @@ fn length(bytes: &[u8]) -> usize {
 }
 
 fn item(bytes: &[u8]) -> Item<'_> {
-    let time = bytes[5..].first_chunk().map_or(0, |time| i64::from_le_bytes(*time));
+    let time = Timestamp::from_ns(bytes[5..].first_chunk().map_or(0, |time| i64::from_le_bytes(*time)));
     Item { time, rank: bytes[4], bytes: &bytes[HEADER..] }
 }
 
@@ -170,7 +176,7 @@ pub(crate) enum Sorted {
     /// They have been in memory all the time.
     Memory {
         items: Vec<u8>,
-        keys: Vec<(i64, u64)>,
+        keys: Vec<(Timestamp, u64)>,
         next: usize,
     },
     Files(Merge),
@@ -200,7 +206,7 @@ pub(crate) struct Merge {
     file: Option<File>,
     runs: Vec<Run>,
     /// Time, rank and run of what each run gives next.
-    heap: BinaryHeap<Reverse<(i64, u8, usize)>>,
+    heap: BinaryHeap<Reverse<(Timestamp, u8, usize)>>,
     /// Whether the first of the heap has been given.
     given: bool,
 }
@@ -257,7 +263,7 @@ impl Merge {
 impl Run {
     /// Has the next item in the window; gives its time and rank, or `None` at the end.
     #[inline]
-    fn fill(&mut self, file: &File) -> std::io::Result<Option<(i64, u8)>> {
+    fn fill(&mut self, file: &File) -> std::io::Result<Option<(Timestamp, u8)>> {
         let here = self.window.len() - self.at;
         if here < HEADER || here < HEADER + length(&self.window[self.at..]) {
             self.read(HEADER, file)?;
@@ -291,7 +297,7 @@ mod tests {
     use super::*;
 
     /// Items that come in no order, of many lengths, with equal times and ranks.
-    fn items() -> Vec<(i64, u8, Vec<u8>)> {
+    fn items() -> Vec<(Timestamp, u8, Vec<u8>)> {
         let mut state = 1_u32;
         let mut random = |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -299,7 +305,7 @@ mod tests {
         };
         (0..3000_u32)
             .map(|number| {
-                let (time, rank) = (i64::from(random(400)) - 100, random(3) as u8);
+                let (time, rank) = (Timestamp::from_ns(i64::from(random(400)) - 100), random(3) as u8);
                 let mut bytes = number.to_le_bytes().to_vec();
                 bytes.resize(4 + random(200) as usize, rank);
                 (time, rank, bytes)
@@ -345,12 +351,14 @@ mod tests {
         let mut sorter = Sorter::with_buffer(&std::env::temp_dir(), 100);
         for time in [2, 1] {
             let long = [time as u8; 3 * WINDOW];
-            sorter.push(time, 0, |out| out.extend_from_slice(&long)).expect("a temporary file");
+            sorter
+                .push(Timestamp::from_ns(time), 0, |out| out.extend_from_slice(&long))
+                .expect("a temporary file");
         }
         let mut sorted = sorter.finish().expect("a temporary file");
         for time in [1, 2] {
             let item = sorted.next().expect("a temporary file").expect("an item");
-            assert!(item.time == time && item.bytes == [time as u8; 3 * WINDOW]);
+            assert!(item.time == Timestamp::from_ns(time) && item.bytes == [time as u8; 3 * WINDOW]);
         }
     }
 }

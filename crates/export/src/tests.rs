@@ -12,6 +12,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
+use tracewing_units::{Duration, Timestamp};
 
 const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
@@ -36,9 +37,9 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
         match *step {
             Step::Event(time, cpu, tid, kind) => {
                 begin.get_or_insert(time);
-                ran.end_ns = ran.end_ns.max(time);
+                ran.end_ns = ran.end_ns.max(Timestamp::from_ns(time));
                 let activity = Activity {
-                    time,
+                    time: Timestamp::from_ns(time),
                     cpu: Some(cpu),
                     tid: Some(tid),
                     process: None,
@@ -49,13 +50,19 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
             }
             Step::Lost(scope, from, to) => {
                 let cpu = if let Scope::Kernel(cpu) = scope { cpu } else { None };
-                let lost = Loss { scope, cpu, from, to, events: Some(7) };
+                let lost = Loss {
+                    scope,
+                    cpu,
+                    from: Timestamp::from_ns(from),
+                    to: Timestamp::from_ns(to),
+                    events: Some(7),
+                };
                 analysis.input(Input::Lost(&lost));
-                state.lost(scope, from, to, analysis);
+                state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), analysis);
             }
         }
     }
-    (ran.begin_ns, ran.partial) = (begin.unwrap_or_default(), state.is_partial());
+    (ran.begin_ns, ran.partial) = (Timestamp::from_ns(begin.unwrap_or_default()), state.is_partial());
     state.finish(analysis);
     ran
 }
@@ -179,7 +186,7 @@ fn without<'a, T: PartialEq>(all: &'a [T], some: &[T]) -> Vec<&'a T> {
 /// Running, waiting, blocked, nested, unknown.
 fn sums(times: &Times) -> [u64; 5] {
     let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = times;
-    [*running_ns, *waiting_ns, *blocked_ns, *nested_ns, *unknown_ns]
+    [*running_ns, *waiting_ns, *blocked_ns, *nested_ns, *unknown_ns].map(Duration::as_ns)
 }
 
 /// Events that make little sense together, with losses.

@@ -23,6 +23,7 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{
     self, Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker,
 };
+use tracewing_units::Timestamp;
 
 /// Follows a recording.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ pub(crate) struct Timeline {
 struct Cpu {
     container: ContainerId,
     /// Since when it has been idle, as far as anybody knows.
-    idle_since: Option<i64>,
+    idle_since: Option<Timestamp>,
 }
 
 /// How far a container's line is drawn.
@@ -75,12 +76,12 @@ struct Cpu {
 struct Line {
     /// What it did last, up to `to`.
     state: Option<NameId>,
-    to: i64,
+    to: Timestamp,
     /// Its first and last time.
-    begin: i64,
-    end: i64,
+    begin: Timestamp,
+    end: Timestamp,
     /// A wake that has not led to anything yet.
-    woken: Option<(i64, ContainerId)>,
+    woken: Option<(Timestamp, ContainerId)>,
 }
 
 impl Timeline {
@@ -142,7 +143,7 @@ impl Timeline {
     }
 
     #[inline]
-    fn push(&mut self, change: Change<'_>, time: i64) {
+    fn push(&mut self, change: Change<'_>, time: Timestamp) {
         if self.failure.is_none() {
             let pushed = change.push(time, &mut self.sorter);
             self.check(pushed);
@@ -160,7 +161,13 @@ impl Timeline {
     fn container(&mut self, kind: What) -> ContainerId {
         let label = self.model.names.add(String::new(), Use::Container);
         self.model.containers.push(Container::new(kind, label));
-        self.lines.push(Line { state: None, to: i64::MIN, begin: i64::MAX, end: i64::MIN, woken: None });
+        self.lines.push(Line {
+            state: None,
+            to: Timestamp::MIN,
+            begin: Timestamp::MAX,
+            end: Timestamp::MIN,
+            woken: None,
+        });
         (self.lines.len() - 1) as ContainerId
     }
 
@@ -191,7 +198,7 @@ impl Timeline {
     }
 
     /// A container did one thing for a time; `runs` if that is what it can have been woken for.
-    fn did(&mut self, of: ContainerId, name: NameId, runs: bool, from: i64, to: i64) {
+    fn did(&mut self, of: ContainerId, name: NameId, runs: bool, from: Timestamp, to: Timestamp) {
         let line = &mut self.lines[of as usize];
         let from = from.max(line.to);
         if from >= to {
@@ -217,13 +224,13 @@ impl Timeline {
     }
 
     /// Something happened in a container.
-    fn touch(&mut self, of: ContainerId, time: i64) {
+    fn touch(&mut self, of: ContainerId, time: Timestamp) {
         let line = &mut self.lines[of as usize];
         (line.begin, line.end) = (line.begin.min(time), line.end.max(time));
     }
 
     /// Who made `woken` ready; at most one has, before it goes on.
-    fn wake(&mut self, woken: ContainerId, by: &Waker, at: i64) {
+    fn wake(&mut self, woken: ContainerId, by: &Waker, at: Timestamp) {
         let by = match (by.interrupt, by.user_thread_serial.and_then(|serial| *self.tasks.get(serial)?)) {
             (Some(_), _) => by.cpu.map(|cpu| self.cpu(cpu).container),
             (None, Some(task)) if self.is_task(woken) => Some(task),
@@ -270,7 +277,7 @@ impl Timeline {
         new
     }
 
-    fn show(&mut self, seen: &Seen<'_>, time: i64) {
+    fn show(&mut self, seen: &Seen<'_>, time: Timestamp) {
         let Some(of) = self.place(&seen.place) else { return };
         let name = self.event_name(seen);
         self.touch(of, time);
@@ -282,12 +289,12 @@ impl Timeline {
     }
 
     /// No LWP has a CPU from `time` on.
-    fn idle(&mut self, cpu: u32, time: i64) {
+    fn idle(&mut self, cpu: u32, time: Timestamp) {
         self.cpu(cpu).idle_since = Some(time);
     }
 
     /// An LWP has a CPU from `time` on.
-    fn busy(&mut self, cpu: u32, time: i64) {
+    fn busy(&mut self, cpu: u32, time: Timestamp) {
         let Cpu { container, idle_since } = self.cpu(cpu);
         if let (container, Some(since)) = (*container, idle_since.take()) {
             self.did(container, state::IDLE, false, since, time);
@@ -322,7 +329,7 @@ impl Fold for Timeline {
 
 impl Timeline {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         if from >= to {
             return;
         }
@@ -360,7 +367,7 @@ impl Timeline {
         self.check(done);
     }
 
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
         if from >= to {
             return;
         }
@@ -369,17 +376,17 @@ impl Timeline {
         self.did(task, name, false, from, to);
     }
 
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
         let woken = self.lwp_container(lwp.serial, lwp.tid);
         self.wake(woken, by, at);
     }
 
-    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
         let woken = self.task_container(thread);
         self.wake(woken, by, at);
     }
 
-    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
         let woken = self.task_container(thread);
         self.wake(woken, by, at);
     }
@@ -466,7 +473,7 @@ impl Timeline {
         self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
-    fn loss_over(&mut self, time: i64) {
+    fn loss_over(&mut self, time: Timestamp) {
         self.lock_uses.loss_over();
         self.calls.lost(time);
     }

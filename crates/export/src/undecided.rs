@@ -7,6 +7,7 @@ use crate::model::NameId;
 use std::io::{Read, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
+use tracewing_units::Timestamp;
 
 /// Bytes in memory for each LWP that runs user threads.
 const MEMORY: usize = 64 << 10;
@@ -18,8 +19,8 @@ const SIZE: usize = 4 + 8 + 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub name: NameId,
-    pub from: i64,
-    pub to: i64,
+    pub from: Timestamp,
+    pub to: Timestamp,
 }
 
 /// States in their order.
@@ -39,8 +40,8 @@ impl Undecided {
     pub fn push(&mut self, interval: Interval) -> Result<()> {
         let mut bytes = [0; SIZE];
         bytes[..4].copy_from_slice(&interval.name.to_le_bytes());
-        bytes[4..12].copy_from_slice(&interval.from.to_le_bytes());
-        bytes[12..].copy_from_slice(&interval.to.to_le_bytes());
+        bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
+        bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
         self.count += 1;
         self.file.write_all(&bytes)
     }
@@ -70,9 +71,11 @@ impl Undecided {
 }
 
 fn interval(bytes: &[u8; SIZE]) -> Interval {
-    let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+    let time = |at: usize| {
+        Timestamp::from_ns(bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes)))
+    };
     let name = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    Interval { name, from: number(4), to: number(12) }
+    Interval { name, from: time(4), to: time(12) }
 }
 
 #[cfg(test)]
@@ -83,8 +86,13 @@ mod tests {
     fn what_was_pushed_comes_back_in_its_order_from_memory_and_from_a_file() {
         let mut undecided = Undecided::new(&std::env::temp_dir());
         for count in [3, 20_000, 5] {
-            let wanted: Vec<_> =
-                (0..count).map(|at| Interval { name: at as u32, from: at, to: -at }).collect();
+            let wanted: Vec<_> = (0..count)
+                .map(|at| Interval {
+                    name: at as u32,
+                    from: Timestamp::from_ns(at),
+                    to: Timestamp::from_ns(-at),
+                })
+                .collect();
             for interval in &wanted {
                 undecided.push(*interval).expect("a temporary file");
             }
@@ -97,7 +105,9 @@ mod tests {
                 .expect("a temporary file");
             assert_eq!(found, wanted);
         }
-        undecided.push(Interval { name: 1, from: 1, to: 1 }).expect("memory");
+        undecided
+            .push(Interval { name: 1, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
+            .expect("memory");
         undecided.clear().expect("memory");
         undecided.drain(|interval| panic!("{interval:?}")).expect("memory");
     }

@@ -3,6 +3,7 @@
 use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Name, SuperTrace, TaskState,
 };
+use tracewing_units::Timestamp;
 
 const EXECVE: Name = Name(1);
 
@@ -15,7 +16,7 @@ impl Fold for Notes {
         if let Change::LwpDid { lwp, doing, from, to } = change
             && from < to
         {
-            self.0.push((lwp.serial, lwp.tid, doing == Doing::Unknown, from, to));
+            self.0.push((lwp.serial, lwp.tid, doing == Doing::Unknown, from.as_ns(), to.as_ns()));
         }
     }
 }
@@ -45,8 +46,14 @@ fn who_executes_in_the_place_of_the_first_thread_is_the_same_as_before() {
     ];
     let (mut state, mut notes) = (SuperTrace::new(Coverage::default()), Notes::default());
     for (time, tid, kind) in events {
-        let event =
-            Activity { time, cpu: Some(0), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(0),
+            tid: Some(tid),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
         state.event(&event, &mut notes);
     }
     assert!(!state.is_partial(), "no switch is missing");

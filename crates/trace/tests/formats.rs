@@ -10,6 +10,7 @@ use tracewing_ctf::model::{
     VariantClass,
 };
 use tracewing_trace::{ClockStyle, Filter, Format, Listing, Predicate, Recording, Report, Style, Zone};
+use tracewing_units::{Duration, Timestamp};
 
 fn print(folder: &Path, listing: &Listing) -> Vec<String> {
     let mut ours = (Vec::new(), Vec::new());
@@ -259,7 +260,10 @@ fn a_report_says_what_is_there() {
     assert!(errors.is_empty());
     assert_eq!(report.recordings[0]["command"][0], "shop");
     let trace = &report.traces[0];
-    assert_eq!((report.begin_ns, report.duration_ns), (Some(1_795_235_140_123_456_799), Some(10)));
+    assert_eq!(
+        (report.begin_ns, report.duration_ns),
+        (Some(Timestamp::from_ns(1_795_235_140_123_456_799)), Some(Duration::from_ns(10)))
+    );
     assert!(trace.environment.is_empty(), "notes are not environment: {:?}", trace.environment);
     assert_eq!((trace.streams[0].packets, trace.streams[0].events, trace.streams[0].cpu), (1, 1, Some(0)));
     let class = &trace.event_classes[1];

@@ -4,6 +4,7 @@ mod hand_made;
 
 use hand_made::{Event, MUTEX, SLEEPS, Who, activity, fold, switch};
 use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
+use tracewing_units::Timestamp;
 
 #[test]
 fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
@@ -12,7 +13,12 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
         for event in events {
             state.event(&activity(event), &mut ());
             if let Some(at) = loss.filter(|at| *at == event.0) {
-                state.lost(Scope::Kernel(Some(event.1)), at, at, &mut ());
+                state.lost(
+                    Scope::Kernel(Some(event.1)),
+                    Timestamp::from_ns(at),
+                    Timestamp::from_ns(at),
+                    &mut (),
+                );
             }
         }
         state.idle_untold()

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use tracewing_trace::{Merge, Message, Recording, TimeRange};
+use tracewing_units::Timestamp;
 
 /// Each event has a megabyte, of which the file has a hole but for the stamp.
 const EVENT: u64 = 1 << 20;
@@ -34,7 +35,7 @@ fn a_stream_of_more_than_two_gibibytes() {
     file.set_len(EVENTS * EVENT).unwrap();
     let memory = own("status", "VmHWM");
     let from = EVENTS * 10 - 50;
-    let range = TimeRange { begin: from as i64, end: i64::MAX };
+    let range = TimeRange { begin: Timestamp::from_ns(from as i64), end: Timestamp::MAX };
     let recording = Recording::open(&[folder.path()]).unwrap();
     for pass in 0..2 {
         let read = own("io", "rchar");
@@ -42,7 +43,7 @@ fn a_stream_of_more_than_two_gibibytes() {
         let mut stamps = Vec::new();
         while let Some(message) = merge.advance().unwrap() {
             let Message::Event(event) = message else { panic!("nothing is lost") };
-            stamps.push(event.stamp().unwrap().ns as u64);
+            stamps.push(event.stamp().unwrap().time.as_ns() as u64);
         }
         assert_eq!(stamps, (from..EVENTS * 10).step_by(10).collect::<Vec<_>>());
         if pass == 1 {

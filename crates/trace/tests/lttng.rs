@@ -7,6 +7,7 @@ use tracewing_trace::babeltrace2::{
     assert_always_same_as_babeltrace2, assert_same_as_babeltrace2, is_available,
 };
 use tracewing_trace::{Filter, Format, Listing, Predicate, Recording};
+use tracewing_units::Duration;
 
 /// Records everything `record.sh` records; `None`, with a line on stderr, where LTTng is missing.
 fn record(out: &Path) -> Option<()> {
@@ -61,12 +62,15 @@ fn lttng_traces_print_as_babeltrace2_prints_them() {
     let seconds = |ns: i64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     for loss in losses.iter().take(4) {
         let (begin, end) = (loss.begin_ns.unwrap(), loss.end_ns.unwrap());
-        let middle = seconds(begin + (end - begin) / 2);
+        let middle = seconds((begin + (end - begin) / 2).as_ns());
         let begin_option = format!("--begin={middle}");
         let end_option = format!("--end={middle}");
         assert_same_as_babeltrace2(&lossy, &[&begin_option]);
         assert_same_as_babeltrace2(&lossy, &[&end_option]);
-        assert_same_as_babeltrace2(&lossy, &[&begin_option, &format!("--end={}", seconds(end + 50_000))]);
+        assert_same_as_babeltrace2(
+            &lossy,
+            &[&begin_option, &format!("--end={}", seconds((end + Duration::from_ns(50_000)).as_ns()))],
+        );
     }
 }
 

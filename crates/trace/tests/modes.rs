@@ -5,6 +5,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Mode, Name, SuperTrace,
 };
+use tracewing_units::Timestamp;
 
 const READ: Name = Name(1);
 
@@ -15,7 +16,7 @@ impl Fold for Notes {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         if let Change::LwpDid { lwp, doing, from, to } = change {
-            self.lwp(lwp, doing, from, to);
+            self.lwp(lwp, doing, from.as_ns(), to.as_ns());
         }
     }
 }
@@ -75,7 +76,14 @@ fn fold_into(mut state: SuperTrace, events: &[(i64, i32, Kind<'static>)], fold: 
 }
 
 fn activity(time: i64, tid: i32, kind: Kind<'static>) -> Activity<'static> {
-    Activity { time, cpu: Some(0), tid: Some(tid), process: None, context: Context::Unknown, kind }
+    Activity {
+        time: Timestamp::from_ns(time),
+        cpu: Some(0),
+        tid: Some(tid),
+        process: None,
+        context: Context::Unknown,
+        kind,
+    }
 }
 
 #[test]

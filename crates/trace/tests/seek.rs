@@ -8,6 +8,7 @@ use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_trace::babeltrace2::assert_same_as_babeltrace2;
 use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
+use tracewing_units::Timestamp;
 
 /// Nanoseconds since the origin at cycle 0 of the traces here.
 const ORIGIN: i64 = 1_795_235_140_123_456_789;
@@ -58,7 +59,7 @@ fn rest(merge: &mut Merge<'_>) -> Seen {
     let (mut events, mut losses) = Seen::default();
     while let Some(message) = merge.advance().unwrap() {
         match message {
-            Message::Event(event) => events.push((event.stamp().unwrap().ns, event.stream_index())),
+            Message::Event(event) => events.push((event.stamp().unwrap().time.as_ns(), event.stream_index())),
             Message::Lost(lost, ..) => losses.push(*lost),
         }
     }
@@ -76,12 +77,15 @@ fn check(folder: &Path, what: &str) {
     let forwards = (0..60).map(|step| first - 20 + (last - first + 40) * step / 60);
     for time in forwards.chain([last, first, first + 77, first + 5]) {
         let expected: Vec<_> = events.iter().copied().filter(|event| event.0 >= time).collect();
-        merge.seek(time);
+        merge.seek(Timestamp::from_ns(time));
         let (found, lost) = rest(&mut merge);
         assert_eq!(found, expected, "{what}, from {}", time - ORIGIN);
         // Losses between packets without stamps belong to no time.
         let timed = |losses: &[Lost]| {
-            losses.iter().filter(|lost| lost.range.is_some_and(|(_, end)| end >= time)).count()
+            losses
+                .iter()
+                .filter(|lost| lost.range.is_some_and(|(_, end)| end >= Timestamp::from_ns(time)))
+                .count()
         };
         assert_eq!(timed(&lost), timed(&losses), "{what}, from {}", time - ORIGIN);
     }
@@ -118,7 +122,10 @@ fn from_any_time_with_good_and_bad_indexes() {
                 check(folder.path(), &format!("seed {seed}, {kind} index"));
             } else {
                 let recording = Recording::open(&[folder.path()]).unwrap();
-                rest(&mut Merge::new(&recording, TimeRange { begin: ORIGIN + 1100, end: i64::MAX }));
+                rest(&mut Merge::new(
+                    &recording,
+                    TimeRange { begin: Timestamp::from_ns(ORIGIN + 1100), end: Timestamp::MAX },
+                ));
             }
         }
     }
@@ -154,7 +161,10 @@ fn what_lies_before_is_not_read() {
         std::iter::from_fn(|| all.advance().map(|message| message.map(drop)).transpose())
             .any(|one| one.is_err())
     );
-    let mut slice = Merge::new(&recording, TimeRange { begin: ORIGIN + 2000, end: ORIGIN + 3200 });
+    let mut slice = Merge::new(
+        &recording,
+        TimeRange { begin: Timestamp::from_ns(ORIGIN + 2000), end: Timestamp::from_ns(ORIGIN + 3200) },
+    );
     assert_eq!(rest(&mut slice).0.len(), 12);
 }
 
@@ -232,7 +242,7 @@ fn without_a_clock_there_is_only_the_begin() {
         while let Some(message) = merge.advance().unwrap() {
             count += u32::from(matches!(message, Message::Event(event) if event.stamp().is_none()));
         }
-        merge.seek(ORIGIN + 5000);
+        merge.seek(Timestamp::from_ns(ORIGIN + 5000));
         count
     };
     let all = count();

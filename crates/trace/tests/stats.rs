@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use tracewing_trace::{Filter, Merge, Message, Recording, Statistics, TimePoint, TimeRange, Zone};
+use tracewing_units::Timestamp;
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ctf/tests/data/lttng-ust-kinds");
 
@@ -48,11 +49,11 @@ fn all_some_and_a_slice() {
     let mut merge = Merge::new(&recording, TimeRange::ALL);
     while let Some(message) = merge.advance().unwrap() {
         if let Message::Event(event) = message {
-            stamps.push(event.stamp().unwrap().ns);
+            stamps.push(event.stamp().unwrap().time);
         }
     }
     let begin = recording.begin().unwrap();
-    let point = |at: i64| Some(TimePoint::FromBegin(at - begin));
+    let point = |at: Timestamp| Some(TimePoint::FromBegin(at - begin));
     let (from, to) = (stamps[1], stamps[stamps.len() - 2]);
     let filter = Filter { from: point(from), to: point(to), zone: Zone::Utc, ..Filter::default() };
     let slice = counted(&recording, &filter);

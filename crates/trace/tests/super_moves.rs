@@ -26,14 +26,14 @@ impl Fold for Moves {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
-            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu, at),
-            Change::LwpStops { lwp, cpu, prev_state, at } => self.lwp_stops(lwp, cpu, prev_state, at),
-            Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at),
-            Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at),
-            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
+            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at.as_ns()),
+            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu, at.as_ns()),
+            Change::LwpStops { lwp, cpu, prev_state, at } => self.lwp_stops(lwp, cpu, prev_state, at.as_ns()),
+            Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at.as_ns()),
+            Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at.as_ns()),
+            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at.as_ns()),
             Change::UserThreadStops { thread, lwp, cause, at } => {
-                self.user_thread_stops(thread, lwp, cause, at)
+                self.user_thread_stops(thread, lwp, cause, at.as_ns())
             }
             _ => {}
         }

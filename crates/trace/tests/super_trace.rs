@@ -10,6 +10,7 @@ use tracewing_trace::super_trace::{
     Activity, Carried, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope,
     SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
 };
+use tracewing_units::Timestamp;
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
@@ -281,10 +282,16 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
     let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in story() {
         if time == 190 {
-            state.lost(Scope::User, 185, 230, &mut notes);
+            state.lost(Scope::User, Timestamp::from_ns(185), Timestamp::from_ns(230), &mut notes);
         }
-        let activity =
-            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        let activity = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(cpu),
+            tid: Some(tid),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
         state.event(&activity, &mut notes);
     }
     state.finish(&mut notes);
@@ -351,7 +358,7 @@ fn events_in_any_order_leave_no_gaps() {
         for (number, event) in events.iter().enumerate() {
             if number % 50 == 49 {
                 let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
-                state.lost(scope, event.0, event.0 + 20, &mut notes);
+                state.lost(scope, Timestamp::from_ns(event.0), Timestamp::from_ns(event.0 + 20), &mut notes);
             }
             state.event(&activity(event), &mut notes);
         }
@@ -379,8 +386,10 @@ impl Fold for Renumbered {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from, to),
-            Change::UserThreadDid { thread, from, to, .. } => self.user_thread(thread, from, to),
+            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from.as_ns(), to.as_ns()),
+            Change::UserThreadDid { thread, from, to, .. } => {
+                self.user_thread(thread, from.as_ns(), to.as_ns())
+            }
             _ => {}
         }
     }
@@ -577,8 +586,14 @@ fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs()
     let mut state = SuperTrace::default();
     let mut followed = Followed::default();
     for (time, cpu, tid, kind) in events {
-        let event =
-            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(cpu),
+            tid: Some(tid),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
         state.event(&event, &mut followed);
     }
     assert!(!state.is_partial(), "no switch is missing");

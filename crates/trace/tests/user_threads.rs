@@ -4,6 +4,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind as User,
 };
+use tracewing_units::Timestamp;
 
 /// What each did, and how long.
 #[derive(Default)]
@@ -13,7 +14,7 @@ impl Fold for Times {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         if let Change::UserThreadDid { thread, doing, from, to } = change {
-            self.user_thread(thread, doing, from, to);
+            self.user_thread(thread, doing, from.as_ns(), to.as_ns());
         }
     }
 }
@@ -44,14 +45,14 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
         context: Context::Unknown,
         kind,
     };
-    state.event(&event(0, Kind::Introduction { process: 7, name: b"program" }), &mut times);
+    state.event(&event(Timestamp::ORIGIN, Kind::Introduction { process: 7, name: b"program" }), &mut times);
     if let Some((from, to)) = loss {
-        state.lost(Scope::User, from, to, &mut times);
+        state.lost(Scope::User, Timestamp::from_ns(from), Timestamp::from_ns(to), &mut times);
     }
     for (time, kind) in EVENTS {
-        state.event(&event(time, Kind::UserThread(kind)), &mut times);
+        state.event(&event(Timestamp::from_ns(time), Kind::UserThread(kind)), &mut times);
     }
-    state.event(&event(100, Kind::User), &mut times);
+    state.event(&event(Timestamp::from_ns(100), Kind::User), &mut times);
     assert!(state.user_thread(Some(7), 7, 1).is_none(), "it has ended");
     state.finish(&mut times);
     times.0
@@ -90,8 +91,10 @@ impl Fold for Runs {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
-            Change::UserThreadStops { thread, lwp, at, .. } => self.user_thread_stops(thread, lwp, at),
+            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at.as_ns()),
+            Change::UserThreadStops { thread, lwp, at, .. } => {
+                self.user_thread_stops(thread, lwp, at.as_ns())
+            }
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
             _ => {}
         }
@@ -138,10 +141,13 @@ fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
         kind,
     };
     for tid in [7, 8] {
-        state.event(&event(0, tid, Kind::Introduction { process: 7, name: b"program" }), &mut runs);
+        state.event(
+            &event(Timestamp::ORIGIN, tid, Kind::Introduction { process: 7, name: b"program" }),
+            &mut runs,
+        );
     }
     for (time, tid, kind) in events {
-        state.event(&event(time, tid, Kind::UserThread(kind)), &mut runs);
+        state.event(&event(Timestamp::from_ns(time), tid, Kind::UserThread(kind)), &mut runs);
     }
     state.finish(&mut runs);
     let expected = [

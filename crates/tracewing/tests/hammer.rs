@@ -244,7 +244,7 @@ fn check(trace: &Path, changes: &[Vec<Change>], sure: &[Vec<u64>]) -> (usize, u6
         let name = event.decoded().class().name.as_deref().unwrap_or_default();
         let Some(index) = name.strip_prefix("hammer:e") else { continue };
         events += 1;
-        let stamp = event.stamp().unwrap().cycles;
+        let stamp = event.stamp().unwrap().cycles.0;
         let changes = &changes[index.parse::<usize>().unwrap()];
         let last = changes.partition_point(|(asked, ..)| *asked <= stamp).checked_sub(1);
         let (_, made, on) = last.map_or((0, 0, false), |last| changes[last]);

@@ -1,13 +1,14 @@
 //! Times between moments.
 
+use core::fmt;
 use core::iter::Sum;
-use core::ops::{Add, AddAssign, Div, Sub};
+use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// The time between two moments, in nanoseconds.
 ///
 /// Sums saturate at [`Duration::MAX`], which time stamps that make no sense can reach: tables show it as
 /// unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Duration(u64);
 
@@ -29,10 +30,22 @@ impl Duration {
         self.0
     }
 
+    /// By how much one of them is longer.
+    #[inline]
+    pub const fn abs_diff(self, other: Duration) -> Duration {
+        Duration(self.0.abs_diff(other.0))
+    }
+
     /// Whether it is no time.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
+    }
+
+    /// How much of `whole` it is, in percent; not a number of none.
+    #[inline]
+    pub fn percent_of(self, whole: Duration) -> f64 {
+        self.0 as f64 * 100.0 / whole.0 as f64
     }
 
     /// The average of `count` durations whose sum this is; `None` of none. Where the sum is
@@ -77,6 +90,24 @@ impl Sub for Duration {
     }
 }
 
+/// What is left of it, likewise.
+impl SubAssign for Duration {
+    #[inline]
+    fn sub_assign(&mut self, other: Duration) {
+        *self = *self - other;
+    }
+}
+
+/// So many times as long; saturates.
+impl Mul<u64> for Duration {
+    type Output = Duration;
+
+    #[inline]
+    fn mul(self, times: u64) -> Duration {
+        Duration(self.0.saturating_mul(times))
+    }
+}
+
 /// One of so many equal parts of it; [`Duration::MAX`] of none, as no part is as long.
 impl Div<u64> for Duration {
     type Output = Duration;
@@ -91,6 +122,12 @@ impl Div<u64> for Duration {
 impl Sum for Duration {
     fn sum<I: Iterator<Item = Duration>>(durations: I) -> Duration {
         durations.fold(Duration::ZERO, Duration::add)
+    }
+}
+
+impl fmt::Debug for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ns", self.0)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Moments on a trace's clock.
 
 use crate::Duration;
+use core::fmt;
 use core::ops::{Add, Sub};
 
 /// A moment, in nanoseconds since the clock's origin, which is the Unix epoch for most traces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Timestamp(i64);
 
@@ -24,6 +25,21 @@ impl Timestamp {
     #[inline]
     pub const fn as_ns(self) -> i64 {
         self.0
+    }
+
+    /// The clock's origin.
+    pub const ORIGIN: Timestamp = Timestamp(0);
+
+    /// The nanosecond before it, or [`Timestamp::MIN`].
+    #[inline]
+    pub const fn previous(self) -> Self {
+        Timestamp(self.0.saturating_sub(1))
+    }
+
+    /// The nanosecond after it, or [`Timestamp::MAX`].
+    #[inline]
+    pub const fn next(self) -> Self {
+        Timestamp(self.0.saturating_add(1))
     }
 
     /// Whole seconds since the origin, and the nanoseconds after them.
@@ -46,6 +62,12 @@ impl Timestamp {
     pub const fn checked_since(self, earlier: Timestamp) -> Option<Duration> {
         // The difference of two numbers of 64 bits, the lesser taken from the greater, fits 64 bits.
         if self.0 < earlier.0 { None } else { Some(Duration::from_ns(self.0.wrapping_sub(earlier.0) as u64)) }
+    }
+
+    /// The time between the two, whichever is earlier.
+    #[inline]
+    pub const fn abs_diff(self, other: Timestamp) -> Duration {
+        Duration::from_ns(self.0.abs_diff(other.0))
     }
 
     /// The moment `duration` earlier, or [`Timestamp::MIN`].
@@ -72,6 +94,12 @@ impl Add<Duration> for Timestamp {
     #[inline]
     fn add(self, duration: Duration) -> Timestamp {
         Timestamp(self.0.saturating_add_unsigned(duration.as_ns()))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ns", self.0)
     }
 }
 

@@ -5,6 +5,7 @@ use super::ipc::Ipc;
 use crate::times::{add, grow};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
+use tracewing_units::{Duration, Timestamp};
 
 /// Where a thread does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +34,7 @@ pub struct Waits {
     /// How often.
     pub count: u64,
     /// How long in all, in nanoseconds.
-    pub ns: u64,
+    pub ns: Duration,
 }
 
 impl Waits {
@@ -46,16 +47,16 @@ impl Waits {
 /// What was done, counted, and waited for in one place.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Sums {
-    pub own_ns: u64,
+    pub own_ns: Duration,
     pub calls: u64,
     pub events: u64,
     pub faults: u64,
     pub woke: u64,
     /// By [`Ipc`].
     pub ipc: [Waits; 4],
-    pub interrupts: Vec<(Option<Name>, u64)>,
-    pub blocked_ns: u64,
-    pub ready_ns: u64,
+    pub interrupts: Vec<(Option<Name>, Duration)>,
+    pub blocked_ns: Duration,
+    pub ready_ns: Duration,
 }
 
 impl Sums {
@@ -76,8 +77,8 @@ impl Sums {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub place: Place,
-    pub ns: u64,
-    to: i64,
+    pub ns: Duration,
+    to: Timestamp,
 }
 
 /// What one LWP did.
@@ -86,9 +87,9 @@ pub(super) struct Account {
     /// Few places, so a search is short.
     pub places: Vec<(Place, Sums)>,
     /// No event tells where it was.
-    pub unseen_ns: u64,
+    pub unseen_ns: Duration,
     /// How long it was on CPUs, interrupts apart.
-    pub own_ns: u64,
+    pub own_ns: Duration,
     /// Its first function, where its program tells.
     pub entry: Option<First>,
     /// The process that woke it from its last wait: for that it runs.
@@ -144,15 +145,15 @@ impl Account {
     }
 
     /// It did one thing for a time, which a filter leaves out.
-    pub fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: i64) {
+    pub fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: Timestamp) {
         if let Doing::Blocked { .. } = doing {
-            self.block = Some(Block { place: Place::new(lwp.mode(), lwp.is_kernel), ns: 0, to });
+            self.block = Some(Block { place: Place::new(lwp.mode(), lwp.is_kernel), ns: Duration::ZERO, to });
         }
     }
 
     /// It did one thing for a time.
-    pub fn did(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
+    pub fn did(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
         let place = match doing {
             Doing::Running { mode, .. } if !matches!(mode, Mode::Interrupt(_)) => {
                 Place::new(mode, lwp.is_kernel)
@@ -170,14 +171,13 @@ impl Account {
             Doing::Blocked { .. } => {
                 grow(&mut self.at(place).blocked_ns, ns);
                 let before = self.block.filter(|block| block.to == from && block.place == place);
-                self.block =
-                    Some(Block { place, ns: before.map_or(ns, |block| ns.saturating_add(block.ns)), to });
+                self.block = Some(Block { place, ns: before.map_or(ns, |block| ns + block.ns), to });
             }
         }
     }
 
     /// It is woken: the block that ends by that.
-    pub fn woken(&mut self, at: i64) -> Option<Block> {
+    pub fn woken(&mut self, at: Timestamp) -> Option<Block> {
         self.block.take().filter(|block| block.to == at)
     }
 

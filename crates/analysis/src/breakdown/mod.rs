@@ -37,6 +37,7 @@ use std::collections::HashMap;
 use table::Ended;
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
+use tracewing_units::{Duration, Timestamp};
 
 /// The analysis.
 #[derive(Debug, Default)]
@@ -50,8 +51,8 @@ pub struct Breakdown {
     /// What processes are called.
     processes: HashMap<i32, String>,
     /// Time of CPUs without a thread.
-    idle_ns: u64,
-    idle_interrupts_ns: u64,
+    idle_ns: Duration,
+    idle_interrupts_ns: Duration,
 }
 
 impl Breakdown {
@@ -66,8 +67,8 @@ impl Breakdown {
     }
 
     /// What an LWP did counts for those that it did it for; for itself, the caller has counted it.
-    fn serves(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
+    fn serves(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
         let account = self.lwps.at(lwp.serial);
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt(by) } => self.served.interrupt(cpu, by, ns),
@@ -80,7 +81,7 @@ impl Breakdown {
         }
     }
 
-    fn woken(&mut self, lwp: &Lwp, by: &Waker, at: i64, is_wanted: bool) {
+    fn woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp, is_wanted: bool) {
         let means = |name: Name| self.means.get(name.0 as usize).copied().unwrap_or_default();
         if let (None, Some(call), Some(waker)) = (by.interrupt, by.call, by.lwp) {
             self.lwps.at(waker).at(Place::Call(call)).woke += 1;
@@ -155,12 +156,12 @@ impl Breakdown {
         }
     }
 
-    fn other(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn other(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         self.lwps.at(lwp.serial).did_unseen(lwp, doing, to);
         self.serves(lwp, doing, from, to);
     }
 
-    fn other_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+    fn other_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
         self.woken(lwp, by, at, false);
     }
 
@@ -190,13 +191,13 @@ impl Fold for Breakdown {
 
 impl Breakdown {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         self.lwps.at(lwp.serial).did(lwp, doing, from, to);
         self.serves(lwp, doing, from, to);
     }
 
-    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {
-        let ns = to.abs_diff(from);
+    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: Timestamp, to: Timestamp) {
+        let ns = to - from;
         match interrupt {
             None => grow(&mut self.idle_ns, ns),
             Some(_) => {
@@ -222,7 +223,7 @@ impl Breakdown {
         self.lwps.at(lwp.serial).uses_socket();
     }
 
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
         self.woken(lwp, by, at, true);
     }
 

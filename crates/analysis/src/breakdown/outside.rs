@@ -5,6 +5,7 @@ use super::account::Waits;
 use crate::times::grow;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::Name;
+use tracewing_units::Duration;
 
 /// Who did something for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +29,7 @@ impl Served {
     }
 
     /// That thread ran.
-    pub fn ran(&mut self, client: i32, server: i32, ns: u64) {
+    pub fn ran(&mut self, client: i32, server: i32, ns: Duration) {
         grow(&mut self.sums.entry((client, Helper::Process(server))).or_default().ns, ns);
     }
 
@@ -43,7 +44,7 @@ impl Served {
     }
 
     /// An interrupt had a CPU for a time. It is shared by those whom it woke, each wake alike.
-    pub fn interrupt(&mut self, cpu: u32, interrupt: Option<Name>, ns: u64) {
+    pub fn interrupt(&mut self, cpu: u32, interrupt: Option<Name>, ns: Duration) {
         let Some((name, processes)) = self.interrupts.get_mut(&cpu) else { return };
         let count = processes.len() as u64;
         for process in processes.drain(..) {

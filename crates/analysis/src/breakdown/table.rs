@@ -8,6 +8,7 @@ use crate::run::Ran;
 use crate::times::{Part, grow, parts, total};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use tracewing_units::Duration;
 
 /// The result.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct BreakdownTable {
     /// them.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
 }
 
 /// One process.
@@ -34,7 +35,7 @@ pub struct ProcessBreakdown {
     /// nothing was done are left out.
     pub rows: Vec<Row>,
     /// Of all threads together: no event tells where they were.
-    pub unseen_ns: u64,
+    pub unseen_ns: Duration,
     /// What others did for it, most first. It is part of their time, not of its.
     pub outside: Vec<Outside>,
     /// Where its threads began, most time first.
@@ -47,7 +48,7 @@ pub struct Row {
     /// Where.
     pub place: Spent,
     /// How long its threads were on CPUs there, interrupts apart, in nanoseconds.
-    pub own_ns: u64,
+    pub own_ns: Duration,
     /// How often the system call was begun.
     pub calls: u64,
     /// Events that its threads recorded there.
@@ -61,9 +62,9 @@ pub struct Row {
     /// Which interrupts and softirqs had the CPU meanwhile, longest first.
     pub interrupts: Vec<Part>,
     /// Waits for anything else.
-    pub blocked_ns: u64,
+    pub blocked_ns: Duration,
     /// Waits for a CPU.
-    pub ready_ns: u64,
+    pub ready_ns: Duration,
 }
 
 /// Where time is spent.
@@ -89,7 +90,7 @@ pub struct Outside {
     /// How often it did.
     pub count: u64,
     /// How long it was on CPUs for it, in nanoseconds.
-    pub ns: u64,
+    pub ns: Duration,
 }
 
 /// Threads of a process that began alike.
@@ -100,7 +101,7 @@ pub struct Entry {
     /// How many.
     pub threads: u64,
     /// How long they were on CPUs, interrupts apart, in nanoseconds.
-    pub own_ns: u64,
+    pub own_ns: Duration,
 }
 
 /// What all CPUs did, in nanoseconds.
@@ -109,23 +110,23 @@ pub struct Machine {
     /// How many there are.
     pub cpus: u64,
     /// In programs' own code.
-    pub user_ns: u64,
+    pub user_ns: Duration,
     /// In system calls.
-    pub calls_ns: u64,
+    pub calls_ns: Duration,
     /// In threads of the kernel's own.
-    pub kernel_ns: u64,
+    pub kernel_ns: Duration,
     /// In interrupts and softirqs, idle CPUs' included; `None` where not all kinds of them were recorded:
     /// their time is in that of what they interrupted, or unknown.
-    pub interrupts_ns: Option<u64>,
+    pub interrupts_ns: Option<Duration>,
     /// Without anything to do.
-    pub idle_ns: u64,
+    pub idle_ns: Duration,
     /// No event tells.
-    pub unknown_ns: u64,
+    pub unknown_ns: Duration,
 }
 
 impl Machine {
     /// All of it, which should be the recording's duration on each CPU.
-    pub fn total_ns(&self) -> u64 {
+    pub fn total_ns(&self) -> Duration {
         let Self { user_ns, calls_ns, kernel_ns, interrupts_ns, idle_ns, unknown_ns, .. } = *self;
         let known = [user_ns, calls_ns, kernel_ns, idle_ns, unknown_ns].into_iter();
         total(known.chain(interrupts_ns))
@@ -134,7 +135,7 @@ impl Machine {
 
 impl Row {
     /// How long interrupts had the CPU.
-    pub fn interrupts_ns(&self) -> u64 {
+    pub fn interrupts_ns(&self) -> Duration {
         total(self.interrupts.iter().map(|part| part.ns))
     }
 
@@ -157,7 +158,7 @@ impl Row {
     /// [`Spent::Unknown`].
     pub fn has_times(&self) -> bool {
         let times = [self.ipc().ns, self.blocked_ns, self.ready_ns, self.own_ns, self.interrupts_ns()];
-        total(times.into_iter()) > 0
+        !total(times.into_iter()).is_zero()
     }
 
     fn is_empty(&self) -> bool {
@@ -188,8 +189,8 @@ impl Row {
 
 impl ProcessBreakdown {
     /// How long its threads were on CPUs, interrupts included.
-    pub fn running_ns(&self) -> u64 {
-        total(self.rows.iter().map(|row| row.own_ns.saturating_add(row.interrupts_ns())))
+    pub fn running_ns(&self) -> Duration {
+        total(self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()))
     }
 
     /// Whether an event of the kernel's tells anything of it.
@@ -211,8 +212,8 @@ pub(super) struct Ended {
 #[derive(Debug, Default)]
 struct Sum {
     places: HashMap<Place, Sums>,
-    unseen_ns: u64,
-    entries: BTreeMap<Start, (u64, u64)>,
+    unseen_ns: Duration,
+    entries: BTreeMap<Start, (u64, Duration)>,
     outside: Vec<Outside>,
 }
 
@@ -263,7 +264,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
             grow(own_ns, row.own_ns);
         }
         machine.interrupts_ns = ran.recorded.interrupts.then_some(interrupts_ns);
-        let untold_ns = ran.cpus.saturating_mul(duration_ns).saturating_sub(machine.total_ns());
+        let untold_ns = duration_ns * ran.cpus - machine.total_ns();
         grow(&mut machine.unknown_ns, untold_ns);
         machine
     });
@@ -276,9 +277,9 @@ fn of_process(process: Option<i32>, name: String, sum: Sum, names: &Names) -> Pr
     rows.sort_by(|a, b| {
         let order = |row: &Row| match row.place {
             Spent::Call(_) => (0, Reverse(row.own_ns)),
-            Spent::Kernel => (1, Reverse(0)),
-            Spent::User => (2, Reverse(0)),
-            Spent::Unknown => (3, Reverse(0)),
+            Spent::Kernel => (1, Reverse(Duration::ZERO)),
+            Spent::User => (2, Reverse(Duration::ZERO)),
+            Spent::Unknown => (3, Reverse(Duration::ZERO)),
         };
         let name = |row: &Row| match &row.place {
             Spent::Call(call) => call.clone(),

@@ -8,6 +8,7 @@ use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use std::io::{self, Read, Seek, Write};
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread, Waker};
+use tracewing_units::Timestamp;
 
 /// The analysis: takes down what all do, and gives the path at the end ([`CriticalPaths::path`]). It needs
 /// the events of the path's time only.
@@ -22,12 +23,12 @@ pub struct CriticalPaths<F> {
 
 /// From when to when something is known of somebody.
 #[derive(Debug, Default, Clone, Copy)]
-struct Life(Option<(i64, i64)>);
+struct Life(Option<(Timestamp, Timestamp)>);
 
 impl Life {
     /// Adds a time: what of it lies behind all before, if that is any.
     #[inline]
-    fn add(&mut self, from: i64, to: i64) -> Option<(i64, i64)> {
+    fn add(&mut self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let (first, from) = self.0.map_or((from, from), |(first, last)| (first, from.max(last)));
         (from < to).then(|| {
             self.0 = Some((first, to));
@@ -40,7 +41,7 @@ impl Life {
 struct LiveLwp {
     life: Life,
     /// Since when it is not told for which user thread it does what it does.
-    open: Option<i64>,
+    open: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -111,7 +112,7 @@ impl<F: Read + Write + Seek> Fold for CriticalPaths<F> {
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
     #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         let live = self.lwps.at(lwp.serial);
         let first = live.life.0.is_none();
         if let Some((from, to)) = live.life.add(from, to) {
@@ -132,7 +133,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         self.put(&Record::Ran { lwp: lwp.serial, thread: thread.map(|thread| thread.serial), from, to });
     }
 
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
         // What it does while an LWP runs it is told as that one's.
         if doing == Doing::Unknown {
             return;
@@ -148,15 +149,15 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         }
     }
 
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
         self.put(&Record::LwpWoken { lwp: lwp.serial, at, by: by.into() });
     }
 
-    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
         self.put(&Record::UserThreadWoken { thread: thread.serial, at, by: by.into() });
     }
 
-    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
         self.put(&Record::UserThreadCreated { thread: thread.serial, at, by: by.into() });
     }
 

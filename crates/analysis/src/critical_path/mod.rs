@@ -34,6 +34,7 @@ use past::Past;
 use std::fmt;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
+use tracewing_units::{Duration, Timestamp};
 use walk::Walk;
 
 /// So many steps of a path are kept, the last ones.
@@ -53,26 +54,26 @@ pub struct CriticalPath {
     /// Whose it is.
     pub target: Arc<Who>,
     /// Where it begins, in nanoseconds on the recording's clock.
-    pub from_ns: i64,
+    pub from_ns: Timestamp,
     /// Where it ends.
-    pub to_ns: i64,
+    pub to_ns: Timestamp,
     /// What it consists of. Of a very long one, the last 262144 steps: those before are in the sums only.
     pub steps: Vec<Step>,
     /// How many steps these are that are in the sums only.
     pub left_out: u64,
     /// How much of it is whose, in nanoseconds, most first.
-    pub by_who: Vec<(String, u64)>,
+    pub by_who: Vec<(String, Duration)>,
     /// How much of it is spent on what, in nanoseconds, most first.
-    pub by_what: Vec<(String, u64)>,
+    pub by_what: Vec<(String, Duration)>,
 }
 
 /// A part of a path: one did one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// When it begins, in nanoseconds on the recording's clock.
-    pub from_ns: i64,
+    pub from_ns: Timestamp,
     /// When it ends.
-    pub to_ns: i64,
+    pub to_ns: Timestamp,
     /// The CPU, where one was used.
     pub cpu: Option<u32>,
     /// Who.
@@ -174,8 +175,8 @@ pub enum NoPath {
 
 impl Step {
     /// How long it took, in nanoseconds.
-    pub fn ns(&self) -> u64 {
-        self.to_ns.abs_diff(self.from_ns)
+    pub fn ns(&self) -> Duration {
+        self.to_ns - self.from_ns
     }
 
     /// Whether the same goes on here that was in `before`.
@@ -193,8 +194,8 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     /// Why there is none.
     pub fn path(
         self,
-        from: Option<i64>,
-        to: Option<i64>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
         names: &Names,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<CriticalPath, NoPath> {

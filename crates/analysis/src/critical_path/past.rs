@@ -9,6 +9,7 @@ use crate::serials::Serials;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Read, Seek};
 use tracewing_trace::super_trace::{Doing, Mode};
+use tracewing_units::Timestamp;
 
 /// What an LWP did, and for which user thread, by that one's serial number.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,7 @@ impl<D> Default for Stretches<D> {
 }
 
 impl<D: Copy> Stretches<D> {
-    fn push(&mut self, stretch: Stretch<D>, time: i64) {
+    fn push(&mut self, stretch: Stretch<D>, time: Timestamp) {
         // Only what was told late lies behind what was told before it.
         match self.0.back() {
             Some(last) if last.from <= stretch.from => {
@@ -54,14 +55,14 @@ impl<D: Copy> Stretches<D> {
         self.forget(time);
     }
 
-    fn forget(&mut self, time: i64) {
+    fn forget(&mut self, time: Timestamp) {
         while self.0.get(1).is_some_and(|second| second.from >= time) {
             self.0.pop_front();
         }
     }
 
     /// The last that begins before the window's time, and the one that follows it.
-    fn before(&mut self, time: i64) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
+    fn before(&mut self, time: Timestamp) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
         self.forget(time);
         let place = self.0.partition_point(|stretch| stretch.from >= time);
         let next = place.checked_sub(1).and_then(|next| self.0.get(next)).copied();
@@ -77,7 +78,7 @@ pub(super) struct Line<D> {
     /// Whether the first of its stretches has been read.
     pub has_begun: bool,
     /// When it was made ready, and by whom: of what has been read, the first time.
-    pub wake: Option<(i64, By)>,
+    pub wake: Option<(Timestamp, By)>,
     pub created: Option<By>,
     /// For which user thread it did what comes next; of an LWP.
     carries: Option<usize>,
@@ -98,12 +99,12 @@ impl<D> Default for Line<D> {
 
 impl<D: Copy> Line<D> {
     /// The last stretch that begins before `time`, and the one that follows it.
-    pub fn before(&mut self, time: i64) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
+    pub fn before(&mut self, time: Timestamp) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
         self.stretches.before(time)
     }
 
     /// By whom it was made ready between two times, both included.
-    pub fn woken(&self, from: i64, to: i64) -> Option<By> {
+    pub fn woken(&self, from: Timestamp, to: Timestamp) -> Option<By> {
         self.wake.filter(|(at, _)| (from..=to).contains(at)).map(|(_, by)| by)
     }
 }
@@ -117,9 +118,9 @@ pub(super) struct Past<F> {
     pub user_threads: Serials<Line<UserDoing>>,
     cpus: BTreeMap<u32, Stretches<Slot>>,
     /// LWPs and user threads of whom nothing is known before a time.
-    begun: BinaryHeap<(i64, Serial)>,
+    begun: BinaryHeap<(Timestamp, Serial)>,
     /// When what has not been read was told at the latest; `None` if all has been read.
-    unread: Option<i64>,
+    unread: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,7 +138,7 @@ impl<F: Read + Seek> Past<F> {
             user_threads: Serials::default(),
             cpus: BTreeMap::new(),
             begun: BinaryHeap::new(),
-            unread: Some(i64::MAX),
+            unread: Some(Timestamp::MAX),
         };
         let who = target.who.clone();
         match target.actor {
@@ -152,7 +153,7 @@ impl<F: Read + Seek> Past<F> {
     ///
     /// # Errors
     /// The tape cannot be read, or `each` has ended it.
-    pub fn go_to(&mut self, time: i64, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    pub fn go_to(&mut self, time: Timestamp, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
             self.unread = self.tape.told()?;
@@ -178,16 +179,16 @@ impl<F: Read + Seek> Past<F> {
 
     /// From when on nothing is known that has not been read, of whom nothing is known at the window's time;
     /// `known` is up to when something has been read.
-    pub fn gap(&self, known: Option<i64>) -> i64 {
-        known.max(self.unread).unwrap_or(i64::MIN)
+    pub fn gap(&self, known: Option<Timestamp>) -> Timestamp {
+        known.max(self.unread).unwrap_or(Timestamp::MIN)
     }
 
     /// Who had a CPU last before `time`.
-    pub fn on_cpu(&mut self, cpu: u32, time: i64) -> Option<Stretch<Slot>> {
+    pub fn on_cpu(&mut self, cpu: u32, time: Timestamp) -> Option<Stretch<Slot>> {
         Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
     }
 
-    fn read(&mut self, record: Record, time: i64) {
+    fn read(&mut self, record: Record, time: Timestamp) {
         match record {
             Record::Lwp { lwp, first, did: Stretch { from, to, doing } } => {
                 let line = self.lwps.at(lwp);

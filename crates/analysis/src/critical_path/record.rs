@@ -7,12 +7,13 @@
 //! known but its latest time.
 
 use tracewing_trace::super_trace::{Doing, Mode, Name, Waker};
+use tracewing_units::{Duration, Timestamp};
 
 /// What somebody did for a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stretch<D> {
-    pub from: i64,
-    pub to: i64,
+    pub from: Timestamp,
+    pub to: Timestamp,
     pub doing: D,
 }
 
@@ -76,8 +77,8 @@ pub(super) enum Record {
     Ran {
         lwp: usize,
         thread: Option<usize>,
-        from: i64,
-        to: i64,
+        from: Timestamp,
+        to: Timestamp,
     },
     /// What a user thread did that was not on an LWP.
     UserThread {
@@ -86,17 +87,17 @@ pub(super) enum Record {
     },
     LwpWoken {
         lwp: usize,
-        at: i64,
+        at: Timestamp,
         by: By,
     },
     UserThreadWoken {
         thread: usize,
-        at: i64,
+        at: Timestamp,
         by: By,
     },
     UserThreadCreated {
         thread: usize,
-        at: i64,
+        at: Timestamp,
         by: By,
     },
     LwpEnds {
@@ -130,7 +131,7 @@ const LATE: u8 = 0x80;
 pub(super) struct Encoder {
     pub bytes: Vec<u8>,
     /// The latest time of all records so far.
-    pub told: i64,
+    pub told: Timestamp,
 }
 
 impl Encoder {
@@ -168,7 +169,7 @@ impl Encoder {
     }
 
     #[inline]
-    fn stretch(&mut self, kind: u8, serial: usize, from: i64, to: i64, doing: Doing) {
+    fn stretch(&mut self, kind: u8, serial: usize, from: Timestamp, to: Timestamp, doing: Doing) {
         let (code, cpu, name) = match doing {
             Doing::Unknown => (0, None, None),
             Doing::Running { cpu, mode: Mode::Unknown } => (1, Some(cpu), None),
@@ -187,7 +188,7 @@ impl Encoder {
         self.times(kind | code, from, to);
     }
 
-    fn woken(&mut self, kind: u8, serial: usize, at: i64, by: By) {
+    fn woken(&mut self, kind: u8, serial: usize, at: Timestamp, by: By) {
         let (code, name, other) = match by {
             By::Lwp(lwp) => (0, None, Some(lwp)),
             By::UserThread(thread) => (1, None, Some(thread)),
@@ -212,10 +213,10 @@ impl Encoder {
     }
 
     #[inline]
-    fn times(&mut self, tag: u8, from: i64, to: i64) {
+    fn times(&mut self, tag: u8, from: Timestamp, to: Timestamp) {
         let late = to < self.told;
-        self.number(to.wrapping_sub(from) as u64);
-        self.number(to.abs_diff(self.told));
+        self.number((to - from).as_ns());
+        self.number(to.abs_diff(self.told).as_ns());
         self.bytes.push(tag | if late { LATE } else { 0 });
         self.told = self.told.max(to);
     }
@@ -241,7 +242,7 @@ impl Encoder {
 pub(super) struct Decoder {
     pub bytes: Vec<u8>,
     /// The latest time of all records that have not been read, and those before.
-    pub told: i64,
+    pub told: Timestamp,
 }
 
 impl Decoder {
@@ -328,8 +329,9 @@ impl Decoder {
     }
 
     #[inline]
-    fn times(&mut self, tag: u8) -> Option<(i64, i64)> {
-        let (told, before) = (self.told, self.told.wrapping_sub(self.number()? as i64));
+    fn times(&mut self, tag: u8) -> Option<(Timestamp, Timestamp)> {
+        let told = self.told;
+        let before = told.saturating_sub(Duration::from_ns(self.number()?));
         let to = match tag & LATE {
             0 => {
                 self.told = before;
@@ -337,7 +339,7 @@ impl Decoder {
             }
             _ => before,
         };
-        Some((to.wrapping_sub(self.number()? as i64), to))
+        Some((to.saturating_sub(Duration::from_ns(self.number()?)), to))
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 
 use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use tracewing_units::Timestamp;
 
 /// A block is written when it has so many bytes.
 const BLOCK: usize = 32 << 10;
@@ -12,7 +13,7 @@ const BLOCK: usize = 32 << 10;
 struct Block {
     offset: u64,
     length: usize,
-    told: i64,
+    told: Timestamp,
 }
 
 /// Takes records.
@@ -74,7 +75,7 @@ impl<F: Read + Seek> Rewind<F> {
     /// # Errors
     /// The file cannot be read.
     #[inline]
-    pub fn told(&mut self) -> io::Result<Option<i64>> {
+    pub fn told(&mut self) -> io::Result<Option<Timestamp>> {
         match self.block.bytes.is_empty() && !self.read()? {
             true => Ok(None),
             false => Ok(Some(self.block.told)),
@@ -133,8 +134,12 @@ mod tests {
         ]
     }
 
+    fn time() -> impl Strategy<Value = Timestamp> {
+        any::<i64>().prop_map(Timestamp::from_ns)
+    }
+
     fn record() -> impl Strategy<Value = Record> {
-        let times = || (any::<i64>(), any::<i64>()).prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let times = || (time(), time()).prop_map(|(a, b)| (a.min(b), a.max(b)));
         let serial = any::<usize>;
         let user = prop_oneof![doing().prop_map(UserDoing::Off), any::<usize>().prop_map(UserDoing::Nested),];
         let who = || {
@@ -150,13 +155,9 @@ mod tests {
             (serial(), times(), user).prop_map(|(thread, (from, to), doing)| {
                 Record::UserThread { thread, did: Stretch { from, to, doing } }
             }),
-            (serial(), any::<i64>(), by()).prop_map(|(lwp, at, by)| Record::LwpWoken { lwp, at, by }),
-            (serial(), any::<i64>(), by()).prop_map(|(thread, at, by)| Record::UserThreadWoken {
-                thread,
-                at,
-                by
-            }),
-            (serial(), any::<i64>(), by()).prop_map(|(thread, at, by)| Record::UserThreadCreated {
+            (serial(), time(), by()).prop_map(|(lwp, at, by)| Record::LwpWoken { lwp, at, by }),
+            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadWoken { thread, at, by }),
+            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadCreated {
                 thread,
                 at,
                 by
@@ -178,7 +179,7 @@ mod tests {
             let records = || few.iter().cycle().take(times * few.len());
             records().for_each(|record| tape.put(record).unwrap());
             let mut rewind = tape.rewind();
-            let mut before = i64::MAX;
+            let mut before = Timestamp::MAX;
             for expected in records().collect::<Vec<_>>().into_iter().rev() {
                 let told = rewind.told().unwrap().unwrap();
                 prop_assert_eq!(&rewind.take().unwrap(), expected);

@@ -5,6 +5,7 @@ use super::{Actor, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Error, Filter, ThreadPattern};
+use tracewing_units::Timestamp;
 
 /// Whose path is asked for: one LWP or user thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +96,7 @@ pub(super) struct Candidate {
     pub actor: Actor,
     pub who: Identity,
     /// From when to when it is known.
-    pub life: (i64, i64),
+    pub life: (Timestamp, Timestamp),
 }
 
 /// All who may be meant, as they end.
@@ -113,7 +114,7 @@ impl Candidates {
     }
 
     /// Somebody has ended, or the recording has.
-    pub fn ends(&mut self, actor: Actor, who: &Identity, life: (i64, i64)) {
+    pub fn ends(&mut self, actor: Actor, who: &Identity, life: (Timestamp, Timestamp)) {
         if !self.target.processes.is_empty()
             && matches!(actor, Actor::Lwp(..))
             && is_main(who)

@@ -11,6 +11,7 @@ use std::hash::Hash;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
+use tracewing_units::{Duration, Timestamp};
 
 /// So often the path goes from one to another without time passing; more is a circle, which only false stamps
 /// make.
@@ -23,7 +24,7 @@ const KNOWN: usize = 1 << 16;
 #[derive(Debug, Clone)]
 struct Frame {
     actor: Actor,
-    until: i64,
+    until: Timestamp,
     why: Why,
     whom: Option<Arc<Who>>,
 }
@@ -34,7 +35,7 @@ pub(super) struct Walk<'n, F> {
     /// Those that were met.
     known: HashMap<Actor, Arc<Who>>,
     /// Where the walk has arrived.
-    time: i64,
+    time: Timestamp,
     /// How often it has gone on to somebody else there.
     turns: usize,
     /// Whom it follows, each for the sake of the one before.
@@ -46,7 +47,7 @@ pub(super) struct Walk<'n, F> {
 impl<'n, F: Read + Seek> Walk<'n, F> {
     pub fn new(past: Past<F>, names: &'n Names) -> Self {
         let (known, frames, steps) = (HashMap::new(), Vec::new(), Steps::default());
-        Walk { past, names, known, time: 0, turns: 0, frames, steps }
+        Walk { past, names, known, time: Timestamp::ORIGIN, turns: 0, frames, steps }
     }
 
     /// The path of `actor` between two times. `go_on` is asked now and then.
@@ -56,7 +57,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     pub fn back(
         mut self,
         actor: Actor,
-        (from, to): (i64, i64),
+        (from, to): (Timestamp, Timestamp),
         go_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<CriticalPath> {
         self.time = to;
@@ -158,7 +159,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// It was blocked until now.
-    fn blocked(&mut self, frame: Frame, since: i64, on: Option<Name>, woken: Option<By>) {
+    fn blocked(&mut self, frame: Frame, since: Timestamp, on: Option<Name>, woken: Option<By>) {
         let what = What::Blocked(on.map(|on| self.names.get(on).into()));
         let (until, whom) = (frame.until.max(since), Some(self.who(frame.actor)));
         let next = |actor, why| Frame { actor, until, why, whom: whom.clone() };
@@ -185,7 +186,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             Some(By::Lwp(lwp)) => Actor::Lwp(lwp, None),
             Some(By::UserThread(thread)) => Actor::UserThread(thread),
             Some(By::Interrupt(_) | By::Via(..) | By::Unknown) | None => {
-                return self.own(frame, i64::MIN, None, What::Unknown);
+                return self.own(frame, Timestamp::MIN, None, What::Unknown);
             }
         };
         let whom = Some(self.who(frame.actor));
@@ -194,7 +195,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// Nothing is known of it between now and `known`, or what has not been read yet.
-    fn gap(&mut self, frame: Frame, known: Option<i64>) {
+    fn gap(&mut self, frame: Frame, known: Option<Timestamp>) {
         let from = self.past.gap(known);
         self.own(frame, from, None, What::Unknown);
     }
@@ -210,7 +211,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// Whoever had a CPU until now had it while `whom` waited for it, which it did since `since`.
-    fn others_on(&mut self, cpu: u32, since: i64, whom: Actor) {
+    fn others_on(&mut self, cpu: u32, since: Timestamp, whom: Actor) {
         let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
             Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
                 match mode {
@@ -225,7 +226,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// The time since `from` is the followed one's own.
-    fn own(&mut self, frame: Frame, from: i64, cpu: Option<u32>, what: What) {
+    fn own(&mut self, frame: Frame, from: Timestamp, cpu: Option<u32>, what: What) {
         let who = self.who(frame.actor);
         self.step((frame.until, from, cpu), who, what, frame.why, frame.whom);
     }
@@ -233,7 +234,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     /// Adds a step `at` a CPU from the second time, but not from before the first, to now, and goes there.
     fn step(
         &mut self,
-        at: (i64, i64, Option<u32>),
+        at: (Timestamp, Timestamp, Option<u32>),
         who: Arc<Who>,
         what: What,
         why: Why,
@@ -298,8 +299,8 @@ struct Steps {
     /// The one that may go on.
     open: Option<Step>,
     left_out: u64,
-    who: HashMap<Arc<Who>, u64>,
-    what: HashMap<What, u64>,
+    who: HashMap<Arc<Who>, Duration>,
+    what: HashMap<What, Duration>,
 }
 
 impl Steps {
@@ -323,7 +324,7 @@ impl Steps {
         }
     }
 
-    fn finish(mut self, target: Arc<Who>, from_ns: i64, to_ns: i64) -> CriticalPath {
+    fn finish(mut self, target: Arc<Who>, from_ns: Timestamp, to_ns: Timestamp) -> CriticalPath {
         let open = self.open.take();
         self.close(open);
         self.steps.reverse();
@@ -333,16 +334,16 @@ impl Steps {
     }
 }
 
-fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, u64>, key: &K, ns: u64) {
+fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, Duration>, key: &K, ns: Duration) {
     match sums.get_mut(key) {
-        Some(sum) => *sum = sum.saturating_add(ns),
+        Some(sum) => *sum += ns,
         None => drop(sums.insert(key.clone(), ns)),
     }
 }
 
 /// The greatest first.
-fn sorted<K: ToString>(sums: HashMap<K, u64>) -> Vec<(String, u64)> {
-    let mut by_name: HashMap<String, u64> = HashMap::new();
+fn sorted<K: ToString>(sums: HashMap<K, Duration>) -> Vec<(String, Duration)> {
+    let mut by_name: HashMap<String, Duration> = HashMap::new();
     for (key, ns) in sums {
         grow(by_name.entry(key.to_string()).or_default(), ns);
     }

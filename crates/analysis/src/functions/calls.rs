@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
+use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::Seen;
 
@@ -46,9 +47,9 @@ pub enum Call {
         /// How many are around it.
         depth: usize,
         /// When it began, ns on the recording's clock.
-        begin: i64,
+        begin: Timestamp,
         /// How long functions lasted that it called, ns.
-        inner_ns: u64,
+        inner_ns: Duration,
         /// Whether another call of the same function is around it.
         is_nested: bool,
     },
@@ -89,8 +90,8 @@ enum Key {
 #[derive(Debug)]
 struct Frame {
     function: FunctionId,
-    begin: i64,
-    inner_ns: u64,
+    begin: Timestamp,
+    inner_ns: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -99,11 +100,11 @@ struct Thread {
     /// How often a function is among them.
     active: HashMap<FunctionId, u32>,
     /// The time of its last event.
-    last: i64,
+    last: Timestamp,
     /// So many of them, the outermost, began before events were lost.
     doubtful: usize,
     /// Up to when they lasted at least.
-    doubtful_at: i64,
+    doubtful_at: Timestamp,
 }
 
 /// Follows calls.
@@ -121,7 +122,7 @@ pub struct Calls {
 impl Calls {
     /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when. Gives
     /// whether it was about functions.
-    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) -> bool {
+    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, Timestamp, Call)) -> bool {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         self.images.follow(seen);
         let (process, time) = (seen.place.process, activity.time);
@@ -144,7 +145,12 @@ impl Calls {
     }
 
     /// A process executes another program.
-    fn replace(&mut self, process: Option<i32>, since: i64, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
+    fn replace(
+        &mut self,
+        process: Option<i32>,
+        since: Timestamp,
+        tell: &mut impl FnMut(ThreadKey, Timestamp, Call),
+    ) {
         self.images.forget(process);
         self.threads.retain(|key, thread| {
             let (of, _) = *key;
@@ -161,8 +167,8 @@ impl Calls {
         &mut self,
         event: FunctionEvent,
         key: ThreadKey,
-        time: i64,
-        tell: &mut impl FnMut(ThreadKey, i64, Call),
+        time: Timestamp,
+        tell: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) {
         let (process, _) = key;
         match event {
@@ -187,7 +193,7 @@ impl Calls {
                     }
                     None => depth,
                 };
-                thread.frames.push(Frame { function, begin: time, inner_ns: 0 });
+                thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO });
                 *thread.active.entry(function).or_default() += 1;
                 tell(key, time, Call::Begins { function, depth });
             }
@@ -218,7 +224,7 @@ impl Calls {
     }
 
     /// Events of programs are missing behind this time: functions may have ended, and others begun.
-    pub fn lost(&mut self, from: i64) {
+    pub fn lost(&mut self, from: Timestamp) {
         for thread in self.threads.values_mut() {
             thread.doubtful = thread.frames.len();
             thread.doubtful_at = from.max(thread.last);
@@ -226,7 +232,7 @@ impl Calls {
     }
 
     /// The recording is over. What has not ended lasted to the last event of its thread.
-    pub fn finish(&mut self, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
+    pub fn finish(&mut self, tell: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
             let last = thread.last;
             self.unmatched.last += thread.end_all(last, &mut |call| tell(key, last, call));
@@ -286,7 +292,7 @@ impl Thread {
     }
 
     /// Ends the innermost function, and gives which that is.
-    fn end_last(&mut self, time: i64, tell: &mut impl FnMut(Call)) -> Option<FunctionId> {
+    fn end_last(&mut self, time: Timestamp, tell: &mut impl FnMut(Call)) -> Option<FunctionId> {
         let Frame { function, begin, inner_ns } = self.frames.pop()?;
         self.doubtful = self.doubtful.min(self.frames.len());
         let active = self.active.get_mut(&function)?;
@@ -296,14 +302,14 @@ impl Thread {
             self.active.remove(&function);
         }
         if let Some(around) = self.frames.last_mut() {
-            around.inner_ns = around.inner_ns.saturating_add(since(begin, time));
+            around.inner_ns += since(begin, time);
         }
         tell(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
         Some(function)
     }
 
     /// Ends all of them, and gives how many.
-    fn end_all(&mut self, time: i64, tell: &mut impl FnMut(Call)) -> u64 {
+    fn end_all(&mut self, time: Timestamp, tell: &mut impl FnMut(Call)) -> u64 {
         let mut count = 0;
         while self.end_last(time, tell).is_some() {
             count += 1;
@@ -313,7 +319,7 @@ impl Thread {
 }
 
 /// How long something lasted, ns.
-pub(super) fn since(begin: i64, end: i64) -> u64 {
+pub(super) fn since(begin: Timestamp, end: Timestamp) -> Duration {
     end.max(begin).abs_diff(begin)
 }
 
@@ -324,13 +330,13 @@ mod tests {
     /// What calls there are: a line for each that ends, as `depth name begin..end`. `!` is a loss.
     fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
         let (mut calls, mut ended) = (Calls::default(), Vec::new());
-        let mut tell = |_: ThreadKey, time: i64, call: Call| {
+        let mut tell = |_: ThreadKey, time: Timestamp, call: Call| {
             if let Call::Ends { function, depth, begin, .. } = call {
-                ended.push((function, format!("{begin}..{time} at {depth}")));
+                ended.push((function, format!("{}..{} at {depth}", begin.as_ns(), time.as_ns())));
             }
         };
         for (at, event) in events.iter().enumerate() {
-            let (key, time) = ((Some(1), 1), at as i64);
+            let (key, time) = ((Some(1), 1), Timestamp::from_ns(at as i64));
             match event.strip_prefix('-') {
                 _ if *event == "!" => calls.lost(time),
                 Some(name) => {

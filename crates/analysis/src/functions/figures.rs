@@ -1,24 +1,33 @@
 //! Times, and how far they are from each other.
 
-/// Times, in nanoseconds.
+use tracewing_units::Duration;
+
+/// Times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
     /// How many.
     pub count: u64,
     /// All of them together.
-    pub sum_ns: u64,
+    pub sum_ns: Duration,
     /// The shortest.
-    pub min_ns: u64,
+    pub min_ns: Duration,
     /// The longest.
-    pub max_ns: u64,
+    pub max_ns: Duration,
     mean: f64,
     /// Sum of squared distances from the mean (Welford, *Note on a Method …*, 1962).
     squares: f64,
 }
 
 impl Figures {
-    pub(super) fn add(&mut self, ns: u64) {
-        self.merge(&Figures { count: 1, sum_ns: ns, min_ns: ns, max_ns: ns, mean: ns as f64, squares: 0.0 });
+    pub(super) fn add(&mut self, ns: Duration) {
+        self.merge(&Figures {
+            count: 1,
+            sum_ns: ns,
+            min_ns: ns,
+            max_ns: ns,
+            mean: ns.as_ns() as f64,
+            squares: 0.0,
+        });
     }
 
     /// Adds the other's times (Chan, Golub and LeVeque, *Updating Formulae …*, 1979).
@@ -33,17 +42,17 @@ impl Figures {
         self.mean += distance * more / (count + more);
         self.squares += other.squares + distance * distance * count * more / (count + more);
         self.count += other.count;
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.sum_ns += other.sum_ns;
     }
 
     /// The average, if there is any.
-    pub fn mean_ns(&self) -> Option<u64> {
-        crate::times::mean(self.sum_ns, self.count)
+    pub fn mean_ns(&self) -> Option<Duration> {
+        self.sum_ns.mean(self.count)
     }
 
     /// The standard deviation, ns, if there is any.
-    pub fn deviation_ns(&self) -> Option<u64> {
-        (self.count > 0).then(|| (self.squares / self.count as f64).sqrt().round() as u64)
+    pub fn deviation_ns(&self) -> Option<Duration> {
+        (self.count > 0).then(|| Duration::from_ns((self.squares / self.count as f64).sqrt().round() as u64))
     }
 }
 
@@ -51,20 +60,28 @@ impl Figures {
 mod tests {
     use super::*;
 
+    fn ns(ns: u64) -> Duration {
+        Duration::from_ns(ns)
+    }
+
+    fn lengths(of: &Figures) -> [Duration; 3] {
+        [of.sum_ns, of.min_ns, of.max_ns]
+    }
+
     fn of(times: &[u64]) -> Figures {
         let mut figures = Figures::default();
-        times.iter().for_each(|ns| figures.add(*ns));
+        times.iter().for_each(|ns| figures.add(Duration::from_ns(*ns)));
         figures
     }
 
     #[test]
     fn figures_are_those_of_all_times() {
         let all = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
-        assert_eq!((all.count, all.sum_ns, all.min_ns, all.max_ns), (8, 40, 2, 9));
-        assert_eq!((all.mean_ns(), all.deviation_ns()), (Some(5), Some(2)));
+        assert_eq!((all.count, lengths(&all)), (8, [40, 2, 9].map(ns)));
+        assert_eq!((all.mean_ns(), all.deviation_ns()), (Some(ns(5)), Some(ns(2))));
         assert_eq!((of(&[]).mean_ns(), of(&[]).deviation_ns()), (None, None));
         let far = 1_000_000_000_000;
-        assert_eq!(of(&[far + 4, far, far + 4, far]).deviation_ns(), Some(2));
+        assert_eq!(of(&[far + 4, far, far + 4, far]).deviation_ns(), Some(ns(2)));
     }
 
     #[test]
@@ -73,7 +90,7 @@ mod tests {
         parts.merge(&of(&[]));
         parts.merge(&of(&[4, 5, 5, 7, 9]));
         let whole = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
-        assert_eq!((parts.count, parts.sum_ns, parts.min_ns, parts.max_ns), (8, 40, 2, 9));
+        assert_eq!((parts.count, lengths(&parts)), (8, [40, 2, 9].map(ns)));
         assert_eq!(parts.deviation_ns(), whole.deviation_ns());
     }
 }

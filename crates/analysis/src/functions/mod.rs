@@ -16,6 +16,7 @@ pub(crate) mod event;
 mod figures;
 
 use std::collections::{BTreeMap, HashMap};
+use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
@@ -35,7 +36,7 @@ pub struct FunctionRow {
     /// [`FunctionRow::total_ns`] has not.
     pub calls: Figures,
     /// How long the function was running or called others, ns.
-    pub total_ns: u64,
+    pub total_ns: Duration,
     /// Calls less what they called.
     pub own: Figures,
 }
@@ -46,9 +47,9 @@ pub struct CallNode {
     /// How often.
     pub calls: u64,
     /// How long, ns.
-    pub total_ns: u64,
+    pub total_ns: Duration,
     /// How long less what is below, ns.
-    pub own_ns: u64,
+    pub own_ns: Duration,
     /// What is called from here, by name.
     pub below: BTreeMap<String, CallNode>,
 }
@@ -65,7 +66,7 @@ pub struct FunctionsTable {
     /// Whether events of programs were lost, so that calls may be missing, or last too long.
     pub lossy: bool,
     /// How long what was analysed lasted, ns.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
 }
 
 /// Places in the call graph that are kept, and how deep they are, at most; calls in others count where they
@@ -79,14 +80,14 @@ type NodeId = u32;
 #[derive(Debug, Default)]
 struct Node {
     calls: u64,
-    total_ns: u64,
-    own_ns: u64,
+    total_ns: Duration,
+    own_ns: Duration,
 }
 
 #[derive(Debug, Default, Clone)]
 struct Account {
     calls: Figures,
-    total_ns: u64,
+    total_ns: Duration,
     own: Figures,
 }
 
@@ -136,12 +137,12 @@ impl Functions {
             let row = rows.entry(name).or_insert_with(|| FunctionRow {
                 name: name.clone(),
                 calls: Figures::default(),
-                total_ns: 0,
+                total_ns: Duration::ZERO,
                 own: Figures::default(),
             });
             row.calls.merge(&account.calls);
             row.own.merge(&account.own);
-            row.total_ns = row.total_ns.saturating_add(account.total_ns);
+            row.total_ns += account.total_ns;
         }
         let mut rows: Vec<FunctionRow> = rows.into_values().collect();
         rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
@@ -184,13 +185,13 @@ impl Functions {
         }
     }
 
-    fn loss_over(&mut self, time: i64) {
+    fn loss_over(&mut self, time: Timestamp) {
         self.calls.lost(time);
     }
 }
 
 impl Totals {
-    fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
+    fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
         match call {
             Call::Begins { function, .. } => {
                 let around = self.threads.entry(thread).or_default();
@@ -209,7 +210,7 @@ impl Totals {
             }
             Call::Ends { function, begin, inner_ns, is_nested, .. } => {
                 let total_ns = since(begin, time);
-                let own_ns = total_ns.saturating_sub(inner_ns);
+                let own_ns = total_ns - inner_ns;
                 if self.accounts.len() <= function as usize {
                     self.accounts.resize(function as usize + 1, Account::default());
                 }
@@ -217,16 +218,16 @@ impl Totals {
                 account.calls.add(total_ns);
                 account.own.add(own_ns);
                 if !is_nested {
-                    account.total_ns = account.total_ns.saturating_add(total_ns);
+                    account.total_ns += total_ns;
                 }
                 let around = self.threads.entry(thread).or_default();
                 if let Some(id) = around.pop() {
                     let node = &mut self.nodes[id as usize];
                     if around.last().copied().unwrap_or(0) != id {
                         node.calls += 1;
-                        node.total_ns = node.total_ns.saturating_add(total_ns);
+                        node.total_ns += total_ns;
                     }
-                    node.own_ns = node.own_ns.saturating_add(own_ns);
+                    node.own_ns += own_ns;
                 }
             }
         }
@@ -252,15 +253,15 @@ impl Totals {
         }
         let below = below.remove(&0).unwrap_or_default();
         let total_ns = total(below.values().map(|node| node.total_ns));
-        CallNode { calls: 0, total_ns, own_ns: 0, below }
+        CallNode { calls: 0, total_ns, own_ns: Duration::ZERO, below }
     }
 }
 
 impl CallNode {
     fn merge(&mut self, other: CallNode) {
         self.calls += other.calls;
-        self.total_ns = self.total_ns.saturating_add(other.total_ns);
-        self.own_ns = self.own_ns.saturating_add(other.own_ns);
+        self.total_ns += other.total_ns;
+        self.own_ns += other.own_ns;
         for (name, node) in other.below {
             self.below.entry(name).or_default().merge(node);
         }

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use tracewing_units::Duration;
 
 /// So many durations are kept one by one, 32 MiB; of more, quantiles come from a histogram.
 const KEPT: usize = 1 << 22;
@@ -12,27 +13,27 @@ const DIGITS: u8 = 3;
 /// How far these can be off.
 const ERROR: f64 = 0.001;
 
-/// What is said of many durations, in nanoseconds.
+/// What is said of many durations; means are in nanoseconds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Distribution {
     /// How many there are.
     pub count: u64,
     /// The shortest.
-    pub min_ns: u64,
+    pub min_ns: Duration,
     /// The arithmetic mean.
     pub mean_ns: f64,
     /// Standard deviation from the mean, of all durations that there are.
     pub deviation_ns: f64,
     /// Half of them are at most as long as this: like the following, the shortest one of which that is true.
-    pub p50_ns: u64,
+    pub p50_ns: Duration,
     /// 90 % are at most as long.
-    pub p90_ns: u64,
+    pub p90_ns: Duration,
     /// 99 %.
-    pub p99_ns: u64,
+    pub p99_ns: Duration,
     /// 99.9 %.
-    pub p999_ns: u64,
+    pub p999_ns: Duration,
     /// The longest.
-    pub max_ns: u64,
+    pub max_ns: Duration,
     /// How far a quantile can be off, as a part of itself: 0 where each duration is kept.
     pub quantile_error: f64,
     /// By length, from the first that has any to the last.
@@ -42,10 +43,10 @@ pub struct Distribution {
 /// How many durations have about the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bar {
-    /// At least this long, in nanoseconds.
-    pub from_ns: u64,
+    /// At least this long.
+    pub from_ns: Duration,
     /// And shorter than this; the last possible bar has no end.
-    pub to_ns: Option<u64>,
+    pub to_ns: Option<Duration>,
     /// How many.
     pub count: u64,
 }
@@ -57,8 +58,8 @@ pub(crate) struct Durations {
     /// How many are kept one by one.
     kept: usize,
     count: u64,
-    min: u64,
-    max: u64,
+    min: Duration,
+    max: Duration,
     /// Welford's mean and sum of squared differences from it.
     mean: f64,
     squares: f64,
@@ -68,7 +69,7 @@ pub(crate) struct Durations {
 
 #[derive(Debug)]
 enum All {
-    Each(Vec<u64>),
+    Each(Vec<Duration>),
     Rounded(Box<Histogram<u64>>),
 }
 
@@ -82,17 +83,17 @@ impl Durations {
     /// Of more than `kept`, quantiles come from a histogram.
     pub(crate) fn keeping(kept: usize) -> Self {
         let (all, bars) = (All::Each(Vec::new()), Vec::new());
-        Self { all, kept, count: 0, min: 0, max: 0, mean: 0.0, squares: 0.0, bars }
+        Self { all, kept, count: 0, min: Duration::ZERO, max: Duration::ZERO, mean: 0.0, squares: 0.0, bars }
     }
 
-    /// Adds one of `ns` nanoseconds.
-    pub(crate) fn add(&mut self, ns: u64) {
+    /// Adds one.
+    pub(crate) fn add(&mut self, ns: Duration) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
         self.count += 1;
-        let from_mean = ns as f64 - self.mean;
+        let from_mean = ns.as_ns() as f64 - self.mean;
         self.mean += from_mean / self.count as f64;
-        self.squares += from_mean * (ns as f64 - self.mean);
+        self.squares += from_mean * (ns.as_ns() as f64 - self.mean);
         let bar = bar(ns);
         if self.bars.len() <= bar {
             self.bars.resize(bar + 1, 0);
@@ -104,7 +105,7 @@ impl Durations {
                 let each = std::mem::take(each);
                 self.all = All::Rounded(Box::new(rounded(each.into_iter().chain([ns]))));
             }
-            All::Rounded(histogram) => histogram.saturating_record(ns),
+            All::Rounded(histogram) => histogram.saturating_record(ns.as_ns()),
         }
     }
 
@@ -128,7 +129,7 @@ impl Durations {
                 ([of(500), of(900), of(990), of(999)], 0.0)
             }
             All::Rounded(histogram) => {
-                let of = |quantile| histogram.value_at_quantile(quantile);
+                let of = |quantile| Duration::from_ns(histogram.value_at_quantile(quantile));
                 ([of(0.5), of(0.9), of(0.99), of(0.999)], ERROR)
             }
         };
@@ -149,17 +150,17 @@ impl Durations {
     }
 }
 
-fn rounded(durations: impl Iterator<Item = u64>) -> Histogram<u64> {
+fn rounded(durations: impl Iterator<Item = Duration>) -> Histogram<u64> {
     let all = Histogram::new_with_bounds(1, u64::MAX, DIGITS);
     let mut histogram = all.expect("the bounds and digits are such as it can have");
-    durations.for_each(|ns| histogram.saturating_record(ns));
+    durations.for_each(|ns| histogram.saturating_record(ns.as_ns()));
     histogram
 }
 
 /// The bar of a duration. Bars begin at 0, 1, 2, 5, 10, 20, 50, … ns.
-fn bar(ns: u64) -> usize {
-    let Some(decade) = ns.checked_ilog10() else { return 0 };
-    let first = ns / 10_u64.pow(decade);
+fn bar(ns: Duration) -> usize {
+    let Some(decade) = ns.as_ns().checked_ilog10() else { return 0 };
+    let first = ns.as_ns() / 10_u64.pow(decade);
     3 * decade as usize
         + match first {
             ..2 => 1,
@@ -169,14 +170,14 @@ fn bar(ns: u64) -> usize {
 }
 
 /// Where a bar begins.
-fn edge(bar: usize) -> u64 {
-    let Some(place) = bar.checked_sub(1) else { return 0 };
-    [1, 2, 5][place % 3] * 10_u64.pow((place / 3) as u32)
+fn edge(bar: usize) -> Duration {
+    let Some(place) = bar.checked_sub(1) else { return Duration::ZERO };
+    Duration::from_ns([1, 2, 5][place % 3] * 10_u64.pow((place / 3) as u32))
 }
 
 /// Where the next one begins.
-fn upper(bar: usize) -> Option<u64> {
-    (bar < self::bar(u64::MAX)).then(|| edge(bar + 1))
+fn upper(bar: usize) -> Option<Duration> {
+    (bar < self::bar(Duration::MAX)).then(|| edge(bar + 1))
 }
 
 #[cfg(test)]
@@ -187,29 +188,30 @@ mod tests {
     proptest! {
         #[test]
         fn figures_are_those_of_a_naive_computation(
-            mut all in prop::collection::vec(prop_oneof![0..100_u64, 0..1_u64 << 40], 1..300),
+            all in prop::collection::vec(prop_oneof![0..100_u64, 0..1_u64 << 40], 1..300),
         ) {
+            let mut all: Vec<_> = all.into_iter().map(Duration::from_ns).collect();
             let mut durations = Durations::default();
             all.iter().for_each(|ns| durations.add(*ns));
             let told = durations.finish();
             all.sort_unstable();
             // The first of which at least so many thousandths of all are at most as long.
             let quantile = |thousandths: usize| {
-                let enough = |ns: &&u64| {
+                let enough = |ns: &&Duration| {
                     all.iter().filter(|other| other <= ns).count() * 1000 >= thousandths * all.len()
                 };
                 all.iter().find(enough).copied()
             };
             let count = all.len() as f64;
-            let mean = all.iter().map(|ns| *ns as f64).sum::<f64>() / count;
-            let variance = all.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum::<f64>() / count;
+            let mean = all.iter().map(|ns| ns.as_ns() as f64).sum::<f64>() / count;
+            let variance = all.iter().map(|ns| (ns.as_ns() as f64 - mean).powi(2)).sum::<f64>() / count;
             prop_assert!((told.mean_ns - mean).abs() <= mean * 1e-9);
             prop_assert!((told.deviation_ns - variance.sqrt()).abs() <= variance.sqrt() * 1e-6 + 1e-6);
             let quantiles = [told.p50_ns, told.p90_ns, told.p99_ns, told.p999_ns, told.max_ns];
             prop_assert_eq!(quantiles.map(Some), [500, 900, 990, 999, 1000].map(quantile));
             prop_assert_eq!((told.count, Some(&told.min_ns)), (all.len() as u64, all.first()));
             for Bar { from_ns, to_ns, count } in told.histogram {
-                let within = |ns: &&u64| **ns >= from_ns && to_ns.is_none_or(|to| **ns < to);
+                let within = |ns: &&Duration| **ns >= from_ns && to_ns.is_none_or(|to| **ns < to);
                 prop_assert_eq!(all.iter().filter(within).count() as u64, count);
             }
         }
@@ -221,8 +223,9 @@ mod tests {
         for ns in
             powers.flat_map(|ns| [ns - 1, ns, ns + 1, ns / 2 * 3]).chain([u64::MAX, 4, 5, 9, 10, 49, 50])
         {
+            let ns = Duration::from_ns(ns);
             let bar = bar(ns);
-            assert!(edge(bar) <= ns && upper(bar).is_none_or(|upper| ns < upper), "{ns} in {bar}");
+            assert!(edge(bar) <= ns && upper(bar).is_none_or(|upper| ns < upper), "{ns:?} in {bar}");
         }
     }
 
@@ -230,7 +233,7 @@ mod tests {
     fn many_durations_are_rounded_by_no_more_than_is_said() {
         let durations = |count: u64| {
             let mut durations = Durations::keeping(20_000);
-            (0..count).for_each(|index| durations.add(index * 7919 % 1_000_003 * 1000));
+            (0..count).for_each(|index| durations.add(Duration::from_ns(index * 7919 % 1_000_003 * 1000)));
             durations.finish()
         };
         let (exact, rounded) = (durations(20_000), durations(20_001));
@@ -238,7 +241,8 @@ mod tests {
         let quantiles =
             |of: &Distribution| [of.min_ns, of.p50_ns, of.p90_ns, of.p99_ns, of.p999_ns, of.max_ns];
         for (exact, rounded) in quantiles(&exact).into_iter().zip(quantiles(&rounded)) {
-            assert!(exact.abs_diff(rounded) as f64 <= exact as f64 * 0.001 + 1.0, "{exact} {rounded}");
+            let [exact, rounded] = [exact, rounded].map(|ns| ns.as_ns() as f64);
+            assert!(exact - rounded <= exact * 0.001 + 1.0, "{exact} {rounded}");
         }
         assert_eq!(exact.histogram.iter().map(|bar| bar.count).sum::<u64>(), 20_000);
     }

@@ -9,6 +9,7 @@ use crate::shown::Shown;
 use crate::times::{Clock, grow};
 use crate::who::Who;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
+use tracewing_units::{Duration, Timestamp};
 
 /// The analysis. Serial numbers are those of a pass over the same recording from the same time on.
 #[derive(Debug, Default)]
@@ -19,8 +20,8 @@ pub struct Episodes {
 /// A time, and who is asked about.
 #[derive(Debug)]
 struct Asked {
-    from: i64,
-    to: i64,
+    from: Timestamp,
+    to: Timestamp,
     lwp: Option<Account>,
     user_thread: Option<Account>,
     /// What LWPs did in it for user threads that are not told yet, by serial number.
@@ -32,12 +33,12 @@ struct Asked {
 struct Sums {
     clock: Clock,
     /// Few in a period, so a search is short.
-    calls: Vec<(Name, u64)>,
-    preempted: u64,
+    calls: Vec<(Name, Duration)>,
+    preempted: Duration,
 }
 
 impl Sums {
-    fn add(&mut self, doing: Doing, ns: u64) {
+    fn add(&mut self, doing: Doing, ns: Duration) {
         self.clock.add(doing, ns);
         match doing {
             Doing::Running { mode: Mode::SystemCall(call), .. } => self.add_call(call, ns),
@@ -46,7 +47,7 @@ impl Sums {
         }
     }
 
-    fn add_call(&mut self, call: Name, ns: u64) {
+    fn add_call(&mut self, call: Name, ns: Duration) {
         match self.calls.iter_mut().find(|(known, _)| *known == call) {
             Some((_, sum)) => grow(sum, ns),
             None => self.calls.push((call, ns)),
@@ -66,7 +67,7 @@ struct Account {
     who: Option<Who>,
     sums: Sums,
     wakeups: u64,
-    woken: Option<(i64, Waker)>,
+    woken: Option<(Timestamp, Waker)>,
 }
 
 impl Account {
@@ -74,7 +75,7 @@ impl Account {
         Self { serial, ..Self::default() }
     }
 
-    fn woken(&mut self, by: &Waker, at: i64) {
+    fn woken(&mut self, by: &Waker, at: Timestamp) {
         self.wakeups += 1;
         self.woken = Some((at, *by));
     }
@@ -98,13 +99,19 @@ impl Account {
 
 impl Episodes {
     /// Asks about a time, an LWP and a user thread.
-    pub(super) fn add(&mut self, from: i64, to: i64, lwp: Option<usize>, user_thread: Option<usize>) {
+    pub(super) fn add(
+        &mut self,
+        from: Timestamp,
+        to: Timestamp,
+        lwp: Option<usize>,
+        user_thread: Option<usize>,
+    ) {
         let (lwp, user_thread) = (lwp.map(Account::new), user_thread.map(Account::new));
         self.asked.push(Asked { from, to, lwp, user_thread, pending: Vec::new() });
     }
 
     /// Up to when the recording must be read, in nanoseconds on its clock; `None` where nothing is asked.
-    pub fn until(&self) -> Option<i64> {
+    pub fn until(&self) -> Option<Timestamp> {
         self.asked.iter().map(|asked| asked.to).max()
     }
 
@@ -119,15 +126,15 @@ impl Episodes {
     }
 
     /// The times that a stretch has a part in, and how long that is.
-    fn within(&mut self, from: i64, to: i64) -> impl Iterator<Item = (&mut Asked, u64)> {
+    fn within(&mut self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (&mut Asked, Duration)> {
         self.asked.iter_mut().filter_map(move |asked| {
-            let ns = to.min(asked.to).checked_sub(from.max(asked.from))?;
-            u64::try_from(ns).ok().filter(|ns| *ns > 0).map(|ns| (asked, ns))
+            let ns = to.min(asked.to).checked_since(from.max(asked.from))?;
+            (!ns.is_zero()).then_some((asked, ns))
         })
     }
 
     /// The times that a moment is in.
-    fn at(&mut self, at: i64) -> impl Iterator<Item = &mut Asked> {
+    fn at(&mut self, at: Timestamp) -> impl Iterator<Item = &mut Asked> {
         self.asked.iter_mut().filter(move |asked| asked.from <= at && at <= asked.to)
     }
 }
@@ -151,7 +158,7 @@ impl Fold for Episodes {
 }
 
 impl Episodes {
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         let carries = lwp.runs_user_thread();
         for (asked, ns) in self.within(from, to) {
             if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
@@ -184,7 +191,7 @@ impl Episodes {
         }
     }
 
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
         for (asked, ns) in self.within(from, to) {
             if let Some(account) =
                 asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
@@ -195,7 +202,7 @@ impl Episodes {
         }
     }
 
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
         for asked in self.at(at) {
             if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
                 account.woken(by, at);
@@ -203,7 +210,7 @@ impl Episodes {
         }
     }
 
-    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
         for asked in self.at(at) {
             if let Some(account) =
                 asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
@@ -257,12 +264,13 @@ mod tests {
             (100, 0, 7, Kind::User),
         ];
         let mut episodes = Episodes::default();
-        episodes.add(20, 95, Some(lwp), user_thread);
-        assert_eq!(episodes.until(), Some(95));
+        let at = Timestamp::from_ns;
+        episodes.add(at(20), at(95), Some(lwp), user_thread);
+        assert_eq!(episodes.until(), Some(at(95)));
         let mut state = SuperTrace::default();
         for (time, cpu, tid, kind) in events {
             let event = Activity {
-                time,
+                time: at(time),
                 cpu: Some(cpu),
                 tid: Some(tid),
                 process: Some(7),
@@ -282,8 +290,9 @@ mod tests {
     /// User, system, waiting, blocked, all.
     fn times(times: &ShownTimes) -> [Option<u64>; 5] {
         let ShownTimes { running_ns, waiting_ns, blocked_ns, user_ns, system_ns, .. } = *times;
-        let shown = [running_ns, waiting_ns, blocked_ns].into_iter().flatten().sum::<u64>();
-        [user_ns, system_ns, waiting_ns, blocked_ns, Some(shown + times.nested_ns + times.unknown_ns)]
+        let shown = [running_ns, waiting_ns, blocked_ns].into_iter().flatten().sum::<Duration>();
+        let all = Some(shown + times.nested_ns + times.unknown_ns);
+        [user_ns, system_ns, waiting_ns, blocked_ns, all].map(|time| time.map(Duration::as_ns))
     }
 
     const ALL: Recorded = Recorded {
@@ -312,13 +321,16 @@ mod tests {
         assert_eq!((task.who.to_string(), task.wakeups), ("task 1 (task)".to_owned(), Some(1)));
         assert_eq!(
             (lwp.woken_ns, lwp.woken_by.unwrap().to_string()),
-            (Some(60), "thread 9 (lwp)".to_owned())
+            (Some(Timestamp::from_ns(60)), "thread 9 (lwp)".to_owned())
         );
-        assert_eq!(task.woken_ns, Some(80));
+        assert_eq!(task.woken_ns, Some(Timestamp::from_ns(80)));
         assert_eq!(task.woken_by.unwrap().to_string(), "thread 7 (lwp)");
         assert_eq!(lwp.times.blocked_on[0].on.as_deref(), Some("read"));
-        assert_eq!((lwp.system_calls, task.system_calls), (vec![("read".to_owned(), 10)], Vec::new()));
-        assert_eq!((lwp.preempted_ns, task.preempted_ns), (Some(0), Some(0)));
+        assert_eq!(
+            (lwp.system_calls, task.system_calls),
+            (vec![("read".to_owned(), Duration::from_ns(10))], Vec::new())
+        );
+        assert_eq!((lwp.preempted_ns, task.preempted_ns), (Some(Duration::ZERO), Some(Duration::ZERO)));
     }
 
     #[test]
@@ -328,7 +340,7 @@ mod tests {
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [Some(40), Some(10), None, None, Some(75)]);
         assert_eq!(times(&task.times), [Some(15), Some(0), None, None, Some(75)]);
-        assert_eq!((lwp.times.unknown_ns, task.times.unknown_ns), (25, 60));
+        assert_eq!([lwp.times.unknown_ns, task.times.unknown_ns], [25, 60].map(Duration::from_ns));
         assert_eq!((lwp.times.interrupted_ns, lwp.wakeups, task.wakeups), (None, None, None));
         assert_eq!((lwp.preempted_ns, task.preempted_ns), (None, None));
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Glob, Keys, Recording, Variable};
+use tracewing_units::Duration;
 
 /// So many groups are told apart. Periods of further ones are one group.
 const MOST: usize = 1024;
@@ -48,7 +49,7 @@ impl Groups {
     }
 
     /// A period of `ns` nanoseconds has ended.
-    pub fn add(&mut self, end: &Seen<'_>, ns: u64) {
+    pub fn add(&mut self, end: &Seen<'_>, ns: Duration) {
         if !self.is_asked {
             return;
         }

@@ -30,6 +30,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tracewing_trace::super_trace::{Change, Fold, Seen};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
+use tracewing_units::{Duration, Timestamp};
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +104,7 @@ pub struct LatencyTable {
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Period {
     /// How long.
-    pub ns: u64,
+    pub ns: Duration,
     /// Its begin.
     pub begin: Moment,
     /// Its end.
@@ -125,16 +126,16 @@ pub struct Episode {
     /// What for how long: together the whole period, or as much of it as is known of this one.
     pub times: ShownTimes,
     /// Parts of [`ShownTimes::system_ns`]: system calls by their names, longest first, in nanoseconds.
-    pub system_calls: Vec<(String, u64)>,
+    pub system_calls: Vec<(String, Duration)>,
     /// Part of [`ShownTimes::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been
     /// woken.
-    pub preempted_ns: Option<u64>,
+    pub preempted_ns: Option<Duration>,
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
     /// By whom the last time.
     pub woken_by: Option<Who>,
     /// When that was, in nanoseconds on the recording's clock.
-    pub woken_ns: Option<i64>,
+    pub woken_ns: Option<Timestamp>,
 }
 
 /// The begins, or the ends.
@@ -198,15 +199,15 @@ pub struct Latency {
     without_key: u64,
     across_losses: u64,
     /// Until then, something was lost.
-    lost_until: i64,
+    lost_until: Timestamp,
     key: Vec<u8>,
 }
 
 /// A period that may be one of the longest. Ordered by length; of equal ones, the first is the longer one.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    ns: u64,
-    begins: Reverse<i64>,
+    ns: Duration,
+    begins: Reverse<Timestamp>,
     end: Moment,
     begin: Moment,
     key: Vec<u8>,
@@ -242,7 +243,7 @@ impl Latency {
             worst: question.worst,
             without_key: 0,
             across_losses: 0,
-            lost_until: i64::MIN,
+            lost_until: Timestamp::MIN,
             key: Vec::new(),
         })
     }
@@ -292,10 +293,10 @@ impl Latency {
         sides
     }
 
-    fn ends(&mut self, seen: &Seen<'_>, ns: i64) {
+    fn ends(&mut self, seen: &Seen<'_>, ns: Timestamp) {
         let Some(begin) = self.pairs.end(&self.key) else { return };
         let seen = if self.ends_at_next { &seen.at_next() } else { seen };
-        let length = ns.max(begin.ns).abs_diff(begin.ns);
+        let length = ns - begin.ns;
         self.durations.add(length);
         self.groups.add(seen, length);
         self.across_losses += u64::from(begin.ns <= self.lost_until);
@@ -339,7 +340,7 @@ impl Latency {
             && let Some(has_key) = self.end.key(seen, &mut self.key)
         {
             match has_key {
-                true => self.ends(seen, stamp.ns),
+                true => self.ends(seen, stamp.time),
                 false => self.without_key += 1,
             }
         }
@@ -347,7 +348,7 @@ impl Latency {
             && let Some(has_key) = self.begin.key(seen, &mut self.key)
         {
             match has_key {
-                true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.ns)),
+                true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.time)),
                 false => self.without_key += 1,
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use tracewing_trace::super_trace::{Carried, Place};
+use tracewing_units::Timestamp;
 
 /// So many bytes are given to begins that wait for their ends; when they are used up, the older half is
 /// forgotten.
@@ -25,7 +26,7 @@ pub enum Nesting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
 pub struct Moment {
     /// When, in nanoseconds on the recording's clock.
-    pub ns: i64,
+    pub ns: Timestamp,
     /// Its CPU, where the events say; so it is with the others.
     pub cpu: Option<u32>,
     /// Its process: the number of that one's first thread.
@@ -38,7 +39,7 @@ pub struct Moment {
 
 impl Moment {
     /// An event at a place.
-    pub(crate) fn of(place: &Place<'_>, ns: i64) -> Self {
+    pub(crate) fn of(place: &Place<'_>, ns: Timestamp) -> Self {
         let Place { cpu, process, tid, thread, .. } = *place;
         let user_thread = match thread {
             Carried::Thread { id, .. } => Some(id),
@@ -135,7 +136,7 @@ impl Pairs {
         if self.used <= self.room {
             return;
         }
-        let mut times: Vec<i64> = self.open.values().flatten().map(|begin| begin.ns).collect();
+        let mut times: Vec<Timestamp> = self.open.values().flatten().map(|begin| begin.ns).collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
         let before = times.len();
@@ -158,15 +159,15 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    fn at(ns: i64) -> Moment {
-        Moment { ns, ..Moment::default() }
+    fn at(ns: u32) -> Moment {
+        Moment { ns: Timestamp::from_ns(ns.into()), ..Moment::default() }
     }
 
     /// Begins at 1, 2, 3; then ends. Gives the begins, and how many begins and ends are unmatched.
     fn play(nesting: Nesting, ends: usize) -> (Vec<i64>, u64, u64) {
         let mut pairs = Pairs::new(nesting);
         (1..=3).for_each(|ns| pairs.begin(b"key", at(ns)));
-        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.ns).collect();
+        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.ns.as_ns()).collect();
         pairs.finish();
         (begins, pairs.unmatched_begins, pairs.unmatched_ends)
     }
@@ -185,12 +186,12 @@ mod tests {
         for (nesting, keys) in [(Nesting::Stack, 1), (Nesting::Queue, 7), (Nesting::Stack, 100_000)] {
             let mut pairs = Pairs::with_room(nesting, 100_000);
             for ns in 0..100_000_u32 {
-                pairs.begin(&(ns % keys).to_le_bytes(), at(ns.into()));
+                pairs.begin(&(ns % keys).to_le_bytes(), at(ns));
                 assert!(pairs.used <= pairs.room);
             }
             let last = 99_999_u32;
             let begin = pairs.end(&(last % keys).to_le_bytes()).expect("the latest is remembered");
-            assert!(nesting == Nesting::Queue || begin.ns == i64::from(last));
+            assert!(nesting == Nesting::Queue || begin.ns.as_ns() == i64::from(last));
             pairs.finish();
             assert!(pairs.forgotten > 90_000);
             assert_eq!(pairs.unmatched_begins, 99_999);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracewing_units::Duration;
 use tracewing_vocabulary::{lock, user_thread};
 
 /// What acquisitions are of, by the name that events have for it.
@@ -134,24 +135,24 @@ pub struct Sum {
     /// How many.
     pub count: u64,
     /// All of them together.
-    pub total_ns: u64,
+    pub total_ns: Duration,
     /// The shortest.
-    pub min_ns: u64,
+    pub min_ns: Duration,
     /// The longest.
-    pub max_ns: u64,
+    pub max_ns: Duration,
 }
 
 impl Sum {
-    pub(super) fn add(&mut self, ns: u64) {
+    pub(super) fn add(&mut self, ns: Duration) {
         self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
         self.max_ns = self.max_ns.max(ns);
         self.count += 1;
-        self.total_ns = self.total_ns.saturating_add(ns);
+        self.total_ns += ns;
     }
 
     /// The average, if there is any.
-    pub fn mean_ns(&self) -> Option<u64> {
-        crate::times::mean(self.total_ns, self.count)
+    pub fn mean_ns(&self) -> Option<Duration> {
+        self.total_ns.mean(self.count)
     }
 }
 
@@ -180,9 +181,9 @@ pub struct Account {
     /// How often locks were tried before threads slept for them; `None` where no event tells.
     pub spins: Option<u64>,
     /// By who had the lock, how long was waited for it.
-    pub(super) owners: HashMap<Party, u64>,
+    pub(super) owners: HashMap<Party, Duration>,
     /// By the number of the place that calls, how long was held what was taken there.
-    pub(super) held_at: HashMap<u64, u64>,
+    pub(super) held_at: HashMap<u64, Duration>,
 }
 
 impl Account {
@@ -216,7 +217,7 @@ impl Account {
     }
 
     /// Who had the lock for the greatest part of the waiting, and for how much of it, ns.
-    pub fn owner(&self) -> Option<(Party, u64)> {
+    pub fn owner(&self) -> Option<(Party, Duration)> {
         self.owners.iter().map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))
     }
 }
@@ -231,24 +232,25 @@ pub enum Bins {
     Linear,
 }
 
-/// The first bin's width, ns.
-const WIDTH: u64 = 100;
+/// The first bin's width.
+const WIDTH: Duration = Duration::from_ns(100);
 /// Linear bins; what is longer is in the last.
 const LINEAR: u64 = 10_000;
 
 impl Bins {
-    fn number(self, ns: u64) -> u64 {
+    fn number(self, ns: Duration) -> u64 {
+        let widths = ns.as_ns() / WIDTH.as_ns();
         match self {
-            Self::Log => (ns / WIDTH).checked_ilog2().map_or(0, |log| u64::from(log) + 1),
-            Self::Linear => (ns / WIDTH).min(LINEAR),
+            Self::Log => widths.checked_ilog2().map_or(0, |log| u64::from(log) + 1),
+            Self::Linear => widths.min(LINEAR),
         }
     }
 
-    /// Where a bin begins, ns.
-    fn begin(self, number: u64) -> u64 {
+    /// Where a bin begins.
+    fn begin(self, number: u64) -> Duration {
         match self {
-            Self::Log => number.checked_sub(1).map_or(0, |log| WIDTH.saturating_mul(1 << log)),
-            Self::Linear => number * WIDTH,
+            Self::Log => number.checked_sub(1).map_or(Duration::ZERO, |log| WIDTH * (1 << log)),
+            Self::Linear => WIDTH * number,
         }
     }
 }
@@ -266,7 +268,7 @@ impl Histogram {
         Self { bins, ..Self::default() }
     }
 
-    pub(super) fn held(&mut self, ns: u64) {
+    pub(super) fn held(&mut self, ns: Duration) {
         *self.lengths.entry(self.bins.number(ns)).or_default() += 1;
     }
 
@@ -279,9 +281,9 @@ impl Histogram {
         self.bins
     }
 
-    /// Critical sections by their length: from how many ns, up to how many (none for the last bin of linear
+    /// Critical sections by their length: from how long, up to how long (none for the last bin of linear
     /// ones), how many.
-    pub fn lengths(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> + '_ {
+    pub fn lengths(&self) -> impl Iterator<Item = (Duration, Option<Duration>, u64)> + '_ {
         self.lengths.iter().map(|(number, count)| {
             let is_last = self.bins == Bins::Linear && *number == LINEAR;
             (self.bins.begin(*number), (!is_last).then(|| self.bins.begin(number + 1)), *count)
@@ -301,16 +303,16 @@ mod tests {
     #[test]
     fn lengths_lie_in_their_bins() {
         for bins in [Bins::Log, Bins::Linear] {
-            for ns in [0, 99, 100, 199, 200, 399, 400, 12_345, 999_999] {
+            for ns in [0, 99, 100, 199, 200, 399, 400, 12_345, 999_999].map(Duration::from_ns) {
                 let number = bins.number(ns);
-                assert!((bins.begin(number)..bins.begin(number + 1)).contains(&ns), "{bins:?} {ns}");
+                assert!((bins.begin(number)..bins.begin(number + 1)).contains(&ns), "{bins:?} {ns:?}");
             }
         }
         let mut histogram = Histogram::new(Bins::Linear);
-        histogram.held(u64::MAX);
-        assert_eq!(histogram.lengths().collect::<Vec<_>>(), [(1_000_000, None, 1)]);
+        histogram.held(Duration::MAX);
+        assert_eq!(histogram.lengths().collect::<Vec<_>>(), [(Duration::from_ns(1_000_000), None, 1)]);
         let mut histogram = Histogram::new(Bins::Log);
-        histogram.held(u64::MAX);
+        histogram.held(Duration::MAX);
         assert_eq!(histogram.lengths().count(), 1);
     }
 
@@ -318,8 +320,9 @@ mod tests {
     fn sums_know_their_ends() {
         let mut sum = Sum::default();
         assert_eq!(sum.mean_ns(), None);
-        [5, 3, 10].into_iter().for_each(|ns| sum.add(ns));
-        assert_eq!(sum, Sum { count: 3, total_ns: 18, min_ns: 3, max_ns: 10 });
-        assert_eq!(sum.mean_ns(), Some(6));
+        [5, 3, 10].into_iter().for_each(|ns| sum.add(Duration::from_ns(ns)));
+        let [total_ns, min_ns, max_ns, mean_ns] = [18, 3, 10, 6].map(Duration::from_ns);
+        assert_eq!(sum, Sum { count: 3, total_ns, min_ns, max_ns });
+        assert_eq!(sum.mean_ns(), Some(mean_ns));
     }
 }

@@ -2,6 +2,7 @@
 //! wait at the end, none of which can go on.
 
 use std::collections::{HashMap, HashSet};
+use tracewing_units::Duration;
 
 use super::account::{Party, Sum};
 use super::places::{Frame, Places};
@@ -28,7 +29,7 @@ pub struct Edge {
     /// How often and for how long.
     pub waits: Sum,
     /// For how long it has waited when the recording ends, or when it has ended itself before, ns.
-    pub lasts_ns: Option<u64>,
+    pub lasts_ns: Option<Duration>,
     /// From where in the program it waits then, the innermost first.
     pub frames: Vec<Frame>,
     /// Whether the end of the wait may have been lost.
@@ -55,7 +56,7 @@ struct Arc {
 
 #[derive(Debug)]
 struct Lasts {
-    ns: u64,
+    ns: Duration,
     doubtful: bool,
     epoch: Epoch,
     caller: u64,
@@ -64,7 +65,13 @@ struct Lasts {
 
 impl Graph {
     /// A wait has ended.
-    pub(super) fn waited(&mut self, waiter: Party, acquisition: &Acquisition, owners: &[Party], ns: u64) {
+    pub(super) fn waited(
+        &mut self,
+        waiter: Party,
+        acquisition: &Acquisition,
+        owners: &[Party],
+        ns: Duration,
+    ) {
         for owner in owners {
             self.arc(waiter, acquisition, *owner).waits.add(ns);
         }
@@ -77,12 +84,11 @@ impl Graph {
         waiter: Party,
         acquisition: &Acquisition,
         owners: &[Party],
-        ns: i64,
+        ns: Duration,
         doubtful: bool,
     ) {
         let Acquisition { caller, chain, by: By { epoch, .. }, .. } = *acquisition;
         for owner in owners {
-            let ns = ns.max(0).cast_unsigned();
             self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, doubtful, epoch, caller, chain });
         }
     }
@@ -177,7 +183,7 @@ mod tests {
             lock: 0,
             kind: "mutex",
             waits: Sum::default(),
-            lasts_ns: lasts.then_some(1),
+            lasts_ns: lasts.then_some(Duration::from_ns(1)),
             frames: Vec::new(),
             doubtful: false,
         }

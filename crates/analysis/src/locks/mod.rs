@@ -27,6 +27,7 @@ mod tickets;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
+use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
@@ -115,7 +116,7 @@ pub struct AcrossAwait {
     /// How many waited at the end of one, at most.
     pub waiters: usize,
     /// How long others waited for the lock during these critical sections, in all, ns.
-    pub waited_ns: u64,
+    pub waited_ns: Duration,
 }
 
 /// The result.
@@ -139,7 +140,7 @@ pub struct LocksTable {
     /// Threads with locks of which no event tells the process.
     pub strangers: usize,
     /// How long what was analysed lasted, ns.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
     /// Why nothing is known that two events tell together, if so.
     pub unpaired: Option<Unpaired>,
 }
@@ -157,7 +158,7 @@ pub enum Unpaired {
 
 /// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking
 /// poll.
-pub const LONG_HOLD: u64 = 1_000_000;
+pub const LONG_HOLD: Duration = Duration::from_ns(1_000_000);
 
 /// The analysis.
 #[derive(Debug)]
@@ -167,7 +168,7 @@ pub struct Locks {
     threads: HashMap<Party, Thread>,
     /// Requests that may have ended while events were lost, of parties without an event since; with the time
     /// at which the party itself ended.
-    silent: HashMap<Party, (Request, Option<i64>)>,
+    silent: HashMap<Party, (Request, Option<Timestamp>)>,
     tickets: Tickets,
     totals: Totals,
     names: HashMap<i32, String>,
@@ -204,7 +205,7 @@ struct Across {
     epoch: Epoch,
     holds: Sum,
     waiters: usize,
-    waited_ns: u64,
+    waited_ns: Duration,
 }
 
 impl Locks {
@@ -328,7 +329,7 @@ impl Locks {
     }
 
     /// The recording ends: who waits now has to be known before it is forgotten.
-    fn note_who_waits(&mut self, at: i64) {
+    fn note_who_waits(&mut self, at: Timestamp) {
         for (party, thread) in &mut self.threads {
             thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
         }
@@ -342,13 +343,7 @@ impl Locks {
         for (party, (request, ended)) in &self.silent {
             let acquisition = &request.acquisition;
             let owners = self.totals.owners_of(acquisition, request.owner);
-            self.totals.graph.waits(
-                *party,
-                acquisition,
-                &owners,
-                ended.unwrap_or(at).saturating_sub(request.at),
-                true,
-            );
+            self.totals.graph.waits(*party, acquisition, &owners, ended.unwrap_or(at) - request.at, true);
         }
     }
 
@@ -364,7 +359,7 @@ impl Locks {
     }
 
     /// The recording ends.
-    fn end_all(&mut self, at: i64) {
+    fn end_all(&mut self, at: Timestamp) {
         self.tickets.finish(at, None, &mut |party, told| {
             self.totals.ticketed(party, &told, true, &self.places);
         });
@@ -376,7 +371,7 @@ impl Locks {
 
     /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a
     /// deadlock.
-    fn ends(&mut self, party: Party, at: i64) {
+    fn ends(&mut self, party: Party, at: Timestamp) {
         if let Some((_, ended)) = self.silent.get_mut(&party) {
             *ended = Some(at);
         }
@@ -387,7 +382,7 @@ impl Locks {
     }
 
     /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
-    fn replace(&mut self, process: Option<i32>, at: i64) {
+    fn replace(&mut self, process: Option<i32>, at: Timestamp) {
         self.places.forget_images(process);
         let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
         for (party, mut thread) in self.threads.extract_if(is_gone) {
@@ -433,7 +428,7 @@ impl Locks {
         self.ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
-    fn user_thread_stops(&mut self, lwp: &Lwp, cause: SwitchCause, at: i64) {
+    fn user_thread_stops(&mut self, lwp: &Lwp, cause: SwitchCause, at: Timestamp) {
         let is_suspended = !matches!(cause, SwitchCause::Nested | SwitchCause::Ended | SwitchCause::Unknown);
         if is_suspended {
             self.tickets.suspends(lwp.tid, at);
@@ -467,7 +462,7 @@ impl Analysis for Locks {
 }
 
 impl Locks {
-    fn begins(&mut self, time: i64) {
+    fn begins(&mut self, time: Timestamp) {
         for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
             thread.finish(time, &mut |told| self.totals.add(party, &told, false, &self.places));
         }
@@ -601,7 +596,7 @@ impl Totals {
                         account.holds.add(*length);
                         if acquisition.caller != 0 {
                             let held = account.held_at.entry(acquisition.caller).or_default();
-                            *held = held.saturating_add(*length);
+                            *held += *length;
                         }
                         self.histogram.held(*length);
                     }
@@ -635,9 +630,9 @@ impl Totals {
             _ if !self.begun => {}
             Ticketed::Blocked { acquisition, owner, ns, lasts } => {
                 let blamed = self.account(acquisition, places).owners.entry(*owner).or_default();
-                *blamed = blamed.saturating_add(*ns);
+                *blamed += *ns;
                 match *lasts && ends {
-                    true => self.graph.waits(party, acquisition, &[*owner], ns.cast_signed(), false),
+                    true => self.graph.waits(party, acquisition, &[*owner], *ns, false),
                     false => self.graph.waited(party, acquisition, &[*owner], *ns),
                 }
             }
@@ -651,11 +646,11 @@ impl Totals {
                     epoch: by.epoch,
                     holds: Sum::default(),
                     waiters: 0,
-                    waited_ns: 0,
+                    waited_ns: Duration::ZERO,
                 });
                 across.holds.add(*length);
                 across.waiters = across.waiters.max(*waiters);
-                across.waited_ns = across.waited_ns.saturating_add(*waited);
+                across.waited_ns += *waited;
             }
         }
     }
@@ -685,7 +680,7 @@ impl Totals {
         &mut self,
         party: Party,
         acquisition: &Acquisition,
-        wait: Option<u64>,
+        wait: Option<Duration>,
         owner: i32,
         spins: Option<u64>,
         places: &Places,

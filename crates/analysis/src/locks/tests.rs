@@ -10,7 +10,7 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
     let of = |kind| Acquisition { lock: LOCK, kind, caller: 0, chain: None, by };
     let acquired = |kind, ns| Told::Acquired {
         acquisition: of(kind),
-        wait: Wait::For(ns),
+        wait: Wait::For(Duration::from_ns(ns)),
         owner: 0,
         spins: None,
         depth: None,
@@ -22,8 +22,8 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
     totals.add(Party::Thread(3), &acquired(Kind::Futex, 7), false, &places);
     let account = |subject| &totals.accounts[&(Some(1), subject, 0)];
     let (lock, futex) = (account(Subject::Lock(LOCK)), account(Subject::Futex(LOCK)));
-    assert_eq!((lock.acquired, lock.waits.total_ns), (1, 100));
-    assert_eq!((futex.acquired, futex.waits.total_ns), (1, 7));
+    assert_eq!((lock.acquired, lock.waits.total_ns.as_ns()), (1, 100));
+    assert_eq!((futex.acquired, futex.waits.total_ns.as_ns()), (1, 7));
     assert!(futex.owners.is_empty(), "the mutex' owner is not the futex'");
 }
 
@@ -47,10 +47,10 @@ fn who_holds_a_lock_together_is_blamed_once() {
     ];
     for (ticket, event, at) in events {
         let mut tell = |party, what| told.push((party, what));
-        tickets.event(ticket, event, by(ticket as i32), at, &mut tell);
+        tickets.event(ticket, event, by(ticket as i32), Timestamp::from_ns(at), &mut tell);
     }
     let blamed = told.iter().filter_map(|(party, what)| match what {
-        Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, *ns)),
+        Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, ns.as_ns())),
         _ => None,
     });
     assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(1), 10), 1200)]);

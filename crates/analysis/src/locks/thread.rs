@@ -3,6 +3,7 @@
 use super::Kind;
 use super::event::LockEvent;
 use crate::images::Epoch;
+use tracewing_units::{Duration, Timestamp};
 
 /// An acquisition: by whom and where is what [`Account`](super::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,8 +37,8 @@ pub(super) struct By {
 pub(super) enum Wait {
     /// It had its lock at once.
     No,
-    /// So many ns.
-    For(u64),
+    /// So long.
+    For(Duration),
     /// The event that would say since when is not there.
     Unknown,
 }
@@ -50,10 +51,16 @@ pub(super) enum Told {
     /// other locks it has, where that is known.
     Acquired { acquisition: Acquisition, wait: Wait, owner: i32, spins: Option<u64>, depth: Option<usize> },
     /// It did not get it, after this wait up to then.
-    Refused { acquisition: Acquisition, wait: Option<u64>, at: i64, owner: i32, spins: Option<u64> },
+    Refused {
+        acquisition: Acquisition,
+        wait: Option<Duration>,
+        at: Timestamp,
+        owner: i32,
+        spins: Option<u64>,
+    },
     /// A critical section has ended, which began then, after so long; of one that began before what is
     /// analysed, that is not told.
-    Held { acquisition: Acquisition, begin: i64, length: Option<u64> },
+    Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
     /// It has the lock, and no event says until when.
     Unended { acquisition: Acquisition },
     /// What was begun has no end, or what was ended no begin.
@@ -66,14 +73,14 @@ pub(super) struct Request {
     pub(super) acquisition: Acquisition,
     /// Who has the lock, as that says; 0 where it does not.
     pub(super) owner: i32,
-    pub(super) at: i64,
+    pub(super) at: Timestamp,
 }
 
 /// A lock that the thread has.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     acquisition: Acquisition,
-    at: i64,
+    at: Timestamp,
     /// Whether that was before what is analysed.
     before: bool,
 }
@@ -82,7 +89,7 @@ struct Held {
 #[derive(Debug, Clone, Copy)]
 enum GivenBack {
     /// Of this, the last one of its lock; with the length that it had.
-    Ended(Held, i64),
+    Ended(Held, Timestamp),
     /// Of a lock that the thread has still, recursively.
     Inner(Held),
     /// Of a lock that it did not have.
@@ -98,7 +105,7 @@ pub(super) struct Thread {
     /// Its process, where an event tells.
     pub(super) process: Option<i32>,
     /// When it ended; an event behind that is of another one, which has its number.
-    pub(super) ended: Option<i64>,
+    pub(super) ended: Option<Timestamp>,
     request: Option<Request>,
     chain: Option<u64>,
     spins: Option<u64>,
@@ -113,12 +120,12 @@ pub(super) struct Thread {
     futex: Option<Request>,
     /// When a signal has interrupted the wait for it: it goes on if the next thing that the thread does is
     /// the same call, and has no end if the thread does nothing more.
-    interrupted: Option<i64>,
+    interrupted: Option<Timestamp>,
 }
 
 impl Thread {
     /// Takes an event of the thread's; `tell` is told what follows from it.
-    pub(super) fn event(&mut self, event: &LockEvent, by: By, at: i64, tell: &mut impl FnMut(Told)) {
+    pub(super) fn event(&mut self, event: &LockEvent, by: By, at: Timestamp, tell: &mut impl FnMut(Told)) {
         if let Some(ended) = self.ended {
             self.finish(ended, tell);
         }
@@ -259,12 +266,12 @@ impl Thread {
         goes_on
     }
 
-    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: i64) -> Request {
+    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: Timestamp) -> Request {
         Request { acquisition: Acquisition { lock, kind, caller, chain: None, by: self.by }, owner, at }
     }
 
     /// What is analysed begins now: it has waited since then for what it waits for.
-    pub(super) fn begin(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
+    pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
         self.held.iter_mut().for_each(|held| held.before = true);
         let condition = self.condition.as_mut().map(|(request, _)| request);
         let requests = [self.request.as_mut(), condition, self.kernel.as_mut(), self.futex.as_mut()];
@@ -297,7 +304,7 @@ impl Thread {
     }
 
     /// Takes a lock from those that the thread has.
-    fn give_back(&mut self, lock: u64, at: i64) -> GivenBack {
+    fn give_back(&mut self, lock: u64, at: Timestamp) -> GivenBack {
         let is_it = |held: &Held| held.acquisition.lock == lock;
         let Some(place) = self.held.iter().rposition(is_it) else { return GivenBack::Unmatched };
         let held = self.held.remove(place);
@@ -311,13 +318,13 @@ impl Thread {
     }
 
     /// The last time at which it can have waited, up to `at`.
-    pub(super) fn until(&self, at: i64) -> i64 {
+    pub(super) fn until(&self, at: Timestamp) -> Timestamp {
         self.ended.map_or(at, |ended| ended.min(at))
     }
 
     /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread
     /// waited for since, it waited for until now, or until it ended itself.
-    pub(super) fn finish(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
+    pub(super) fn finish(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
         let at = self.until(at);
         self.settle(tell);
         let request = self.waits();
@@ -364,7 +371,7 @@ impl Told {
 impl Wait {
     /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own
     /// account.
-    pub(super) fn new(request: Option<u64>, waited: bool) -> Self {
+    pub(super) fn new(request: Option<Duration>, waited: bool) -> Self {
         match (request, waited) {
             (Some(ns), _) => Self::For(ns),
             (None, true) => Self::Unknown,
@@ -375,26 +382,26 @@ impl Wait {
 
 impl Request {
     /// It has what it wanted.
-    fn served(self, at: i64, depth: usize) -> Told {
+    fn served(self, at: Timestamp, depth: usize) -> Told {
         let Self { acquisition, owner, at: begin } = self;
         let wait = Wait::For(since(begin, at));
         Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
     /// It does not want it any more.
-    fn refused(self, at: i64) -> Told {
+    fn refused(self, at: Timestamp) -> Told {
         let Self { acquisition, owner, at: begin } = self;
         Told::Refused { acquisition, wait: Some(since(begin, at)), at, owner, spins: None }
     }
 }
 
-fn ended(held: Held, at: i64) -> Told {
+fn ended(held: Held, at: Timestamp) -> Told {
     let length = (!held.before).then(|| since(held.at, at));
     Told::Held { acquisition: held.acquisition, begin: held.at, length }
 }
 
-pub(super) fn since(begin: i64, end: i64) -> u64 {
-    end.saturating_sub(begin).max(0).cast_unsigned()
+pub(super) fn since(begin: Timestamp, end: Timestamp) -> Duration {
+    end - begin
 }
 
 #[cfg(test)]
@@ -430,17 +437,18 @@ mod tests {
                     format!("refused {:#x} wait {wait:?}", acquisition.lock)
                 }
                 Told::Held { acquisition, length, .. } => {
-                    format!("held {:#x} for {}", acquisition.lock, length.unwrap())
+                    format!("held {:#x} for {:?}", acquisition.lock, length.unwrap())
                 }
                 Told::Incomplete | Told::Unended { .. } => "incomplete".to_owned(),
             });
         };
-        let mut at = 0;
+        let mut at = Timestamp::ORIGIN;
+        let step = Duration::from_ns(10);
         for event in events {
-            at += 10;
+            at = at + step;
             thread.event(event, By::default(), at, &mut tell);
         }
-        thread.finish(at + 10, &mut tell);
+        thread.finish(at + step, &mut tell);
         all
     }
 
@@ -452,9 +460,9 @@ mod tests {
             told(&events),
             [
                 "acquired 0x10 wait No owner 0 depth 0",
-                "acquired 0x20 wait For(10) owner 7 depth 1",
-                "held 0x10 for 30",
-                "held 0x20 for 20"
+                "acquired 0x20 wait For(10 ns) owner 7 depth 1",
+                "held 0x10 for 30 ns",
+                "held 0x20 for 20 ns"
             ]
         );
     }
@@ -463,7 +471,7 @@ mod tests {
     fn a_recursive_lock_is_one_critical_section() {
         let events = [acquired(MUTEX), acquired(MUTEX), acquired(OTHER), released(MUTEX), released(MUTEX)];
         let acquired = ["acquired 0x10 wait No owner 0 depth 0", "acquired 0x10 wait No owner 0 depth 1"];
-        let rest = ["acquired 0x20 wait No owner 0 depth 1", "held 0x10 for 40", "incomplete"];
+        let rest = ["acquired 0x20 wait No owner 0 depth 1", "held 0x10 for 40 ns", "incomplete"];
         assert_eq!(told(&events), [&acquired[..], &rest].concat());
     }
 
@@ -477,15 +485,15 @@ mod tests {
             LockEvent::NotReleased { lock: OTHER },
             released(MUTEX),
         ];
-        assert_eq!(told(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50"]);
+        assert_eq!(told(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50 ns"]);
     }
 
     #[test]
     fn who_waits_for_a_condition_has_not_got_the_mutex() {
         let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
         let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
-        let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10"];
-        let then = ["acquired 0x30 wait For(10) owner 0 depth 0", "held 0x10 for 10"];
+        let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns"];
+        let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "held 0x10 for 10 ns"];
         assert_eq!(told(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
         let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
         assert_eq!(
@@ -498,7 +506,7 @@ mod tests {
     fn what_is_cut_off_is_incomplete() {
         assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
         assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
-        assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10)", "incomplete"]);
+        assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10 ns)", "incomplete"]);
     }
 
     #[test]
@@ -506,7 +514,7 @@ mod tests {
         let late = LockEvent::Acquired { lock: MUTEX, caller: 0x99, kind: Kind::Mutex, waited: true };
         assert_eq!(
             told(&[late, released(MUTEX)]),
-            ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10"]
+            ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10 ns"]
         );
     }
 
@@ -518,12 +526,20 @@ mod tests {
             Told::Acquired { wait: Wait::No, .. } => waits.push(("acquired", None)),
             _ => {}
         };
-        thread.event(&requested(MUTEX, 7), By::default(), 10, &mut tell);
-        thread.ended = Some(30);
-        thread.event(&acquired(MUTEX), By::default(), 90, &mut tell);
-        thread.event(&requested(OTHER, 0), By::default(), 100, &mut tell);
-        thread.finish(150, &mut tell);
-        assert_eq!(waits, [("refused", Some(20)), ("acquired", None), ("refused", Some(50))]);
+        let at = Timestamp::from_ns;
+        thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut tell);
+        thread.ended = Some(at(30));
+        thread.event(&acquired(MUTEX), By::default(), at(90), &mut tell);
+        thread.event(&requested(OTHER, 0), By::default(), at(100), &mut tell);
+        thread.finish(at(150), &mut tell);
+        assert_eq!(
+            waits,
+            [
+                ("refused", Some(Duration::from_ns(20))),
+                ("acquired", None),
+                ("refused", Some(Duration::from_ns(50)))
+            ]
+        );
     }
 
     #[test]
@@ -533,13 +549,13 @@ mod tests {
         let (woken, changed, late) = (0, -11, -110);
         assert_eq!(
             told(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
-            ["acquired 0x20 wait For(10) owner 0 depth 0", "refused 0x20 wait Some(10)"]
+            ["acquired 0x20 wait For(10 ns) owner 0 depth 0", "refused 0x20 wait Some(10 ns)"]
         );
         assert_eq!(
             told(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
-            ["acquired 0x10 wait For(30) owner 0 depth 0", "held 0x10 for 10"]
+            ["acquired 0x10 wait For(30 ns) owner 0 depth 0", "held 0x10 for 10 ns"]
         );
-        assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10)", "incomplete"]);
+        assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10 ns)", "incomplete"]);
     }
 
     #[test]
@@ -549,26 +565,26 @@ mod tests {
         let (woken, interrupted, late) = (0, -512, -110);
         let kernels = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
         let has = || LockEvent::KernelHas { lock: MUTEX };
-        let kernel = "acquired 0x10 wait For(10) owner 0 depth 0";
+        let kernel = "acquired 0x10 wait For(10 ns) owner 0 depth 0";
         assert_eq!(
             told(&[wait(), end(interrupted), wait(), end(woken)]),
-            ["acquired 0x20 wait For(30) owner 0 depth 0"],
+            ["acquired 0x20 wait For(30 ns) owner 0 depth 0"],
             "begun again"
         );
         assert_eq!(
             told(&[wait(), end(interrupted), kernels(), has()]),
-            [kernel, "refused 0x20 wait Some(10)", "incomplete"],
+            [kernel, "refused 0x20 wait Some(10 ns)", "incomplete"],
             "killed"
         );
         assert_eq!(
             told(&[wait(), end(interrupted), released(MUTEX)]),
-            ["refused 0x20 wait Some(10)", "incomplete"],
+            ["refused 0x20 wait Some(10 ns)", "incomplete"],
             "told to the program; and a release without its acquisition"
         );
         let other = LockEvent::FutexWait { address: CONDITION };
         assert_eq!(
             told(&[wait(), end(-516), other, end(late)]),
-            ["refused 0x20 wait Some(10)", "refused 0x30 wait Some(10)"]
+            ["refused 0x20 wait Some(10 ns)", "refused 0x30 wait Some(10 ns)"]
         );
     }
 
@@ -578,7 +594,7 @@ mod tests {
         let has = || LockEvent::KernelHas { lock: MUTEX };
         assert_eq!(
             told(&[wait(), wait(), has(), has()]),
-            ["acquired 0x10 wait For(20) owner 0 depth 0", "incomplete"]
+            ["acquired 0x10 wait For(20 ns) owner 0 depth 0", "incomplete"]
         );
     }
 }

@@ -6,6 +6,7 @@
 //! not claimed.
 
 use std::collections::HashMap;
+use tracewing_units::{Duration, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
@@ -23,7 +24,7 @@ pub(super) struct Tickets {
     /// How many locks a user thread holds.
     depths: HashMap<Party, usize>,
     /// When a thread last ran another task than before, as far as events say.
-    suspended: HashMap<i32, i64>,
+    suspended: HashMap<i32, Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -36,14 +37,14 @@ struct Lock {
 struct Request {
     acquisition: Acquisition,
     party: Party,
-    since: i64,
+    since: Timestamp,
     /// Whether it has the lock; else it waits for it.
     holds: bool,
     /// While it holds: since when its party has held the lock without a break, and since when requests of its
     /// place have. Readers hold it together; what waits for them waits once.
-    kept: [i64; 2],
+    kept: [Timestamp; 2],
     /// When its user thread ended: it waits no longer.
-    ended: Option<i64>,
+    ended: Option<Timestamp>,
     /// Whether it may have been given up without an event that says so.
     may_have_ended: bool,
     /// Whether it began before what is analysed.
@@ -60,26 +61,26 @@ pub(super) enum Ticketed {
     Blocked {
         acquisition: Acquisition,
         owner: Party,
-        ns: u64,
+        ns: Duration,
         lasts: bool,
     },
     /// A lock was held across an `.await` while others waited for it.
     AcrossAwait {
         acquisition: Acquisition,
-        length: u64,
+        length: Duration,
         waiters: usize,
-        waited: u64,
+        waited: Duration,
     },
 }
 
 impl Tickets {
     /// The thread runs another task from now on.
-    pub(super) fn suspends(&mut self, tid: i32, at: i64) {
+    pub(super) fn suspends(&mut self, tid: i32, at: Timestamp) {
         self.suspended.insert(tid, at);
     }
 
     /// A user thread has ended.
-    pub(super) fn ends(&mut self, party: Party, at: i64) {
+    pub(super) fn ends(&mut self, party: Party, at: Timestamp) {
         let its = self.requests.values_mut().filter(|request| request.party == party);
         its.for_each(|request| request.ended = Some(at));
         self.depths.remove(&party);
@@ -91,7 +92,7 @@ impl Tickets {
         ticket: u64,
         event: &LockEvent,
         by: By,
-        at: i64,
+        at: Timestamp,
         tell: &mut impl FnMut(Party, Ticketed),
     ) {
         let key = (by.process, ticket);
@@ -153,7 +154,7 @@ impl Tickets {
     }
 
     /// What is analysed begins now.
-    pub(super) fn begin(&mut self, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+    pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
         let Self { requests, locks, .. } = self;
         for (key, request) in requests {
             request.before = true;
@@ -171,7 +172,7 @@ impl Tickets {
     }
 
     /// Nothing more is known of any request, or of those of a process.
-    pub(super) fn finish(&mut self, at: i64, of: Option<i32>, tell: &mut impl FnMut(Party, Ticketed)) {
+    pub(super) fn finish(&mut self, at: Timestamp, of: Option<i32>, tell: &mut impl FnMut(Party, Ticketed)) {
         let locks: Vec<_> = self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
         for (_, Lock { waiting, holding }) in locks {
             let owners: Vec<Request> = holding.iter().filter_map(|key| self.requests.remove(key)).collect();
@@ -215,7 +216,7 @@ impl Tickets {
     }
 
     /// The request gives up: those that hold the lock now kept it from it.
-    fn blames(&self, request: &Request, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn blames(&self, request: &Request, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
         let acquisition = request.acquisition;
         let Some(lock) = self.locks.get(&(acquisition.by.process, acquisition.lock)) else { return };
         for (owner, kept) in parties(lock.holding.iter().filter_map(|key| self.requests.get(key))) {
@@ -225,7 +226,7 @@ impl Tickets {
     }
 
     /// The request gives its lock back, on this thread.
-    fn releases(&mut self, held: &Request, tid: i32, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn releases(&mut self, held: &Request, tid: i32, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
         if let Some(depth) = self.depths.get_mut(&held.party) {
             *depth -= 1;
             if *depth == 0 {
@@ -250,12 +251,12 @@ impl Tickets {
         }
         let waiting =
             waiting.iter().filter_map(|key| self.requests.get(key)).filter(|waiter| !waiter.doubtful);
-        let (mut waited, mut waiters) = (0, 0);
+        let (mut waited, mut waiters) = (Duration::ZERO, 0);
         for waiter in waiting {
             waiters += 1;
-            let waits = |kept: i64| since(waiter.since.max(kept), waiter.until(at));
+            let waits = |kept: Timestamp| since(waiter.since.max(kept), waiter.until(at));
             if !goes_on[1] {
-                waited = u64::saturating_add(waited, waits(held.kept[1]));
+                waited += waits(held.kept[1]);
             }
             if !goes_on[0] {
                 let (acquisition, owner, ns) = (waiter.acquisition, held.party, waits(held.kept[0]));
@@ -272,9 +273,10 @@ impl Tickets {
 }
 
 /// Who holds a lock, and since when without a break.
-fn parties<'a>(holding: impl Iterator<Item = &'a Request>) -> Vec<(Party, i64)> {
+fn parties<'a>(holding: impl Iterator<Item = &'a Request>) -> Vec<(Party, Timestamp)> {
     let holding = holding.filter(|request| !request.doubtful);
-    let mut parties: Vec<(Party, i64)> = holding.map(|request| (request.party, request.kept[0])).collect();
+    let mut parties: Vec<(Party, Timestamp)> =
+        holding.map(|request| (request.party, request.kept[0])).collect();
     parties.sort_unstable();
     parties.dedup_by_key(|(party, _)| *party);
     parties
@@ -282,11 +284,11 @@ fn parties<'a>(holding: impl Iterator<Item = &'a Request>) -> Vec<(Party, i64)> 
 
 impl Request {
     /// The last time at which it can have waited, up to `at`.
-    fn until(&self, at: i64) -> i64 {
+    fn until(&self, at: Timestamp) -> Timestamp {
         self.ended.map_or(at, |ended| ended.min(at))
     }
 
-    fn refused(&self, at: i64) -> Told {
+    fn refused(&self, at: Timestamp) -> Told {
         let wait = Some(since(self.since, at));
         Told::Refused { acquisition: self.acquisition, wait, at, owner: 0, spins: None }
     }

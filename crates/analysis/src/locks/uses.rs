@@ -1,6 +1,7 @@
 //! Waits for locks and critical sections one by one, each with its begin and its end: what is drawn of locks.
 
 use std::collections::HashMap;
+use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
@@ -24,9 +25,9 @@ pub struct LockUse {
     /// Whether it had the lock; else it waited for it.
     pub is_held: bool,
     /// From when, ns on the recording's clock.
-    pub begin: i64,
+    pub begin: Timestamp,
     /// To when.
-    pub end: i64,
+    pub end: Timestamp,
 }
 
 /// Follows the same events as [`Locks`](super::Locks), whose waits and critical sections these are.
@@ -71,7 +72,7 @@ impl LockUses {
     }
 
     /// A thread or a user thread has ended: what it waits for still it has waited for up to then.
-    pub fn ends(&mut self, party: Party, at: i64, tell: &mut impl FnMut(LockUse)) {
+    pub fn ends(&mut self, party: Party, at: Timestamp, tell: &mut impl FnMut(LockUse)) {
         if let Some((process, mut thread)) = self.threads.remove(&party) {
             thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
         }
@@ -94,7 +95,7 @@ impl LockUses {
     }
 
     /// The recording ends: what a thread or user thread waits for still it has waited for up to now.
-    pub fn finish(&mut self, at: i64, tell: &mut impl FnMut(LockUse)) {
+    pub fn finish(&mut self, at: Timestamp, tell: &mut impl FnMut(LockUse)) {
         for (party, (process, mut thread)) in self.threads.drain() {
             thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
         }
@@ -102,7 +103,7 @@ impl LockUses {
     }
 }
 
-fn tell_ticketed(party: Party, told: &Ticketed, now: i64, tell: &mut impl FnMut(LockUse)) {
+fn tell_ticketed(party: Party, told: &Ticketed, now: Timestamp, tell: &mut impl FnMut(LockUse)) {
     let Ticketed::Told(
         told @ (Told::Acquired { acquisition, .. }
         | Told::Refused { acquisition, .. }
@@ -118,17 +119,22 @@ fn tell_ticketed(party: Party, told: &Ticketed, now: i64, tell: &mut impl FnMut(
     tell_of(told, (acquisition.by.process, party), now, tell);
 }
 
-fn tell_of(told: &Told, (process, party): (Option<i32>, Party), now: i64, tell: &mut impl FnMut(LockUse)) {
-    let mut tell = |of: &Acquisition, is_held, begin: i64, length: u64| {
-        let end = begin.saturating_add_unsigned(length);
+fn tell_of(
+    told: &Told,
+    (process, party): (Option<i32>, Party),
+    now: Timestamp,
+    tell: &mut impl FnMut(LockUse),
+) {
+    let mut tell = |of: &Acquisition, is_held, begin: Timestamp, length: Duration| {
+        let end = begin + length;
         tell(LockUse { process, party, lock: of.lock, kind: of.kind.name(), is_held, begin, end });
     };
     match told {
         Told::Acquired { acquisition, wait: Wait::For(wait), .. } => {
-            tell(acquisition, false, now.saturating_sub_unsigned(*wait), *wait);
+            tell(acquisition, false, now.saturating_sub(*wait), *wait);
         }
         Told::Refused { acquisition, wait: Some(wait), at, .. } => {
-            tell(acquisition, false, at.saturating_sub_unsigned(*wait), *wait);
+            tell(acquisition, false, at.saturating_sub(*wait), *wait);
         }
         Told::Held { acquisition, begin, length: Some(length) } => tell(acquisition, true, *begin, *length),
         _ => {}

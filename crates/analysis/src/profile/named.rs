@@ -300,7 +300,7 @@ mod tests {
             hertz: 100,
             lacks_mappings: false,
             lost: 0,
-            duration_ns: 0,
+            duration_ns: tracewing_units::Duration::ZERO,
         };
         samples.name(&mut |_, offset| names.get(offset as usize).map(|name| (*name).to_owned()))
     }

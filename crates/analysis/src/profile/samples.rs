@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::function::Function;
 use super::named::Shown;
+use tracewing_units::Duration;
 
 /// A file that was mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -105,7 +106,7 @@ pub struct Samples {
     /// Samples that were lost.
     pub lost: u64,
     /// How long what was analysed lasted, ns.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
 }
 
 impl Samples {

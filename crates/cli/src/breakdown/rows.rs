@@ -8,6 +8,7 @@ use tracewing_analysis::{
     Waits,
 };
 use tracewing_programs::symbols::Symbols;
+use tracewing_units::Duration;
 
 /// What the recording has events for.
 #[derive(Debug, Clone, Copy)]
@@ -31,9 +32,9 @@ enum Figures<'b> {
     /// Of a place in a process.
     Inside(&'b Row, Known),
     /// Of others, of threads and of the machine: a time, and how many.
-    Short(Option<u64>, Option<u64>),
+    Short(Option<Duration>, Option<u64>),
     /// Time in which no event shows where the threads of a process were.
-    Unseen(u64),
+    Unseen(Duration),
 }
 
 impl<'b> Line<'b> {
@@ -54,7 +55,7 @@ impl<'b> Line<'b> {
     }
 
     /// A time of a place in a process, where the recording has its events.
-    fn time(&self, ns: fn(&Row) -> u64, is_known: fn(&Row, Known) -> bool) -> Cell {
+    fn time(&self, ns: fn(&Row) -> Duration, is_known: fn(&Row, Known) -> bool) -> Cell {
         Cell::ns(self.inside().filter(|(row, known)| is_known(row, *known)).map(|(row, _)| ns(row)))
     }
 
@@ -176,13 +177,13 @@ pub fn threads<'b>(process: &'b ProcessBreakdown, known: Known, symbols: &mut Sy
 /// Time in which it is not known where threads of a process were.
 pub fn unseen(process: &ProcessBreakdown) -> Option<Line<'_>> {
     let figures = Figures::Unseen(process.unseen_ns);
-    (process.unseen_ns > 0).then(|| Line::new(process, "inside", "unseen".to_owned(), figures))
+    (!process.unseen_ns.is_zero()).then(|| Line::new(process, "inside", "unseen".to_owned(), figures))
 }
 
 /// What all CPUs did.
 pub fn machine(found: &BreakdownTable) -> Vec<Line<'_>> {
     let parts = found.machine.iter().flat_map(parts_of);
-    let line = |(name, ns): (&str, Option<u64>)| Line {
+    let line = |(name, ns): (&str, Option<Duration>)| Line {
         process: None,
         process_name: "",
         part: "machine",
@@ -227,7 +228,7 @@ pub fn helper(process: Option<i32>, name: &str) -> String {
     }
 }
 
-pub fn parts_of(machine: &Machine) -> [(&'static str, Option<u64>); 6] {
+pub fn parts_of(machine: &Machine) -> [(&'static str, Option<Duration>); 6] {
     [
         ("user", Some(machine.user_ns)),
         ("system calls", Some(machine.calls_ns)),

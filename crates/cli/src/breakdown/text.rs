@@ -9,6 +9,7 @@ use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{BreakdownRow as Row, BreakdownTable, Machine, ProcessBreakdown, total};
 use tracewing_programs::symbols::Symbols;
+use tracewing_units::Duration;
 
 pub fn print<'b>(
     out: &mut impl Write,
@@ -64,7 +65,7 @@ fn print_process<'b>(
 
 fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) -> Result<()> {
     let recorded = known.recorded;
-    let sum = |is_known: bool, part: fn(&Row) -> u64| match is_known && recorded.switches {
+    let sum = |is_known: bool, part: fn(&Row) -> Duration| match is_known && recorded.switches {
         true => milliseconds(total(process.rows.iter().map(part))) + " ms",
         false => "an unknown time".to_owned(),
     };
@@ -78,7 +79,7 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
         sum(recorded.wakes && known.modes, |row| row.blocked_ns),
         sum(recorded.wakes, |row| row.ready_ns),
     )?;
-    if process.unseen_ns > 0 {
+    if !process.unseen_ns.is_zero() {
         writeln!(out, "For {} ms no event shows where its threads were", milliseconds(process.unseen_ns))?;
     }
     Ok(())
@@ -87,7 +88,7 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
 /// What others did, or threads that begin at one place.
 struct Short {
     name: String,
-    ns: u64,
+    ns: Duration,
     count: u64,
 }
 
@@ -108,12 +109,12 @@ fn print_short(
 /// A part of the time of all CPUs.
 struct Share {
     name: &'static str,
-    ns: Option<u64>,
+    ns: Option<Duration>,
     percent: Option<f64>,
 }
 
-fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> Result<()> {
-    let whole = (machine.cpus * duration_ns).max(1);
+fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: Duration) -> Result<()> {
+    let whole = (duration_ns * machine.cpus).max(Duration::from_ns(1));
     let parts = rows::parts_of(machine).into_iter().chain([("together", Some(machine.total_ns()))]);
     let columns = columns! { share: Share;
         text "all CPUs" "name" key, "what they did" => share.name.into();
@@ -121,7 +122,7 @@ fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> R
         percent "" "percent" key, "part of the time of all CPUs"
             => share.percent.map_or(Cell::None, Cell::Rate);
     };
-    let percent = |ns: u64| ns as f64 * 100.0 / whole as f64;
+    let percent = |ns: Duration| ns.percent_of(whole);
     let shares: Vec<_> = parts.map(|(name, ns)| Share { name, ns, percent: ns.map(percent) }).collect();
     Layout::all(&columns, TableFormat::Table).table(&shares).print(out)?;
     let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };

@@ -4,6 +4,7 @@ use crate::table::{Cell, Column, Table, TableOptions, columns};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use tracewing_analysis::FunctionRow;
+use tracewing_units::Duration;
 
 /// A function of either recording.
 #[derive(Default)]
@@ -17,8 +18,8 @@ pub struct Both<'r> {
 
 #[derive(Clone, Copy, Default)]
 struct Figures {
-    total_ns: u64,
-    own_ns: u64,
+    total_ns: Duration,
+    own_ns: Duration,
     calls: u64,
 }
 
@@ -35,7 +36,8 @@ impl Both<'_> {
 
     /// By how much a figure is greater in the other recording.
     fn difference(&self, figure: fn(Figures) -> u64) -> i64 {
-        i64::try_from(i128::from(figure(self.there)) - i128::from(figure(self.here))).unwrap_or(i64::MAX)
+        let [there, here] = [self.there, self.here].map(|figures| i128::from(figure(figures)));
+        i64::try_from(there - here).unwrap_or(i64::MAX)
     }
 }
 
@@ -44,12 +46,12 @@ pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
         period "total" "total_ns" key, "time from begin to end" => Cell::Period(both.here.total_ns);
         period "there" "total_there_ns" high, "total in the other recording" => Cell::Period(both.there.total_ns);
         period "difference" "total_difference_ns" high, "how much longer total is there"
-            => Cell::Longer(both.difference(|figures| figures.total_ns));
+            => Cell::Longer(both.difference(|figures| figures.total_ns.as_ns()));
         period "self" "self_ns" normal, "total less that of the recorded functions that it called"
             => both.own(Cell::Period(both.here.own_ns));
         period "there" "self_there_ns" normal, "self in the other recording" => both.own(Cell::Period(both.there.own_ns));
         period "difference" "self_difference_ns" normal, "how much longer self is there"
-            => both.own(Cell::Longer(both.difference(|figures| figures.own_ns)));
+            => both.own(Cell::Longer(both.difference(|figures| figures.own_ns.as_ns())));
         number "calls" "calls" low, "how often it was called" => Cell::Count(both.here.calls);
         number "there" "calls_there" low, "calls in the other recording" => Cell::Count(both.there.calls);
         number "difference" "calls_difference" low, "how much more often it was called there"

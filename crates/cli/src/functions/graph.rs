@@ -4,6 +4,7 @@ use super::sorted;
 use crate::table::{Cell, Column, Table, TableOptions, columns};
 use anyhow::Result;
 use tracewing_analysis::CallNode;
+use tracewing_units::Duration;
 
 /// A place in the call graph.
 pub struct Place<'g> {
@@ -11,7 +12,7 @@ pub struct Place<'g> {
     name: &'g str,
     node: &'g CallNode,
     /// Time of the whole graph.
-    whole_ns: u64,
+    whole_ns: Duration,
     /// Whether all recorded functions are in it.
     has_selves: bool,
 }
@@ -20,7 +21,7 @@ pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
     columns! { place: Place<'g>;
         period "total" "total_ns" key, "time from begin to end" => Cell::Period(place.node.total_ns);
         percent "" "percent" high, "part of the whole time"
-            => Cell::Rate(place.node.total_ns as f64 * 100.0 / place.whole_ns.max(1) as f64);
+            => Cell::Rate(place.node.total_ns.percent_of(place.whole_ns.max(Duration::from_ns(1))));
         period "self" "self_ns" high, "total less that of the recorded functions that it called"
             => Cell::period(place.has_selves.then_some(place.node.own_ns));
         number "calls" "calls" normal, "how often it was called from there" => Cell::Count(place.node.calls);

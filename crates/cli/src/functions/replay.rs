@@ -15,6 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
+use tracewing_units::{Duration, Timestamp};
 
 /// Lines that wait.
 const MOST: usize = 1 << 14;
@@ -82,10 +83,10 @@ enum What {
     Open,
     /// All of it.
     Leaf {
-        ns: u64,
+        ns: Duration,
     },
     End {
-        ns: u64,
+        ns: Duration,
     },
 }
 
@@ -125,13 +126,13 @@ impl<W: Write> Replay<W> {
         }
     }
 
-    fn loss_over(&mut self, time: i64) {
+    fn loss_over(&mut self, time: Timestamp) {
         self.calls.lost(time);
     }
 }
 
 impl<W: Write> Lines<W> {
-    fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
+    fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
         let begun =
             self.open.remove(&thread).and_then(|number| self.waiting.get_mut(number.checked_sub(self.gone)?));
         let (_, tid) = thread;
@@ -142,7 +143,7 @@ impl<W: Write> Lines<W> {
                 self.waiting.push_back(Line { tid, depth, function, what: What::Begin });
             }
             Call::Ends { function, depth, begin, .. } => {
-                let ns = time.max(begin).abs_diff(begin);
+                let ns = time - begin;
                 match begun {
                     Some(line) => line.what = What::Leaf { ns },
                     None => self.waiting.push_back(Line { tid, depth, function, what: What::End { ns } }),

@@ -3,6 +3,7 @@
 use crate::table::{Cell, Column, columns};
 use serde_json::json;
 use tracewing_trace::{ClassReport, FieldReport, StreamReport, TraceReport, Zone};
+use tracewing_units::Timestamp;
 
 pub struct Stream<'r> {
     trace: &'r str,
@@ -47,11 +48,10 @@ impl<'r> Stream<'r> {
 
     fn duration(&self) -> Cell {
         let range = self.report.begin_ns.zip(self.report.end_ns);
-        let duration = range.and_then(|(begin, end)| end.checked_sub(begin));
-        Cell::ns(duration.and_then(|ns| u64::try_from(ns).ok()))
+        Cell::ns(range.and_then(|(begin, end)| end.checked_since(begin)))
     }
 
-    fn time(&self, at: Option<i64>) -> Cell {
+    fn time(&self, at: Option<Timestamp>) -> Cell {
         at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
 

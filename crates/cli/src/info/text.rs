@@ -9,6 +9,7 @@ use crate::table::Layout;
 use crate::terminal;
 use std::io::Write;
 use tracewing_trace::{ClassReport, LossReport, Report, StreamReport, TraceReport, Zone};
+use tracewing_units::{Duration, Timestamp};
 
 /// Losses of a stream that are listed one by one.
 const MAX_LOSSES: usize = 10;
@@ -52,7 +53,7 @@ fn print_facts(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
             + i128::from(clock.offset_cycles) * 1_000_000_000 / i128::from(clock.frequency_hz.max(1));
         write!(out, "clock     {}, {} Hz", shown(&clock.name), clock.frequency_hz)?;
         if let Ok(offset) = i64::try_from(offset) {
-            write!(out, ", value 0 is {}", zone.format(offset))?;
+            write!(out, ", value 0 is {}", zone.format(Timestamp::from_ns(offset)))?;
         }
         if clock.precision_cycles > 0 {
             write!(out, ", uncertain by {} cycles", clock.precision_cycles)?;
@@ -178,6 +179,7 @@ fn print_wrapped(
     writeln!(out)
 }
 
-fn seconds(ns: i64) -> String {
+fn seconds(duration: Duration) -> String {
+    let ns = duration.as_ns();
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

@@ -7,6 +7,7 @@ use tracewing_analysis::{
     Bar, Distribution, Episode, LatencyGroup, LatencyTable, Moment, Period, ShownTimes,
 };
 use tracewing_trace::{Variable, Zone};
+use tracewing_units::Duration;
 
 /// Characters of the longest bar.
 const WIDTH: u64 = 50;
@@ -25,8 +26,8 @@ impl Figures<'_> {
         Cell::count(self.all.map(count))
     }
 
-    fn total_ns(&self) -> u64 {
-        (self.distribution.mean_ns * self.distribution.count as f64).round() as u64
+    fn total_ns(&self) -> Duration {
+        rounded(self.distribution.mean_ns * self.distribution.count as f64)
     }
 }
 
@@ -34,9 +35,9 @@ fn figures<'t>() -> Vec<Column<Figures<'t>>> {
     columns! { line: Figures<'t>;
         number "count" "count" key, "how many periods" => Cell::Count(line.distribution.count);
         period "min" "min_ns" low, "the shortest" => Cell::Period(line.distribution.min_ns);
-        period "mean" "mean_ns" high, "their mean" => Cell::Period(line.distribution.mean_ns.round() as u64);
+        period "mean" "mean_ns" high, "their mean" => Cell::Period(rounded(line.distribution.mean_ns));
         period "deviation" "deviation_ns" low, "standard deviation from the mean"
-            => Cell::Period(line.distribution.deviation_ns.round() as u64);
+            => Cell::Period(rounded(line.distribution.deviation_ns));
         period "p50" "p50_ns" normal, "median: half of them are at most as long" => Cell::Period(line.distribution.p50_ns);
         period "p90" "p90_ns" normal, "90 % of them are at most as long" => Cell::Period(line.distribution.p90_ns);
         period "p99" "p99_ns" high, "99 % of them are at most as long" => Cell::Period(line.distribution.p99_ns);
@@ -69,7 +70,7 @@ pub fn columns_of_groups<'t>() -> Vec<Column<Figures<'t>>> {
     columns.extend(columns! { line: Figures<'t>;
         duration "total" "total_ns" extra, "all periods together" => Cell::Ns(line.total_ns());
         list "histogram" "histogram" extra, "its shortest periods and how many there are, of each bin"
-            => histogram(line.distribution, |ns| ns.to_string()), in_text: histogram(line.distribution, period);
+            => histogram(line.distribution, |ns| ns.as_ns().to_string()), in_text: histogram(line.distribution, period);
     });
     columns
 }
@@ -99,7 +100,12 @@ pub fn groups<'t>(groups: &'t [LatencyGroup], by: &[Variable]) -> Vec<Figures<'t
     groups.iter().map(line).collect()
 }
 
-fn histogram(distribution: &Distribution, length: fn(u64) -> String) -> Cell {
+/// The nearest whole number of nanoseconds.
+fn rounded(ns: f64) -> Duration {
+    Duration::from_ns(ns.round() as u64)
+}
+
+fn histogram(distribution: &Distribution, length: fn(Duration) -> String) -> Cell {
     let bars = distribution.histogram.iter().map(|bar| format!("{}={}", length(bar.from_ns), bar.count));
     let text = bars.collect::<Vec<_>>().join(" ");
     Cell::List { text, members: serde_json::json!(distribution.histogram) }
@@ -146,7 +152,7 @@ impl Worst<'_> {
         self.period.lwp.as_ref().map(part)
     }
 
-    fn thread_time(&self, time: fn(&ShownTimes) -> Option<u64>) -> Option<u64> {
+    fn thread_time(&self, time: fn(&ShownTimes) -> Option<Duration>) -> Option<Duration> {
         self.thread(|of| time(&of.times)).flatten()
     }
 
@@ -154,7 +160,7 @@ impl Worst<'_> {
         self.period.user_thread.as_ref().map(part)
     }
 
-    fn task_time(&self, time: fn(&ShownTimes) -> Option<u64>) -> Option<u64> {
+    fn task_time(&self, time: fn(&ShownTimes) -> Option<Duration>) -> Option<Duration> {
         self.task(|of| time(&of.times)).flatten()
     }
 }

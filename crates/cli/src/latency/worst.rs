@@ -7,6 +7,7 @@ use crate::output::{quoted, shown};
 use crate::table::period;
 use std::io::{Result as IoResult, Write};
 use tracewing_analysis::{Episode, LatencyTable, Moment, total};
+use tracewing_units::{Duration, Timestamp};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -37,7 +38,8 @@ pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoRes
             _ => continue,
         };
         // As the options read it.
-        let seconds = |ns: i64| {
+        let seconds = |at: Timestamp| {
+            let ns = at.as_ns();
             let sign = if ns < 0 { "-" } else { "" };
             format!("{sign}{}.{:09}", ns.unsigned_abs() / NS_PER_S, ns.unsigned_abs() % NS_PER_S)
         };
@@ -53,19 +55,19 @@ pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoRes
 }
 
 /// What a thread or task did in a period, in one line; and what woke it, in another.
-fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<()> {
+fn print_episode(out: &mut impl Write, episode: &Episode, end: Timestamp) -> IoResult<()> {
     let Episode { who, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
     let listed = |parts: Vec<String>| match &parts[..] {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
     };
-    let part = |(name, ns): (&str, u64)| format!("{name} {}", period(ns));
+    let part = |(name, ns): (&str, Duration)| format!("{name} {}", period(ns));
     let calls = system_calls.iter().map(|(call, ns)| part((call, *ns)));
     let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
-    let preempted = preempted_ns.filter(|ns| *ns > 0).map(|ns| part((gave_way, ns)));
+    let preempted = preempted_ns.filter(|ns| !ns.is_zero()).map(|ns| part((gave_way, ns)));
     let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
     let known = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter().flatten());
-    let in_no_mode = times.running_ns.map(|ns| ns.saturating_sub(known));
+    let in_no_mode = times.running_ns.map(|ns| ns - known);
     let parts = [
         (times.user_ns, "user", String::new()),
         (times.system_ns, "system calls", listed(calls.collect())),
@@ -76,7 +78,8 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<
         (Some(times.nested_ns), "others within it", String::new()),
         (Some(times.unknown_ns), "unknown", String::new()),
     ];
-    let parts = parts.into_iter().filter_map(|(ns, what, more)| Some((ns.filter(|ns| *ns > 0)?, what, more)));
+    let parts =
+        parts.into_iter().filter_map(|(ns, what, more)| Some((ns.filter(|ns| !ns.is_zero())?, what, more)));
     let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(ns))).collect();
     writeln!(out, "   {}: {}", shown(&who.to_string()), shown(&parts.join(", ")))?;
     if let (Some(by), Some(at)) = (woken_by, woken_ns) {

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 use tracewing_analysis::{Bins, Histogram};
 use tracewing_files::OutputFile;
+use tracewing_units::Duration;
 
 /// Letters of a bar, at most.
 const WIDTH: u64 = 30;
@@ -99,9 +100,9 @@ fn draw_into(histogram: &Histogram, picture: &mut String) -> Result<(), Failure>
     let is_log = histogram.bins() == Bins::Log;
     // A logarithmic axis begins where the first bin, which has all down to 0, would if it were as wide as the
     // others.
-    let place = |ns: u64| match is_log {
-        true => (ns.max(50) as f64 / 1_000.0).log10(),
-        false => ns as f64 / 1_000.0,
+    let place = |length: Duration| match is_log {
+        true => (length.as_ns().max(50) as f64 / 1_000.0).log10(),
+        false => length.as_ns() as f64 / 1_000.0,
     };
     let lengths =
         histogram.lengths().map(|(from, to, count)| (place(from), place(to.unwrap_or(from)), count));
@@ -112,7 +113,7 @@ fn draw_into(histogram: &Histogram, picture: &mut String) -> Result<(), Failure>
         bars.truncate(shown);
     }
     let axis = Axis {
-        range: if is_log { place(0)..last(&bars) } else { 0.0..last(&bars) },
+        range: if is_log { place(Duration::ZERO)..last(&bars) } else { 0.0..last(&bars) },
         labels: 10,
         label: &|place| if is_log { format!("{:.2}", 10_f64.powf(*place)) } else { format!("{place:.1}") },
         name: "µs",

@@ -7,7 +7,7 @@ use crate::parts::{EACH, Part, explain_missing};
 use crate::table::milliseconds;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{LocksTable, Row, Unpaired, total};
+use tracewing_analysis::{LocksTable, Row, Unpaired, total, total_count};
 use tracewing_vocabulary::{lock, user_thread};
 
 /// How there would be all of [`PARTS`].
@@ -37,18 +37,18 @@ pub const PARTS: [Part; 3] = [
 ];
 
 pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
-    let sum = |part: fn(&Row) -> u64| total(found.rows.iter().map(part));
+    let count = |part: fn(&Row) -> u64| total_count(found.rows.iter().map(part));
     let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
         true => "unknown waits".to_owned(),
         false => format!(
             "{} waits of {} ms together",
-            sum(|row| row.account.waits.count),
-            milliseconds(sum(|row| row.account.waits.total_ns))
+            count(|row| row.account.waits.count),
+            milliseconds(total(found.rows.iter().map(|row| row.account.waits.total_ns)))
         ),
     };
     let acquired = match found.unpaired {
         Some(Unpaired::Events) => "unknown".to_owned(),
-        _ => sum(|row| row.account.acquired).to_string(),
+        _ => count(|row| row.account.acquired).to_string(),
     };
     writeln!(out, "{acquired} acquisitions, {waits}, in {} ms", milliseconds(found.duration_ns))?;
     if found.incomplete > 0 {

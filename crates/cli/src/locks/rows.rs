@@ -7,6 +7,7 @@ use crate::place;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};
 use tracewing_programs::symbols::Symbols;
+use tracewing_units::Duration;
 
 /// A line of the table.
 pub struct Line<'r> {
@@ -50,7 +51,7 @@ impl Line<'_> {
     }
 
     /// Which thread or task had the lock for most of the waiting, and for how long.
-    fn owner(&self) -> Option<(Party, u64)> {
+    fn owner(&self) -> Option<(Party, Duration)> {
         let Known { acquisitions, requests, releases } = self.known;
         self.row.account.owner().filter(|_| acquisitions && requests && releases)
     }
@@ -64,7 +65,7 @@ impl Line<'_> {
 }
 
 /// A figure of a sum of periods; there is none of no periods.
-fn of_some(sum: Option<&Sum>, figure: fn(&Sum) -> u64) -> Cell {
+fn of_some(sum: Option<&Sum>, figure: fn(&Sum) -> Duration) -> Cell {
     Cell::period(sum.filter(|sum| sum.count > 0).map(figure))
 }
 

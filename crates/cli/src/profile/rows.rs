@@ -3,6 +3,7 @@
 use super::By;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::profile::{Row, Shown, TreeLine};
+use tracewing_units::Duration;
 
 /// A line of a histogram.
 pub struct Line<'f> {
@@ -26,7 +27,7 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
         number "total" "total" high, "samples in it and in what it called" => Cell::Count(line.row.total);
         percent "total" "total_percent" normal, "samples in it and in what it called, of those of the process"
             => percent(line.row.total, line.row.of);
-        period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(line.row.period);
+        period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(Duration::from_ns(line.row.period));
         number "cycles" "cycles" high, "cycles that its own samples stand for, if cycles trigger them"
             => Cell::Count(line.row.period);
     };

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{SchedLatencies, SchedLatency, Slices};
 use tracewing_trace::Zone;
+use tracewing_units::{Duration, Timestamp};
 
 const HELP: &str = "\
 Examples:
@@ -45,7 +46,7 @@ struct Waited<'r> {
 }
 
 impl Waited<'_> {
-    fn time(&self, at: Option<i64>) -> Cell {
+    fn time(&self, at: Option<Timestamp>) -> Cell {
         at.filter(|_| self.wakes).map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
 }
@@ -77,8 +78,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (zone, wakes) = (args.input.zone(), ran.recorded.wakes);
     let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes }).collect();
     let mut out = screen::stdout(format.into());
-    let (running, switches) =
-        rows.iter().fold((0, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
+    let (running, switches) = rows
+        .iter()
+        .fold((Duration::ZERO, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
     let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
     layout.table(&lines).write(&mut out, format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));

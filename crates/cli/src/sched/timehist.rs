@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use tracewing_analysis::{Names, Slice, SliceSink, Slices};
 use tracewing_trace::Zone;
 use tracewing_trace::super_trace::{Name, TaskState, Waker};
+use tracewing_units::{Duration, Timestamp};
 
 const HELP: &str = "\
 Examples:
@@ -47,16 +48,16 @@ pub fn view() -> View {
 
 /// A time slice whose end is known.
 struct Left {
-    end: i64,
+    end: Timestamp,
     zone: Zone,
     state: TaskState,
     name: String,
     tid: i32,
     process: Option<i32>,
     cpu: Option<u32>,
-    wait_ns: Option<u64>,
-    delay_ns: Option<u64>,
-    run_ns: Option<u64>,
+    wait_ns: Option<Duration>,
+    delay_ns: Option<Duration>,
+    run_ns: Option<Duration>,
     waker: Option<Waker>,
     /// The interrupt that woke it.
     interrupt: Option<String>,

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
+use tracewing_units::{Duration, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 /// One value.
@@ -20,20 +21,20 @@ pub enum Cell {
     Count(u64),
     /// A number that may be negative.
     Number(i64),
-    /// A period in nanoseconds.
-    Ns(u64),
-    /// A time in nanoseconds since the Unix epoch, shown as the time of day in a zone.
-    Time(i64, Zone),
-    /// A period in nanoseconds that may be short: it is shown with the unit that suits it.
-    Period(u64),
+    /// A period.
+    Ns(Duration),
+    /// A moment, shown as the time of day in a zone.
+    Time(Timestamp, Zone),
+    /// A period that may be short: it is shown with the unit that suits it.
+    Period(Duration),
     /// By how much a period is longer than another, in nanoseconds.
     Longer(i64),
     /// A figure that is shown with one decimal.
     Rate(f64),
     /// A part of 1, shown in %.
     Share(f64),
-    /// What makes up a sum, in nanoseconds, the greatest first; parts without a name are of unknown origin.
-    Parts(Vec<(Option<String>, u64)>),
+    /// What makes up a sum of periods, the greatest first; parts without a name are of unknown origin.
+    Parts(Vec<(Option<String>, Duration)>),
     /// A lower bound of a number: more is unknown. JSON and CSV have the bound.
     AtLeast(u64),
     /// A size in bytes, shown with the unit that suits it.
@@ -62,12 +63,12 @@ impl From<String> for Cell {
 
 impl Cell {
     /// A period, where it is known.
-    pub fn ns(ns: Option<u64>) -> Self {
+    pub fn ns(ns: Option<Duration>) -> Self {
         ns.map_or(Cell::None, Cell::Ns)
     }
 
     /// A period that may be short, where it is known.
-    pub fn period(ns: Option<u64>) -> Self {
+    pub fn period(ns: Option<Duration>) -> Self {
         ns.map_or(Cell::None, Cell::Period)
     }
 
@@ -77,7 +78,7 @@ impl Cell {
     }
 
     /// A period, if such events were recorded: else it is not 0, but not known.
-    pub fn ns_if(is_recorded: bool, ns: u64) -> Self {
+    pub fn ns_if(is_recorded: bool, ns: Duration) -> Self {
         if is_recorded { Cell::Ns(ns) } else { Cell::None }
     }
 
@@ -94,13 +95,14 @@ impl Cell {
             Cell::Count(count) => count.to_string().into(),
             Cell::Number(number) => number.to_string().into(),
             Cell::Ns(ns) => milliseconds(*ns).into(),
-            Cell::Time(ns, zone) => {
-                let date = zone.format(*ns);
+            Cell::Time(time, zone) => {
+                let date = zone.format(*time);
                 date.rsplit_once(' ').map_or(date.clone(), |(_, time)| time.to_owned()).into()
             }
             Cell::Period(ns) => period(*ns).into(),
             Cell::Longer(ns) => {
-                format!("{}{}", if *ns < 0 { '-' } else { '+' }, period(ns.unsigned_abs())).into()
+                format!("{}{}", if *ns < 0 { '-' } else { '+' }, period(Duration::from_ns(ns.unsigned_abs())))
+                    .into()
             }
             Cell::Rate(rate) => format!("{rate:.1}").into(),
             Cell::Share(share) => format!("{} %", share * 100.0).into(),
@@ -133,8 +135,8 @@ impl Cell {
             Cell::None => 1,
             Cell::Count(count) => digits(*count),
             Cell::Number(number) => digits(number.unsigned_abs()) + usize::from(*number < 0),
-            Cell::Ns(u64::MAX) => "unknown".len(),
-            Cell::Ns(ns) => digits(ns / 1_000_000) + ".000".len(),
+            Cell::Ns(Duration::MAX) => "unknown".len(),
+            Cell::Ns(ns) => digits(ns.as_ns() / 1_000_000) + ".000".len(),
             Cell::Time(..) => "00:00:00.000000000".len(),
             _ => self.shown().width(),
         }
@@ -145,16 +147,15 @@ impl Cell {
         match self {
             Cell::None => Ok(()),
             Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
-            Cell::Count(count)
-            | Cell::AtLeast(count)
-            | Cell::Bytes(count)
-            | Cell::Ns(count)
-            | Cell::Period(count) => write!(out, "{count}"),
-            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => write!(out, "{number}"),
+            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => write!(out, "{count}"),
+            Cell::Ns(period) | Cell::Period(period) => write!(out, "{}", period.as_ns()),
+            Cell::Number(number) | Cell::Longer(number) => write!(out, "{number}"),
+            Cell::Time(time, _) => write!(out, "{}", time.as_ns()),
             Cell::Rate(rate) | Cell::Share(rate) => write!(out, "{rate}"),
             Cell::Parts(parts) => {
-                let part =
-                    |(name, ns): &(Option<String>, u64)| format!("{}={ns}", name.as_deref().unwrap_or("?"));
+                let part = |(name, period): &(Option<String>, Duration)| {
+                    format!("{}={}", name.as_deref().unwrap_or("?"), period.as_ns())
+                };
                 write_quoted(out, &parts.iter().map(part).collect::<Vec<_>>().join(" "))
             }
         }
@@ -174,15 +175,13 @@ impl Cell {
         match self {
             Cell::None => None,
             Cell::Text(_) | Cell::List { .. } => Some(i128::MAX),
-            Cell::Count(count)
-            | Cell::AtLeast(count)
-            | Cell::Bytes(count)
-            | Cell::Ns(count)
-            | Cell::Period(count) => Some((*count).into()),
-            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => Some((*number).into()),
+            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => Some((*count).into()),
+            Cell::Ns(period) | Cell::Period(period) => Some(period.as_ns().into()),
+            Cell::Number(number) | Cell::Longer(number) => Some((*number).into()),
+            Cell::Time(time, _) => Some(time.as_ns().into()),
             // Compared above; other figures are not in its column.
             Cell::Rate(rate) | Cell::Share(rate) => Some(*rate as i128),
-            Cell::Parts(parts) => Some(parts.iter().map(|(_, ns)| i128::from(*ns)).sum()),
+            Cell::Parts(parts) => Some(parts.iter().map(|(_, period)| i128::from(period.as_ns())).sum()),
         }
     }
 }
@@ -192,15 +191,13 @@ impl Serialize for Cell {
         match self {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
-            Cell::Count(count)
-            | Cell::AtLeast(count)
-            | Cell::Bytes(count)
-            | Cell::Ns(count)
-            | Cell::Period(count) => serializer.serialize_u64(*count),
-            Cell::List { members, .. } => members.serialize(serializer),
-            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => {
-                serializer.serialize_i64(*number)
+            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
+                serializer.serialize_u64(*count)
             }
+            Cell::Ns(period) | Cell::Period(period) => period.serialize(serializer),
+            Cell::List { members, .. } => members.serialize(serializer),
+            Cell::Number(number) | Cell::Longer(number) => serializer.serialize_i64(*number),
+            Cell::Time(time, _) => time.serialize(serializer),
             Cell::Rate(rate) | Cell::Share(rate) => serializer.serialize_f64(*rate),
             Cell::Parts(parts) => {
                 serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))
@@ -216,24 +213,25 @@ fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
     }
 }
 
-/// Nanoseconds as milliseconds with three digits; a sum that no number holds is unknown.
-pub fn milliseconds(ns: u64) -> String {
-    Milliseconds(ns).to_string()
+/// Milliseconds with three digits; a sum that no number holds is unknown.
+pub fn milliseconds(period: Duration) -> String {
+    Milliseconds(period).to_string()
 }
 
-struct Milliseconds(u64);
+struct Milliseconds(Duration);
 
 impl fmt::Display for Milliseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        match self.0.as_ns() {
             u64::MAX => f.write_str("unknown"),
             ns => write!(f, "{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000),
         }
     }
 }
 
-/// Nanoseconds as a figure of three digits or more with its unit.
-pub fn period(ns: u64) -> String {
+/// A period as a figure of three digits or more with its unit.
+pub fn period(period: Duration) -> String {
+    let ns = period.as_ns();
     let unit = |divisor: u64, unit: &str| {
         let digits = match ns / divisor {
             ..10 => 2,

@@ -4,28 +4,29 @@ use super::column::Importance;
 use super::*;
 use crate::format::TableFormatOption;
 use tracewing_trace::Zone;
+use tracewing_units::{Duration, Timestamp};
 
 #[derive(Debug)]
 struct Made {
     id: Option<i32>,
     name: &'static str,
     ns: u64,
-    parts: Vec<(Option<String>, u64)>,
+    parts: Vec<(Option<String>, Duration)>,
 }
 
 fn columns() -> Vec<Column<Made>> {
     columns! { made: Made;
         number "id" "id" key, "which" => made.id.into();
         text "name" "name" normal + shrinking, "how it is called" => made.name.into();
-        duration "time" "time_ns" low, "how long" => Cell::Ns(made.ns);
-        duration "more" "more_ns" extra, "how long else" => Cell::Ns(made.ns % 10);
+        duration "time" "time_ns" low, "how long" => Cell::Ns(Duration::from_ns(made.ns));
+        duration "more" "more_ns" extra, "how long else" => Cell::Ns(Duration::from_ns(made.ns % 10));
         parts "on" "on" normal, "on what" => Cell::Parts(made.parts.clone());
         text "" "bar" extra + only_text, "a picture" => if made.ns > 0 { "##".into() } else { Cell::None };
     }
 }
 
 fn rows() -> Vec<Made> {
-    let parts = vec![(Some("read".to_owned()), 7), (None, 2)];
+    let parts = vec![(Some("read".to_owned()), Duration::from_ns(7)), (None, Duration::from_ns(2))];
     vec![
         Made { id: Some(-1), name: "b, \"c\"", ns: 1_234_561, parts },
         Made { id: None, name: "a\u{1b}", ns: 22_000_002, parts: Vec::new() },
@@ -114,8 +115,11 @@ fn what_is_not_known_is_last() {
         cells.sort_by(Cell::compare);
         cells
     };
-    let knowns: [fn(u64) -> Cell; 3] =
-        [|at| Cell::Text(at.to_string()), Cell::Count, |at| Cell::Time(at as i64 - 50, Zone::Utc)];
+    let knowns: [fn(u64) -> Cell; 3] = [
+        |at| Cell::Text(at.to_string()),
+        Cell::Count,
+        |at| Cell::Time(Timestamp::from_ns(at as i64 - 50), Zone::Utc),
+    ];
     for known in knowns {
         let cells = cells(known);
         let count = cells.iter().take_while(|cell| **cell != Cell::None).count();
@@ -123,8 +127,8 @@ fn what_is_not_known_is_last() {
         assert!(cells[..count].is_sorted_by(|a, b| a.compare(b).is_le()), "{cells:?}");
     }
     // Times in ns since 1970 have more digits than a float.
-    let [early, late] =
-        [1_795_422_767_000_000_000, 1_795_422_767_000_000_001].map(|ns| Cell::Time(ns, Zone::Utc));
+    let [early, late] = [1_795_422_767_000_000_000, 1_795_422_767_000_000_001]
+        .map(|ns| Cell::Time(Timestamp::from_ns(ns), Zone::Utc));
     assert!(late.compare(&early).is_lt());
 }
 
@@ -164,10 +168,10 @@ fn a_cell_is_as_wide_as_what_is_shown() {
         for cell in [
             Cell::None,
             Cell::Count(number),
-            Cell::Ns(number),
+            Cell::Ns(Duration::from_ns(number)),
             Cell::Number(signed),
             Cell::Number(-signed),
-            Cell::Time(signed, Zone::Utc),
+            Cell::Time(Timestamp::from_ns(signed), Zone::Utc),
         ] {
             assert_eq!(cell.width(), cell.shown().len(), "{cell:?}");
             let mut line = String::new();
@@ -183,7 +187,7 @@ fn a_period_has_the_unit_that_suits_it() {
     let cases =
         [(0, "0 ns"), (999, "999 ns"), (1_234, "1.23 µs"), (38_140_000, "38.1 ms"), (123_456_000, "123 ms")];
     for (ns, shown) in cases.into_iter().chain([(2_000_000_000, "2.00 s"), (86_400_000_000_000, "86400 s")]) {
-        assert_eq!(period(ns), shown);
+        assert_eq!(period(Duration::from_ns(ns)), shown);
     }
 }
 
@@ -193,5 +197,8 @@ fn a_sum_that_no_number_holds_is_unknown() {
     let options = options(None, &["time_ns"], false, TableFormat::Csv);
     let table = options.layout(&columns()).expect("there is such a column").table(&[made]);
     assert_eq!(table.rows, [[Cell::None]]);
-    assert_eq!((milliseconds(u64::MAX), period(u64::MAX)), ("unknown".to_owned(), "unknown".to_owned()));
+    assert_eq!(
+        (milliseconds(Duration::MAX), period(Duration::MAX)),
+        ("unknown".to_owned(), "unknown".to_owned())
+    );
 }

@@ -3,6 +3,7 @@
 use super::By;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount};
+use tracewing_units::Duration;
 
 /// Of which kinds of events a recording has all.
 #[derive(Clone, Copy)]
@@ -43,7 +44,7 @@ struct Counts {
 }
 
 impl Line<'_> {
-    fn of_mode(&self, ns: u64) -> Cell {
+    fn of_mode(&self, ns: Duration) -> Cell {
         Cell::ns_if(self.known.modes && self.known.switches, ns)
     }
 }

@@ -6,10 +6,11 @@ use crate::model::{ContainerId, Counter, CounterId, Kind as What, Use, at};
 use tracewing_analysis::profile::{Image, Looked};
 use tracewing_analysis::{Call, Function, LockUse, Party, Seen, ThreadKey};
 use tracewing_programs::symbols::Symbols;
+use tracewing_units::Timestamp;
 
 impl Timeline {
     /// A function begins or ends in a thread.
-    pub(super) fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
+    pub(super) fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
         let (process, tid) = thread;
         let of = match self.function_lines.get(&thread) {
             Some(known) => *known,
@@ -85,14 +86,14 @@ impl Timeline {
     }
 
     /// Who may have waited for a lock has ended.
-    pub(super) fn lock_user_ends(&mut self, party: Party, at: i64) {
+    pub(super) fn lock_user_ends(&mut self, party: Party, at: Timestamp) {
         let mut uses = Vec::new();
         self.lock_uses.ends(party, at, &mut |lock| uses.push(lock));
         uses.iter().for_each(|lock| self.lock_use(lock));
     }
 
     /// A thread was looked at, or counters were.
-    pub(super) fn looked(&mut self, seen: &Seen<'_>, time: i64, looked: Looked) {
+    pub(super) fn looked(&mut self, seen: &Seen<'_>, time: Timestamp, looked: Looked) {
         match looked {
             Looked::Chain(codes) => {
                 let Some(of) = self.place(&seen.place) else { return };

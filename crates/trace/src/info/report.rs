@@ -11,17 +11,18 @@ use crate::stream::cursor::{Lost, LostKind};
 use crate::{Error, uuid_text};
 use serde::Serialize;
 use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
+use tracewing_units::{Duration, Timestamp};
 use tracewing_vocabulary::environment::{Note, note_of};
 
 /// A recording.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// First stamp of all traces.
-    pub begin_ns: Option<i64>,
+    pub begin_ns: Option<Timestamp>,
     /// Last stamp of all traces.
-    pub end_ns: Option<i64>,
+    pub end_ns: Option<Timestamp>,
     /// Nanoseconds between the two.
-    pub duration_ns: Option<i64>,
+    pub duration_ns: Option<Duration>,
     /// What stands in the `tracewing.json` files, if there are any.
     pub recordings: Vec<serde_json::Value>,
     /// The traces.
@@ -86,9 +87,9 @@ pub struct StreamReport {
     /// Bytes.
     pub bytes: u64,
     /// First stamp.
-    pub begin_ns: Option<i64>,
+    pub begin_ns: Option<Timestamp>,
     /// Last stamp.
-    pub end_ns: Option<i64>,
+    pub end_ns: Option<Timestamp>,
     /// Events known to be lost.
     pub lost_events: u64,
     /// Packets known to be lost.
@@ -105,9 +106,9 @@ pub struct LossReport {
     /// How many, where that is known.
     pub count: Option<u64>,
     /// Not before this stamp.
-    pub begin_ns: Option<i64>,
+    pub begin_ns: Option<Timestamp>,
     /// Not after this stamp.
-    pub end_ns: Option<i64>,
+    pub end_ns: Option<Timestamp>,
 }
 
 /// An event class.
@@ -153,12 +154,12 @@ impl Report {
     pub fn new(recording: &Recording) -> (Self, Vec<Error>) {
         let summary = Summary::collect(recording);
         // What lies before a part only tells names.
-        let part = recording.extract_begin().unwrap_or(i64::MIN);
+        let part = recording.extract_begin().unwrap_or(Timestamp::MIN);
         let range = summary.range().map(|(begin, end)| (begin.max(part), end.max(part)));
         let report = Report {
             begin_ns: range.map(|(begin, _)| begin),
             end_ns: range.map(|(_, end)| end),
-            duration_ns: range.and_then(|(begin, end)| end.checked_sub(begin)),
+            duration_ns: range.map(|(begin, end)| end - begin),
             recordings: described(recording),
             traces: summary.traces.iter().map(|trace| TraceReport::new(recording, trace)).collect(),
             errors: summary.errors.iter().map(ToString::to_string).collect(),

@@ -19,6 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
 use tracewing_ctf::model::{EnvValue, Scope};
+use tracewing_units::{Cycles, Duration, Timestamp};
 use tracewing_vocabulary::{context, environment};
 use tracewing_vocabulary::{own, recorder};
 
@@ -26,7 +27,7 @@ use tracewing_vocabulary::{own, recorder};
 #[derive(Debug, Default, Serialize)]
 pub struct Statistics {
     /// From the first of the counted events to the last, in nanoseconds.
-    pub duration_ns: u64,
+    pub duration_ns: Duration,
     /// All of them.
     pub total: Count,
     /// By trace and name, the most frequent first; classes without events are left out.
@@ -95,8 +96,8 @@ impl Count {
     }
 
     /// How many events there are in a second of so many nanoseconds; `None` where none have passed.
-    pub fn per_second(&self, duration_ns: u64) -> Option<f64> {
-        (duration_ns > 0).then(|| self.events as f64 * 1e9 / duration_ns as f64)
+    pub fn per_second(&self, duration: Duration) -> Option<f64> {
+        (!duration.is_zero()).then(|| self.events as f64 * 1e9 / duration.as_ns() as f64)
     }
 }
 
@@ -139,7 +140,7 @@ impl Statistics {
     fn gather(recording: &Recording, tallies: BTreeMap<usize, Tally>) -> Self {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
-        let mut range: Option<(i64, i64)> = None;
+        let mut range: Option<(Timestamp, Timestamp)> = None;
         let owners: HashMap<(usize, i64), i64> = tallies
             .iter()
             .flat_map(|(stream, tally)| {
@@ -181,7 +182,7 @@ impl Statistics {
             range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
             statistics.errors.extend(tally.error);
         }
-        statistics.duration_ns = range.map_or(0, |(first, last)| last.abs_diff(first));
+        statistics.duration_ns = range.map_or(Duration::ZERO, |(first, last)| last - first);
         let name = |trace: usize| recording.traces()[trace].name().to_owned();
         let classes = classes.into_iter();
         statistics.events = classes
@@ -215,7 +216,7 @@ struct Tally {
     owners: HashMap<i64, i64>,
     lost_events: u64,
     lost_packets: u64,
-    range: Option<(i64, i64)>,
+    range: Option<(Timestamp, Timestamp)>,
     error: Option<Error>,
 }
 
@@ -258,8 +259,8 @@ impl Tally {
         let result = tally.read(&mut events, range, &mut count);
         tally.error = result.err();
         tally.actors.entry(actor).or_default().add(run);
-        let ns = |cycles: Option<u64>| events.ns(cycles?);
-        tally.range = ns(first).zip(ns(last));
+        let time = |cycles: Option<u64>| events.time(Cycles(cycles?));
+        tally.range = time(first).zip(time(last));
         tally
     }
 

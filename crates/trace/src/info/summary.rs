@@ -5,6 +5,7 @@ use crate::Error;
 use crate::open::recording::{Recording, Stream};
 use crate::stream::cursor::{Item, Lost, LostKind, Totals};
 use std::collections::HashMap;
+use tracewing_units::Timestamp;
 
 /// Most losses that are kept one by one for a stream; the rest are only counted.
 const MAX_LOSSES: usize = 10_000;
@@ -43,7 +44,7 @@ pub struct StreamSummary {
     /// Bytes of its packets.
     pub bytes: u64,
     /// First and last nanosecond since the clock's origin.
-    pub range: Option<(i64, i64)>,
+    pub range: Option<(Timestamp, Timestamp)>,
     /// Events known to be lost.
     pub lost_events: u64,
     /// Packets known to be lost.
@@ -92,7 +93,7 @@ impl Summary {
     }
 
     /// First and last nanosecond of all streams.
-    pub fn range(&self) -> Option<(i64, i64)> {
+    pub fn range(&self) -> Option<(Timestamp, Timestamp)> {
         let ranges = self.traces.iter().flat_map(|trace| &trace.streams).filter_map(|stream| stream.range);
         ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
@@ -105,13 +106,13 @@ fn count(
     counts: &mut HashMap<(u64, u64), u64>,
 ) -> (StreamSummary, Option<Error>) {
     let mut summary = StreamSummary { stream: index, ..StreamSummary::default() };
-    let mut cursor = recording.cursor(stream, i64::MIN);
+    let mut cursor = recording.cursor(stream, Timestamp::MIN);
     let mut events = Totals::default();
     let error = loop {
         match cursor.advance() {
             Ok(Some(Item::Event(stamp))) => {
                 summary.events += 1;
-                stamp.into_iter().for_each(|stamp| events.stamp(stamp.ns));
+                stamp.into_iter().for_each(|stamp| events.stamp(stamp.time));
                 *counts.entry((stream.class_id(), cursor.event().class().id)).or_default() += 1;
             }
             Ok(Some(Item::Lost(lost))) => {

@@ -4,37 +4,38 @@
 use crate::merge::messages::EventRef;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use tracewing_units::Timestamp;
 
 /// The latest stamp so far, and the streams of which somebody was told.
 #[derive(Debug)]
 pub(crate) struct Backwards {
     /// In nanoseconds since the clock's origin.
-    latest: i64,
+    latest: Timestamp,
     told: Arc<Mutex<HashSet<usize>>>,
 }
 
 impl Default for Backwards {
     fn default() -> Self {
-        Backwards { latest: i64::MIN, told: Arc::default() }
+        Backwards { latest: Timestamp::MIN, told: Arc::default() }
     }
 }
 
 impl Backwards {
     /// For other events of the same streams.
     pub(crate) fn beside(&self) -> Self {
-        Backwards { latest: i64::MIN, told: self.told.clone() }
+        Backwards { latest: Timestamp::MIN, told: self.told.clone() }
     }
 
     /// Takes whatever comes next for a beginning.
     pub(crate) fn restart(&mut self) {
-        self.latest = i64::MIN;
+        self.latest = Timestamp::MIN;
     }
 
     /// From when to when the merged events go back with this one, in nanoseconds since the clock's origin;
     /// once for each stream.
     #[inline]
-    pub(crate) fn notice(&mut self, event: &EventRef<'_>) -> Option<(i64, i64)> {
-        let ns = event.stamp()?.ns;
+    pub(crate) fn notice(&mut self, event: &EventRef<'_>) -> Option<(Timestamp, Timestamp)> {
+        let ns = event.stamp()?.time;
         if ns >= self.latest {
             self.latest = ns;
             return None;

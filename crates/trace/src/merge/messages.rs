@@ -13,6 +13,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::Path;
 use tracewing_ctf::decode::{Event, Record, Visitor};
+use tracewing_units::Timestamp;
 
 pub use crate::stream::cursor::{Lost, LostKind};
 
@@ -109,7 +110,7 @@ pub struct Merge<'r> {
     recording: &'r Recording,
     range: TimeRange,
     /// Where to stop for now, not behind the range's end.
-    until: i64,
+    until: Timestamp,
     cursors: Vec<StreamCursor>,
     /// What each stream has to give next.
     heads: Vec<Head>,
@@ -122,11 +123,11 @@ pub struct Merge<'r> {
     /// The stream whose head was given last.
     current: Option<usize>,
     /// Its events before this time come before those of all others, and lie in the range.
-    alone_until: i64,
+    alone_until: Timestamp,
     /// What it gave, if that was no event.
     lost: Option<Lost>,
     started: bool,
-    last_ns: i64,
+    last_ns: Timestamp,
 }
 
 /// Where all streams of a merge stand.
@@ -145,21 +146,21 @@ enum Head {
 /// When something comes, and what decides among equal times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
-    ns: i64,
+    ns: Timestamp,
     rank: u32,
     stream: u32,
 }
 
 impl Key {
     #[inline]
-    fn new(ns: i64, rank: u32, stream: usize) -> Self {
+    fn new(ns: Timestamp, rank: u32, stream: usize) -> Self {
         Key { ns, rank, stream: stream as u32 }
     }
 
     /// All of it as one number, so that a comparison is one, too.
     #[inline]
     fn order(&self) -> i128 {
-        i128::from(self.ns) << 64 | i128::from(self.rank) << 32 | i128::from(self.stream)
+        i128::from(self.ns.as_ns()) << 64 | i128::from(self.rank) << 32 | i128::from(self.stream)
     }
 
     #[inline]
@@ -206,10 +207,10 @@ impl<'r> Merge<'r> {
             active: (0..count).collect(),
             heap: BinaryHeap::with_capacity(count),
             current: None,
-            alone_until: i64::MIN,
+            alone_until: Timestamp::MIN,
             lost: None,
             started: false,
-            last_ns: i64::MIN,
+            last_ns: Timestamp::MIN,
         }
     }
 
@@ -220,7 +221,7 @@ impl<'r> Merge<'r> {
     /// LTTng's index files, from a cache, or from the packets' headers, which are then looked at once for all
     /// seeks. Events without stamps belong to no time; a stream of them begins anew. Files are first opened
     /// when this is called, and what is wrong in them is reported by [`Merge::advance`].
-    pub fn seek(&mut self, time: i64) {
+    pub fn seek(&mut self, time: Timestamp) {
         let range = TimeRange { begin: time, ..self.range };
         *self = Merge::new(self.recording, range);
     }
@@ -249,7 +250,7 @@ impl<'r> Merge<'r> {
     }
 
     /// Ends before what is later than `until`, of which nothing is cut off then.
-    pub(crate) fn pause_at(mut self, until: i64) -> Self {
+    pub(crate) fn pause_at(mut self, until: Timestamp) -> Self {
         self.until = until.min(self.range.end);
         self
     }
@@ -260,19 +261,19 @@ impl<'r> Merge<'r> {
     }
 
     /// Goes on up to `until` after it has ended before.
-    pub(crate) fn go_on_to(&mut self, until: i64) {
+    pub(crate) fn go_on_to(&mut self, until: Timestamp) {
         self.until = until.min(self.range.end);
         self.alone_until = self.alone_until.min(self.until);
     }
 
     /// When the last thing was that came.
-    pub(crate) fn last_ns(&self) -> i64 {
+    pub(crate) fn last_ns(&self) -> Timestamp {
         self.last_ns
     }
 
     /// Merges what lies from `from` on as if what lies before it had just been given: also events that come
     /// later in their stream than others of that time on, and no loss that began before.
-    pub(crate) fn begun_at(recording: &'r Recording, range: TimeRange, from: i64) -> Self {
+    pub(crate) fn begun_at(recording: &'r Recording, range: TimeRange, from: Timestamp) -> Self {
         let cursors = recording.streams().iter().map(|stream| recording.cursor(stream, from)).collect();
         let mut merge = Merge::of(recording, range, cursors);
         merge.started = true;
@@ -325,7 +326,7 @@ impl<'r> Merge<'r> {
     /// nothing has changed, where what comes first is no event in the range, or equal stamps have to be
     /// looked into.
     #[inline]
-    fn change_places(&mut self, ns: i64) -> bool {
+    fn change_places(&mut self, ns: Timestamp) -> bool {
         let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
         let (key, Reverse(other)) = (Key::new(ns, self.ranks[stream], stream), *next);
         let first = key.min(other);
@@ -347,14 +348,14 @@ impl<'r> Merge<'r> {
     /// Notes up to when the current stream goes on alone.
     #[inline]
     fn stand_alone(&mut self) {
-        let next = self.heap.peek().map_or(i64::MAX, |Reverse(key)| key.ns);
-        self.alone_until = if self.ambiguous { i64::MIN } else { next.min(self.until) };
+        let next = self.heap.peek().map_or(Timestamp::MAX, |Reverse(key)| key.ns);
+        self.alone_until = if self.ambiguous { Timestamp::MIN } else { next.min(self.until) };
     }
 
     /// Goes on to the stream whose turn it is; to none at the end. `event` is the time of the event that the
     /// current stream has next, if that is known.
     #[inline(never)]
-    fn choose(&mut self, mut event: Option<i64>) -> Result<(), Error> {
+    fn choose(&mut self, mut event: Option<Timestamp>) -> Result<(), Error> {
         while let Some(stream) = self.next_stream(event.take())? {
             self.current = Some(stream);
             self.lost = match self.heads[stream] {
@@ -371,7 +372,7 @@ impl<'r> Merge<'r> {
         Ok(())
     }
 
-    fn next_stream(&mut self, event: Option<i64>) -> Result<Option<usize>, Error> {
+    fn next_stream(&mut self, event: Option<Timestamp>) -> Result<Option<usize>, Error> {
         if !self.started {
             self.started = true;
             for stream in 0..self.cursors.len() {
@@ -418,7 +419,7 @@ impl<'r> Merge<'r> {
 
     /// Where what `stream` has next belongs: an event at the time `event`, or what is fetched now.
     #[inline]
-    fn next_key(&mut self, stream: usize, event: Option<i64>) -> Option<Key> {
+    fn next_key(&mut self, stream: usize, event: Option<Timestamp>) -> Option<Key> {
         let Some(ns) = event else { return self.refill(stream) };
         if !matches!(self.heads[stream], Head::Event) {
             self.heads[stream] = Head::Event;
@@ -446,7 +447,7 @@ impl<'r> Merge<'r> {
                 return None;
             }
             // Everything before the damage has been given: what fails comes at once.
-            Err(error) => (Head::Failed(Box::new(error)), i64::MIN),
+            Err(error) => (Head::Failed(Box::new(error)), Timestamp::MIN),
         };
         self.heads[stream] = head;
         Some(Key::new(ns, self.ranks[stream], stream))

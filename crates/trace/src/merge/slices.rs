@@ -8,6 +8,7 @@
 use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::time::range::TimeRange;
+use tracewing_units::Timestamp;
 
 /// Bytes of a slice, at most: all that is in its time comes on top.
 const MOST: u64 = 64 << 20;
@@ -15,13 +16,13 @@ const MOST: u64 = 64 << 20;
 /// What lies from `from` to `to`, in nanoseconds since the clock's origin, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slice {
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
 }
 
 /// Cuts what lies from `from` on in `range` into slices of `least` bytes, or more where packets are large, so
 /// that little is read twice. None where reading cannot begin anywhere, or there would be only one.
-pub(crate) fn slices(recording: &Recording, range: TimeRange, from: i64, least: u64) -> Vec<Slice> {
+pub(crate) fn slices(recording: &Recording, range: TimeRange, from: Timestamp, least: u64) -> Vec<Slice> {
     let Some(packets) = packets(recording) else { return Vec::new() };
     let bytes: u64 = packets.iter().map(|(_, bytes)| bytes).sum();
     let mean = bytes / (packets.len() as u64).max(1);
@@ -30,7 +31,7 @@ pub(crate) fn slices(recording: &Recording, range: TimeRange, from: i64, least: 
     let (mut begin, mut there) = (from, 0);
     for (time, bytes) in packets.into_iter().filter(|(time, _)| *time > from && *time <= range.end) {
         if there >= size && time > begin {
-            slices.push(Slice { from: begin, to: time - 1 });
+            slices.push(Slice { from: begin, to: time.previous() });
             (begin, there) = (time, 0);
         }
         there += bytes;
@@ -44,7 +45,7 @@ pub(crate) fn slices(recording: &Recording, range: TimeRange, from: i64, least: 
 
 /// When all packets begin, in order, and how many bytes they have at least; `None` where some stream has no
 /// index.
-fn packets(recording: &Recording) -> Option<Vec<(i64, u64)>> {
+fn packets(recording: &Recording) -> Option<Vec<(Timestamp, u64)>> {
     let mut all = Vec::new();
     for stream in recording.streams() {
         for file in &stream.files {

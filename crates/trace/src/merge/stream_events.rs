@@ -6,6 +6,7 @@ use crate::open::recording::Recording;
 use crate::stream::cursor::{Item, Lost, StreamCursor};
 use crate::time::range::TimeRange;
 use tracewing_ctf::decode::Event;
+use tracewing_units::{Cycles, Timestamp};
 
 /// Reads the events of one data stream, packet by packet.
 #[derive(Debug)]
@@ -19,11 +20,11 @@ impl Recording {
     /// # Panics
     /// There is no such stream.
     pub fn events_of(&self, stream: usize) -> StreamEvents {
-        self.events_from(stream, i64::MIN)
+        self.events_from(stream, Timestamp::MIN)
     }
 
     /// The same from a time on, in nanoseconds since the clock's origin.
-    pub(crate) fn events_from(&self, stream: usize, from: i64) -> StreamEvents {
+    pub(crate) fn events_from(&self, stream: usize, from: Timestamp) -> StreamEvents {
         StreamEvents { cursor: self.cursor(&self.streams()[stream], from) }
     }
 }
@@ -69,8 +70,8 @@ impl StreamEvents {
     }
 
     /// When a stamp of the packet at hand is, in nanoseconds since the clock's origin.
-    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
-        self.cursor.ns(cycles)
+    pub(crate) fn time(&self, cycles: Cycles) -> Option<Timestamp> {
+        self.cursor.time(cycles)
     }
 
     /// Shows all events from the next packet on to `each`.

@@ -6,6 +6,7 @@ use crate::stream::packet::{PacketFile, Whole};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tracewing_units::Timestamp;
 
 /// For how long an event waits for earlier ones of streams that nobody knows yet. tracewing's recorder writes
 /// each event within 0.2 s.
@@ -46,13 +47,13 @@ impl Tails {
 
     /// Up to when events can be printed, in nanoseconds since the clock's origin: before the ends of all
     /// streams as they were [`SETTLE`] ago, and up to the end of what was there [`HOLD`] ago.
-    pub(crate) fn until(&mut self, recording: &Recording, now: Instant) -> i64 {
+    pub(crate) fn until(&mut self, recording: &Recording, now: Instant) -> Timestamp {
         self.files.values_mut().for_each(|tail| tail.forget(now));
         let reach = |file: &StreamFile| self.files.get(&file.path)?.reach(now);
-        let reach = |stream: &Stream| stream.files.iter().filter_map(reach).max().unwrap_or(i64::MIN);
-        let all = recording.streams().iter().map(reach).min().unwrap_or(i64::MIN);
-        let overdue = self.files.values().map(|tail| tail.overdue).max().unwrap_or(i64::MIN);
-        all.saturating_sub(1).max(overdue)
+        let reach = |stream: &Stream| stream.files.iter().filter_map(reach).max().unwrap_or(Timestamp::MIN);
+        let all = recording.streams().iter().map(reach).min().unwrap_or(Timestamp::MIN);
+        let overdue = self.files.values().map(|tail| tail.overdue).max().unwrap_or(Timestamp::MIN);
+        all.previous().max(overdue)
     }
 
     /// Whether there are packets of which the recording does not know to which stream they belong, since it
@@ -74,11 +75,11 @@ struct Tail {
     /// Whether the recording knows to which stream it belongs.
     is_known: bool,
     /// Up to when its packets reach, in nanoseconds since the clock's origin.
-    reach: i64,
+    reach: Timestamp,
     /// The same when packets came less than [`HOLD`] ago.
-    arrivals: VecDeque<(Instant, i64)>,
+    arrivals: VecDeque<(Instant, Timestamp)>,
     /// The same for packets that came before.
-    overdue: i64,
+    overdue: Timestamp,
     /// Since when the packet behind them cannot be decoded.
     stuck: Option<Instant>,
     damaged: bool,
@@ -90,9 +91,9 @@ impl Tail {
         Tail {
             file,
             is_known,
-            reach: i64::MIN,
+            reach: Timestamp::MIN,
             arrivals: VecDeque::new(),
-            overdue: i64::MIN,
+            overdue: Timestamp::MIN,
             stuck: None,
             damaged: false,
         }
@@ -141,12 +142,12 @@ impl Tail {
 
     /// Up to when its packets reached [`SETTLE`] ago; `None` where there were none. Packets without stamps
     /// hold nothing up.
-    fn reach(&self, now: Instant) -> Option<i64> {
+    fn reach(&self, now: Instant) -> Option<Timestamp> {
         let settled = self.arrivals.iter().rev().find(|(when, _)| now.duration_since(*when) >= SETTLE);
         let reach = settled.map_or(self.overdue, |(_, reach)| *reach);
-        match self.arrivals.is_empty() && reach == i64::MIN {
+        match self.arrivals.is_empty() && reach == Timestamp::MIN {
             true if self.file.place().1 == 0 => None,
-            true => Some(i64::MAX),
+            true => Some(Timestamp::MAX),
             false => Some(reach),
         }
     }

@@ -5,6 +5,7 @@
 use crate::open::recording::Trace;
 use crate::stream::cursor::{Lost, LostKind};
 use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::environment;
 
 /// Where something was lost.
@@ -35,8 +36,8 @@ pub(crate) fn set(class: &mut TraceClass, at: At, lost: &[(String, Lost)]) {
     }
     let number = |number: Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let line = |(name, lost): &(String, Lost)| {
-        let (count, begin) = (lost.count.map(i128::from), lost.range.map(|range| range.0.into()));
-        let end = lost.range.map(|range| range.1.into());
+        let (count, begin) = (lost.count.map(i128::from), lost.range.map(|range| range.0.as_ns().into()));
+        let end = lost.range.map(|range| range.1.as_ns().into());
         format!("{} {} {} {name}", number(count), number(begin), number(end))
     };
     let lines: Vec<String> = lost.iter().map(line).collect();
@@ -53,6 +54,7 @@ fn line(text: &str) -> Option<(String, Lost)> {
     let mut parts = text.splitn(4, ' ');
     let (count, begin, end) = (parts.next()?, parts.next()?, parts.next()?);
     let name = parts.next().filter(|name| !name.is_empty() && !name.contains('/'))?;
-    let range = begin.parse().ok().zip(end.parse().ok()).filter(|(begin, end): &(i64, i64)| begin <= end);
+    let time = |text: &str| text.parse().ok().map(Timestamp::from_ns);
+    let range = time(begin).zip(time(end)).filter(|(begin, end)| begin <= end);
     Some((name.to_owned(), Lost { kind: LostKind::Events, count: count.parse().ok(), range }))
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tracewing_files::Tree;
+use tracewing_units::Timestamp;
 
 /// The file beside the traces.
 pub(crate) const NAME: &str = "tracewing.json";
@@ -66,9 +67,9 @@ pub(crate) fn is_over(folder: &Path) -> bool {
 }
 
 impl Recording {
-    /// When it ended, in nanoseconds on its clock: until then nothing is missing behind its last event.
+    /// When it ended: until then nothing is missing behind its last event.
     /// `None` where it does not say, or where it was cut short.
-    pub fn end(&self) -> Option<i64> {
+    pub fn end(&self) -> Option<Timestamp> {
         match self.is_extract() {
             true => self.extract_end(),
             false => described(self).iter().map(end).reduce(|one, other| Some(one?.max(other?)))?,
@@ -93,17 +94,18 @@ pub fn described(recording: &Recording) -> Vec<serde_json::Value> {
 }
 
 /// When the recording ended that is described so.
-fn end(described: &Value) -> Option<i64> {
+fn end(described: &Value) -> Option<Timestamp> {
     let cycles = described.pointer("/snapshot/taken").or_else(|| described.pointer("/clock/stopped"))?;
     (described["state"] == COMPLETE).then(|| real_time(described, cycles))?
 }
 
-/// Real time of a stamp of the clock of the recording that is described so, nanoseconds since 1970.
-pub fn real_time(described: &Value, cycles: &Value) -> Option<i64> {
+/// Real time of a stamp of the clock of the recording that is described so.
+pub fn real_time(described: &Value, cycles: &Value) -> Option<Timestamp> {
     let number = |pointer| described.pointer(pointer).and_then(Value::as_i64).map(i128::from);
     let frequency = number("/clock/frequency").filter(|frequency| *frequency > 0)?;
     let since = i128::from(cycles.as_u64()?) - number("/clock/begin/cycles")?;
-    i64::try_from(number("/clock/begin/realtime_ns")? + since * 1_000_000_000 / frequency).ok()
+    let ns = number("/clock/begin/realtime_ns")? + since * 1_000_000_000 / frequency;
+    i64::try_from(ns).ok().map(Timestamp::from_ns)
 }
 
 #[cfg(test)]

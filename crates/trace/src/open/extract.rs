@@ -6,6 +6,7 @@ use crate::open::recording::{Recording, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_rules::ThreadPattern;
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::environment;
 
 /// What all that an extract says of itself begins with.
@@ -66,9 +67,9 @@ pub(crate) struct Extract<'e> {
     /// The LWPs that it is of, where certain ones or those of certain processes were chosen.
     pub lwps: Option<&'e Lwps>,
     /// When it begins, in nanoseconds on the recording's clock.
-    pub begin: Option<i64>,
+    pub begin: Option<Timestamp>,
     /// When it ends, likewise.
-    pub end: Option<i64>,
+    pub end: Option<Timestamp>,
 }
 
 impl Extract<'_> {
@@ -82,8 +83,8 @@ impl Extract<'_> {
         set_flags(class, &flags);
         self.declare_left_out(class);
         self.declare_subjects(class);
-        self.begin.into_iter().for_each(|ns| class.set_env(BEGIN, ns));
-        self.end.into_iter().for_each(|ns| class.set_env(END, ns));
+        self.begin.into_iter().for_each(|begin| class.set_env(BEGIN, begin.as_ns()));
+        self.end.into_iter().for_each(|end| class.set_env(END, end.as_ns()));
     }
 
     fn declare_left_out(&self, class: &mut TraceClass) {
@@ -206,19 +207,19 @@ impl Recording {
     }
 
     /// When it begins, if all of it is an extract that says so.
-    pub(crate) fn extract_begin(&self) -> Option<i64> {
+    pub(crate) fn extract_begin(&self) -> Option<Timestamp> {
         self.told_times(BEGIN)?.into_iter().min()
     }
 
     /// When it ends, if all of it is an extract that says so.
-    pub(crate) fn extract_end(&self) -> Option<i64> {
+    pub(crate) fn extract_end(&self) -> Option<Timestamp> {
         self.told_times(END)?.into_iter().max()
     }
 
     /// What each trace says under this name, if all do.
-    fn told_times(&self, name: &str) -> Option<Vec<i64>> {
+    fn told_times(&self, name: &str) -> Option<Vec<Timestamp>> {
         let times = self.traces().iter().map(|trace| match trace.class().env(name) {
-            Some(EnvValue::Integer(ns)) => Some(*ns),
+            Some(EnvValue::Integer(ns)) => Some(Timestamp::from_ns(*ns)),
             _ => None,
         });
         times.collect()

@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tracewing_units::{Duration, Timestamp};
 
 /// More events than any recording has: who tells of more says nothing.
 const MOST_EVENTS: u64 = 1 << 48;
@@ -21,7 +22,7 @@ const MOST_EVENTS: u64 = 1 << 48;
 /// The folders of the traces that a recording may have.
 const TRACES: [&str; 3] = ["kernel", "user", "profile"];
 
-const NS_PER_MS: i64 = 1_000_000;
+const NS_PER_MS: u64 = 1_000_000;
 
 /// What is told of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +38,8 @@ struct Gap {
     stream: usize,
     /// How many events, where that is known.
     count: Option<u64>,
-    /// They are no older at the recording's end, in nanoseconds.
-    age: i64,
+    /// They are no older at the recording's end.
+    age: Duration,
 }
 
 /// Learns from the descriptions around the traces what is missing. A recording that is being made has not
@@ -107,8 +108,8 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     };
     recording.missing.extend(why.map(|why| format!("{}: {why}", folder.display())));
     // What was older had been written when the recorder was killed.
-    let flush = || described["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
-    let unwritten = (state == description::KILLED).then(|| flush().unwrap_or(i64::MAX));
+    let flush = || described["buffers"]["flush_ms"].as_u64().and_then(|ms| ms.checked_mul(NS_PER_MS));
+    let unwritten = (state == description::KILLED).then(|| flush().map_or(Duration::MAX, Duration::from_ns));
     let mut gaps = Vec::new();
     for &trace in traces {
         let folder = recording.traces()[trace].folders()[0].clone();
@@ -133,7 +134,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
             }
             if bytes > 0 || lost > 0 {
                 let stream = recording.add_missing(trace, &path);
-                gaps.push(Gap { stream, count: known(events.saturating_add(lost)), age: i64::MAX });
+                gaps.push(Gap { stream, count: known(events.saturating_add(lost)), age: Duration::MAX });
             }
         }
     }
@@ -186,7 +187,7 @@ fn gap(
     recording: &mut Recording,
     at: usize,
     told: &mut BTreeMap<String, Told>,
-    unwritten: Option<i64>,
+    unwritten: Option<Duration>,
 ) -> Option<Gap> {
     let [file] = &recording.streams()[at].files[..] else { return None };
     let path = file.path.clone();
@@ -195,7 +196,7 @@ fn gap(
     if size < told.bytes {
         let (gone, bytes) = (told.bytes - size, told.bytes);
         recording.missing.push(format!("{}: {gone} of its {bytes} bytes are gone", path.display()));
-        return Some(Gap { stream: at, count: None, age: i64::MAX });
+        return Some(Gap { stream: at, count: None, age: Duration::MAX });
     }
     let behind = match told.lost {
         0 => 0,
@@ -203,7 +204,7 @@ fn gap(
     };
     match (behind, unwritten) {
         (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
-        (behind, _) => Some(Gap { stream: at, count: known(behind), age: i64::MAX }),
+        (behind, _) => Some(Gap { stream: at, count: known(behind), age: Duration::MAX }),
     }
 }
 
@@ -213,8 +214,7 @@ fn known(events: u64) -> Option<u64> {
 
 /// The last packet of a stream.
 struct LastPacket {
-    /// In nanoseconds since the clock's origin.
-    end: Option<i64>,
+    end: Option<Timestamp>,
     /// How many events it counts as lost.
     counted: u64,
 }

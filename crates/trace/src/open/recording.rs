@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::environment::{Note, note_key};
 
 /// Everything found at the paths that a user gave.
@@ -103,7 +104,7 @@ impl Recording {
     }
 
     /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.
-    pub fn begin(&self) -> Option<i64> {
+    pub fn begin(&self) -> Option<Timestamp> {
         self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
     }
 
@@ -114,7 +115,7 @@ impl Recording {
     }
 
     /// Reads what `stream` has from `from` on.
-    pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
+    pub(crate) fn cursor(&self, stream: &Stream, from: Timestamp) -> StreamCursor {
         let decoder = &self.traces[stream.trace].decoder;
         StreamCursor::new(decoder, &stream.files, from).losing_at_end(stream.lost_at_end)
     }
@@ -123,7 +124,7 @@ impl Recording {
     pub(crate) fn resume(
         &self,
         stream: &Stream,
-        from: i64,
+        from: Timestamp,
         limit: impl Fn(&Path) -> u64,
         stops: &[Stop],
     ) -> Result<StreamCursor, Error> {
@@ -136,7 +137,7 @@ impl Recording {
         let mut packets =
             PacketFile::new(file.path.clone(), file.root.clone(), self.traces[stream.trace].decoder.clone());
         if at_end && file.begin.is_some() {
-            file.index.seek_packet(&mut packets, i64::MAX);
+            file.index.seek_packet(&mut packets, Timestamp::MAX);
         }
         packets
     }

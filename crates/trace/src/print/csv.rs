@@ -94,8 +94,8 @@ impl CsvPrinter {
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
         self.cells.iter_mut().for_each(Vec::clear);
         if let Some(stamp) = event.stamp() {
-            number::signed(&mut self.cells[0], stamp.ns);
-            number::unsigned(&mut self.cells[1], stamp.cycles);
+            number::signed(&mut self.cells[0], stamp.time.as_ns());
+            number::unsigned(&mut self.cells[1], stamp.cycles.0);
         }
         let decoded = event.decoded();
         self.cells[2].extend_from_slice(event.trace().name().as_bytes());

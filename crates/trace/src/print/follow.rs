@@ -20,6 +20,7 @@ use crate::time::range::TimeRange;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use tracewing_units::Timestamp;
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -52,7 +53,7 @@ impl Listing {
         must_have_sizes(&recording)?;
         let mut tails = Tails::default();
         tails.open(&recording);
-        let (mut stops, mut printed, mut range) = (Vec::new(), i64::MIN, None);
+        let (mut stops, mut printed, mut range) = (Vec::new(), Timestamp::MIN, None);
         loop {
             // What is there now is all that there will be, if it was over before.
             let is_over = is_over(&recording);
@@ -72,7 +73,7 @@ impl Listing {
                     Err(_) => {}
                 }
             }
-            let until = if is_over { i64::MAX } else { tails.until(&recording, now) };
+            let until = if is_over { Timestamp::MAX } else { tails.until(&recording, now) };
             if found || until > printed {
                 let range = match range {
                     Some(range) => range,

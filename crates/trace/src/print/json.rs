@@ -43,9 +43,9 @@ impl JsonPrinter {
         out.push(b'{');
         if let Some(stamp) = event.stamp() {
             out.extend_from_slice(b"\"ns\":");
-            number::signed(out, stamp.ns);
+            number::signed(out, stamp.time.as_ns());
             out.extend_from_slice(b",\"cycles\":");
-            number::unsigned(out, stamp.cycles);
+            number::unsigned(out, stamp.cycles.0);
             out.push(b',');
         }
         out.extend_from_slice(b"\"trace\":");

@@ -104,8 +104,8 @@ impl SuperPrinter {
         let start = out.len();
         match event.stamp() {
             None => out.push(b'?'),
-            Some(stamp) if self.cycles => number::unsigned(out, stamp.cycles),
-            Some(stamp) => self.stamps.wall(out, stamp.ns),
+            Some(stamp) if self.cycles => number::unsigned(out, stamp.cycles.0),
+            Some(stamp) => self.stamps.wall(out, stamp.time),
         }
         fill(out, start, self.date_width);
         right(out, place.process.map(i64::from), 8);
@@ -145,7 +145,7 @@ impl SuperPrinter {
         // Writing to memory cannot fail.
         let _ = write!(out, "{{\"type\":\"{}\"", self.level(event));
         let _ = match event.stamp() {
-            Some(stamp) => write!(out, ",\"ns\":{},\"cycles\":{}", stamp.ns, stamp.cycles),
+            Some(stamp) => write!(out, ",\"ns\":{},\"cycles\":{}", stamp.time.as_ns(), stamp.cycles),
             None => write!(out, ",\"ns\":null,\"cycles\":null"),
         };
         nullable(out, "pid", place.process.map(i64::from));
@@ -173,7 +173,7 @@ impl SuperPrinter {
         let (event, place) = (seen.event, &seen.place);
         out.extend_from_slice(self.level(event).as_bytes());
         let stamp = event.stamp();
-        optional(out, stamp.map(|stamp| stamp.ns));
+        optional(out, stamp.map(|stamp| stamp.time.as_ns()));
         optional(out, stamp.map(|stamp| stamp.cycles));
         optional(out, place.process);
         optional(out, place.tid);

@@ -4,6 +4,7 @@ use crate::append::number;
 use crate::print::style::{ClockStyle, Style};
 use crate::time::stamp::Stamp;
 use std::io::Write;
+use tracewing_units::Timestamp;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -77,10 +78,11 @@ impl StampPrinter {
     /// Appends an event's stamp, and its distance from the previous event.
     #[inline]
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
-        if self.usual && self.last != NONE && self.second == Some(stamp.ns / NS_PER_S) && stamp.ns >= 0 {
-            let distance = (stamp.ns as u64).wrapping_sub(self.last);
+        let ns = stamp.time.as_ns();
+        if self.usual && self.last != NONE && self.second == Some(ns / NS_PER_S) && ns >= 0 {
+            let distance = (ns as u64).wrapping_sub(self.last);
             if distance < NS_PER_S as u64 {
-                return self.usual_event(out, stamp.ns as u64, distance as u32);
+                return self.usual_event(out, ns as u64, distance as u32);
             }
         }
         self.any_event(out, stamp);
@@ -108,17 +110,15 @@ impl StampPrinter {
     fn any_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         if let Some(withheld @ None) = &mut self.withheld {
             *withheld = Some(stamp);
-            self.last = if self.clock.cycles { stamp.cycles } else { stamp.ns as u64 };
+            self.last = self.number(stamp);
             return;
         }
         out.extend_from_slice(if self.names { b"timestamp = " } else { b"[" });
-        let now = if self.clock.cycles {
-            number::padded::<20>(out, stamp.cycles);
-            stamp.cycles
-        } else {
-            self.wall(out, stamp.ns);
-            stamp.ns as u64
-        };
+        match self.clock.cycles {
+            true => number::padded::<20>(out, stamp.cycles.0),
+            false => self.wall(out, stamp.time),
+        }
+        let now = self.number(stamp);
         if self.last != NONE {
             self.distance = now.wrapping_sub(self.last);
         }
@@ -135,6 +135,11 @@ impl StampPrinter {
         }
     }
 
+    /// The stamp in the unit that is printed.
+    fn number(&self, stamp: Stamp) -> u64 {
+        if self.clock.cycles { stamp.cycles.0 } else { stamp.time.as_ns() as u64 }
+    }
+
     fn distance(&self, out: &mut Vec<u8>) {
         match (self.clock.cycles, self.distance) {
             (true, NONE) => out.extend_from_slice(b"????????????"),
@@ -149,7 +154,8 @@ impl StampPrinter {
     }
 
     /// Appends a stamp as date, time of day or seconds.
-    pub(crate) fn wall(&mut self, out: &mut Vec<u8>, ns: i64) {
+    pub(crate) fn wall(&mut self, out: &mut Vec<u8>, time: Timestamp) {
+        let ns = time.as_ns();
         // babeltrace2 splits towards zero and prints magnitudes; a negative stamp gets a sign only as
         // seconds.
         let (second, rest) = (ns / NS_PER_S, (ns % NS_PER_S).unsigned_abs());
@@ -200,6 +206,7 @@ impl StampPrinter {
 mod tests {
     use super::*;
     use crate::time::zone::Zone;
+    use tracewing_units::Cycles;
 
     fn print(clock: ClockStyle, stamps: &[i64]) -> Vec<String> {
         let style = Style { clock, ..Style::default() };
@@ -208,7 +215,7 @@ mod tests {
             .iter()
             .map(|&ns| {
                 let mut out = Vec::new();
-                printer.event(&mut out, Stamp { cycles: ns as u64, ns });
+                printer.event(&mut out, Stamp { cycles: Cycles(ns as u64), time: Timestamp::from_ns(ns) });
                 String::from_utf8(out).unwrap()
             })
             .collect()

@@ -12,6 +12,7 @@ use crate::print::text_template::Template;
 use crate::print::text_value::{Frames, PACKET_BOOKKEEPING, ValuePrinter};
 use std::path::Path;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, Scope, TraceClass};
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::environment;
 
 /// Prints events and losses as lines of text.
@@ -206,7 +207,7 @@ impl TextPrinter {
     pub(crate) fn backwards(
         &mut self,
         out: &mut Vec<u8>,
-        (from, to): (i64, i64),
+        (from, to): (Timestamp, Timestamp),
         (file, offset): (&Path, u64),
     ) {
         out.extend_from_slice(b"WARNING: Stamps go back from [");

@@ -7,6 +7,7 @@ use crate::open::recording::Recording;
 use crate::print::listing::{Listing, Sink};
 use crate::print::parallel::{self, Plan};
 use crate::print::printer::Printer;
+use tracewing_units::Timestamp;
 
 impl Listing {
     /// Prints `recording` to `sink`; much of it by as many threads as there are CPUs, 16 at most.
@@ -46,7 +47,9 @@ fn print_all(
     printer.finish(Ok(()), sink)?;
     let range = printer.range();
     let slices = match last {
-        0.. if last < range.end => slices(recording, range, last + 1, plan.slice),
+        _ if last >= Timestamp::ORIGIN && last < range.end => {
+            slices(recording, range, last.next(), plan.slice)
+        }
         _ => Vec::new(),
     };
     if !slices.is_empty() {
@@ -160,8 +163,11 @@ mod tests {
     #[test]
     fn slices_are_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
-        let end = 1_000_000_000_000_000 + 19_300 + 700;
-        for (stray, reached) in [(None, end..=end), (Some(15_555), end - 12_000..=end - 5_000)] {
+        let last = 1_000_000_000_000_000 + 19_300 + 700;
+        let before_end = |ns: i64| Timestamp::from_ns(last - ns);
+        for (stray, reached) in
+            [(None, before_end(0)..=before_end(0)), (Some(15_555), before_end(12_000)..=before_end(5_000))]
+        {
             write(folder.path(), stray);
             let recording = Recording::open(&[folder.path()]).unwrap();
             let listing = Listing::default();
@@ -169,10 +175,10 @@ mod tests {
             let from = recording.begin().unwrap();
             let slices = slices(&recording, TimeRange::ALL, from, 1);
             assert!(slices.len() > 5, "{slices:?}");
-            let merge = Merge::of_slice(&recording, TimeRange::ALL, Slice { from, to: from - 1 });
+            let merge = Merge::of_slice(&recording, TimeRange::ALL, Slice { from, to: from.previous() });
             let mut out = (Vec::new(), Vec::new());
             let merge = parallel::print(&mut printer, &recording, merge, &slices, 2, &mut out).unwrap();
-            assert!(reached.contains(&merge.last_ns()), "{stray:?}: {}", merge.last_ns());
+            assert!(reached.contains(&merge.last_ns()), "{stray:?}: {:?}", merge.last_ns());
         }
     }
 

@@ -35,6 +35,7 @@ use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
 use tracewing_ctf::model::{TraceClass, Version};
 use tracewing_ctf::{json, tsdl};
 use tracewing_files::Dir;
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::{kernel, user_thread};
 
 /// What of a recording is written, and as what.
@@ -266,7 +267,7 @@ impl Run<'_> {
             of_tids: !filter.tids.is_empty(),
             of_cpus: !filter.cpus.is_empty(),
             lwps: self.decisions.lwps(),
-            begin: Some(self.range.begin).filter(|begin| self.explained && *begin != i64::MIN),
+            begin: Some(self.range.begin).filter(|begin| self.explained && *begin != Timestamp::MIN),
             end: end.map(|end| end.min(self.range.end)),
         }
     }
@@ -304,7 +305,7 @@ impl Run<'_> {
         let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
         // Up to when packets have been written.
         let mut written = None;
-        if self.range.begin != i64::MIN && (explains.contains(&true) || self.naming.is_early_in(at)) {
+        if self.range.begin != Timestamp::MIN && (explains.contains(&true) || self.naming.is_early_in(at)) {
             written = self.before(at, stream, &explains, seq, &mut writer)?;
             self.converted.write(&mut writer, &mut file, path)?;
         }
@@ -327,7 +328,7 @@ impl Run<'_> {
             writer.begin_packet(&start, reader).map_err(failed)?;
             while cursor.step()? {
                 let event = EventRef::new(recording, &cursor, at);
-                if event.stamp().is_some_and(|stamp| stamp.ns > self.range.end) {
+                if event.stamp().is_some_and(|stamp| stamp.time > self.range.end) {
                     continue;
                 }
                 let decoded = event.decoded();
@@ -365,7 +366,7 @@ impl Run<'_> {
         writer: &mut StreamWriter,
     ) -> Result<Option<u64>, Error> {
         let recording = self.recording;
-        let mut cursor = recording.cursor(stream, i64::MIN);
+        let mut cursor = recording.cursor(stream, Timestamp::MIN);
         let mut last = None;
         let mut index = 0;
         while let Ok(true) = cursor.begin_packet() {
@@ -375,7 +376,7 @@ impl Run<'_> {
             while let Ok(true) = cursor.step() {
                 let event = EventRef::new(recording, &cursor, at);
                 let (decoded, Some((reader, from))) = (event.decoded(), cursor.reader()) else { break };
-                if event.stamp().is_none_or(|stamp| stamp.ns >= self.range.begin) {
+                if event.stamp().is_none_or(|stamp| stamp.time >= self.range.begin) {
                     continue;
                 }
                 let named = self.naming.has(&Spot { stream: at, early: true, index });

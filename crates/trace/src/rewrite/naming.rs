@@ -12,6 +12,7 @@ use crate::super_trace::{Activity, Change, Fold, Follower, Kind, Lwp, Seen, User
 use crate::time::range::TimeRange;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use tracewing_units::Timestamp;
 
 /// Events between two looks whether it is still wanted.
 const PERIOD: u64 = 1 << 16;
@@ -46,20 +47,20 @@ impl Naming {
         watch: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Self, Error> {
         let chooses = filter.chooses_subjects();
-        let end = if chooses { range.end } else { range.begin.saturating_sub(1) };
-        if end == i64::MIN || !has_names(recording) {
+        let end = if chooses { range.end } else { range.begin.previous() };
+        if end == Timestamp::MIN || !has_names(recording) {
             return Ok(Self::default());
         }
         let mut selection = Selection::new(filter, recording)?;
         let mut follower = Follower::of(recording);
         let mut tellers = Tellers::default();
         let mut counts = vec![[0; 2]; recording.streams().len()];
-        let mut merge = Merge::new(recording, TimeRange { begin: i64::MIN, end });
+        let mut merge = Merge::new(recording, TimeRange { begin: Timestamp::MIN, end });
         let mut count = 0;
         while let Ok(Some(message)) = merge.advance() {
             match message {
                 Message::Event(event) => {
-                    let early = event.stamp().is_some_and(|stamp| stamp.ns < range.begin);
+                    let early = event.stamp().is_some_and(|stamp| stamp.time < range.begin);
                     let stream = event.stream_index();
                     let index = &mut counts[stream][usize::from(early)];
                     tellers.at = Spot { stream, early, index: *index };

@@ -104,7 +104,7 @@ impl Decisions {
                         |_| (),
                     );
                     let wanted = wanted.is_some();
-                    if event.stamp().is_none_or(|stamp| stamp.ns >= range.begin) {
+                    if event.stamp().is_none_or(|stamp| stamp.time >= range.begin) {
                         streams[event.stream_index()].push(wanted);
                     }
                 }

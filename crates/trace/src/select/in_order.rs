@@ -8,6 +8,7 @@ use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::super_trace::{Follower, Seen};
 use crate::time::range::TimeRange;
+use tracewing_units::Timestamp;
 
 /// Selects from messages that come in the order of time.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl OrderedSelection {
     /// What has to be read: the state at a time follows from all that is before.
     pub(crate) fn reads(&self) -> TimeRange {
         match self.follower {
-            Some(_) => TimeRange { begin: i64::MIN, ..self.range },
+            Some(_) => TimeRange { begin: Timestamp::MIN, ..self.range },
             None => self.range,
         }
     }
@@ -83,7 +84,7 @@ impl OrderedSelection {
             return self.selection.wants(event).then(|| then(None));
         };
         let activity = follower.activity(event);
-        let is_early = event.stamp().is_some_and(|stamp| stamp.ns < self.range.begin);
+        let is_early = event.stamp().is_some_and(|stamp| stamp.time < self.range.begin);
         let seen = (!is_early).then(|| follower.seen(event, activity.as_ref()));
         if let Some(seen) = &seen {
             all(seen);

@@ -7,6 +7,7 @@ use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::time::range::{TimePoint, TimeRange};
 use tracewing_rules::Glob;
+use tracewing_units::Timestamp;
 
 impl Filter {
     /// Reads both ends of the time range; civil times in [`Filter::zone`].
@@ -26,12 +27,12 @@ impl Filter {
     /// cannot be.
     pub fn range(&self, recording: &Recording) -> Result<TimeRange, Error> {
         let begin = match (&self.from, &self.to) {
-            (None, None) => 0,
+            (None, None) => Timestamp::ORIGIN,
             _ => begin(recording)?,
         };
         let timed = |point: &Option<TimePoint>| match point {
             Some(TimePoint::Occurrence { event, number }) => {
-                occurrence(recording, event, *number).map(|ns| Some(TimePoint::Absolute(ns)))
+                occurrence(recording, event, *number).map(|time| Some(TimePoint::Absolute(time)))
             }
             other => Ok(other.clone()),
         };
@@ -46,21 +47,21 @@ impl Filter {
 
 /// When the recording begins: when it says so, as a part of another one does; else with its first packet, or
 /// where no packet says, with its first event.
-fn begin(recording: &Recording) -> Result<i64, Error> {
+fn begin(recording: &Recording) -> Result<Timestamp, Error> {
     if let Some(begin) = recording.extract_begin().or(recording.begin()) {
         return Ok(begin);
     }
     let mut merge = Merge::new(recording, TimeRange::ALL);
     while let Some(message) = merge.advance()? {
         if let Message::Event(event) = message {
-            return Ok(event.stamp().map_or(0, |stamp| stamp.ns));
+            return Ok(event.stamp().map_or(Timestamp::ORIGIN, |stamp| stamp.time));
         }
     }
-    Ok(0)
+    Ok(Timestamp::ORIGIN)
 }
 
 /// When an event occurs for the `number`th time.
-fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<i64, Error> {
+fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timestamp, Error> {
     let filter = Filter { events: vec![event.to_string()], ..Filter::default() };
     let mut selection = Selection::new(&filter, recording)?;
     let mut merge = Merge::new(recording, TimeRange::ALL);
@@ -72,7 +73,7 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<i64, E
         {
             seen += 1;
             if seen == number {
-                return Ok(stamp.ns);
+                return Ok(stamp.time);
             }
         }
     }

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, Event, Record, Step, Visitor};
 use tracewing_ctf::model::Scope;
+use tracewing_units::{Cycles, Timestamp};
 
 /// Events or packets that the tracer could not record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Lost {
     /// How many; `None` where only that some may be lost is known.
     pub count: Option<u64>,
     /// Between which stamps, in nanoseconds since the clock's origin; `None` where packets have no stamps.
-    pub range: Option<(i64, i64)>,
+    pub range: Option<(Timestamp, Timestamp)>,
 }
 
 /// What is lost.
@@ -68,9 +69,9 @@ pub(crate) enum Item {
 impl Item {
     /// When it happened, in nanoseconds since the clock's origin.
     #[inline]
-    pub(crate) fn ns(&self) -> Option<i64> {
+    pub(crate) fn ns(&self) -> Option<Timestamp> {
         match self {
-            Item::Event(stamp) => stamp.map(|stamp| stamp.ns),
+            Item::Event(stamp) => stamp.map(|stamp| stamp.time),
             Item::Lost(lost) => lost.range.map(|(begin, _)| begin),
         }
     }
@@ -82,7 +83,7 @@ pub(crate) struct Totals {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     /// First and last stamp of packets and events, in nanoseconds since the clock's origin.
-    pub(crate) range: Option<(i64, i64)>,
+    pub(crate) range: Option<(Timestamp, Timestamp)>,
     /// The CPU; `Some(None)` where packets name none, or different ones.
     pub(crate) cpu: Option<Option<u64>>,
 }
@@ -101,7 +102,7 @@ impl Totals {
     }
 
     #[inline]
-    pub(crate) fn stamp(&mut self, ns: i64) {
+    pub(crate) fn stamp(&mut self, ns: Timestamp) {
         let (first, last) = self.range.unwrap_or((ns, ns));
         self.range = Some((first.min(ns), last.max(ns)));
     }
@@ -127,7 +128,7 @@ pub(crate) struct StreamCursor {
     /// The file whose packet is being decoded.
     current: Option<usize>,
     /// Events before it are passed over, in nanoseconds since the clock's origin.
-    from: i64,
+    from: Timestamp,
     previous: Option<PacketHead>,
     pending: VecDeque<Lost>,
     /// What comes last.
@@ -143,7 +144,7 @@ pub(crate) struct StreamCursor {
 
 impl StreamCursor {
     /// Reads from `from` on what the files have, in the order of their first packets.
-    pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
+    pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
         let mut cursor = StreamCursor::at_begin(decoder, files, from);
         for (packets, file) in cursor.files.iter_mut().zip(files) {
             file.seek(packets, from);
@@ -159,7 +160,7 @@ impl StreamCursor {
     }
 
     /// The same, but all packets are looked at.
-    fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
+    fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
         StreamCursor {
             joined: files.len() > 1,
             files: files
@@ -200,7 +201,7 @@ impl StreamCursor {
             match step? {
                 Step::Event => {
                     self.stamp = self.clock_stamp(current)?;
-                    if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                    if self.stamp.is_none_or(|stamp| stamp.time >= self.from) {
                         self.mark.item();
                         return Ok(Some(Item::Event(self.stamp)));
                     }
@@ -226,7 +227,7 @@ impl StreamCursor {
         let Some(current) = self.current else { return Ok(false) };
         while self.files[current].step()? == Step::Event {
             self.stamp = self.clock_stamp(current)?;
-            if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+            if self.stamp.is_none_or(|stamp| stamp.time >= self.from) {
                 return Ok(true);
             }
         }
@@ -240,7 +241,7 @@ impl StreamCursor {
     }
 
     /// When the packet that was begun begins, in nanoseconds since the clock's origin.
-    pub(crate) fn packet_begin(&self) -> Option<i64> {
+    pub(crate) fn packet_begin(&self) -> Option<Timestamp> {
         self.previous.and_then(|packet| packet.begin_ns)
     }
 
@@ -252,17 +253,17 @@ impl StreamCursor {
     /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the
     /// same packet and has a stamp. Whatever else comes next, [`StreamCursor::advance`] gives it.
     #[inline]
-    pub(crate) fn advance_fast(&mut self) -> Option<i64> {
+    pub(crate) fn advance_fast(&mut self) -> Option<Timestamp> {
         let current = self.current.filter(|_| self.pending.is_empty())?;
         if !self.files[current].step_fast() && !self.comes_to_event(current) {
             return None;
         }
         let stamp = self.clock_stamp(current).ok().flatten();
         match stamp {
-            Some(Stamp { ns, .. }) if ns >= self.from => {
+            Some(Stamp { time, .. }) if time >= self.from => {
                 self.stamp = stamp;
                 self.mark.item();
-                Some(ns)
+                Some(time)
             }
             _ => {
                 self.ahead = Ahead::Event;
@@ -311,8 +312,8 @@ impl StreamCursor {
         let file = &self.files[current];
         let Some(cycles) = file.clock_value() else { return Ok(None) };
         let Some(clock) = &self.clock else { return Ok(None) };
-        match clock.ns(cycles) {
-            Some(ns) => Ok(Some(Stamp { cycles, ns })),
+        match clock.time(cycles) {
+            Some(time) => Ok(Some(Stamp { cycles, time })),
             None => Err(outside(file, cycles)),
         }
     }
@@ -396,7 +397,7 @@ impl StreamCursor {
         self.note(LostKind::Packets, missing, previous.end_ns.zip(head.begin_ns));
     }
 
-    fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(i64, i64)>) {
+    fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(Timestamp, Timestamp)>) {
         self.pending.push_back(Lost { kind, count, range });
     }
 
@@ -412,9 +413,9 @@ impl StreamCursor {
         self.files[self.current.unwrap_or(0)].record()
     }
 
-    /// When a stamp is, by the clock of the latest packet, in nanoseconds since the clock's origin.
-    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
-        self.clock?.ns(cycles)
+    /// When a stamp is, by the clock of the latest packet.
+    pub(crate) fn time(&self, cycles: Cycles) -> Option<Timestamp> {
+        self.clock?.time(cycles)
     }
 
     /// That event's stamp.
@@ -447,6 +448,6 @@ impl StreamCursor {
 }
 
 #[cold]
-fn outside(file: &PacketFile, cycles: u64) -> Error {
+fn outside(file: &PacketFile, cycles: Cycles) -> Error {
     file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))
 }

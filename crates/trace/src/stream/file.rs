@@ -6,6 +6,7 @@ use crate::stream::packet::PacketFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
+use tracewing_units::Timestamp;
 
 /// A file of a data stream.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(crate) struct StreamFile {
     /// The folder out of which no link is followed.
     pub(crate) root: Arc<Path>,
     /// When its first packet begins, in nanoseconds since the clock's origin.
-    pub(crate) begin: Option<i64>,
+    pub(crate) begin: Option<Timestamp>,
     /// Whether its first packet's header could be read; else nobody knows to which stream it belongs.
     pub(crate) is_known: bool,
     pub(crate) index: IndexSlot,
@@ -22,8 +23,8 @@ pub(crate) struct StreamFile {
 
 impl StreamFile {
     /// Has `packets`, which reads this file, begin where it gives everything from `time` on.
-    pub(crate) fn seek(&self, packets: &mut PacketFile, time: i64) {
-        if self.begin.map_or(time > i64::MIN, |begin| begin < time) {
+    pub(crate) fn seek(&self, packets: &mut PacketFile, time: Timestamp) {
+        if self.begin.map_or(time > Timestamp::MIN, |begin| begin < time) {
             self.index.seek(packets, time);
         }
     }
@@ -34,7 +35,7 @@ pub(crate) struct FirstPacket {
     pub(crate) class_id: u64,
     pub(crate) instance_id: Option<u64>,
     /// Nanoseconds since the clock's origin.
-    pub(crate) begin: Option<i64>,
+    pub(crate) begin: Option<Timestamp>,
 }
 
 /// Reads the first packet's header of a stream file.

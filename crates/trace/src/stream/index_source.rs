@@ -24,6 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::index::{self, Entry};
 use tracewing_files::{Dir, Tree};
+use tracewing_units::Timestamp;
 
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
 const LEAST_KEPT: usize = 64;
@@ -44,7 +45,7 @@ impl IndexSlot {
     /// since its counters tell what was lost behind it, but its events are passed over.
     ///
     /// What cannot be read is no error here: whoever reads on gets there.
-    pub(crate) fn seek(&self, file: &mut PacketFile, time: i64) {
+    pub(crate) fn seek(&self, file: &mut PacketFile, time: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (index, first) = known.find(file, time);
         file.seek(index.offset(first), first as u64, first as u64);
@@ -56,13 +57,13 @@ impl IndexSlot {
 
     /// When each packet of `file` begins, in nanoseconds since the clock's origin, and at which byte; nothing
     /// where there is no index.
-    pub(crate) fn packets(&self, file: &mut PacketFile) -> Vec<(i64, u64)> {
+    pub(crate) fn packets(&self, file: &mut PacketFile) -> Vec<(Timestamp, u64)> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.packets.get_or_insert_with(|| load(file)).begins().collect()
     }
 
     /// The same, but always at the beginning of a packet.
-    pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: i64) {
+    pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, first) = known.find(file, time);
         known.go_before(first, file);
@@ -71,7 +72,7 @@ impl IndexSlot {
 
 impl Known {
     /// The index, and the number of the packet with which reading from `time` on begins.
-    fn find(&mut self, file: &mut PacketFile, time: i64) -> (&PacketIndex, usize) {
+    fn find(&mut self, file: &mut PacketFile, time: Timestamp) -> (&PacketIndex, usize) {
         let index = self.packets.get_or_insert_with(|| load(file));
         let agrees = |index: &PacketIndex, file: &mut PacketFile| {
             let first = index.find(time);

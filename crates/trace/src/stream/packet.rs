@@ -20,6 +20,7 @@ use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, Event, Position, Record, Step, StreamReader, Visitor};
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::{Role, Scope};
+use tracewing_units::Cycles;
 
 /// Bytes read to look at a header when nothing is known about the packet's size.
 const FIRST_LOOK: u64 = 4096;
@@ -274,8 +275,8 @@ impl PacketFile {
 
     /// The stamp of the event that the last step gave.
     #[inline]
-    pub(crate) fn clock_value(&self) -> Option<u64> {
-        self.reader.as_ref()?.clock_value()
+    pub(crate) fn clock_value(&self) -> Option<Cycles> {
+        self.reader.as_ref()?.clock_value().map(Cycles)
     }
 
     /// The class and the bytes of the event that the last step gave: see [`Event::class_index`] and

@@ -14,6 +14,7 @@
 use crate::stream::packet::PacketFile;
 use crate::time::clock::Clock;
 use tracewing_ctf::index::Entry;
+use tracewing_units::{Cycles, Timestamp};
 
 /// The packets of a stream file, from the first on.
 #[derive(Debug, Default)]
@@ -25,9 +26,9 @@ pub(crate) struct PacketIndex {
 struct Place {
     offset: u64,
     /// In nanoseconds since the clock's origin, as all times here.
-    begin: i64,
+    begin: Timestamp,
     /// No event of this packet and of those before it is later.
-    reach: i64,
+    reach: Timestamp,
 }
 
 impl PacketIndex {
@@ -35,31 +36,31 @@ impl PacketIndex {
     /// `None` where they do not, or their stamps cannot be.
     pub(crate) fn new(entries: &[Entry], clock: &Clock, size: u64) -> Option<Self> {
         let mut packets = Vec::with_capacity(entries.len());
-        let (mut offset, mut reach) = (0_u64, i64::MIN);
+        let (mut offset, mut reach) = (0_u64, Timestamp::MIN);
         for entry in entries {
             let bytes = entry.packet_bits / 8;
             if entry.offset != offset || bytes == 0 || !entry.packet_bits.is_multiple_of(8) {
                 return None;
             }
-            let (begin, end) = (clock.ns(entry.begin)?, clock.ns(entry.end)?);
+            let (begin, end) = (clock.time(Cycles(entry.begin))?, clock.time(Cycles(entry.end))?);
             reach = reach.max(begin);
             if let Some(Place { reach: last, .. }) = packets.last_mut() {
                 *last = reach;
             }
             reach = reach.max(end);
-            packets.push(Place { offset, begin, reach: i64::MAX });
+            packets.push(Place { offset, begin, reach: Timestamp::MAX });
             offset = offset.checked_add(bytes).filter(|end| *end <= size)?;
         }
         Some(PacketIndex { packets })
     }
 
     /// The number of the first packet that may hold what is at `time` or later; 0 where there are no packets.
-    pub(crate) fn find(&self, time: i64) -> usize {
+    pub(crate) fn find(&self, time: Timestamp) -> usize {
         self.packets.partition_point(|packet| packet.reach < time)
     }
 
     /// When each packet begins, and at which byte.
-    pub(crate) fn begins(&self) -> impl Iterator<Item = (i64, u64)> {
+    pub(crate) fn begins(&self) -> impl Iterator<Item = (Timestamp, u64)> {
         self.packets.iter().map(|packet| (packet.begin, packet.offset))
     }
 

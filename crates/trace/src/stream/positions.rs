@@ -9,6 +9,7 @@ use crate::stream::index_cache::Subject;
 use crate::stream::packet::PacketFile;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tracewing_ctf::decode::{Position, Step};
+use tracewing_units::Timestamp;
 
 /// Between two positions, in bytes: some milliseconds of reading. Smaller packets have none inside.
 const DISTANCE: u64 = 4 << 20;
@@ -34,7 +35,7 @@ pub(crate) struct Positions {
 struct Place {
     position: Position,
     /// No event in front of it is later, in nanoseconds since the clock's origin.
-    reach: i64,
+    reach: Timestamp,
 }
 
 impl Positions {
@@ -51,7 +52,7 @@ impl Positions {
 
     /// The last position in front of everything from `time` on; `None` for the packet's beginning. `file`, in
     /// which the packet is at hand, is read up to there if nobody has done so.
-    pub(crate) fn find(&mut self, file: &mut PacketFile, time: i64) -> Option<Position> {
+    pub(crate) fn find(&mut self, file: &mut PacketFile, time: Timestamp) -> Option<Position> {
         if !self.whole && self.places.last().is_none_or(|last| last.reach < time) {
             self.extend(file, time);
             if self.places.len() >= self.kept + LEAST_KEPT
@@ -67,8 +68,8 @@ impl Positions {
 
     /// Reads on up to a position that is not in front of `time`. What cannot be read is no error here:
     /// whoever reads on gets there.
-    fn extend(&mut self, file: &mut PacketFile, time: i64) {
-        let (mut bits, mut reach) = (0, i64::MIN);
+    fn extend(&mut self, file: &mut PacketFile, time: Timestamp) {
+        let (mut bits, mut reach) = (0, Timestamp::MIN);
         if let Some(last) = self.places.last() {
             (bits, reach) = (last.position.bits, last.reach);
             file.begin_at(file.place().1, last.position);
@@ -76,8 +77,8 @@ impl Positions {
         self.whole = true;
         let (Ok(()), Some(clock)) = (file.enter_packet(), file.clock()) else { return };
         while file.step_fast() || matches!(file.step(), Ok(Step::Event)) {
-            let Some(ns) = file.clock_value().and_then(|cycles| clock.ns(cycles)) else { return };
-            reach = reach.max(ns);
+            let Some(event) = file.clock_value().and_then(|cycles| clock.time(cycles)) else { return };
+            reach = reach.max(event);
             let Some(position) = file.position() else { return };
             if (position.bits - bits) / 8 >= self.distance {
                 bits = position.bits;
@@ -99,7 +100,8 @@ fn subject(file: &PacketFile) -> Subject<'_> {
 }
 
 fn encode(places: &[Place]) -> Vec<u8> {
-    let words = |place: &Place| [place.position.bits, place.position.clock, place.reach.cast_unsigned()];
+    let words =
+        |place: &Place| [place.position.bits, place.position.clock, place.reach.as_ns().cast_unsigned()];
     places.iter().flat_map(words).flat_map(u64::to_le_bytes).collect()
 }
 
@@ -108,7 +110,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<Place>> {
     let (words, []) = bytes.as_chunks::<8>() else { return None };
     let place = |words: &[[u8; 8]]| {
         let [bits, clock, reach] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
-        Place { position: Position { bits, clock }, reach: reach.cast_signed() }
+        Place { position: Position { bits, clock }, reach: Timestamp::from_ns(reach.cast_signed()) }
     };
     let places: Vec<_> = words.chunks_exact(ENTRY_SIZE / 8).map(place).collect();
     let in_order =

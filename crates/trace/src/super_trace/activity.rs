@@ -1,6 +1,8 @@
 //! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a
 //! thread.
 
+use tracewing_units::Timestamp;
+
 pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
 /// The name of a system call, of another cause of waiting, or of an interrupt, as a small number:
@@ -14,7 +16,7 @@ pub struct Name(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Activity<'a> {
     /// When, in nanoseconds on the recording's clock.
-    pub time: i64,
+    pub time: Timestamp,
     /// The CPU that recorded it, where the trace says.
     pub cpu: Option<u32>,
     /// The thread that recorded it, where the trace says; 0 is a CPU's idle thread.

@@ -121,7 +121,7 @@ impl Adapter {
     /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not
     /// promise.
     pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
-        let time = event.stamp()?.ns;
+        let time = event.stamp()?.time;
         let (stream, (index, record)) = (event.stream_index(), event.record());
         if self.classes.get(stream, index).is_none() {
             let known = self.learn(event);

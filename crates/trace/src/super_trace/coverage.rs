@@ -8,6 +8,7 @@ use super::traces::{
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
 use tracewing_rules::ThreadPattern;
+use tracewing_units::Timestamp;
 
 /// What a recording can know. By default it has everything: what hand-made events do not say otherwise is
 /// taken so.
@@ -31,7 +32,7 @@ pub struct Coverage {
     /// The process of whose tree it has the kernel's events, if it says so.
     pub root: Option<i32>,
     /// When an extract begins, in nanoseconds on the recording's clock: what lies before only tells names.
-    pub begin: Option<i64>,
+    pub begin: Option<Timestamp>,
     /// Whether it is an extract with what happened on certain CPUs: what a thread does after it leaves one is
     /// unknown.
     pub of_cpus: bool,

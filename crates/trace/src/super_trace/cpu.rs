@@ -3,6 +3,7 @@
 use super::activity::{Interrupt, Name};
 use super::doing::Waker;
 use super::fold::{Change, Fold};
+use tracewing_units::Timestamp;
 
 /// What is known of a CPU.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Cpu {
     /// The softirq that runs, and who asked for it.
     softirq: Option<(Name, Waker)>,
     /// Up to when it is told what it does when it has no thread.
-    since: i64,
+    since: Timestamp,
     /// How often it went over to its idle thread since events were lost, and whether it ever left that.
     idled: u64,
     leaves_idle: bool,
@@ -26,7 +27,7 @@ pub(super) struct Cpu {
 
 impl Cpu {
     /// A CPU that is watched since `begin`, and of which nothing is known.
-    pub fn since(begin: i64) -> Self {
+    pub fn since(begin: Timestamp) -> Self {
         let (interrupts, raised) = (Vec::new(), Vec::new());
         Self {
             current: None,
@@ -41,7 +42,7 @@ impl Cpu {
     }
 
     /// A thread is seen to run on it; gives the one that was thought to.
-    pub fn runs(&mut self, tid: i32, now: i64) -> Option<i32> {
+    pub fn runs(&mut self, tid: i32, now: Timestamp) -> Option<i32> {
         // Whoever is seen first has had it since it is watched: a switch would have told otherwise.
         self.since = self.since.min(now);
         self.leaving = None;
@@ -56,7 +57,7 @@ impl Cpu {
     }
 
     /// It goes from `prev` to `next`.
-    pub fn switch(&mut self, number: u32, (prev, next): (i32, i32), now: i64, fold: &mut impl Fold) {
+    pub fn switch(&mut self, number: u32, (prev, next): (i32, i32), now: Timestamp, fold: &mut impl Fold) {
         self.tell(number, now, fold);
         self.idled += u64::from(next == 0);
         self.leaves_idle |= prev == 0;
@@ -65,7 +66,7 @@ impl Cpu {
     }
 
     /// Tells what it did up to now if it has no thread.
-    pub fn tell(&mut self, number: u32, now: i64, fold: &mut impl Fold) {
+    pub fn tell(&mut self, number: u32, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
         if self.current == Some(0) && self.since < now {
             fold.change(Change::CpuIdled {
@@ -128,7 +129,7 @@ impl Cpu {
         number: u32,
         interrupt: Interrupt,
         name: Name,
-        now: i64,
+        now: Timestamp,
         fold: &mut impl Fold,
     ) -> bool {
         let was_interrupted = self.is_interrupted();
@@ -148,7 +149,7 @@ impl Cpu {
     }
 
     /// An interrupt ends, and those within it; false if it never began.
-    pub fn exit(&mut self, number: u32, interrupt: Interrupt, now: i64, fold: &mut impl Fold) -> bool {
+    pub fn exit(&mut self, number: u32, interrupt: Interrupt, now: Timestamp, fold: &mut impl Fold) -> bool {
         let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
         match began || self.is_interrupted() {
             true => self.tell(number, now, fold),
@@ -162,7 +163,7 @@ impl Cpu {
     }
 
     /// The thread is seen to have the CPU: an interrupt's end is missing, or nobody knows what was before.
-    pub fn is_threads(&mut self, now: i64) {
+    pub fn is_threads(&mut self, now: Timestamp) {
         self.interrupts.clear();
         self.softirq = None;
         self.since = self.since.max(now);

@@ -5,6 +5,7 @@ use super::activity::{Name, SwitchCause};
 use super::doing::{Doing, Mode, Waker};
 use super::lwp::Lwp;
 use super::user_thread::UserThread;
+use tracewing_units::Timestamp;
 
 /// What has changed, or has come to an end, by an event. Times are in nanoseconds on the recording's clock.
 ///
@@ -23,9 +24,9 @@ pub enum Change<'a> {
         /// What it did.
         doing: Doing,
         /// Since then.
-        from: i64,
+        from: Timestamp,
         /// Until then.
-        to: i64,
+        to: Timestamp,
     },
     /// What an LWP did since the last such change, it did for this user thread; for none, or it is unknown
     /// for which.
@@ -42,9 +43,9 @@ pub enum Change<'a> {
         /// What it did.
         doing: Doing,
         /// Since then.
-        from: i64,
+        from: Timestamp,
         /// Until then.
-        to: i64,
+        to: Timestamp,
     },
     /// A CPU had no LWP for a time: it was idle, or in an interrupt. Left out where no event proves that.
     CpuIdled {
@@ -53,9 +54,9 @@ pub enum Change<'a> {
         /// The interrupt.
         interrupt: Option<Name>,
         /// Since then.
-        from: i64,
+        from: Timestamp,
         /// Until then.
-        to: i64,
+        to: Timestamp,
     },
     /// The first event that fixes an LWP's mode proves that it has been in this one so far, since nothing has
     /// changed it; its time so far was of unknown mode.
@@ -72,21 +73,21 @@ pub enum Change<'a> {
         /// The system call.
         call: Name,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// An LWP touched a page that was not there.
     LwpFaults {
         /// The LWP.
         lwp: &'a Lwp,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// An LWP is seen to use a socket, in the system call that it is in.
     LwpUsesSocket {
         /// The LWP.
         lwp: &'a Lwp,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// An LWP was woken, once for each time that [`Lwp::wakeups`] counts; its creator wakes it first. It may
     /// have been ready before, or running.
@@ -96,7 +97,7 @@ pub enum Change<'a> {
         /// What woke it.
         by: &'a Waker,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// The scheduler gave a CPU to an LWP.
     LwpRuns {
@@ -105,7 +106,7 @@ pub enum Change<'a> {
         /// The CPU.
         cpu: u32,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// The scheduler took a CPU from an LWP.
     LwpStops {
@@ -116,7 +117,7 @@ pub enum Change<'a> {
         /// The kernel's state in which it was ([`Kind::Switch`](super::Kind::Switch)).
         prev_state: TaskState,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// A user thread was made and is ready.
     UserThreadCreated {
@@ -125,7 +126,7 @@ pub enum Change<'a> {
         /// What made it.
         by: &'a Waker,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// A user thread that is known has another name from now on.
     UserThreadNamed {
@@ -140,7 +141,7 @@ pub enum Change<'a> {
         /// What woke it.
         by: &'a Waker,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// An LWP begins to run a user thread: a poll begins, or continues after [`SwitchCause::Nested`].
     UserThreadRuns {
@@ -149,7 +150,7 @@ pub enum Change<'a> {
         /// The LWP.
         lwp: &'a Lwp,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// It stops, which ends a poll unless the cause is [`SwitchCause::Nested`]. Left out where no event
     /// proves that or when it began to run; if its end is missing, it runs again, or ends, next.
@@ -161,7 +162,7 @@ pub enum Change<'a> {
         /// Why.
         cause: SwitchCause,
         /// When.
-        at: i64,
+        at: Timestamp,
     },
     /// An LWP has ended, or the recording has.
     LwpEnds {

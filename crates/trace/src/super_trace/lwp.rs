@@ -9,6 +9,7 @@ use super::activity::Name;
 use super::calls::Calls;
 use super::doing::{Doing, Mode};
 use super::user_thread::Key;
+use tracewing_units::Timestamp;
 
 /// What is known of a thread at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Program {
     pub number: u32,
     /// When it began with this one: as the kernel tells, else when the program first told of itself. For the
     /// one that it was met with, when that was.
-    pub since: i64,
+    pub since: Timestamp,
 }
 
 /// When it is known what an LWP does.
@@ -125,19 +126,19 @@ pub struct Lwp {
     pub waits_for: Option<Name>,
     state: State,
     /// Up to when time is accounted for.
-    since: i64,
+    since: Timestamp,
     /// The last event that fits the state.
-    confirmed: i64,
+    confirmed: Timestamp,
     mode: Mode,
     /// The last event that fits the mode.
-    mode_confirmed: i64,
+    mode_confirmed: Timestamp,
     /// Whether it is in vain to ask which mode it began with: that has been told, or events are missing.
     mode_settled: bool,
     /// The interrupt that has its CPU.
     interrupted: Option<Name>,
     /// Those that had it before within the same outermost one, each with its end: not told before that one's
     /// end is seen.
-    interrupts: Vec<(Name, i64)>,
+    interrupts: Vec<(Name, Timestamp)>,
     last_cpu: Option<u32>,
     /// A waking without a wake-up so far.
     waking: bool,
@@ -145,7 +146,7 @@ pub struct Lwp {
 
 impl Lwp {
     /// A thread of which nothing is known since `begin`.
-    pub(super) fn new(serial: usize, tid: i32, begin: i64) -> Self {
+    pub(super) fn new(serial: usize, tid: i32, begin: Timestamp) -> Self {
         Self {
             serial,
             tid,
@@ -182,7 +183,7 @@ impl Lwp {
     }
 
     /// A thread that was created just now: it does not run before its first wake-up.
-    pub(super) fn created(serial: usize, tid: i32, now: i64) -> Self {
+    pub(super) fn created(serial: usize, tid: i32, now: Timestamp) -> Self {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
     }
 
@@ -207,7 +208,7 @@ impl Lwp {
 
     /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's
     /// clock.
-    pub fn told_to(&self) -> i64 {
+    pub fn told_to(&self) -> Timestamp {
         self.since
     }
 

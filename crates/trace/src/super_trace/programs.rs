@@ -13,6 +13,7 @@ use super::numbers::Numbers;
 use super::origins::Origins;
 use super::user_thread::{Key, State, UserThread};
 use tracewing_rules::ThreadPattern;
+use tracewing_units::Timestamp;
 
 type Lwps = Numbers<i32, Lwp>;
 type UserThreads = Numbers<u64, UserThread>;
@@ -26,7 +27,7 @@ pub(super) struct Programs {
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
-    blind_until: i64,
+    blind_until: Timestamp,
     /// No switch is recorded, or only some: whom no LWP is seen to run may be run, and end, unseen.
     unseen: bool,
     /// Of each list, one pattern fits those whose events the recording has; all where it is empty.
@@ -40,14 +41,14 @@ impl Programs {
             programs: Numbers::default(),
             origins: Origins::default(),
             serials: 0,
-            blind_until: coverage.begin.unwrap_or(i64::MIN),
+            blind_until: coverage.begin.unwrap_or(Timestamp::MIN),
             unseen: !coverage.user_switches,
             chosen: coverage.of_user_threads.clone(),
         }
     }
 
     /// Whether events may be missing at this time.
-    pub fn is_blind(&self, now: i64) -> bool {
+    pub fn is_blind(&self, now: Timestamp) -> bool {
         now < self.blind_until
     }
 
@@ -69,7 +70,7 @@ impl Programs {
         kind: UserThreadKind<'_>,
         tid: i32,
         cpu: Option<u32>,
-        times: (i64, i64),
+        times: (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
@@ -193,7 +194,7 @@ impl Programs {
     }
 
     /// The process of an LWP becomes known.
-    pub fn adopt(&mut self, tid: i32, process: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn adopt(&mut self, tid: i32, process: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(orphans) = self.programs.remove(-tid) else { return };
         let Some(lwp) = lwps.get_mut(tid) else { return };
         if let Carries::Thread(key) = &mut lwp.carries {
@@ -211,7 +212,7 @@ impl Programs {
     }
 
     /// Events of programs between `from` and `to` are missing.
-    pub fn lost(&mut self, from: i64, to: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn lost(&mut self, from: Timestamp, to: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         self.blind_until = self.blind_until.max(to);
         for lwp in lwps.values_mut() {
             lwp.tell(from, fold);
@@ -225,7 +226,7 @@ impl Programs {
     }
 
     /// What an LWP runs from now on, and what becomes of what it ran, is not known.
-    pub fn loses_sight(&mut self, lwp: &mut Lwp, now: i64, fold: &mut impl Fold) {
+    pub fn loses_sight(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
         lwp.tell(now, fold);
         self.ran(lwp, fold);
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
@@ -246,7 +247,7 @@ impl Programs {
     }
 
     /// A program has ended, or another one has taken its process.
-    pub fn ends(&mut self, owner: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn ends(&mut self, owner: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         if !self.has(owner) {
             return;
         }
@@ -261,12 +262,12 @@ impl Programs {
     }
 
     /// What lies before `time` counts no longer.
-    pub fn restart(&mut self, time: i64) {
+    pub fn restart(&mut self, time: Timestamp) {
         self.programs.values_mut().flat_map(UserThreads::values_mut).for_each(|thread| thread.restart(time));
     }
 
     /// The recording ends; each LWP has told what it did.
-    pub fn finish(&mut self, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn finish(&mut self, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         lwps.values().for_each(|lwp| self.ran(lwp, fold));
         let threads = self.programs.values_mut().flat_map(UserThreads::values_mut);
         threads.for_each(|thread| {
@@ -281,7 +282,7 @@ impl Programs {
         prev: u64,
         cause: SwitchCause,
         tid: i32,
-        (now, begin): (i64, i64),
+        (now, begin): (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
@@ -329,7 +330,7 @@ impl Programs {
         &mut self,
         key: Key,
         (tid, cpu): (i32, Option<u32>),
-        (now, begin): (i64, i64),
+        (now, begin): (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
@@ -358,7 +359,14 @@ impl Programs {
 
     /// An LWP, which runs none, begins to run a user thread in a recording that is a part of some.
     #[cold]
-    fn comes_into_sight(&self, key: Key, lwp: &mut Lwp, cpu: Option<u32>, now: i64, fold: &mut impl Fold) {
+    fn comes_into_sight(
+        &self,
+        key: Key,
+        lwp: &mut Lwp,
+        cpu: Option<u32>,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
         if let Sight::WithThread { chosen } = &mut lwp.sight {
             *chosen = self.is_chosen(key);
         }
@@ -371,7 +379,7 @@ impl Programs {
 
     /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so
     /// yet.
-    fn is_taken_over(&mut self, key: Key, tid: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    fn is_taken_over(&mut self, key: Key, tid: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         lwp.tell(now, fold);
         if let Some(thread) = self.get_mut(key) {
@@ -383,7 +391,7 @@ impl Programs {
     }
 
     /// A user thread is seen elsewhere than on the LWP that was thought to run it.
-    fn leaves_others(&mut self, key: Key, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+    fn leaves_others(&mut self, key: Key, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
             && let Some(other) = lwps.get_mut(tid)
         {
@@ -411,7 +419,7 @@ impl Programs {
     }
 
     /// Ends what an LWP does for a user thread whose number is given again.
-    fn interrupt(&mut self, thread: &UserThread, lwps: &mut Lwps, now: i64, fold: &mut impl Fold) {
+    fn interrupt(&mut self, thread: &UserThread, lwps: &mut Lwps, now: Timestamp, fold: &mut impl Fold) {
         if let State::Running { tid } = thread.state
             && let Some(lwp) = lwps.get_mut(tid)
         {
@@ -421,13 +429,13 @@ impl Programs {
         }
     }
 
-    fn end(&mut self, key: Key, now: i64, fold: &mut impl Fold) {
+    fn end(&mut self, key: Key, now: Timestamp, fold: &mut impl Fold) {
         if let Some(thread) = self.remove(key) {
             self.finish_one(thread, now, fold);
         }
     }
 
-    fn finish_one(&self, mut thread: UserThread, now: i64, fold: &mut impl Fold) {
+    fn finish_one(&self, mut thread: UserThread, now: Timestamp, fold: &mut impl Fold) {
         thread.learn_name(&self.origins);
         thread.finish(now, fold);
     }
@@ -442,7 +450,7 @@ impl Programs {
         self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(*process, *id, name)))
     }
 
-    fn known(&mut self, key: Key, begin: i64) -> &mut UserThread {
+    fn known(&mut self, key: Key, begin: Timestamp) -> &mut UserThread {
         let serials = &mut self.serials;
         let threads = self.programs.at(key.owner, Numbers::default);
         let thread = threads.at(key.id, || {

@@ -11,6 +11,7 @@ use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
 use crate::merge::messages::{EventRef, Lost};
 use crate::open::recording::{Recording, Stream, Trace};
+use tracewing_units::Timestamp;
 
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +123,7 @@ impl Follower {
 
     /// Takes a loss.
     pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
-        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
+        let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
     }
 
@@ -150,12 +151,12 @@ impl Follower {
     }
 
     /// See [`SuperTrace::restart`].
-    pub fn restart(&mut self, time: i64) {
+    pub fn restart(&mut self, time: Timestamp) {
         self.state.restart(time);
     }
 
     /// See [`SuperTrace::finish`]; nothing happens any more until `end`.
-    pub fn finish(mut self, end: i64, fold: &mut impl Fold) {
+    pub fn finish(mut self, end: Timestamp, fold: &mut impl Fold) {
         self.state.advance(end);
         self.state.finish(fold);
     }

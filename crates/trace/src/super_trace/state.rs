@@ -16,6 +16,7 @@ use super::lwp::{Carries, Dumped, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::numbers::Numbers;
 use super::programs::Programs;
+use tracewing_units::{Duration, Timestamp};
 
 /// How the names of the kernel's stoppers begin, one for each CPU, with its number after it
 /// (`kernel/stop_machine.c`).
@@ -33,10 +34,10 @@ pub struct SuperTrace {
     /// Names of processes whose first thread has ended before others.
     pub(super) headless: Map<i32, String>,
     pub(super) cpus: Numbers<u32, Cpu>,
-    begin: Option<i64>,
-    now: i64,
+    begin: Option<Timestamp>,
+    now: Timestamp,
     /// Until then, something may have happened on some CPU that was lost.
-    blind_until: i64,
+    blind_until: Timestamp,
     /// Whether switches are missing without having been lost: the recording follows some threads only.
     partial: bool,
     pub(super) coverage: Coverage,
@@ -65,8 +66,8 @@ impl SuperTrace {
             headless: Map::default(),
             cpus: Numbers::default(),
             begin: None,
-            now: i64::MIN,
-            blind_until: i64::MIN,
+            now: Timestamp::MIN,
+            blind_until: Timestamp::MIN,
             partial: false,
             root: coverage.root,
             coverage,
@@ -85,9 +86,9 @@ impl SuperTrace {
         self.programs.origin_name(origin)
     }
 
-    /// From the first event to the last, in nanoseconds.
-    pub fn duration(&self) -> u64 {
-        self.now.abs_diff(self.begin.unwrap_or(self.now))
+    /// From the first event to the last.
+    pub fn duration(&self) -> Duration {
+        self.now - self.begin.unwrap_or(self.now)
     }
 
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
@@ -263,7 +264,7 @@ impl SuperTrace {
     }
 
     /// Takes a loss: events between `from` and `to` are missing.
-    pub fn lost(&mut self, scope: Scope, from: i64, to: i64, fold: &mut impl Fold) {
+    pub fn lost(&mut self, scope: Scope, from: Timestamp, to: Timestamp, fold: &mut impl Fold) {
         let lossy = match scope {
             Scope::Kernel(lossy) => lossy,
             Scope::User => return self.programs.lost(from, to, &mut self.lwps, fold),
@@ -289,7 +290,7 @@ impl SuperTrace {
 
     /// Begins anew at `time` with what is known by now: nobody is told what lies before, and nothing has been
     /// counted yet.
-    pub fn restart(&mut self, time: i64) {
+    pub fn restart(&mut self, time: Timestamp) {
         self.advance(time);
         self.begin = Some(time);
         self.lwps.values_mut().for_each(|lwp| lwp.restart(time));
@@ -298,7 +299,7 @@ impl SuperTrace {
     }
 
     /// Nothing happens until `time`.
-    pub fn advance(&mut self, time: i64) {
+    pub fn advance(&mut self, time: Timestamp) {
         self.now = self.now.max(time);
     }
 
@@ -318,7 +319,7 @@ impl SuperTrace {
     }
 
     /// What any event says about the thread that recorded it.
-    fn seen(&mut self, tid: i32, cpu: u32, now: i64, kind: &Kind<'_>, fold: &mut impl Fold) {
+    fn seen(&mut self, tid: i32, cpu: u32, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
         match kind {
             Kind::Introduction { process, name } => {
                 let lwp = self.known(tid);
@@ -412,7 +413,7 @@ impl SuperTrace {
     }
 
     /// A process has another program, and one thread.
-    fn executes(&mut self, tid: i32, name: &[u8], now: i64, fold: &mut impl Fold) {
+    fn executes(&mut self, tid: i32, name: &[u8], now: Timestamp, fold: &mut impl Fold) {
         self.programs.ends(tid, now, &mut self.lwps, fold);
         self.follows = true;
         let lwp = self.known(tid);
@@ -423,7 +424,7 @@ impl SuperTrace {
     }
 
     /// What the event itself says about the process of the thread that recorded it.
-    fn belongs(&mut self, tid: i32, process: Option<i32>, now: i64, fold: &mut impl Fold) {
+    fn belongs(&mut self, tid: i32, process: Option<i32>, now: Timestamp, fold: &mut impl Fold) {
         if let Some(process) = process
             && let Some(lwp) = self.lwps.get_mut(tid)
             && lwp.process.replace(process) != Some(process)
@@ -434,7 +435,7 @@ impl SuperTrace {
 
     /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into
     /// the buffer of a CPU that it has just left.
-    fn seen_in_program(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+    fn seen_in_program(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
         self.follows = true;
         let lwp = self.known(tid);
         lwp.user_events += 1;
@@ -450,7 +451,7 @@ impl SuperTrace {
     }
 
     /// A thread, not an interrupt, does something on a CPU.
-    fn has_cpu(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
+    fn has_cpu(&mut self, tid: i32, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
         if let Some(state) = self.cpus.get_mut(cpu)
             && state.is_interrupted()
         {
@@ -462,7 +463,7 @@ impl SuperTrace {
     }
 
     /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
-    fn takes_over(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
+    fn takes_over(&mut self, tid: i32, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
         let begin = self.begin.unwrap_or(now);
         let state = self.cpus.at(cpu, || Cpu::since(begin));
         let before = state.runs(tid, now);
@@ -500,7 +501,7 @@ impl SuperTrace {
     fn switch(
         &mut self,
         cpu: u32,
-        now: i64,
+        now: Timestamp,
         prev: (i32, &[u8], TaskState),
         next: (i32, &[u8]),
         fold: &mut impl Fold,
@@ -555,7 +556,7 @@ impl SuperTrace {
         (tid, name): (i32, &[u8]),
         event: &Activity<'_>,
         fold: &mut F,
-        how: fn(&mut Lwp, i64, &mut F) -> bool,
+        how: fn(&mut Lwp, Timestamp, &mut F) -> bool,
     ) {
         let now = event.time;
         let lwp = self.known(tid);
@@ -656,7 +657,7 @@ impl SuperTrace {
     }
 
     /// Whether events of the kernel may be missing at this time.
-    fn is_blind(&self, now: i64) -> bool {
+    fn is_blind(&self, now: Timestamp) -> bool {
         self.coverage.of_cpus || now < self.blind_until
     }
 
@@ -692,7 +693,7 @@ impl SuperTrace {
     }
 
     /// A thread that was created now, so that no earlier dump can mean it.
-    fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
+    fn created(&mut self, tid: i32, now: Timestamp) -> &mut Lwp {
         self.dumped.remove(&tid);
         self.root.take_if(|root| *root == tid);
         self.headless.remove(&tid);
@@ -718,7 +719,7 @@ impl SuperTrace {
     }
 
     /// The thread is gone, or its number belongs to another one now.
-    fn bury(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+    fn bury(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
         self.without_calls += u64::from(lwp.lacks_calls());
         lwp.tell(now, fold);

@@ -5,6 +5,7 @@ use super::activity::Scope;
 use super::adapter::Adapter;
 use crate::open::recording::Recording;
 use std::cmp::Reverse;
+use tracewing_units::Timestamp;
 
 /// Events that were overwritten before a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,9 +15,9 @@ pub struct Unseen {
     /// The CPU in whose buffer they were, where the stream says.
     pub cpu: Option<u32>,
     /// They are younger, in nanoseconds on the recording's clock.
-    pub from: i64,
+    pub from: Timestamp,
     /// They are older.
-    pub to: i64,
+    pub to: Timestamp,
 }
 
 /// What streams of a recording lack before they begin, by time.
@@ -41,7 +42,7 @@ impl AllUnseen {
 
     /// The next one that begins by `time`.
     #[inline]
-    pub fn by(&mut self, time: i64) -> Option<Unseen> {
+    pub fn by(&mut self, time: Timestamp) -> Option<Unseen> {
         self.to_come.pop_if(|next| next.from <= time)
     }
 }

@@ -7,6 +7,7 @@ mod moves;
 
 use super::activity::Name;
 use super::origins::Origins;
+use tracewing_units::Timestamp;
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,9 +66,9 @@ pub struct UserThread {
     origin: Option<u64>,
     pub(super) state: State,
     /// Up to when time is accounted for; while it runs, when it began to.
-    since: i64,
+    since: Timestamp,
     /// The last event that fits the state.
-    confirmed: i64,
+    confirmed: Timestamp,
     /// It was made ready while it was running.
     woken: bool,
     last_lwp: Option<i32>,
@@ -76,7 +77,7 @@ pub struct UserThread {
 
 impl UserThread {
     /// A user thread of which nothing is known since `since`.
-    pub(super) fn new(serial: usize, key: Key, since: i64) -> Self {
+    pub(super) fn new(serial: usize, key: Key, since: Timestamp) -> Self {
         UserThread {
             serial,
             process: Some(key.owner).filter(|owner| *owner >= 0),
@@ -99,7 +100,7 @@ impl UserThread {
 
     /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's
     /// clock.
-    pub fn told_to(&self) -> i64 {
+    pub fn told_to(&self) -> Timestamp {
         self.since
     }
 

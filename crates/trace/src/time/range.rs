@@ -3,18 +3,19 @@
 use crate::Error;
 use crate::time::zone::{Civil, Zone};
 use tracewing_rules::Glob;
+use tracewing_units::{Duration, Timestamp};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// One end of a range, as a user gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimePoint {
-    /// Nanoseconds since the clock's origin, which is the Unix epoch for most traces.
-    Absolute(i64),
-    /// Nanoseconds since midnight on the day on which the trace begins.
-    TimeOfDay(i64),
-    /// Nanoseconds after the trace's begin.
-    FromBegin(i64),
+    /// A moment.
+    Absolute(Timestamp),
+    /// So long after midnight on the day on which the trace begins.
+    TimeOfDay(Duration),
+    /// So long after the trace's begin.
+    FromBegin(Duration),
     /// When an event of such a name occurs.
     Occurrence {
         /// The name.
@@ -48,20 +49,19 @@ impl TimePoint {
         })
     }
 
-    /// Nanoseconds since the clock's origin, in a trace that begins at `begin`. An occurrence has been
-    /// replaced by its time.
+    /// The moment in a trace that begins at `begin`. An occurrence has been replaced by its time.
     ///
     /// # Errors
-    /// [`Error::Usage`] where 64 bits cannot hold them.
-    pub fn resolve(&self, begin: i64, zone: Zone) -> Result<i64, Error> {
+    /// [`Error::Usage`] where 64 bits cannot hold it.
+    pub fn resolve(&self, begin: Timestamp, zone: Zone) -> Result<Timestamp, Error> {
         let point = match *self {
             TimePoint::Occurrence { .. } => None,
-            TimePoint::Absolute(ns) => Some(ns),
-            TimePoint::FromBegin(ns) => begin.checked_add(ns),
-            TimePoint::TimeOfDay(ns) => zone
-                .civil(begin.div_euclid(NS_PER_S))
+            TimePoint::Absolute(time) => Some(time),
+            TimePoint::FromBegin(after) => begin.checked_add(after),
+            TimePoint::TimeOfDay(after) => zone
+                .civil(begin.as_seconds().0)
                 .and_then(|civil| {
-                    let second = ns / NS_PER_S;
+                    let second = after.as_ns() / NS_PER_S as u64;
                     zone.seconds(Civil {
                         hour: (second / 3600) as u32,
                         minute: (second / 60 % 60) as u32,
@@ -69,7 +69,10 @@ impl TimePoint {
                         ..civil
                     })
                 })
-                .and_then(|seconds| seconds.checked_mul(NS_PER_S)?.checked_add(ns % NS_PER_S)),
+                .and_then(|seconds| {
+                    let second = Timestamp::from_ns(seconds.checked_mul(NS_PER_S)?);
+                    second.checked_add(Duration::from_ns(after.as_ns() % NS_PER_S as u64))
+                }),
         };
         point.ok_or_else(|| Error::Usage("the time lies outside what a trace's clock can say".into()))
     }
@@ -101,21 +104,22 @@ fn parse(text: &str, zone: Zone) -> Option<TimePoint> {
     if text.contains(':') {
         let (hour, minute, second, ns) = parse_time(text)?;
         let seconds = i64::from(hour * 3600 + minute * 60 + second);
-        return Some(TimePoint::TimeOfDay(seconds * NS_PER_S + ns));
+        return Some(TimePoint::TimeOfDay(Duration::from_ns((seconds * NS_PER_S + ns).unsigned_abs())));
     }
     match text.strip_prefix('-') {
-        Some(rest) => parse_scaled(rest, NS_PER_S).map(|ns| TimePoint::Absolute(-ns)),
-        None => parse_scaled(text, NS_PER_S).map(TimePoint::Absolute),
+        Some(rest) => parse_scaled(rest, NS_PER_S).map(|ns| TimePoint::Absolute(Timestamp::from_ns(-ns))),
+        None => parse_scaled(text, NS_PER_S).map(|ns| TimePoint::Absolute(Timestamp::from_ns(ns))),
     }
 }
 
 fn absolute(seconds: i64, ns: i64) -> Option<TimePoint> {
-    seconds.checked_mul(NS_PER_S)?.checked_add(ns).map(TimePoint::Absolute)
+    let ns = seconds.checked_mul(NS_PER_S)?.checked_add(ns)?;
+    Some(TimePoint::Absolute(Timestamp::from_ns(ns)))
 }
 
-/// How many nanoseconds a user means by `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds);
+/// How long a time a user means by `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds);
 /// `None` where it is no such text.
-pub fn parse_duration(text: &str) -> Option<i64> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim_start() {
         "" | "s" => NS_PER_S,
@@ -126,7 +130,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
         "h" => 3600 * NS_PER_S,
         _ => return None,
     };
-    parse_scaled(&text[..digits], unit)
+    parse_scaled(&text[..digits], unit).map(|ns| Duration::from_ns(ns.unsigned_abs()))
 }
 
 /// A decimal number with at most nine digits behind the point, times `unit`.
@@ -183,18 +187,18 @@ fn split_offset(text: &str) -> Option<(&str, Option<i64>)> {
     Some((&text[..at], Some(if text[at..].starts_with('-') { -offset } else { offset })))
 }
 
-/// A range of time, both ends included, in nanoseconds since the clock's origin.
+/// A range of time, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeRange {
     /// The first nanosecond.
-    pub begin: i64,
+    pub begin: Timestamp,
     /// The last nanosecond.
-    pub end: i64,
+    pub end: Timestamp,
 }
 
 impl TimeRange {
     /// All of time.
-    pub const ALL: TimeRange = TimeRange { begin: i64::MIN, end: i64::MAX };
+    pub const ALL: TimeRange = TimeRange { begin: Timestamp::MIN, end: Timestamp::MAX };
 
     /// The range between two points, in a trace that begins at `trace_begin`; an end that is not given is
     /// open.
@@ -204,14 +208,14 @@ impl TimeRange {
     pub fn between(
         from: Option<&TimePoint>,
         to: Option<&TimePoint>,
-        trace_begin: i64,
+        trace_begin: Timestamp,
         zone: Zone,
     ) -> Result<Self, Error> {
-        let resolve = |point: Option<&TimePoint>, open: i64| match point {
+        let resolve = |point: Option<&TimePoint>, open: Timestamp| match point {
             Some(point) => point.resolve(trace_begin, zone),
             None => Ok(open),
         };
-        let range = TimeRange { begin: resolve(from, i64::MIN)?, end: resolve(to, i64::MAX)? };
+        let range = TimeRange { begin: resolve(from, Timestamp::MIN)?, end: resolve(to, Timestamp::MAX)? };
         if range.begin > range.end {
             return Err(Error::Usage("the time range ends before it begins".into()));
         }
@@ -225,24 +229,28 @@ mod tests {
 
     #[test]
     fn reads_every_form() {
+        let ns = |ns: i64| Duration::from_ns(ns.unsigned_abs());
         let cases = [
-            ("+1.5s", TimePoint::FromBegin(1_500_000_000)),
-            ("+200ms", TimePoint::FromBegin(200_000_000)),
-            ("+1.25us", TimePoint::FromBegin(1250)),
-            ("+7 ns", TimePoint::FromBegin(7)),
-            ("+2min", TimePoint::FromBegin(120 * NS_PER_S)),
-            ("+1h", TimePoint::FromBegin(3600 * NS_PER_S)),
-            ("+0.25", TimePoint::FromBegin(250_000_000)),
-            ("2026-11-21 04:25", TimePoint::Absolute(1_795_235_100 * NS_PER_S)),
-            ("2026-11-21 04:25:40.5", TimePoint::Absolute(1_795_235_140 * NS_PER_S + 500_000_000)),
-            ("2026-11-21T04:25:40Z", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
-            ("2026-11-21T06:25:40+02:00", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
-            ("2026-11-20T23:25:40-0500", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
-            ("2026-11-21", TimePoint::Absolute(1_795_219_200 * NS_PER_S)),
-            ("04:25", TimePoint::TimeOfDay(15_900 * NS_PER_S)),
-            ("04:25:40.000000001", TimePoint::TimeOfDay(15_940 * NS_PER_S + 1)),
-            ("1795235140.934685633", TimePoint::Absolute(1_795_235_140_934_685_633)),
-            ("-3.5", TimePoint::Absolute(-3_500_000_000)),
+            ("+1.5s", TimePoint::FromBegin(ns(1_500_000_000))),
+            ("+200ms", TimePoint::FromBegin(ns(200_000_000))),
+            ("+1.25us", TimePoint::FromBegin(ns(1250))),
+            ("+7 ns", TimePoint::FromBegin(ns(7))),
+            ("+2min", TimePoint::FromBegin(ns(120 * NS_PER_S))),
+            ("+1h", TimePoint::FromBegin(ns(3600 * NS_PER_S))),
+            ("+0.25", TimePoint::FromBegin(ns(250_000_000))),
+            ("2026-11-21 04:25", TimePoint::Absolute(Timestamp::from_ns(1_795_235_100 * NS_PER_S))),
+            (
+                "2026-11-21 04:25:40.5",
+                TimePoint::Absolute(Timestamp::from_ns(1_795_235_140 * NS_PER_S + 500_000_000)),
+            ),
+            ("2026-11-21T04:25:40Z", TimePoint::Absolute(Timestamp::from_ns(1_795_235_140 * NS_PER_S))),
+            ("2026-11-21T06:25:40+02:00", TimePoint::Absolute(Timestamp::from_ns(1_795_235_140 * NS_PER_S))),
+            ("2026-11-20T23:25:40-0500", TimePoint::Absolute(Timestamp::from_ns(1_795_235_140 * NS_PER_S))),
+            ("2026-11-21", TimePoint::Absolute(Timestamp::from_ns(1_795_219_200 * NS_PER_S))),
+            ("04:25", TimePoint::TimeOfDay(ns(15_900 * NS_PER_S))),
+            ("04:25:40.000000001", TimePoint::TimeOfDay(ns(15_940 * NS_PER_S + 1))),
+            ("1795235140.934685633", TimePoint::Absolute(Timestamp::from_ns(1_795_235_140_934_685_633))),
+            ("-3.5", TimePoint::Absolute(Timestamp::from_ns(-3_500_000_000))),
             ("shop:*#12", TimePoint::Occurrence { event: Glob::new("shop:*"), number: 12 }),
         ];
         for (text, expected) in cases {
@@ -283,12 +291,26 @@ mod tests {
 
     #[test]
     fn ranges_are_resolved_from_the_begin() {
-        let begin = 1_795_235_140 * NS_PER_S + 7;
+        let begin = Timestamp::from_ns(1_795_235_140 * NS_PER_S + 7);
         let point = |text| Some(TimePoint::parse(text, Zone::Utc).unwrap());
         let range =
             TimeRange::between(point("+1s").as_ref(), point("04:25:42").as_ref(), begin, Zone::Utc).unwrap();
-        assert_eq!(range, TimeRange { begin: begin + NS_PER_S, end: 1_795_235_142 * NS_PER_S });
+        assert_eq!(
+            range,
+            TimeRange {
+                begin: begin + Duration::from_ns(NS_PER_S as u64),
+                end: Timestamp::from_ns(1_795_235_142 * NS_PER_S),
+            }
+        );
         assert!(TimeRange::between(point("+2s").as_ref(), point("+1s").as_ref(), begin, Zone::Utc).is_err());
-        assert!(TimeRange::between(point("+9000000000").as_ref(), None, i64::MAX - 5, Zone::Utc).is_err());
+        assert!(
+            TimeRange::between(
+                point("+9000000000").as_ref(),
+                None,
+                Timestamp::from_ns(i64::MAX - 5),
+                Zone::Utc
+            )
+            .is_err()
+        );
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! The C library knows the local zone (`TZ`, `/etc/localtime`), as it does for babeltrace2.
 
+use tracewing_units::Timestamp;
+
 /// The zone in which stamps are shown and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Zone {
@@ -71,10 +73,10 @@ impl Zone {
 }
 
 impl Zone {
-    /// Date and time of day of a stamp in nanoseconds since the Unix epoch, as
+    /// Date and time of day of a moment on a clock whose origin is the Unix epoch, as
     /// `2026-11-21 04:25:40.934685633`; as seconds where the year is out of range.
-    pub fn format(self, ns: i64) -> String {
-        let (second, rest) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    pub fn format(self, time: Timestamp) -> String {
+        let (second, rest) = time.as_seconds();
         match self.civil(second) {
             Some(Civil { year, month, day, hour, minute, second }) => {
                 format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{rest:09}")
@@ -127,6 +129,6 @@ mod tests {
             assert_eq!(Zone::Utc.seconds(civil), Some(seconds));
         }
         assert_eq!(Zone::Utc.civil(i64::MAX), None);
-        assert_eq!(Zone::Utc.format(-1), "1969-12-31 23:59:59.999999999");
+        assert_eq!(Zone::Utc.format(Timestamp::from_ns(-1)), "1969-12-31 23:59:59.999999999");
     }
 }

@@ -8,6 +8,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
     UserThread, UserThreadKind as User,
 };
+use tracewing_units::Timestamp;
 
 pub const SLEEPS: i64 = 1;
 pub const GOES_ON: i64 = 0x100;
@@ -76,9 +77,11 @@ impl Fold for Notes {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from.as_ns(), to.as_ns()),
             Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
-            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::UserThreadDid { thread, doing, from, to } => {
+                self.user_thread(thread, doing, from.as_ns(), to.as_ns());
+            }
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
             _ => {}
         }
@@ -111,6 +114,7 @@ impl Notes {
 
 /// The event as the super-trace takes it.
 pub fn activity(&(time, cpu, tid, kind): &Event) -> Activity<'static> {
+    let time = Timestamp::from_ns(time);
     Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind }
 }
 

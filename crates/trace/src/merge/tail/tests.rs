@@ -2,12 +2,13 @@
 
 use super::*;
 use common::{Event, Packet, class, tick, write_trace};
+use tracewing_units::Timestamp;
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
 /// Nanoseconds since the origin at cycle 0 of the traces here.
-const ORIGIN: i64 = 1_795_235_140_123_456_789;
+const ORIGIN: Timestamp = Timestamp::from_ns(1_795_235_140_123_456_789);
 
 fn packet(instance: u64, begin: u64, event: Event) -> Vec<u8> {
     Packet::new(1, instance, begin, begin + 500).bytes(&[event])
@@ -23,9 +24,9 @@ fn events_wait_for_streams_that_have_come_less_far_but_not_for_ever() {
     tails.open(&recording);
     assert!(tails.look(begin) && !tails.look(begin));
     let mut after = |time: Duration| tails.until(&recording, begin + time);
-    assert_eq!(after(SETTLE / 2), i64::MIN);
-    assert_eq!(after(SETTLE), ORIGIN + 1499);
-    assert_eq!(after(HOLD), ORIGIN + 2500);
+    assert_eq!(after(SETTLE / 2), Timestamp::MIN);
+    assert_eq!(after(SETTLE), ORIGIN + tracewing_units::Duration::from_ns(1499));
+    assert_eq!(after(HOLD), ORIGIN + tracewing_units::Duration::from_ns(2500));
 }
 
 #[test]

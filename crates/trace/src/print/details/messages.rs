@@ -9,6 +9,7 @@ use crate::time::stamp::Stamp;
 use std::collections::VecDeque;
 use tracewing_ctf::decode::{Event, Visitor};
 use tracewing_ctf::model::DataStreamClass;
+use tracewing_units::{Cycles, Timestamp};
 
 /// Something that a stream says.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +28,7 @@ pub(super) struct Source<'r> {
     class: Option<&'r DataStreamClass>,
     clock: Option<Clock>,
     /// The clock in the packet at hand: its begin, then its last event.
-    now: Option<u64>,
+    now: Option<Cycles>,
     state: State,
     waiting: VecDeque<Message>,
     /// What follows the begin of a packet, behind what is waiting.
@@ -59,13 +60,13 @@ impl Source<'_> {
     /// Between which stamps something was lost.
     pub(super) fn loss_stamps(&self, lost: &Lost) -> Option<(Stamp, Stamp)> {
         let clock = self.clock?;
-        let stamp = |ns| Some(Stamp { cycles: clock.cycles(ns)?, ns });
+        let stamp = |time| Some(Stamp { cycles: clock.cycles(time)?, time });
         lost.range.and_then(|(begin, end)| Some((stamp(begin)?, stamp(end)?)))
     }
 
-    fn stamp(&self, cycles: Option<u64>) -> Option<Stamp> {
+    fn stamp(&self, cycles: Option<Cycles>) -> Option<Stamp> {
         let cycles = cycles?;
-        Some(Stamp { cycles, ns: self.clock?.ns(cycles)? })
+        Some(Stamp { cycles, time: self.clock?.time(cycles)? })
     }
 
     /// The next event of the packet at hand, or its end.
@@ -78,7 +79,7 @@ impl Source<'_> {
             }
             false => {
                 self.state = State::BetweenPackets;
-                let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end);
+                let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end).map(Cycles);
                 // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event
                 // behind it.
                 let end = end.map(|end| self.now.map_or(end, |now| now.max(end)));
@@ -107,7 +108,8 @@ impl Source<'_> {
                 }
                 self.state = State::InPacket;
                 self.waiting.extend(self.cursor.losses().map(|lost| Message::Lost(*lost)));
-                let mut begin = self.cursor.reader().and_then(|(reader, _)| reader.packet().begin);
+                let mut begin =
+                    self.cursor.reader().and_then(|(reader, _)| reader.packet().begin).map(Cycles);
                 self.now = begin;
                 let first = self.step();
                 if let Ok(Message::Event(Some(stamp))) = &first {
@@ -130,7 +132,7 @@ pub(super) struct Messages<'r> {
     /// What each source has next, and when.
     heads: Vec<Option<Result<Message, Error>>>,
     current: Option<usize>,
-    last_ns: i64,
+    last_ns: Timestamp,
 }
 
 impl<'r> Messages<'r> {
@@ -142,7 +144,7 @@ impl<'r> Messages<'r> {
             let class = trace.data_stream_class(stream.class_id());
             let clock = class.and_then(|class| trace.clock_class(class.default_clock.as_ref()?));
             sources.push(Source {
-                cursor: recording.cursor(stream, i64::MIN),
+                cursor: recording.cursor(stream, Timestamp::MIN),
                 class,
                 clock: clock.and_then(Clock::new),
                 now: None,
@@ -153,7 +155,7 @@ impl<'r> Messages<'r> {
             });
         }
         let heads = sources.iter_mut().map(|source| source.next().transpose()).collect();
-        Ok(Messages { sources, heads, current: None, last_ns: i64::MIN })
+        Ok(Messages { sources, heads, current: None, last_ns: Timestamp::MIN })
     }
 
     /// Goes on to the next message; `None` behind the last one.
@@ -164,11 +166,11 @@ impl<'r> Messages<'r> {
         // What has no time comes at once, and so does an error.
         let time = |head: &Result<Message, Error>| match head {
             Ok(Message::PacketBegin(stamp) | Message::Event(stamp) | Message::PacketEnd(stamp)) => {
-                stamp.map_or(self.last_ns, |stamp| stamp.ns)
+                stamp.map_or(self.last_ns, |stamp| stamp.time)
             }
             Ok(Message::Lost(lost)) => lost.range.map_or(self.last_ns, |(begin, _)| begin),
             Ok(Message::StreamBegin | Message::StreamEnd) => self.last_ns,
-            Err(_) => i64::MIN,
+            Err(_) => Timestamp::MIN,
         };
         let heads = self.heads.iter().enumerate();
         let heads = heads

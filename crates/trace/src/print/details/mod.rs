@@ -177,8 +177,8 @@ impl Details<'_> {
     }
 
     fn time(&mut self, stamp: Option<Stamp>) {
-        let Some(Stamp { cycles, ns }) = stamp else { return };
-        let (cycles, ns) = (decimal(cycles.into()), decimal(ns.into()));
+        let Some(Stamp { cycles, time }) = stamp else { return };
+        let (cycles, ns) = (decimal(cycles.0.into()), decimal(time.as_ns().into()));
         self.head(&match self.compact {
             true => format!("[{cycles} {ns}]"),
             false => format!("[{cycles} cycles, {ns} ns from origin]"),

@@ -4,6 +4,7 @@ use super::{Lost, StreamCursor};
 use crate::stream::packet::PacketHead;
 use std::path::PathBuf;
 use tracewing_ctf::decode::Position;
+use tracewing_units::Timestamp;
 
 /// Where a cursor stands: two that stand in the same place have the same in front of them.
 #[derive(Debug, PartialEq)]
@@ -32,7 +33,7 @@ impl StreamCursor {
     }
 
     /// Gives events from now on if they are not before `from`, in nanoseconds since the clock's origin.
-    pub(crate) fn give_from(&mut self, from: i64) {
+    pub(crate) fn give_from(&mut self, from: Timestamp) {
         self.from = from;
     }
 }

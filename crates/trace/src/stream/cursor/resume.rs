@@ -10,6 +10,7 @@ use crate::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
+use tracewing_units::Timestamp;
 
 /// Where reading of a stream has stopped.
 #[derive(Debug, Clone)]
@@ -83,7 +84,7 @@ impl StreamCursor {
     pub(crate) fn resume(
         decoder: &Arc<Decoder>,
         files: &[StreamFile],
-        from: i64,
+        from: Timestamp,
         limit: impl Fn(&Path) -> u64,
         stops: &[Stop],
     ) -> Result<Self, Error> {

@@ -5,14 +5,15 @@ use crate::Error;
 use crate::time::clock::Clock;
 use tracewing_ctf::decode::Packet;
 use tracewing_ctf::model::{DataStreamClass, Role, TraceClass};
+use tracewing_units::{Cycles, Timestamp};
 
 /// What a packet's header and context say. Stamps are in nanoseconds since the clock's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacketHead {
     pub(crate) class_id: u64,
     pub(crate) instance_id: Option<u64>,
-    pub(crate) begin_ns: Option<i64>,
-    pub(crate) end_ns: Option<i64>,
+    pub(crate) begin_ns: Option<Timestamp>,
+    pub(crate) end_ns: Option<Timestamp>,
     /// Events lost in the stream so far.
     pub(crate) discarded: Option<Counter>,
     pub(crate) sequence: Option<Counter>,
@@ -67,8 +68,8 @@ impl PacketFile {
                 clock
             }
         };
-        let ns = |cycles: Option<u64>| match (cycles, clock) {
-            (Some(cycles), Some(clock)) => clock.ns(cycles).map(Some).ok_or_else(|| {
+        let time = |cycles: Option<u64>| match (cycles.map(Cycles), clock) {
+            (Some(cycles), Some(clock)) => clock.time(cycles).map(Some).ok_or_else(|| {
                 self.error(format!(
                     "packet {}: the stamp {cycles} lies outside of what nanoseconds can say",
                     self.index
@@ -79,8 +80,8 @@ impl PacketFile {
         Ok(PacketHead {
             class_id,
             instance_id: packet.stream_instance_id,
-            begin_ns: ns(packet.begin)?,
-            end_ns: ns(packet.end)?,
+            begin_ns: time(packet.begin)?,
+            end_ns: time(packet.end)?,
             discarded: packet
                 .discarded
                 .map(|value| Counter { value, bits: bits(class, Role::DiscardedEventRecordCounterSnapshot) }),

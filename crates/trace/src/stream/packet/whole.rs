@@ -2,13 +2,14 @@
 
 use super::{FIRST_LOOK, PacketFile, has_size};
 use tracewing_ctf::decode::{Step, StreamReader};
+use tracewing_units::{Cycles, Timestamp};
 
 /// Whether a packet of a file that is being written is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whole {
     /// It is, and up to when it reaches, in nanoseconds since the clock's origin; `i64::MIN` where nothing in
     /// it has a stamp.
-    Yes { reach: i64 },
+    Yes { reach: Timestamp },
     /// Bytes are missing, or it does not say how many it has.
     NotYet,
     /// It cannot be decoded, at least not with the metadata that there is.
@@ -49,10 +50,12 @@ impl PacketFile {
             match self.step() {
                 Ok(Step::Event) => {
                     let stamp = self.event().clock_value().zip(self.clock());
-                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.ns(cycles)));
+                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.time(Cycles(cycles))));
                 }
                 Ok(Step::Packet) => {}
-                Ok(Step::PacketEnd | Step::End) => return Whole::Yes { reach: reach.unwrap_or(i64::MIN) },
+                Ok(Step::PacketEnd | Step::End) => {
+                    return Whole::Yes { reach: reach.unwrap_or(Timestamp::MIN) };
+                }
                 Err(_) => return Whole::Damaged,
             }
         }

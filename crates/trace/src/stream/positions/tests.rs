@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, StreamReader, Value};
 use tracewing_ctf::model::Scope;
+use tracewing_units::Timestamp;
 
 /// Stamps have eight bits, so that they hang on all that came before.
 const METADATA: &str = "/* CTF 1.8 */
@@ -39,7 +40,7 @@ fn rest(file: &mut PacketFile) -> Result<Events, crate::Error> {
     let mut events = Vec::new();
     while file.step_fast() || file.step()? == Step::Event {
         let Some(Value::Unsigned(number, _)) = file.event().field(Scope::Payload, "n") else { panic!() };
-        events.push((file.clock_value().unwrap(), number));
+        events.push((file.clock_value().unwrap().0, number));
     }
     Ok(events)
 }
@@ -96,7 +97,7 @@ fn reading_begins_at_any_time() {
     let last = events.last().unwrap().0;
     for time in (0..=20).map(|step| last * step / 20).chain([last / 3, 0, last + 1]) {
         file.seek(0, 0, 0);
-        let found = positions.find(&mut file, time as i64);
+        let found = positions.find(&mut file, Timestamp::from_ns(time as i64));
         file.seek(0, 0, 0);
         found.into_iter().for_each(|position| file.begin_at(0, position));
         let seen: Events = rest(&mut file).unwrap();

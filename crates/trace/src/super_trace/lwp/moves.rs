@@ -10,13 +10,14 @@ use crate::super_trace::activity::Name;
 use crate::super_trace::activity::TaskState;
 use crate::super_trace::doing::{Doing, Mode};
 use crate::super_trace::fold::{Change, Fold};
+use tracewing_units::Timestamp;
 
 /// So many interrupts within one wait for its end.
 const INTERRUPTS: usize = 1000;
 
 impl Lwp {
     /// The recording ends. Its waker may be outside of the extract, so whether it still waits is unknown.
-    pub(in crate::super_trace) fn is_unwatched(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn is_unwatched(&mut self, now: Timestamp, fold: &mut impl Fold) {
         // Blocked: a wake-up by an LWP that the extract leaves out is missing. All other states end with
         // events of its own.
         if let State::Blocked { .. } = self.state {
@@ -25,7 +26,7 @@ impl Lwp {
     }
 
     /// It recorded something on a CPU, so it runs there.
-    pub(in crate::super_trace) fn seen_on(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn seen_on(&mut self, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Running here: the event fits.
             State::Running { cpu: known } if known == cpu => self.confirmed = self.confirmed.max(now),
@@ -44,7 +45,7 @@ impl Lwp {
     }
 
     /// It runs somewhere: if it was thought to wait, events are missing.
-    pub(in crate::super_trace) fn does_not_wait(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn does_not_wait(&mut self, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Off CPUs: the switch to it is missing.
             State::Runnable { .. } | State::Blocked { .. } => self.doubt(now, fold),
@@ -55,7 +56,7 @@ impl Lwp {
     }
 
     /// It gets a CPU.
-    pub(in crate::super_trace) fn switched_in(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn switched_in(&mut self, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Runnable: the only state from which a switch leads here. Unknown: the first event that fixes
             // it.
@@ -73,7 +74,7 @@ impl Lwp {
         &mut self,
         cpu: u32,
         left_in: TaskState,
-        now: i64,
+        now: Timestamp,
         fold: &mut impl Fold,
     ) {
         match self.state {
@@ -100,7 +101,7 @@ impl Lwp {
     }
 
     /// A waking: it is asked to run. True, as it counts.
-    pub(in crate::super_trace) fn waking(&mut self, now: i64, fold: &mut impl Fold) -> bool {
+    pub(in crate::super_trace) fn waking(&mut self, now: Timestamp, fold: &mut impl Fold) -> bool {
         self.wakeups += 1;
         self.waking = true;
         match self.state {
@@ -121,7 +122,7 @@ impl Lwp {
     }
 
     /// It has become runnable. Whether that counts: the waking before it has been counted.
-    pub(in crate::super_trace) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) -> bool {
+    pub(in crate::super_trace) fn wakeup(&mut self, now: Timestamp, fold: &mut impl Fold) -> bool {
         let counts = !std::mem::replace(&mut self.waking, false);
         self.wakeups += u64::from(counts);
         let runnable = State::Runnable { preempted: false };
@@ -142,7 +143,7 @@ impl Lwp {
     }
 
     /// It begins a system call, and is in this mode afterwards.
-    pub(in crate::super_trace) fn begins_call(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn begins_call(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
         self.system_calls += 1;
         self.calls.confirm();
         self.settle_mode(Mode::User, now, fold);
@@ -154,7 +155,7 @@ impl Lwp {
     }
 
     /// It ends a system call.
-    pub(in crate::super_trace) fn ends_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn ends_call(&mut self, call: Name, now: Timestamp, fold: &mut impl Fold) {
         self.calls.confirm();
         self.settle_mode(Mode::SystemCall(call), now, fold);
         // In its program, in another call or in none that is known: the begin of this one is missing.
@@ -165,13 +166,18 @@ impl Lwp {
     }
 
     /// Its program tells that it waits for this from now on, or for nothing any more.
-    pub(in crate::super_trace) fn waits(&mut self, on: Option<Name>, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn waits(&mut self, on: Option<Name>, now: Timestamp, fold: &mut impl Fold) {
         self.tell(now, fold);
         self.waits_for = on;
     }
 
     /// It runs its program's code, of which `is_recorded` says that the kernel records its system calls.
-    pub(in crate::super_trace) fn in_program(&mut self, is_recorded: bool, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn in_program(
+        &mut self,
+        is_recorded: bool,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
         if is_recorded {
             self.calls.confirm();
         }
@@ -197,7 +203,7 @@ impl Lwp {
     }
 
     /// An interrupt takes its CPU, or has it back from one within it.
-    pub(in crate::super_trace) fn interrupted(&mut self, by: Name, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn interrupted(&mut self, by: Name, now: Timestamp, fold: &mut impl Fold) {
         match self.interrupted {
             // Interrupted already: the inner one takes over, and what the outer one took is reported at the
             // end of all.
@@ -209,7 +215,7 @@ impl Lwp {
     }
 
     /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
-    pub(in crate::super_trace) fn resumes(&mut self, seen: bool, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn resumes(&mut self, seen: bool, now: Timestamp, fold: &mut impl Fold) {
         if self.interrupted.is_none() {
             return;
         }
@@ -224,14 +230,14 @@ impl Lwp {
     }
 
     /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
-    pub(in crate::super_trace) fn was_interrupted(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn was_interrupted(&mut self, now: Timestamp, fold: &mut impl Fold) {
         let Some(cpu) = self.cpu() else { return };
         self.enter(self.state, self.confirmed.min(now), fold);
         self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
     }
 
     /// Its state is no longer known from `from` on.
-    pub(in crate::super_trace) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn lose(&mut self, from: Timestamp, fold: &mut impl Fold) {
         // From all states but the last one: what is missing may have moved it anywhere.
         if self.state != State::Ended {
             self.enter(State::Unknown, from, fold);
@@ -242,14 +248,14 @@ impl Lwp {
     }
 
     /// What lies before `time` counts no longer.
-    pub(in crate::super_trace) fn restart(&mut self, time: i64) {
+    pub(in crate::super_trace) fn restart(&mut self, time: Timestamp) {
         self.tell(time, &mut ());
         (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
         (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
     }
 
     /// Tells what it did up to now.
-    pub(in crate::super_trace) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn tell(&mut self, now: Timestamp, fold: &mut impl Fold) {
         if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
             for (by, to) in std::mem::take(&mut self.interrupts) {
                 self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
@@ -265,7 +271,7 @@ impl Lwp {
     }
 
     /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
-    pub(in crate::super_trace) fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn doubt(&mut self, now: Timestamp, fold: &mut impl Fold) {
         let confirmed = self.confirmed.max(self.since).min(now);
         self.resumes(false, confirmed, fold);
         self.enter(State::Unknown, confirmed, fold);
@@ -273,7 +279,7 @@ impl Lwp {
     }
 
     /// An event proves that it was in this mode up to now, if it was in one mode only.
-    fn settle_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+    fn settle_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
         if !std::mem::replace(&mut self.mode_settled, true) {
             self.tell(now, fold);
             if self.tells_modes {
@@ -282,12 +288,12 @@ impl Lwp {
         }
     }
 
-    fn doubt_mode(&mut self, now: i64, fold: &mut impl Fold) {
+    fn doubt_mode(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.tell(self.mode_confirmed.min(now), fold);
         self.mode = Mode::Unknown;
     }
 
-    fn enter_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+    fn enter_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
         self.tell(now, fold);
         (self.mode, self.mode_confirmed) = (mode, now);
     }
@@ -299,14 +305,14 @@ impl Lwp {
         self.last_cpu = Some(cpu);
     }
 
-    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
+    fn enter(&mut self, state: State, now: Timestamp, fold: &mut impl Fold) {
         self.tell(now, fold);
         self.confirmed = self.confirmed.max(now);
         self.state = state;
     }
 
     #[inline]
-    fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
+    fn cut(&mut self, doing: Doing, now: Timestamp, fold: &mut impl Fold) {
         // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
         let now = now.max(self.since);
         let doing = if self.is_out_of_sight() { Doing::Unknown } else { doing };

@@ -9,10 +9,11 @@ use super::{State, UserThread};
 use crate::super_trace::activity::SwitchCause;
 use crate::super_trace::doing::Doing;
 use crate::super_trace::fold::{Change, Fold};
+use tracewing_units::Timestamp;
 
 impl UserThread {
     /// An LWP begins to run it. It does not run elsewhere.
-    pub(in crate::super_trace) fn begins(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn begins(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Blocked: its wake is missing, so how long it was blocked is unknown. But where no wake of it is
             // ever recorded, as of tasks that only tokio's hooks know, its own word counts: it waited until
@@ -44,7 +45,7 @@ impl UserThread {
     }
 
     /// It stops running. Where nobody knew that it ran, neither is known what it did up to now.
-    pub(in crate::super_trace) fn stops(&mut self, cause: SwitchCause, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn stops(&mut self, cause: SwitchCause, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Running: the only state from which a switch leads away; its time is the LWP's.
             State::Running { .. } => self.since = self.since.max(now),
@@ -74,7 +75,7 @@ impl UserThread {
     }
 
     /// Somebody makes it ready.
-    pub(in crate::super_trace) fn wakes(&mut self, now: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn wakes(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.wakeups += 1;
         match self.state {
             // Blocked: what it waited for is over. Unknown: one that is woken is ready, whatever it did.
@@ -89,7 +90,7 @@ impl UserThread {
     }
 
     /// Its state is no longer known from `from` on. If it ran until then, that has been told.
-    pub(in crate::super_trace) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn lose(&mut self, from: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Running: until then, the LWP's time says what it did.
             State::Running { .. } => {
@@ -102,7 +103,7 @@ impl UserThread {
     }
 
     /// What lies before `time` counts no longer.
-    pub(in crate::super_trace) fn restart(&mut self, time: i64) {
+    pub(in crate::super_trace) fn restart(&mut self, time: Timestamp) {
         match self.state {
             State::Running { .. } => self.since = self.since.max(time),
             state => self.enter(state, time, &mut ()),
@@ -111,7 +112,7 @@ impl UserThread {
     }
 
     /// Tells what it did until the end. If it runs until then, that has been told.
-    pub(in crate::super_trace) fn finish(&mut self, end: i64, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn finish(&mut self, end: Timestamp, fold: &mut impl Fold) {
         match self.state {
             State::Running { .. } => self.since = self.since.max(end),
             state => self.enter(state, end, fold),
@@ -120,12 +121,12 @@ impl UserThread {
     }
 
     /// What its state says cannot be true up to now: it is believed only up to its last confirmation.
-    fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
+    fn doubt(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.enter(State::Unknown, self.confirmed.max(self.since).min(now), fold);
         self.enter(State::Unknown, now, fold);
     }
 
-    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
+    fn enter(&mut self, state: State, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
         let doing = match self.state {
             State::Unknown | State::Running { .. } => Doing::Unknown,
