@@ -10,19 +10,19 @@ use crate::{Error, PacketFault};
 
 impl<B: AsRef<[u8]>> StreamReader<B> {
     pub(super) fn begin_packet(&mut self) -> Result<Step, Error> {
-        let (offset, index) = self.next_packet;
-        let data = self.data.as_ref();
-        let from = offset.saturating_sub(self.base);
+        let (offset, index) = self.packets.next;
+        let data = self.window.data.as_ref();
+        let from = offset.saturating_sub(self.window.base);
         if from >= data.len() as u64 {
             self.state = State::Done;
             return Ok(Step::End);
         }
         // Until the packet is known to be good there is nothing to look at.
         self.limit = 0;
-        self.from = from as usize;
+        self.window.from = from as usize;
         let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
         if last.packet_bits > 0 && last.index != index {
-            self.before = Some(last);
+            self.packets.before = Some(last);
         }
         self.marks = Marks {
             // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             };
             return Err(place.error(at, fault));
         };
-        if let Some(first) = self.stream.replace(stream)
+        if let Some(first) = self.packets.stream.replace(stream)
             && first != stream
         {
             let (now, then) = (classes[stream].id, classes[first].id);
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             (Some(content), None) => (content, content),
             (None, Some(size)) => (size, size),
             (None, None) => {
-                let rest = self.rest.saturating_sub(from).saturating_mul(8);
+                let rest = self.window.rest.saturating_sub(from).saturating_mul(8);
                 (rest, rest)
             }
         };
@@ -98,10 +98,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let packet = &mut self.marks.packet;
         (packet.content_bits, packet.packet_bits) = (content, size);
         packet.data_stream_class = stream;
-        packet.compare(self.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
+        packet.compare(self.packets.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
         self.limit = content.min(available);
         self.at = at;
-        self.next_packet = (offset.saturating_add(size / 8), index + 1);
+        self.packets.next = (offset.saturating_add(size / 8), index + 1);
         self.state = State::InPacket;
         Ok(Step::Packet)
     }

@@ -59,6 +59,7 @@ mod skip;
 mod usual;
 mod walk;
 mod wide_text;
+mod window;
 
 pub use compile::Decoder;
 pub use event::Event;

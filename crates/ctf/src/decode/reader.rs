@@ -11,8 +11,9 @@ use super::packet::{Marks, Packet, ticked};
 use super::place::Place;
 use super::record::{MOST_PIECES, Pieces, Record};
 use super::sink::Shown;
-use super::usual::Usual;
+use super::usual::{Cursor, Usual};
 use super::walk::Walk;
+use super::window::Window;
 use crate::model::{DataStreamClass, Scope};
 use crate::{Error, FieldFault, PacketFault};
 
@@ -31,40 +32,43 @@ pub enum Step {
 
 /// Reads one data stream. `B` holds all its bytes: a slice, a `Vec<u8>`, a mapped file.
 pub struct StreamReader<B> {
-    pub(super) data: B,
-    /// Offset of `data` in the data stream, bytes.
-    pub(super) base: u64,
-    /// Offset of the current packet in `data`.
-    pub(super) from: usize,
     pub(super) decoder: Arc<Decoder>,
+    pub(super) window: Window<B>,
     pub(super) slots: Box<[Cell<u64>]>,
     pub(super) marks: Marks,
     pub(super) state: State,
-    /// Bytes of the data stream from the beginning of `data` on; some of them may not be in `data` yet.
-    pub(super) rest: u64,
-    /// Whether the last error was that what `data` does not have yet is missing.
-    short: Cell<bool>,
-    /// Where the next packet begins, bytes, and its index.
-    pub(super) next_packet: (u64, u64),
+    pub(super) packets: Packets,
     /// The current packet's content that is there, in bits.
     pub(super) limit: u64,
     /// Bits behind the current event record, from the packet's start.
     pub(super) at: u64,
     pub(super) starts: Starts,
-    /// Index of the current event record's class.
+    current: Current,
+}
+
+/// What is known from packet to packet.
+#[derive(Default)]
+pub(super) struct Packets {
+    /// Where the next one begins, bytes, and its index.
+    pub(super) next: (u64, u64),
+    /// Data stream class of those so far.
+    pub(super) stream: Option<usize>,
+    /// The one before the current one.
+    pub(super) before: Option<Packet>,
+}
+
+/// The current event record.
+#[derive(Default)]
+struct Current {
+    /// Index of its class.
     event: usize,
-    /// Whether its class's layout holds for the current event record, and the data go on far enough to use
-    /// it.
+    /// Its stamp.
+    clock: u64,
+    /// Whether its class's layout holds for it, and the data go on far enough to use it.
     usual: bool,
-    /// If so, the bit from which on the layout counts, and where the record's pieces begin.
+    /// If so, the bit from which on the layout counts, and where its pieces begin.
     origin: u64,
     pieces: Pieces,
-    /// The current event record's stamp.
-    clock: u64,
-    /// Data stream class of the packets so far.
-    pub(super) stream: Option<usize>,
-    /// The packet before the current one.
-    pub(super) before: Option<Packet>,
 }
 
 /// A place between two event records of a packet, and the clock there: all that is needed to begin in the
@@ -88,26 +92,16 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// A reader before the first packet of `data`.
     pub fn new(decoder: Arc<Decoder>, data: B) -> Self {
         StreamReader {
-            rest: data.as_ref().len() as u64,
-            short: Cell::new(false),
-            data,
-            base: 0,
-            from: 0,
-            before: None,
+            window: Window::new(data),
             slots: vec![Cell::new(0); decoder.slots].into_boxed_slice(),
             decoder,
             marks: Marks::default(),
             state: State::BetweenPackets,
-            next_packet: (0, 0),
+            packets: Packets::default(),
             limit: 0,
             at: 0,
             starts: [0; 6],
-            event: 0,
-            usual: false,
-            origin: 0,
-            pieces: [0; MOST_PIECES],
-            clock: 0,
-            stream: None,
+            current: Current::default(),
         }
     }
 
@@ -142,10 +136,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// it are not known.
     pub fn seek(&mut self, offset: u64, index: u64) {
         self.state = State::BetweenPackets;
-        self.next_packet = (offset, index);
+        self.packets.next = (offset, index);
         self.marks = Marks::default();
-        self.before = None;
-        self.short.set(false);
+        self.packets.before = None;
+        self.window.short.set(false);
     }
 
     /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset`
@@ -166,17 +160,17 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// [`StreamReader::wants_more`] after an error, [`StreamReader::extend`] goes on.
     pub fn replace_part(&mut self, data: B, offset: u64, index: u64, rest: u64) -> B {
         self.state = State::BetweenPackets;
-        self.next_packet = (offset, index);
-        self.base = offset;
-        self.rest = rest.max(data.as_ref().len() as u64);
+        self.packets.next = (offset, index);
+        self.window.base = offset;
+        self.window.rest = rest.max(data.as_ref().len() as u64);
         self.limit = 0;
-        self.short.set(false);
-        std::mem::replace(&mut self.data, data)
+        self.window.short.set(false);
+        std::mem::replace(&mut self.window.data, data)
     }
 
     /// Whether the last step failed because the data end before the packet does: more of them may help.
     pub fn wants_more(&self) -> bool {
-        self.short.get()
+        self.window.short.get()
     }
 
     /// Has `add` put more bytes behind the data, and goes back to the event record for which they were
@@ -185,12 +179,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// Bytes in front of [`StreamReader::position`] are not looked at any more, but for those of packet
     /// header and context, and those behind stay where they are.
     pub fn extend<T>(&mut self, add: impl FnOnce(&mut B) -> T) -> T {
-        let result = add(&mut self.data);
-        if self.short.replace(false) {
+        let result = add(&mut self.window.data);
+        if self.window.short.replace(false) {
             self.state = State::InPacket;
         }
         if self.state == State::InPacket {
-            self.limit = self.marks.packet.content_bits.min(self.packet_bytes().len() as u64 * 8);
+            self.limit = self.marks.packet.content_bits.min(self.window.bytes().len() as u64 * 8);
         }
         result
     }
@@ -219,7 +213,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     /// The data stream's class, once a packet has been read.
     pub fn data_stream_class(&self) -> Option<&DataStreamClass> {
-        Some(&self.decoder.trace_class().data_stream_classes[self.stream?])
+        Some(&self.decoder.trace_class().data_stream_classes[self.packets.stream?])
     }
 
     /// The decoder it was made with.
@@ -234,16 +228,16 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// If the last step was not [`Step::Event`] and no event record has been read yet.
     #[inline(always)]
     pub fn event(&self) -> Event<'_> {
-        let stream = self.stream.expect("a reader has an event record after Step::Event");
+        let stream = self.packets.stream.expect("a reader has an event record after Step::Event");
         Event {
             decoder: &self.decoder,
             stream,
-            event: self.event,
+            event: self.current.event,
             laid_out: self.laid_out(stream),
-            clock: self.clock,
+            clock: self.current.clock,
             end: self.at,
             starts: &self.starts,
-            packet: (self.packet_bytes(), self.limit),
+            packet: (self.window.bytes(), self.limit),
             slots: &self.slots,
         }
     }
@@ -251,49 +245,49 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// Index of the current event record's class, as [`Event::class_index`].
     #[inline]
     pub fn class_index(&self) -> usize {
-        self.event
+        self.current.event
     }
 
     /// The current event record's bytes, as [`Event::record`].
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
-        let bytes = self.packet_bytes().get((self.origin / 8) as usize..).filter(|_| self.usual)?;
-        Some(Record { bytes, pieces: &self.pieces })
+        let bytes =
+            self.window.bytes().get((self.current.origin / 8) as usize..).filter(|_| self.current.usual)?;
+        Some(Record { bytes, pieces: &self.current.pieces })
     }
 
     /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read
     /// yet.
     #[inline]
     pub fn clock_value(&self) -> Option<u64> {
-        self.decoder.streams[self.stream?].clock.map(|_| self.clock)
+        self.decoder.streams[self.packets.stream?].clock.map(|_| self.current.clock)
     }
 
     /// Where everything lies in the current event record, if that is known.
     #[inline(always)]
     fn laid_out(&self, stream: usize) -> Option<LaidOut<'_>> {
-        let programs = self.decoder.streams[stream].events.get(self.event).filter(|_| self.usual)?;
-        Some(LaidOut { layout: programs.layout.as_deref()?, origin: self.origin, record: self.record()? })
+        let programs =
+            self.decoder.streams[stream].events.get(self.current.event).filter(|_| self.current.usual)?;
+        Some(LaidOut {
+            layout: programs.layout.as_deref()?,
+            origin: self.current.origin,
+            record: self.record()?,
+        })
     }
 
     /// Shows the fields of the current packet's header or context; nothing for other scopes.
     pub fn visit_packet(&self, scope: Scope, visitor: &mut impl Visitor) {
-        let Some(stream) = self.stream else { return };
+        let Some(stream) = self.packets.stream else { return };
         let program = match scope {
             Scope::PacketHeader => self.decoder.packet_header.as_ref(),
             Scope::PacketContext => self.decoder.streams[stream].packet_context.as_ref(),
             _ => None,
         };
         if let Some(program) = program {
-            let mut walk = Walk::new(&self.decoder, self.packet_bytes(), self.limit, &self.slots);
+            let mut walk = Walk::new(&self.decoder, self.window.bytes(), self.limit, &self.slots);
             // The packet's beginning has been walked; it cannot fail now.
             let _ = walk.scope(program, self.starts[scope as usize], &mut Shown(visitor));
         }
-    }
-
-    /// The data stream from the current packet on.
-    #[inline]
-    fn packet_bytes(&self) -> &[u8] {
-        self.data.as_ref().get(self.from..).unwrap_or_default()
     }
 
     #[inline]
@@ -306,16 +300,16 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     #[inline(always)]
     fn usual_event_record(&mut self) -> bool {
         let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
-        let data = self.data.as_ref().get(self.from..).unwrap_or_default();
-        let place = (self.at, self.limit);
-        let Some(usual) = Usual::next(stream, data, place, self.marks.clock, &mut self.pieces) else {
+        let data = self.window.bytes();
+        let mut cursor = Cursor { at: self.at, clock: self.marks.clock };
+        let current = &mut self.current;
+        let Some(usual) = cursor.step(stream, data, self.limit, &mut current.pieces, &mut self.starts) else {
             return false;
         };
-        (self.at, self.marks.clock, self.clock) = (usual.end, usual.clock, usual.clock);
-        self.event = usual.stride.event as usize;
-        self.usual = true;
-        self.origin = usual.origin;
-        self.starts[Scope::EventHeader as usize] = usual.start;
+        (self.at, self.marks.clock, current.clock) = (cursor.at, cursor.clock, cursor.clock);
+        current.event = usual.stride.event as usize;
+        current.usual = true;
+        current.origin = usual.origin;
         true
     }
 
@@ -334,14 +328,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let decoder = self.decoder.clone();
         let class = self.marks.packet.data_stream_class;
         let stream = &decoder.streams[class];
-        let (mut at, mut clock) = (self.at, self.marks.clock);
+        let mut cursor = Cursor { at: self.at, clock: self.marks.clock };
         let mut pieces = [0; MOST_PIECES];
         loop {
-            let data = self.data.as_ref().get(self.from..).unwrap_or_default();
-            let (event, laid_out) = match Usual::next(stream, data, (at, self.limit), clock, &mut pieces) {
+            let data = self.window.bytes();
+            let (event, laid_out) = match cursor.step(stream, data, self.limit, &mut pieces, &mut self.starts)
+            {
                 Some(usual) => {
-                    (at, clock) = (usual.end, usual.clock);
-                    self.starts[Scope::EventHeader as usize] = usual.start;
                     let origin = usual.origin;
                     let bytes = data.get((origin / 8) as usize..).unwrap_or_default();
                     let record = Record { bytes, pieces: &pieces };
@@ -350,14 +343,14 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                     (usual.stride.event as usize, laid_out)
                 }
                 None => {
-                    (self.at, self.marks.clock) = (at, clock);
+                    (self.at, self.marks.clock) = (cursor.at, cursor.clock);
                     let step = self.any_event_record();
                     if !matches!(step, Ok(Step::Event)) {
                         self.state = if step.is_err() { State::Done } else { self.state };
                         return step.map(|_| ());
                     }
-                    (at, clock) = (self.at, self.marks.clock);
-                    (self.event, None)
+                    cursor = Cursor { at: self.at, clock: self.marks.clock };
+                    (self.current.event, None)
                 }
             };
             each(Event {
@@ -365,10 +358,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                 stream: class,
                 event,
                 laid_out,
-                clock: if laid_out.is_some() { clock } else { self.clock },
-                end: at,
+                clock: if laid_out.is_some() { cursor.clock } else { self.current.clock },
+                end: cursor.at,
                 starts: &self.starts,
-                packet: (self.data.as_ref().get(self.from..).unwrap_or_default(), self.limit),
+                packet: (self.window.bytes(), self.limit),
                 slots: &self.slots,
             });
         }
@@ -389,10 +382,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if self.at >= self.limit {
             return self.end_packet();
         }
-        self.usual = false;
+        self.current.usual = false;
         let decoder = &*self.decoder;
         let stream = &decoder.streams[self.marks.packet.data_stream_class];
-        let data = self.data.as_ref().get(self.from..).unwrap_or_default();
+        let data = self.window.bytes();
         let mut walk = Walk::new(decoder, data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
@@ -407,13 +400,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                 .scope(program, at, &mut self.marks)
                 .map_err(|fault| self.fault(*fault, "event header"))?;
         }
-        self.clock = self.marks.clock;
+        self.current.clock = self.marks.clock;
         let event = match self.marks.event_id {
             Some(id) => stream.event_by_id(id),
             None => Some(0).filter(|_| stream.events.len() == 1),
         };
         let Some(event) = event else { return Err(self.no_class(start)) };
-        self.event = event;
+        self.current.event = event;
         let EventPrograms { specific_context, payload, .. } = &stream.events[event];
         for (scope, program, what) in [
             (Scope::CommonContext, &stream.common_context, "event context"),
@@ -434,10 +427,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     fn end_packet(&mut self) -> Result<Step, Error> {
         let packet = &self.marks.packet;
-        let rest = self.rest.saturating_sub(self.from as u64);
+        let rest = self.window.left();
         if packet.content_bits > self.limit || packet.packet_bits / 8 > rest {
             let (size, at) = (packet.packet_bits / 8, self.at);
-            self.short.set(packet.content_bits > self.limit);
+            self.window.short.set(packet.content_bits > self.limit);
             return Err(self.place().error(at, PacketFault::CutShort { size, there: rest, part: None }));
         }
         // Stamps of fewer bits in the next packet count from here, should that have no begin stamp.
@@ -456,8 +449,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             matches!(fault.fault, FieldFault::NoOption(_) | FieldFault::Mixed | FieldFault::Oversized);
         let cut = self.marks.packet.content_bits > self.limit && !of_value;
         if cut {
-            self.short.set(true);
-            let there = self.rest.saturating_sub(self.from as u64);
+            self.window.short.set(true);
+            let there = self.window.left();
             let size = self.marks.packet.packet_bits / 8;
             let part = Some(part);
             return self.place().error(fault.at, PacketFault::CutShort { size, there, part });

@@ -1,10 +1,12 @@
 //! Event records that need no walk: their class's layout says where everything lies.
 
 use super::compile::Stream;
+use super::event::Starts;
 use super::header::Found;
 use super::layout::Stride;
 use super::packet::ticked;
 use super::record::Pieces;
+use crate::model::Scope;
 
 /// An event record that needs no walk.
 pub(super) struct Usual<'s> {
@@ -18,11 +20,39 @@ pub(super) struct Usual<'s> {
     pub(super) clock: u64,
 }
 
+/// Where a reader is between two event records, and the clock there.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor {
+    /// Bits from the packet's start.
+    pub(super) at: u64,
+    /// Cycles.
+    pub(super) clock: u64,
+}
+
+impl Cursor {
+    /// Steps over the event record here, if it needs no walk and ends before bit `limit`. Where it does not,
+    /// at most `pieces` have changed.
+    #[inline(always)]
+    pub(super) fn step<'s>(
+        &mut self,
+        stream: &'s Stream,
+        data: &[u8],
+        limit: u64,
+        pieces: &mut Pieces,
+        starts: &mut Starts,
+    ) -> Option<Usual<'s>> {
+        let usual = Usual::next(stream, data, (self.at, limit), self.clock, pieces)?;
+        *self = Self { at: usual.end, clock: usual.clock };
+        starts[Scope::EventHeader as usize] = usual.start;
+        Some(usual)
+    }
+}
+
 impl<'s> Usual<'s> {
     /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`; where its pieces
     /// begin goes to `pieces`.
     #[inline(always)]
-    pub(super) fn next(
+    fn next(
         stream: &'s Stream,
         data: &[u8],
         (at, limit): (u64, u64),
