@@ -23,6 +23,13 @@ fn locks_are_those_that_the_server_took() {
     }
 }
 
+/// The line of the desk with this text.
+fn line_of(text: &str) -> u64 {
+    let source = include_str!("../../tokio/examples/desk/mod.rs");
+    let number = source.lines().position(|line| line.contains(text)).expect("the text");
+    number as u64 + 1
+}
+
 #[test]
 fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
     let run = record("plain", &["--no-kernel"]);
@@ -38,7 +45,7 @@ fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
     }
     // By default, the line where a lock was held longest; and a warning of the one that `book` holds while it
     // awaits.
-    let book = *by_line.iter().max_by_key(|(_, logged)| logged.hold_ns.least).unwrap().0;
+    let book = line_of("self.ledger.lock(), sleep(2000)");
     let address = run.log.of("lock").find(|line| line[1] == book).unwrap()[0];
     let default = run.json(&["locks"]);
     assert_eq!(locks(&default)[&address]["at"], format!("crates/tokio/examples/desk/mod.rs:{book}"));
@@ -235,12 +242,7 @@ fn tasks_that_only_hooks_know_are_those_that_the_server_counted() {
         }
         // All waits for the mutex are parts of requests.
         let periods = compare_latency(&run.trace(), &run);
-        let waited = periods.iter().map(|period| {
-            let all = period["user_thread"]["times"]["blocked_on"].as_array().unwrap();
-            all.iter().find(|on| on["on"] == "mutex").map_or(0, |on| number(on, "ns"))
-        });
-        let (waited, logged): (u64, _) = (waited.sum(), run.log.locks(|address, _| address));
-        assert!(logged.values().any(|sums| is_near(waited, sums.wait_ns.most)), "{waited} ns: {logged:?}");
+        compare_waits(&run, &periods);
         compare_paths(&run);
     }
 }
@@ -258,7 +260,7 @@ fn polls_are_those_that_the_server_counted() {
         // The clock of the thread's CPU time leaves out what the machine's host took.
         assert!(number(row, "busy_ns") + 1_000_000 >= computed, "{row} {computed}");
         if run.trace().join("kernel").exists() {
-            assert!(is_near(number(row, "running_ns"), computed), "{row} {computed}");
+            assert!(is_cpu_time(&run, row, computed), "{row} {computed}");
         } else {
             assert!(row["running_ns"].is_null(), "{row}");
         }

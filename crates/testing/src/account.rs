@@ -19,6 +19,13 @@ pub fn agrees_with_the_kernels(mut compare: impl FnMut() -> Result<(), String>) 
     assert!(differences.len() < RUNS, "{differences:#?}");
 }
 
+/// How long the machine's host may have run others at most, beside what [`stolen`] says of the same time:
+/// that is counted in whole ticks, at the next tick of each CPU. Nothing on a machine from which the host
+/// never took any.
+pub fn hidden() -> Duration {
+    if stolen() == Duration::ZERO { Duration::ZERO } else { Duration::from_millis(20) }
+}
+
 /// For how long the machine's host has run others on this machine's CPUs. Nothing where the kernel does not
 /// know.
 ///

@@ -9,7 +9,7 @@ mod skip;
 mod terminal;
 mod users;
 
-pub use account::{agrees_with_the_kernels, stolen};
+pub use account::{agrees_with_the_kernels, hidden, stolen};
 pub use seccomp::{allow_only, filter};
 pub use signals::with_default_signals;
 pub use skip::{Cause, skip};

@@ -46,8 +46,11 @@ async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static s
 }
 
 /// Asks for a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and
-/// inside of two events; `client TID COMPUTED BEGIN END`, the second in ns of CPU time.
-fn client(log: &Log, connection: u64, server: SocketAddr) {
+/// inside of two events; `by ID TID`; `client TID COMPUTED BEGIN END`, the second in ns of CPU time. Its book
+/// is its own until it ends: it waits for no other thread.
+fn client(book: &Log, connection: u64, server: SocketAddr) {
+    let log = Log::default();
+    let tid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
     let (begins, cpu) = (now(), computed());
     let mut stream = TcpStream::connect(server).expect("the server listens");
     for id in (connection * REQUESTS..).take(REQUESTS as usize) {
@@ -65,9 +68,10 @@ fn client(log: &Log, connection: u64, server: SocketAddr) {
         let answered = now();
         tracewing::event!("client:answer", id);
         log.line("call", &[id, begin, asks, answered, now()]);
+        log.line("by", &[id, tid.into()]);
     }
-    let tid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
     log.line("client", &[tid.into(), computed() - cpu, begins, now()]);
+    book.add(&log);
 }
 
 fn main() {

@@ -4,7 +4,9 @@
  *     tracewing record --clock mono --locks --functions -o trace -- clerks LOG
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ TRACEWING_EVENT(request, "clerks:request", (uint64_t, id))
 TRACEWING_EVENT(response, "clerks:response", (uint64_t, id))
 TRACEWING_SPAN(sale, "clerks:sale", (uint64_t, id))
 
-enum { CLERKS = 4, REQUESTS = 20, NOTES = 12 * REQUESTS };
+enum { CLERKS = 4, REQUESTS = 20, NOTES = (11 + CLERKS) * REQUESTS };
 
 struct note {
     const char *operation;
@@ -30,6 +32,7 @@ struct note {
 /* Has a log of its own, so that no lock is taken for it. */
 struct clerk {
     pthread_t thread;
+    _Atomic pid_t tid;
     uint64_t number;
     unsigned count;
     struct note notes[NOTES];
@@ -62,16 +65,45 @@ UNRECORDED static void sleep_for(struct clerk *clerk, uint64_t length) {
     note(clerk, "sleep", (uint64_t)syscall(SYS_gettid), before, before, before + length, now());
 }
 
-/* Has the book for some time, and sleeps meanwhile. */
+/* Whether a thread is in a system call for the book: that is the one by which it waits. */
+UNRECORDED static int waits_for_book(pid_t tid) {
+    char path[64], line[128];
+    ssize_t length;
+    unsigned long call, address, operation;
+    int file;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)tid);
+    file = open(path, O_RDONLY);
+    length = file < 0 ? 0 : read(file, line, sizeof line - 1);
+    if (file >= 0)
+        close(file);
+    line[length > 0 ? length : 0] = 0;
+    return sscanf(line, "%lu %lx %lx", &call, &address, &operation) == 3 && call == SYS_futex && address == (unsigned long)&book &&
+           (operation & FUTEX_CMD_MASK) == FUTEX_WAIT;
+}
+
+/* Looks since when, at the latest, which others have waited. */
+UNRECORDED static void look_around(const struct clerk *clerk, uint64_t since[CLERKS]) {
+    for (int other = 0; other < CLERKS; other++)
+        if (&clerks[other] != clerk && since[other] == 0 && clerks[other].tid != 0 && waits_for_book(clerks[other].tid))
+            since[other] = now();
+}
+
+/* Has the book for some time, and sleeps meanwhile. Who is seen to wait then, waits until it is given back. */
 UNRECORDED static void write_book(struct clerk *clerk) {
-    uint64_t asked = now(), got, gives, of = (uint64_t)(uintptr_t)&book;
+    uint64_t asked = now(), got, gives, gave, since[CLERKS] = {0}, of = (uint64_t)(uintptr_t)&book;
     pthread_mutex_lock(&book);
     got = now();
+    look_around(clerk, since);
     sleep_for(clerk, 400000);
+    look_around(clerk, since);
     gives = now();
     pthread_mutex_unlock(&book);
+    gave = now();
     note(clerk, "wait", of, asked, asked, asked, got);
-    note(clerk, "hold", of, asked, got, gives, now());
+    note(clerk, "hold", of, asked, got, gives, gave);
+    for (int other = 0; other < CLERKS; other++)
+        if (since[other] != 0)
+            note(clerk, "others", of, since[other], since[other], gives, gives);
 }
 
 /* Computes; gives the stamps inside. */
@@ -130,6 +162,7 @@ UNRECORDED static void serve(struct clerk *clerk, uint64_t id) {
 UNRECORDED static void *work(void *argument) {
     struct clerk *clerk = argument;
     uint64_t begin = clock_of(CLOCK_THREAD_CPUTIME_ID), began = now(), tid = (uint64_t)syscall(SYS_gettid), request;
+    clerk->tid = (pid_t)tid;
     for (request = 0; request < REQUESTS; request++)
         serve(clerk, clerk->number * REQUESTS + request);
     note(clerk, "thread", tid, began, began, now(), now());
