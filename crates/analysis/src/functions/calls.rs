@@ -302,7 +302,7 @@ impl Thread {
             self.active.remove(&function);
         }
         if let Some(around) = self.frames.last_mut() {
-            around.inner_ns += since(begin, time);
+            around.inner_ns += time - begin;
         }
         tell(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
         Some(function)
@@ -316,11 +316,6 @@ impl Thread {
         }
         count
     }
-}
-
-/// How long something lasted, ns.
-pub(super) fn since(begin: Timestamp, end: Timestamp) -> Duration {
-    end.max(begin).abs_diff(begin)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
-use self::calls::since;
 pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
 pub use self::figures::Figures;
 use crate::analysis::{Analysis, Input, Loss};
@@ -209,7 +208,7 @@ impl Totals {
                 around.push(below);
             }
             Call::Ends { function, begin, inner_ns, is_nested, .. } => {
-                let total_ns = since(begin, time);
+                let total_ns = time - begin;
                 let own_ns = total_ns - inner_ns;
                 if self.accounts.len() <= function as usize {
                     self.accounts.resize(function as usize + 1, Account::default());

@@ -159,7 +159,7 @@ impl Thread {
                 let depth = self.depth();
                 tell(Told::Acquired {
                     acquisition,
-                    wait: Wait::new(request.map(|request| since(request.at, at)), waited),
+                    wait: Wait::new(request.map(|request| at - request.at), waited),
                     owner: request.map_or(0, |request| request.owner),
                     spins: self.spins.take(),
                     depth: Some(depth),
@@ -172,7 +172,7 @@ impl Thread {
                 let request = self.request.take().filter(|request| request.acquisition.lock == lock);
                 tell(Told::Refused {
                     acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by },
-                    wait: request.map(|request| since(request.at, at)),
+                    wait: request.map(|request| at - request.at),
                     at,
                     owner: request.map_or(0, |request| request.owner),
                     spins: self.spins.take(),
@@ -384,24 +384,20 @@ impl Request {
     /// It has what it wanted.
     fn served(self, at: Timestamp, depth: usize) -> Told {
         let Self { acquisition, owner, at: begin } = self;
-        let wait = Wait::For(since(begin, at));
+        let wait = Wait::For(at - begin);
         Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
     /// It does not want it any more.
     fn refused(self, at: Timestamp) -> Told {
         let Self { acquisition, owner, at: begin } = self;
-        Told::Refused { acquisition, wait: Some(since(begin, at)), at, owner, spins: None }
+        Told::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }
     }
 }
 
 fn ended(held: Held, at: Timestamp) -> Told {
-    let length = (!held.before).then(|| since(held.at, at));
+    let length = (!held.before).then(|| at - held.at);
     Told::Held { acquisition: held.acquisition, begin: held.at, length }
-}
-
-pub(super) fn since(begin: Timestamp, end: Timestamp) -> Duration {
-    end - begin
 }
 
 #[cfg(test)]

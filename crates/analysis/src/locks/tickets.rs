@@ -10,7 +10,7 @@ use tracewing_units::{Duration, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
-use super::thread::{Acquisition, By, Told, Wait, since};
+use super::thread::{Acquisition, By, Told, Wait};
 
 /// By its process and the ticket.
 type Key = (Option<i32>, u64);
@@ -120,7 +120,7 @@ impl Tickets {
             }
             LockEvent::Acquired { lock, caller, kind, waited } => {
                 let request = new(lock, kind, caller);
-                let waits = self.takes_back(key).map(|waiting| since(waiting.since, at));
+                let waits = self.takes_back(key).map(|waiting| at - waiting.since);
                 if waited {
                     self.suspends(by.tid, at);
                 }
@@ -183,7 +183,7 @@ impl Tickets {
                 }
                 let until = request.until(at);
                 for (owner, kept) in parties(owners.iter()) {
-                    let (acquisition, ns) = (request.acquisition, since(request.since.max(kept), until));
+                    let (acquisition, ns) = (request.acquisition, until - request.since.max(kept));
                     tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
                 }
                 tell(request.party, Ticketed::Told(request.refused(until)));
@@ -220,7 +220,7 @@ impl Tickets {
         let acquisition = request.acquisition;
         let Some(lock) = self.locks.get(&(acquisition.by.process, acquisition.lock)) else { return };
         for (owner, kept) in parties(lock.holding.iter().filter_map(|key| self.requests.get(key))) {
-            let ns = since(request.since.max(kept), at);
+            let ns = at - request.since.max(kept);
             tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
         }
     }
@@ -234,7 +234,7 @@ impl Tickets {
             }
         }
         let acquisition = held.acquisition;
-        let length = (!held.before).then(|| since(held.since, at));
+        let length = (!held.before).then(|| at - held.since);
         tell(held.party, Ticketed::Told(Told::Held { acquisition, begin: held.since, length }));
         let lock = self.locks.get(&(acquisition.by.process, acquisition.lock));
         let waiting = lock.map_or(&[][..], |lock| &lock.waiting);
@@ -254,7 +254,7 @@ impl Tickets {
         let (mut waited, mut waiters) = (Duration::ZERO, 0);
         for waiter in waiting {
             waiters += 1;
-            let waits = |kept: Timestamp| since(waiter.since.max(kept), waiter.until(at));
+            let waits = |kept: Timestamp| waiter.until(at) - waiter.since.max(kept);
             if !goes_on[1] {
                 waited += waits(held.kept[1]);
             }
@@ -289,7 +289,7 @@ impl Request {
     }
 
     fn refused(&self, at: Timestamp) -> Told {
-        let wait = Some(since(self.since, at));
+        let wait = Some(at - self.since);
         Told::Refused { acquisition: self.acquisition, wait, at, owner: 0, spins: None }
     }
 }

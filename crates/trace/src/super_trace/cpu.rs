@@ -61,7 +61,7 @@ impl Cpu {
         self.tell(number, now, fold);
         self.idled += u64::from(next == 0);
         self.leaves_idle |= prev == 0;
-        self.is_threads(now);
+        self.drop_interrupts(now);
         (self.current, self.leaving) = (Some(next), Some(prev).filter(|prev| *prev != next));
     }
 
@@ -163,7 +163,7 @@ impl Cpu {
     }
 
     /// The thread is seen to have the CPU: an interrupt's end is missing, or nobody knows what was before.
-    pub fn is_threads(&mut self, now: Timestamp) {
+    pub fn drop_interrupts(&mut self, now: Timestamp) {
         self.interrupts.clear();
         self.softirq = None;
         self.since = self.since.max(now);

@@ -307,7 +307,7 @@ impl SuperTrace {
     pub fn finish(mut self, fold: &mut impl Fold) {
         for lwp in self.lwps.values_mut() {
             if self.coverage.of_lwps.is_some() {
-                lwp.is_unwatched(self.now, fold);
+                lwp.doubt_last_wait(self.now, fold);
             }
             lwp.tell(self.now, fold);
         }
@@ -446,7 +446,7 @@ impl SuperTrace {
         lwp.resumes(false, now, fold);
         lwp.in_program(true, now, fold);
         if let Some(cpu) = self.cpus.get_mut(cpu) {
-            cpu.is_threads(now);
+            cpu.drop_interrupts(now);
         }
     }
 
@@ -455,7 +455,7 @@ impl SuperTrace {
         if let Some(state) = self.cpus.get_mut(cpu)
             && state.is_interrupted()
         {
-            state.is_threads(now);
+            state.drop_interrupts(now);
             if let Some(lwp) = self.lwps.get_mut(tid) {
                 lwp.resumes(false, now, fold);
             }
@@ -470,7 +470,7 @@ impl SuperTrace {
         if let Some(before) = before
             && before != tid
         {
-            state.is_threads(now);
+            state.drop_interrupts(now);
             if self.takes_first_number(before, tid) {
                 return;
             }

@@ -17,7 +17,7 @@ const INTERRUPTS: usize = 1000;
 
 impl Lwp {
     /// The recording ends. Its waker may be outside of the extract, so whether it still waits is unknown.
-    pub(in crate::super_trace) fn is_unwatched(&mut self, now: Timestamp, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn doubt_last_wait(&mut self, now: Timestamp, fold: &mut impl Fold) {
         // Blocked: a wake-up by an LWP that the extract leaves out is missing. All other states end with
         // events of its own.
         if let State::Blocked { .. } = self.state {
