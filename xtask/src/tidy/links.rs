@@ -34,7 +34,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The lines of a page that are not in fenced code, with their indexes.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");

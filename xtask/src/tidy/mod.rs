@@ -7,6 +7,7 @@ mod comments;
 mod events;
 mod files;
 mod imports;
+mod language;
 
 mod layers;
 mod lexer;
@@ -62,6 +63,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         width::check(file, &mut findings);
         references::check(file, tree, &mut findings);
         links::check(file, tree, &mut findings);
+        language::check(file, &mut findings);
     }
     findings
 }
