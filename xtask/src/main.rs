@@ -38,6 +38,7 @@ use std::process::ExitCode;
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
+        cargo xtask tidy --count-idioms crates/  how often comments there have an idiom that pages must not have\n  \
         cargo xtask events                   write docs/reference/events.md anew\n  \
         cargo xtask book                     build the book of docs/\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
@@ -68,7 +69,7 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and
     /// orderings
-    Tidy,
+    Tidy(tidy::Options),
     /// Write docs/reference/events.md, the page of all events that tracewing records or interprets
     Events,
     /// Build the book of docs/ with mdBook
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
         Chore::Mutants(options) => mutants::run(&options),
         Chore::Soak(options) => soak::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::Tidy => tidy::run(),
+        Chore::Tidy(options) => tidy::run_with(&options),
         Chore::Events => tidy::write_events(),
         Chore::Book(options) => book::run(&options),
         Chore::Conformance(options) => conformance::run(&options),

@@ -9,7 +9,6 @@
 
 #[path = "page_blocks/mod.rs"]
 mod page_blocks;
-#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "recorded/mod.rs"]
 mod recorded;
 
@@ -102,12 +101,10 @@ fn commands_print_what_pages_say() {
     }
     let updates = env::var_os("UPDATE").is_some();
     let chosen = env::var("PAGE").unwrap_or_default();
-    let debug = recorded::build(&PACKAGES);
     let programs = if updates {
-        recorded::build(&[&["--release"], &PACKAGES[..]].concat());
-        debug.with_file_name("release")
+        recorded::build(&[&["--release"], &PACKAGES[..]].concat()).with_file_name("release")
     } else {
-        debug
+        recorded::build(&PACKAGES)
     };
     let mut found = Vec::new();
     for (path, text) in pages().iter().filter(|(path, _)| path.contains(&chosen)) {

@@ -3,7 +3,8 @@
 
 use super::links::prose;
 use super::text::has_word;
-use super::{File, Finding};
+use super::{File, Finding, Tree};
+use std::collections::BTreeMap;
 
 /// Where the rule applies: files, or folders with a `/` at the end.
 const ROOTS: &[&str] = &["README.md", "CONTRIBUTING.md", "docs/"];
@@ -44,12 +45,37 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     if !covers(ROOTS, &file.path) || covers(GENERATED, &file.path) {
         return;
     }
-    for (index, line) in prose(&file.text) {
-        let line = without_code(line).to_lowercase();
-        for (idiom, better) in IDIOMS.iter().filter(|(idiom, _)| has_word(&line, idiom)) {
-            findings.push(file.finding(index + 1, format!("\"{idiom}\": {better}")));
-        }
+    for (index, idiom, better) in idioms(file) {
+        findings.push(file.finding(index + 1, format!("\"{idiom}\": {better}")));
     }
+}
+
+/// How many lines of prose and comments below these roots have each idiom, whether the rule covers them or
+/// not.
+pub(super) fn counts(tree: &Tree, roots: &[&str]) -> BTreeMap<&'static str, usize> {
+    let mut counts: BTreeMap<_, _> = IDIOMS.iter().map(|(idiom, _)| (*idiom, 0)).collect();
+    let files =
+        tree.files.values().filter(|file| covers(roots, &file.path) && !covers(GENERATED, &file.path));
+    for (_, idiom, _) in files.flat_map(idioms) {
+        *counts.entry(idiom).or_default() += 1;
+    }
+    counts
+}
+
+/// The idioms in a page's prose, or in the comments of a source, with the index of their line.
+fn idioms(file: &File) -> Vec<(usize, &'static str, &'static str)> {
+    let lines: Vec<(usize, &str)> = if file.path.ends_with(".md") {
+        prose(&file.text).collect()
+    } else {
+        file.lines.iter().map(|line| line.comment.as_str()).enumerate().collect()
+    };
+    let mut found = Vec::new();
+    for (index, line) in lines {
+        let line = without_code(line).to_lowercase();
+        let has = IDIOMS.iter().filter(|(idiom, _)| has_word(&line, idiom));
+        found.extend(has.map(|(idiom, better)| (index, *idiom, *better)));
+    }
+    found
 }
 
 fn covers(roots: &[&str], path: &str) -> bool {
@@ -63,8 +89,8 @@ fn without_code(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages;
-    use super::IDIOMS;
+    use super::super::{Tree, messages};
+    use super::{IDIOMS, counts};
 
     #[test]
     fn every_idiom_is_found_in_the_book_and_nowhere_else() {
@@ -84,5 +110,17 @@ mod tests {
         for text in ["The whole telltale goes online.", "The option `--who`.", "```\nwho\n```"] {
             assert!(messages("README.md", &format!("{text}\n")).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn idioms_are_counted_in_pages_and_comments_below_the_roots() {
+        let tree = Tree::of(&[
+            ("crates/a.rs", "//! Nobody is told.\n\nconst A: &str = \"whoever\";\n"),
+            ("docs/a.md", "It goes on.\n"),
+            ("xtask/a.rs", "//! Whoever.\n"),
+        ]);
+        let counts = counts(&tree, &["crates/", "docs/"]);
+        let found: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(found, [("goes on", 1), ("nobody", 1), ("told", 1)]);
     }
 }

@@ -19,6 +19,7 @@ mod vocabulary;
 mod width;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use lexer::Line;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +27,27 @@ use std::path::Path;
 
 /// Endings of the files that the rules look at.
 const ENDINGS: &[&str] = &["rs", "md", "toml", "c", "h", "py", "sh"];
+
+/// What `cargo xtask tidy` accepts.
+#[derive(Args)]
+pub struct Options {
+    /// Check nothing, but count the idioms that the pages must not have, in the pages and comments below
+    /// these files and folders (a folder ends with `/`)
+    #[arg(long, value_name = "ROOT", num_args = 1..)]
+    count_idioms: Option<Vec<String>>,
+}
+
+/// Checks or counts.
+pub fn run_with(options: &Options) -> Result<()> {
+    let Some(roots) = &options.count_idioms else { return run() };
+    let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+    let counts = language::counts(&Tree::read(&crate::root()?)?, &roots);
+    for (idiom, count) in counts.iter().filter(|(_, count)| **count > 0) {
+        println!("{count:6}  {idiom}");
+    }
+    println!("{:6}  in all", counts.values().sum::<usize>());
+    Ok(())
+}
 
 /// Runs every rule over the project; prints what it finds and fails if there is anything.
 pub fn run() -> Result<()> {
