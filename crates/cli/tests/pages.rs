@@ -157,19 +157,19 @@ fn command_lines(text: &str) -> Vec<(usize, Vec<String>)> {
 
 #[test]
 fn subcommands_and_options_of_pages_exist() {
-    let help = |command: &str| {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_tracewing")).args([command, "--help"]).output().unwrap();
+    let help = |command: &[String]| {
+        let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = tracewing.args(command).arg("--help").output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     };
     let (mut known, mut wrong) = (BTreeMap::new(), Vec::new());
     for (path, text) in &pages() {
         for (line, words) in command_lines(text) {
-            let Some(command) = words.first().filter(|word| word.starts_with(char::is_lowercase)) else {
-                continue;
-            };
-            let Some(help) = known.entry(command.clone()).or_insert_with(|| help(command)) else {
-                wrong.push(format!("{path}:{line}: no command {command}"));
+            let depth = if words.first().is_some_and(|word| word == "sched") { 2 } else { 1 };
+            let command = words.get(..depth).filter(|words| words[0].starts_with(char::is_lowercase));
+            let Some(command) = command else { continue };
+            let Some(help) = known.entry(command.to_vec()).or_insert_with(|| help(command)) else {
+                wrong.push(format!("{path}:{line}: no command {command:?}"));
                 continue;
             };
             let options = words.iter().filter(|word| word.starts_with("--"));
