@@ -2,15 +2,15 @@
 //! and its clients': plain `axum::serve`, whose tasks are not instrumented, or known by tokio's hooks alone
 //! (`tokio_unstable`), with spans and events of `tracing`.
 
+mod harness;
 mod recorded;
 mod server_log;
 
-use recorded::{json, traceable};
+use harness::{RunExt, json, traceable};
 use serde_json::Value;
 use server_log::*;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 fn record(options: &[&str]) -> Run {
     server_log::record(&server("axum_server"), "plain", options)
@@ -236,10 +236,8 @@ fn in_extracts() {
     ];
     for (number, part) in parts.into_iter().enumerate() {
         let extract = run.folder.path().join(format!("extract-{number}"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output =
-            command.arg("extract").arg(run.trace()).args(part).arg("-o").arg(&extract).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut command = harness::tracewing();
+        command.arg("extract").arg(run.trace()).args(part).arg("-o").arg(&extract).succeeds();
         nothing_is_made_up(&extract, &run);
         if part == ["--user"] {
             all_of_the_program_is_as_logged(&extract, &run);

@@ -3,9 +3,11 @@
 
 #[path = "kernel_common/mod.rs"]
 mod common;
+mod harness;
 mod idle;
 
-use common::{installed, play, player, record, role_is, traceable, tracewing};
+use common::{play, player, record, role_is, tracewing};
+use harness::{Json, Printed, RunExt, traceable};
 use rustix::io::{read, write};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,15 +16,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Condvar, Mutex};
+use tracewing_testing::installed;
 
 /// Times a token goes to and fro.
 const TURNS: usize = 2000;
 
 fn rows(folder: &Path, filter: &[&str]) -> Vec<Value> {
-    let output =
-        tracewing(folder).args(["breakdown", "t", "--format", "json"]).args(filter).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = tracewing(folder).args(["breakdown", "t", "--format", "json"]).args(filter).succeeds();
+    let mut table: Value = output.json();
     match table["rows"].take() {
         Value::Array(rows) => rows,
         other => panic!("{other}"),
@@ -36,8 +37,7 @@ fn ns(row: &Value, name: &str) -> u64 {
 /// Records, and gives what the command printed; `None` where nothing of the kernel was recorded, or events
 /// were lost.
 fn recorded(command: &mut Command) -> Option<String> {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = command.succeeds();
     let summary = common::summary(&output);
     if summary["lost"] != 0 {
         tracewing_testing::skip(
@@ -46,7 +46,7 @@ fn recorded(command: &mut Command) -> Option<String> {
         );
         return None;
     }
-    Some(String::from_utf8(output.stdout).unwrap())
+    Some(output.text())
 }
 
 /// How often a process called what, by strace's file about it.
@@ -113,8 +113,8 @@ fn times_are_the_wall_time_of_all_cpus() {
     let Some(_) = recorded(&mut record(folder.path(), &["--system-wide"], &["sh", "-c", work])) else {
         return;
     };
-    let output = tracewing(folder.path()).args(["breakdown", "t", "--format", "json"]).output().unwrap();
-    let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = tracewing(folder.path()).args(["breakdown", "t", "--format", "json"]).ran();
+    let table: Value = output.json();
     let whole = (ns(&table, "duration_ns") * ns(&table, "cpus")) as f64;
     // SAFETY: a number.
     assert_eq!(ns(&table, "cpus") as i64, unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) });
@@ -281,8 +281,8 @@ fn who_serves_is_told_with_whom_it_serves_and_a_filter_leaves_nothing_of_that_ou
     let inside = reader.iter().filter(|row| row["part"] == "inside" && row["own_ns"].is_u64());
     let own: u64 = inside.map(|row| ns(row, "own_ns")).sum();
     assert!(ns(served, "calls") > 0 && ns(served, "own_ns") <= own, "{served}: {own} ns");
-    let text = tracewing(folder.path()).args(["breakdown", "t", "--process", "dd"]).output().unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
+    let text = tracewing(folder.path()).args(["breakdown", "t", "--process", "dd"]).ran();
+    let text = text.text();
     assert!(text.contains("outside, for it") && !text.contains("all CPUs"), "{text}");
 }
 

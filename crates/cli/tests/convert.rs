@@ -2,19 +2,17 @@
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
+mod harness;
 
 use common::{Packet, class, tick, write_trace};
+use harness::{Printed, RunExt};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 fn tracewing(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(args).current_dir(folder).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    harness::tracewing().args(args).current_dir(folder).ran()
 }
 
 /// A trace of `packets` packets of 100 events and 3 lost ones each.
@@ -40,14 +38,14 @@ fn pipes_and_standard_output_are_written_as_they_are() {
         let to = |out: &str| {
             let output = tracewing(folder.path(), &[&command[..], &["trace", "-o", out]].concat());
             assert!(output.status.success(), "{command:?} -o {out}: {output:?}");
-            text(&output.stdout)
+            output.text()
         };
         let expected = to("-");
         assert!(expected.lines().count() > 10, "{command:?}: {expected}");
         assert_eq!(to("/dev/stdout"), expected, "{command:?}");
         let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
         assert_eq!(to("pipe"), "", "{command:?}");
-        assert_eq!(text(&reader.wait_with_output().unwrap().stdout), expected, "{command:?}");
+        assert_eq!(reader.wait_with_output().unwrap().text(), expected, "{command:?}");
     }
 }
 
@@ -55,12 +53,12 @@ fn pipes_and_standard_output_are_written_as_they_are() {
 fn every_target_holds_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 3);
-    let listed = |name| text(&tracewing(folder.path(), &["list", "--format", "json", name]).stdout);
+    let listed = |name| tracewing(folder.path(), &["list", "--format", "json", name]).text();
     let original = listed("trace");
     for target in ["ctf1", "ctf2"] {
         let output = tracewing(folder.path(), &["convert", "--to", target, "trace", target]);
         assert!(output.status.success(), "{output:?}");
-        let said = text(&output.stdout);
+        let said = output.text();
         assert!(said.starts_with(&format!("{target}: 300 events in 3 packets of 1 streams")), "{said}");
         assert!(said.ends_with("; 6 events lost in the recording\n"), "{said}");
         assert_eq!(listed(target), original);
@@ -68,7 +66,7 @@ fn every_target_holds_the_same_events() {
     let output = tracewing(folder.path(), &["convert", "trace", "--format", "json", "-o", "events.json"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("events.json")).unwrap(), original);
-    assert_eq!(text(&output.stderr).matches("discarded 3 events").count(), 2);
+    assert_eq!(output.notes().matches("discarded 3 events").count(), 2);
     let slice = ["convert", "trace", "--to", "csv", "--where", "n == 5", "--to", "+1us", "-o", "five.csv"];
     assert!(tracewing(folder.path(), &slice).status.success());
     let lines = std::fs::read_to_string(folder.path().join("five.csv")).unwrap();
@@ -87,7 +85,7 @@ fn what_is_no_format_is_told() {
     ] {
         let output = tracewing(folder.path(), &[&["convert", "trace", "out"], arguments].concat());
         assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains(told), "{output:?}");
+        assert!(output.notes().contains(told), "{output:?}");
     }
 }
 
@@ -99,7 +97,7 @@ fn nothing_is_overwritten() {
     for target in ["ctf1", "ctf2", "json", "csv"] {
         let output = tracewing(folder.path(), &["convert", "trace", "--format", target, "-o", "taken"]);
         assert!(!output.status.success());
-        assert!(text(&output.stderr).contains("taken exists"), "{output:?}");
+        assert!(output.notes().contains("taken exists"), "{output:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path().join("taken")).unwrap().count(), 0);
 }
@@ -113,7 +111,7 @@ fn nothing_is_written_into_the_trace() {
     std::os::unix::fs::symlink("trace/below", folder.path().join("link")).unwrap();
     for out in ["trace/out", "trace/below/out", "link/out"] {
         let output = tracewing(folder.path(), &["convert", "trace", "--format", "ctf2", "-o", out]);
-        assert!(text(&output.stderr).contains("lies in trace"), "{output:?}");
+        assert!(output.notes().contains("lies in trace"), "{output:?}");
         assert!(!output.status.success() && !folder.path().join(out).exists());
     }
     let output = tracewing(&trace_folder, &["convert", ".", "--format", "json", "-o", "out.json"]);
@@ -127,14 +125,14 @@ fn nothing_is_written_into_the_trace() {
 fn a_full_standard_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
-    let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+    let output = harness::tracewing()
         .args(["convert", "trace", "--format", "json", "-o", "out.json"])
         .current_dir(folder.path())
         .stdout(std::fs::File::create("/dev/full").unwrap())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: No space left on device"), "{output:?}");
+    assert!(output.notes().starts_with("error: No space left on device"), "{output:?}");
 }
 
 #[test]
@@ -154,7 +152,7 @@ fn an_interrupt_leaves_nothing() {
 /// Whether a conversion of `trace` to `out` was interrupted; what it has made if not is removed.
 fn is_interrupted(folder: &Path, target: &str) -> bool {
     let out = folder.join("out");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.args(["convert", "trace", "--format", target, "-o", "out"]).current_dir(folder);
     let mut child = tracewing_testing::with_default_signals(command.stderr(Stdio::piped())).spawn().unwrap();
     while !folder.join(".out.unfinished").exists() && !out.exists() {
@@ -182,7 +180,7 @@ fn a_recording_of_the_kernel_comes_back_from_ctf_2() {
     let run = |args: &[&str]| {
         let output = tracewing(folder.path(), args);
         assert!(output.status.success(), "{args:?}: {output:?}");
-        text(&output.stdout)
+        output.text()
     };
     run(&["record", "--quiet", "-o", "trace", "--", "ls", "-lR", "/proc/self"]);
     let list = |name| run(&["list", "--clock-cycles", "--fields", "all", name]);

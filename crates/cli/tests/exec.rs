@@ -1,14 +1,15 @@
 //! Programs that execute others: what the first one was at ends, and the process is called as the last one.
 
+mod harness;
 mod kernel_common;
 mod recorded;
 
+use harness::{json, traceable};
 use std::path::Path;
 use std::process::Command;
+use tracewing_testing::installed;
 
-use kernel_common::{installed, traceable};
 use recorded::{Recording, build, ended, record};
-use serde_json::Value;
 
 /// What a chain of three programs in a folder does, which are the same but for their names; `None` where that
 /// cannot be made.
@@ -37,24 +38,16 @@ fn recording(folder: &Path, options: &[&str], with_kernel: bool) -> Option<Recor
     Some(ended(place, recorder))
 }
 
-fn analysis(recording: &Recording, arguments: &[&str]) -> Value {
-    let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    tracewing.args(arguments).args(["--format", "json"]).arg(recording.trace());
-    let output = tracewing.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
 fn calls_end_when_their_process_executes_another_program() {
     for with_kernel in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let Some(recording) = recording(folder.path(), &["--functions"], with_kernel) else { return };
-        let table = analysis(&recording, &["functions"]);
+        let table = json(&recording.trace(), &["functions"]);
         let count = |member: &str| table[member].as_u64().unwrap();
         // Twice a `main`, `executes` and `waits`.
         assert_eq!((count("replaced"), count("unfinished"), count("left")), (6, 0, 0), "{table}");
-        let graph = analysis(&recording, &["functions", "--graph"]);
+        let graph = json(&recording.trace(), &["functions", "--graph"]);
         let mut around = Vec::new();
         let mut found = Vec::new();
         for node in graph["functions"].as_array().unwrap() {
@@ -80,7 +73,7 @@ fn locks_are_gone_when_their_process_executes_another_program() {
     for with_kernel in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let Some(recording) = recording(folder.path(), &["--locks"], with_kernel) else { return };
-        let table = analysis(&recording, &["locks"]);
+        let table = json(&recording.trace(), &["locks"]);
         let rows = table["locks"].as_array().unwrap().iter();
         let row = rows.max_by_key(|row| row["held"].as_u64()).unwrap();
         // Two were acquired in front of an exec.
@@ -89,7 +82,7 @@ fn locks_are_gone_when_their_process_executes_another_program() {
             (&16.into(), &14.into()),
             "kernel: {with_kernel}, {row}"
         );
-        let depths = analysis(&recording, &["locks", "--histogram"]);
+        let depths = json(&recording.trace(), &["locks", "--histogram"]);
         let depths = depths["histogram"].as_array().unwrap().iter().filter(|bin| bin["what"] == "depth");
         assert!(depths.clone().all(|bin| bin["from"] == 0), "{depths:?}");
     }
@@ -115,7 +108,7 @@ fn a_process_is_called_as_the_program_that_it_executed_last() {
             let tid = process.to_string();
             let command: Vec<&str> =
                 command.iter().map(|word| if *word == "-" { &*tid } else { word }).collect();
-            let found = analysis(&recording, &command);
+            let found = json(&recording.trace(), &command);
             let of_process = found[rows].as_array().unwrap().iter().filter(|row| row["process"] == process);
             let mut names: Vec<&str> = of_process.map(|row| row["name"].as_str().unwrap()).collect();
             names.dedup();

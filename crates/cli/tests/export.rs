@@ -3,17 +3,18 @@
 //! kernel, else without.
 
 mod export_formats;
+mod harness;
 mod recorded;
 
 use export_formats::{Shown, Times, chrome, paje, perfetto};
-use recorded::{build, traceable};
+use harness::{Printed, RunExt, traceable};
+use recorded::build;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 const MESSAGES: u64 = 3;
 
 /// A recording that all tests read.
@@ -25,7 +26,7 @@ fn recording() -> &'static Path {
         // From an earlier run, if there was one.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).expect("a folder");
-        let mut record = Command::new(TRACEWING);
+        let mut record = harness::tracewing();
         record.args(["record", "-o"]).arg(folder.join("trace"));
         if !traceable() {
             record.arg("--no-kernel");
@@ -33,19 +34,19 @@ fn recording() -> &'static Path {
         record.arg("--").arg(program).args(["--tasks", "4", "--quantum", "2"]);
         let output = record.args(["--messages", &MESSAGES.to_string()]).stdout(Stdio::null()).output();
         let output = output.expect("tracewing starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}", output.notes());
         folder
     })
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(TRACEWING).current_dir(recording()).args(arguments).output().expect("tracewing starts")
+    harness::tracewing().current_dir(recording()).args(arguments).ran()
 }
 
 /// Exports, and gives the file.
 fn export(format: &str, name: &str, filter: &[&str]) -> PathBuf {
     let output = run(&[&["export", "trace", "--format", format, "-o", name], filter].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", output.notes());
     recording().join(name)
 }
 
@@ -147,7 +148,7 @@ fn nothing_is_overwritten_and_nothing_lies_in_the_recording() {
     std::fs::write(folder.join("mine"), "mine").expect("a file");
     for (out, why) in [("mine", "exists"), ("trace/x", "lies in"), ("trace", "exists")] {
         let output = run(&["export", "trace", "--format", "paje", "-o", out]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = output.notes();
         assert!(!output.status.success() && said.contains(why), "{out}: {said}");
     }
     assert_eq!(std::fs::read_to_string(folder.join("mine")).expect("a file"), "mine");

@@ -3,29 +3,25 @@
 //! the events of the kernel, else without.
 
 mod export_formats;
+mod harness;
 mod recorded;
 
+use harness::{Json, Printed, RunExt, traceable};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use export_formats::{Shown, chrome, paje, perfetto};
-use recorded::{build, traceable};
+use recorded::build;
 use serde_json::Value;
 
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
-
 fn tracewing(folder: &Path, arguments: &[&str]) -> Output {
-    let output =
-        Command::new(TRACEWING).current_dir(folder).args(arguments).output().expect("tracewing starts");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
+    harness::tracewing().current_dir(folder).args(arguments).succeeds()
 }
 
 fn json(folder: &Path, arguments: &[&str]) -> Value {
-    let output = tracewing(folder, &[arguments, &["--format", "json", "trace"]].concat());
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    tracewing(folder, &[arguments, &["--format", "json", "trace"]].concat()).json()
 }
 
 /// Records a program of a crate's tests, built with `options`; nothing where there is no compiler.
@@ -36,17 +32,16 @@ fn recorded(program: &str, options: &[&str], how: &[&str], arguments: &[&str]) -
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-o", "program"]).args(options).arg(source);
     match gcc.current_dir(folder.path()).output() {
-        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) => assert!(output.status.success(), "{}", output.notes()),
         Err(_) => {
             tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
             return None;
         }
     }
-    let mut record = Command::new(TRACEWING);
+    let mut record = harness::tracewing();
     record.current_dir(folder.path()).args(["record", "-q", "-o", "trace"]).args(how);
     record.args(["--", "./program"]).args(arguments);
-    let output = record.stdout(Stdio::null()).output().expect("tracewing starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    record.stdout(Stdio::null()).succeeds();
     Some(folder)
 }
 

@@ -4,6 +4,9 @@
 //!
 //! The program is this test itself, started again with a variable set.
 
+mod harness;
+
+use harness::{Printed, RunExt};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -89,7 +92,7 @@ fn program() {
 fn record(folder: &Path, script: &str, options: &[&str]) -> (Vec<u64>, serde_json::Value) {
     let report = folder.join("report");
     let output = Command::new("sh")
-        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_tracewing")])
+        .args(["-c", script, "sh", harness::TRACEWING])
         .current_dir(folder)
         .env(ROLE, &report)
         .args(["record", "--no-kernel", "--format", "json", "-o", "t", "--sub-buffers", "64"])
@@ -97,26 +100,24 @@ fn record(folder: &Path, script: &str, options: &[&str]) -> (Vec<u64>, serde_jso
         .arg("--")
         .arg(std::env::current_exe().unwrap())
         .args(["program", "--exact", "--test-threads", "1"])
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
+        .ran();
+    let stderr = output.notes();
     assert!(output.status.success(), "{stderr}");
     let counts = fs::read_to_string(report).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     (counts, serde_json::from_str(stderr.lines().last().unwrap()).unwrap())
 }
 
 fn lines(command: &mut Command) -> (Vec<String>, String) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    (text.lines().map(str::to_owned).collect(), String::from_utf8(output.stderr).unwrap())
+    let output = command.succeeds();
+    let text = output.text();
+    (text.lines().map(str::to_owned).collect(), output.notes())
 }
 
 fn check(options: &[&str], has_own_buffers: bool) {
     let folder = tempfile::tempdir().unwrap();
     let (counts, summary) = record(folder.path(), "exec \"$@\"", options);
     let trace = folder.path().join("t");
-    let (listed, _) = lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace));
+    let (listed, _) = lines(harness::tracewing().arg("list").arg(&trace));
 
     let mut numbers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     for line in listed.iter().filter(|line| line.contains("family:numbered")) {
@@ -192,12 +193,11 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     assert!(notes.any(|note| note.as_str().unwrap().contains("the disk is full")), "{summary}");
     assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
     let trace = folder.path().join("t");
-    let (listed, _) = lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace));
+    let (listed, _) = lines(harness::tracewing().arg("list").arg(&trace));
     assert_eq!(Some(listed.len() as u64), summary["events"].as_u64());
     assert!(!listed.is_empty());
     // What could not be written is told of.
-    let (info, warnings) =
-        lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["info", "--format", "json"]).arg(&trace));
+    let (info, warnings) = lines(harness::tracewing().args(["info", "--format", "json"]).arg(&trace));
     let info: serde_json::Value = serde_json::from_str(&info[0]).unwrap();
     let streams = info["traces"].as_array().unwrap().iter().flat_map(|it| it["streams"].as_array().unwrap());
     let lost: u64 = streams.map(|stream| stream["lost_events"].as_u64().unwrap()).sum();

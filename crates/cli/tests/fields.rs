@@ -3,6 +3,7 @@
 //!
 //! The program is the example `fields`, inside this test, started again with a variable set.
 
+use harness::{Printed, RunExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,6 +11,7 @@ use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
 
 #[path = "../../tracewing/examples/fields.rs"]
 mod fields;
+mod harness;
 
 const ROLE: &str = "TRACEWING_TEST_FIELDS";
 
@@ -61,7 +63,7 @@ const EXPECTED: &[&str] = &[
 ];
 
 fn tracewing(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.args(args);
     command
 }
@@ -81,8 +83,8 @@ fn every_type_of_field_reaches_the_trace() {
             .status()
             .unwrap();
         assert!(status.success());
-        let listed = tracewing(&["list", "-e", "fields:*"]).arg(&trace).output().unwrap();
-        let text = String::from_utf8(listed.stdout).unwrap();
+        let listed = tracewing(&["list", "-e", "fields:*"]).arg(&trace).ran();
+        let text = listed.text();
         let events: Vec<String> = text
             .lines()
             .map(|line| {
@@ -95,8 +97,7 @@ fn every_type_of_field_reaches_the_trace() {
         assert_always_same_as_babeltrace2(&trace);
 
         let list = |folder: &Path| {
-            let output = tracewing(&["list"]).arg(folder).output().unwrap();
-            assert!(output.status.success(), "{output:?}");
+            let output = tracewing(&["list"]).arg(folder).succeeds();
             output.stdout
         };
         let convert = |from: &Path, target: &str, name: &str| {

@@ -2,8 +2,10 @@
 //! whatever kind of recording, also where the program makes no system call any more, is killed, or is a child
 //! that ends at once. Nothing is asked for meanwhile.
 
+mod harness;
 mod recorded;
 
+use harness::RunExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
@@ -174,9 +176,8 @@ fn are_recovered() {
         let child = command.args(before).arg(example()).arg("alone").spawn().unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.signal(), Some(libc::SIGKILL));
-        let mut recover = std::process::Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output = recover.current_dir(folder.path()).args(["recover", "b", "-o", "r"]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        let mut recover = harness::tracewing();
+        recover.current_dir(folder.path()).args(["recover", "b", "-o", "r"]).succeeds();
         let events = list(&folder.path().join("r"));
         let expected: Vec<u64> = (0..10).flat_map(|number| [number; 2]).chain(10..40).collect();
         assert_eq!(numbers(&events), expected, "{before:?}");

@@ -2,6 +2,9 @@
 //! are swapped or deleted, and who can read the result. The other user is a number without an entry in any
 //! file.
 
+mod harness;
+
+use harness::RunExt;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -38,14 +41,14 @@ impl Shared {
 
     /// Runs a script as the other user.
     fn other(&self, script: &str) -> Output {
-        Command::new("sh").args(["-c", &as_other(script)]).current_dir(self.path()).output().unwrap()
+        Command::new("sh").args(["-c", &as_other(script)]).current_dir(self.path()).ran()
     }
 
     /// Runs `tracewing` as root: exit status and what it says.
     fn tracewing(&self, arguments: &[&str]) -> (i32, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let mut command = harness::tracewing();
         command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
-        let Output { status, stdout, stderr } = command.output().unwrap();
+        let Output { status, stdout, stderr } = command.ran();
         let text = [stdout, stderr].concat();
         (status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
     }
@@ -205,11 +208,10 @@ fn others_can_read_nothing_that_root_writes() {
     let Some(shared) = Shared::new() else { return };
     for (umask, less) in [("000", 0), ("022", 0o022), ("077", 0o077)] {
         let folder = format!("new/{umask}");
-        let exe = env!("CARGO_BIN_EXE_tracewing");
+        let exe = harness::TRACEWING;
         let run = |arguments: String| {
             let script = format!("umask {umask}; exec {exe} {arguments}");
-            let output =
-                Command::new("sh").args(["-c", &script]).current_dir(shared.path()).output().unwrap();
+            let output = Command::new("sh").args(["-c", &script]).current_dir(shared.path()).ran();
             assert!(output.status.success(), "{arguments}: {output:?}");
         };
         run(format!("record -o {folder}/t sh -c 'sleep 0.01'"));
@@ -236,9 +238,9 @@ fn others_can_read_nothing_that_root_writes() {
 /// Records a script that does something to the output: exit status and what the recorder says.
 fn record_and(options: &[&str], script: &str) -> (i32, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.args(["record", "--no-kernel"]).args(options).args(["--", "sh", "-c", script]);
-    let Output { status, stderr, .. } = command.current_dir(folder.path()).output().unwrap();
+    let Output { status, stderr, .. } = command.current_dir(folder.path()).ran();
     (status.code().unwrap(), String::from_utf8(stderr).unwrap(), folder)
 }
 
@@ -274,10 +276,10 @@ fn deleted_folders_of_snapshots_and_buffers_are_reported() {
 #[test]
 fn links_in_a_recording_that_lead_out_of_it_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let exe = env!("CARGO_BIN_EXE_tracewing");
+    let exe = harness::TRACEWING;
     let run = |arguments: &[&str]| {
         let Output { status, stdout, stderr } =
-            Command::new(exe).args(arguments).current_dir(folder.path()).output().unwrap();
+            Command::new(exe).args(arguments).current_dir(folder.path()).ran();
         (status.success(), String::from_utf8([stdout, stderr].concat()).unwrap())
     };
     let (recorded, said) = run(&["record", "--no-kernel", "-o", "t", "true"]);

@@ -5,9 +5,11 @@
 //!
 //! stores the new output. `golden/commands` says what runs on which recordings.
 
+mod harness;
+
+use harness::{Printed, RunExt};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
 /// Lines of a difference that are shown.
@@ -21,16 +23,15 @@ fn folder() -> PathBuf {
 fn printed(recording: &str, arguments: &str) -> String {
     let mut words = arguments.split(' ');
     let recordings = folder().join("recordings");
-    let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+    let output = harness::tracewing()
         .args(words.next())
         .args(words.map(|word| if word == "TRACE" { recording } else { word }))
         .current_dir(&recordings)
         .env("TZ", "UTC")
         .env_remove("COLUMNS")
-        .output()
-        .unwrap();
-    let mut text = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
+        .ran();
+    let mut text = output.text();
+    let errors = output.notes();
     if !errors.is_empty() {
         write!(text, "--- standard error\n{errors}").unwrap();
     }

@@ -1,14 +1,14 @@
 //! Recordings that are well-formed, and whose values make no sense: every analysis and every export comes to
 //! an end, with a result or an error, in bounded memory and time.
 
+mod harness;
 #[path = "../../trace/tests/common/hostile.rs"]
 mod hostile;
 
+use harness::{Printed, RunExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Output};
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+use std::process::Output;
 
 /// Bytes of addresses that a command may use, most of them its own code, and seconds of processors.
 const LIMITS: [(libc::__rlimit_resource_t, u64); 2] = [(libc::RLIMIT_AS, 2 << 30), (libc::RLIMIT_CPU, 60)];
@@ -54,7 +54,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 fn tracewing(arguments: &str, trace: &Path, out: Option<&Path>) -> Output {
-    let mut command = Command::new(TRACEWING);
+    let mut command = harness::tracewing();
     command.args(arguments.split(' ')).arg(trace).env("RUST_BACKTRACE", "0");
     if let Some(out) = out {
         command.arg("-o").arg(out);
@@ -71,12 +71,12 @@ fn tracewing(arguments: &str, trace: &Path, out: Option<&Path>) -> Output {
     };
     // SAFETY: `setrlimit` may be called between `fork` and `exec`; nothing is allocated.
     unsafe { command.pre_exec(limit) };
-    command.output().unwrap()
+    command.ran()
 }
 
 /// What is wrong with how a command ended: it may fail with an error, or end early by itself.
 fn fault(output: &Output) -> Option<String> {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = output.notes();
     let usage = output.status.code() == Some(2) && said.contains("Usage:");
     (output.status.signal().is_some() || said.contains("panicked") || usage)
         .then(|| format!("{}: {said}", output.status))

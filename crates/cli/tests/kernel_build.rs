@@ -2,13 +2,16 @@
 //! with the default buffers, babeltrace2 prints what `tracewing list` prints, and every process that strace
 //! saw has its name.
 
+mod harness;
 mod kernel_common;
 
+use harness::{Json, Printed, RunExt, traceable};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use tracewing_testing::installed;
 
-use kernel_common::{end, events, installed, listing, record, summary, traceable, tracewing};
+use kernel_common::{end, events, listing, record, summary, tracewing};
 
 const SOURCES: u32 = 6;
 
@@ -66,7 +69,7 @@ fn every_process_of_a_compile_is_named_and_nothing_is_lost() {
         "strace -f -qq -s 4096 -e signal=none -e trace=execve,exit_group -o log make -s -j4".split(' ');
     let command: Vec<&str> = command.collect();
     let output = end(record(folder.path(), &["--system-wide"], &command).spawn().unwrap());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", output.notes());
     let summary = summary(&output);
     assert_eq!((&summary["lost"], &summary["state"]), (&0.into(), &"complete".into()), "{summary}");
     let trace = folder.path().join("t");
@@ -75,8 +78,8 @@ fn every_process_of_a_compile_is_named_and_nothing_is_lost() {
     let events = events(&text);
     assert_eq!(Some(events.len() as u64), summary["events"].as_u64());
 
-    let threads = tracewing(folder.path()).args(["threads", "--format", "json", "t"]).output().unwrap();
-    let threads: serde_json::Value = serde_json::from_slice(&threads.stdout).unwrap();
+    let threads = tracewing(folder.path()).args(["threads", "--format", "json", "t"]).ran();
+    let threads: serde_json::Value = threads.json();
     let threads = threads["threads"].as_array().unwrap();
 
     let processes = executed(&fs::read_to_string(folder.path().join("log")).unwrap());

@@ -1,18 +1,19 @@
 //! However a recording with kernel events ends, both readers open what it leaves and nothing of it stays in
 //! tracefs: signals, a killed recorder, a full disk; and who may not trace the kernel is told what to do.
 
+mod harness;
 mod kernel_common;
 
+use harness::{Printed, RunExt, traceable};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::Duration;
+use tracewing_testing::wait_until;
 
-use kernel_common::{
-    end, events, instances_of, listing, play, player, record, role_is, signal, summary, traceable, wait_until,
-};
+use kernel_common::{end, events, instances_of, listing, play, player, record, role_is, signal, summary};
 use tracewing::emit;
 
 #[derive(tracewing::Event)]
@@ -130,11 +131,11 @@ fn record_to_disk(folder: &Path, size: &str, options: &[&str]) -> Output {
         "mount -t tmpfs -o size={size} tmpfs disk && {{ \"$@\"; status=$?; test ! -e disk/t || cp -r disk/t t; exit $status; }}"
     );
     let mut command = Command::new("unshare");
-    command.current_dir(folder).args(["-m", "sh", "-c", &inside, "sh", env!("CARGO_BIN_EXE_tracewing")]);
+    command.current_dir(folder).args(["-m", "sh", "-c", &inside, "sh", harness::TRACEWING]);
     command.args(["record", "-o", "disk/t"]).args(options);
     // Reads and writes, a byte each, give more events than fit.
     command.args(["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000", "status=none"]);
-    command.output().unwrap()
+    command.ran()
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn on_a_full_disk_nobody_is_asked_for_other_rules() {
     let folder = tempfile::tempdir().unwrap();
     // With the library, the command is a program that takes part.
     let output = record_to_disk(folder.path(), "2m", &["--locks", "-e", "nothing:*"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = output.notes();
     assert!(output.status.success() && stderr.contains("the disk is full"), "{stderr}");
     for wrong in ["no event", "No events"] {
         assert!(!stderr.contains(wrong), "{stderr}");
@@ -165,7 +166,7 @@ fn without_room_for_the_metadata_nothing_is_begun_or_left() {
     for options in [&[][..], &["--profile"]] {
         let folder = tempfile::tempdir().unwrap();
         let output = record_to_disk(folder.path(), "96k", options);
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = output.notes();
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains("kernel/metadata: No space left on device"), "{stderr}");
         assert!(!stderr.contains("stays readable"), "{stderr}");
@@ -180,7 +181,7 @@ fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
     }
     let folder = tempfile::tempdir().unwrap();
     let output = record_to_disk(folder.path(), "2m", &["--format", "json"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = output.notes();
     assert!(output.status.success(), "{stderr}");
     let summary = summary(&output);
     assert_eq!(summary["state"], "cut_short", "{summary}");
@@ -208,7 +209,7 @@ fn a_flight_recorder_whose_last_snapshot_does_not_fit_fails() {
     for (size, state, status) in [("4k", None, 1), ("96k", cut, 1), ("2m", cut, 1), ("200m", complete, 0)] {
         let folder = tempfile::tempdir().unwrap();
         let output = record_to_disk(folder.path(), size, &["--flight-recorder", "--format", "json"]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = output.notes();
         assert_eq!(output.status.code(), Some(status), "{size}: {stderr}");
         assert_eq!(stderr.contains("No space left on device"), status == 1, "{size}: {stderr}");
         let summary = summary(&output);
@@ -240,7 +241,7 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
         open(&path);
         path
     };
-    let recorder = copy(env!("CARGO_BIN_EXE_tracewing"), "tracewing");
+    let recorder = copy(harness::TRACEWING, "tracewing");
     let program = copy(&player("program")[0], "program");
     let script = "(sleep 0.3; touch stop) & exec \"$@\"";
     let as_nobody = || {
@@ -250,9 +251,8 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
         command
     };
     for wanted in [&["--system-wide"][..], &["-k", "sched_switch"], &["--probe", "libc.so.6:getenv"]] {
-        let output =
-            as_nobody().args(["-o", "t"]).args(wanted).args(["--", "touch", "began"]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let output = as_nobody().args(["-o", "t"]).args(wanted).args(["--", "touch", "began"]).ran();
+        let stderr = output.notes();
         assert_eq!(output.status.code(), Some(1), "{wanted:?}: {stderr}");
         assert!(stderr.contains("root"), "{wanted:?}: {stderr}");
         assert!(!folder.path().join("t").exists() && !folder.path().join("began").exists(), "{wanted:?}");
@@ -261,9 +261,8 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
         .args(["--format", "json", "-o", "t", "--", "sh", "-c", script, "sh"])
         .arg(program)
         .args(&player("program")[1..])
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
+        .ran();
+    let stderr = output.notes();
     assert!(output.status.success(), "{stderr}");
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
     assert!(

@@ -6,12 +6,14 @@
 //! snapshot): where the scheduler tells only of a stretch's end, the switch before it on that CPU bounds its
 //! begin.
 
+mod harness;
 mod kernel_common;
 
+use harness::traceable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel_common::{Event, end, events, listing, play, player, record, role_is, summary, traceable};
+use kernel_common::{Event, end, events, listing, play, player, record, role_is, summary};
 use tracewing::emit;
 
 const THREADS: u32 = 6;

@@ -2,12 +2,14 @@
 //! everything that is made at the same time. All that members of the command's process tree did, and all that
 //! happened on a CPU while one of them ran there; all wake-ups of members by anybody; nothing else.
 
+mod harness;
 mod kernel_common;
 
+use harness::{Printed, traceable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use kernel_common::{Event, end, events, listing, record, traceable};
+use kernel_common::{Event, end, events, listing, record};
 
 /// A child computes for long enough to be interrupted, a grandchild reads what a stranger writes into a fifo.
 const SCRIPT: &str = "(n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; true) & \
@@ -45,9 +47,9 @@ fn the_default_is_what_concerns_the_tree() {
     // Recorded by the outer recorder: everything. The stranger waits until the fifo has a reader.
     let script = "mkfifo inner/fifo; echo x >inner/fifo & cd inner && \
                   exec \"$0\" record --quiet -o t -- sh -c \"$1\"";
-    let command = ["sh", "-c", script, env!("CARGO_BIN_EXE_tracewing"), SCRIPT];
+    let command = ["sh", "-c", script, harness::TRACEWING, SCRIPT];
     let output = end(record(folder.path(), &["--system-wide"], &command).spawn().unwrap());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", output.notes());
     assert_eq!(kernel_common::summary(&output)["lost"], 0);
     let ((all, _), (tree, warnings)) = (listing(&folder.path().join("t")), listing(&inner.join("t")));
     assert_eq!(warnings, "");

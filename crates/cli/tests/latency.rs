@@ -1,15 +1,16 @@
 //! `tracewing latency` and `tracewing critical-path` on recordings of `examples/reactivity`, in which a task
 //! treats messages later than they come.
 
+mod harness;
 mod recorded;
 
-use recorded::{build, traceable};
+use harness::{Printed, RunExt, traceable};
+use recorded::build;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
 
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 const MESSAGES: usize = 5;
 
 /// A recording of the example on one worker; with the kernel's events where they can be had.
@@ -18,7 +19,7 @@ fn recording() -> &'static tempfile::TempDir {
     FOLDER.get_or_init(|| {
         let program = build(&["-p", "reactivity"]).join("reactivity");
         let folder = tempfile::tempdir().unwrap();
-        let mut record = Command::new(TRACEWING);
+        let mut record = harness::tracewing();
         record.arg("record").arg("-o").arg(folder.path().join("t")).args(if traceable() {
             &[][..]
         } else {
@@ -26,8 +27,7 @@ fn recording() -> &'static tempfile::TempDir {
         });
         let messages = MESSAGES.to_string();
         record.arg("--").arg(program).args(["--workers", "1", "--tasks", "4", "--messages", &messages]);
-        let output = record.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        record.succeeds();
         folder
     })
 }
@@ -37,15 +37,13 @@ fn has_kernel() -> bool {
 }
 
 fn tracewing(arguments: &[&str]) -> Output {
-    let (command, options) = arguments.split_first().unwrap();
-    let mut tracewing = Command::new(TRACEWING);
-    tracewing.arg(command).arg(recording().path().join("t")).args(options).output().unwrap()
+    harness::of(&recording().path().join("t"), arguments).ran()
 }
 
 fn printed(arguments: &[&str]) -> String {
     let output = tracewing(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    assert!(output.status.success(), "{}", output.notes());
+    output.text()
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -131,9 +129,7 @@ fn groups_are_those_of_the_ends() {
     let csv = printed(&[&of_messages[..], &["--format", "csv"]].concat());
     assert_eq!((csv.lines().count(), csv.starts_with("group,count,")), (1 + MESSAGES, true), "{csv}");
     let output = tracewing(&[&["latency"], &SENT[..], &["--by", "nothing"]].concat());
-    assert!(
-        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`nothing` to group by")
-    );
+    assert!(!output.status.success() && output.notes().contains("`nothing` to group by"));
 }
 
 #[test]
@@ -237,7 +233,7 @@ fn what_makes_no_sense_is_told() {
         (&["--begin", "*:sent_msg", "--end", "*", "--match", "a=b=c"], "write `==` to compare"),
     ] {
         let output = tracewing(&[&["latency"], options].concat());
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let error = output.notes();
         assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
     }
     for (options, told) in [
@@ -250,7 +246,7 @@ fn what_makes_no_sense_is_told() {
         (&["--task", "daemon", "--process", "nobody"], "such a task of such a process was not met"),
     ] {
         let output = tracewing(&[&["critical-path"], options].concat());
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let error = output.notes();
         assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
     }
 }

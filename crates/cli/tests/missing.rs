@@ -3,20 +3,19 @@
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
+mod harness;
 
 use common::{Packet, class, tick, write_trace};
+use harness::{Printed, RunExt};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// What a command prints on standard output and standard error.
 fn said(command: &[&str], trace: &Path) -> [String; 2] {
-    let output = Command::new(TRACEWING).args(command).arg(trace).output().unwrap();
+    let output = harness::of(trace, command).ran();
     assert!(output.status.code().is_some_and(|code| code < 2), "{command:?}: {output:?}");
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    [output.text(), output.notes()]
 }
 
 fn parsed(command: &[&str], trace: &Path) -> Value {
@@ -71,12 +70,8 @@ fn a_stream_that_is_gone_is_lost_as_a_whole() {
         assert!(warnings.contains("10 events were lost in this time"), "{warnings}");
         let copies = tempfile::tempdir().unwrap();
         let copy = copies.path().join("copy");
-        let output = Command::new(TRACEWING)
-            .args(["convert", "--to", "ctf1"])
-            .args([folder.path(), &copy])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
+        let _output =
+            harness::tracewing().args(["convert", "--to", "ctf1"]).args([folder.path(), &copy]).succeeds();
     }
     fs::remove_file(folder.path().join("user/uid0_0")).unwrap();
     for command in ["list", "threads"] {
@@ -95,17 +90,14 @@ fn traces_that_were_made_of_others_have_files_of_their_own() {
         [&["extract", "--to", "+1us"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]]
     {
         let made = folder.path().join("made");
-        let output = Command::new(TRACEWING).args(command).args([&whole, &made]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        harness::tracewing().args(command).args([&whole, &made]).succeeds();
         assert_eq!(said(&["stats"], &made)[1], "", "{command:?}");
         fs::remove_dir_all(&made).unwrap();
     }
 }
 
 fn run(command: &[&str], of: &Path, to: &Path) -> String {
-    let output = Command::new(TRACEWING).args(command).args([of, to]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    harness::tracewing().args(command).args([of, to]).succeeds().text()
 }
 
 /// One stream lost five events behind its last packet, the other one is gone.
@@ -272,7 +264,7 @@ fn nobody_runs_where_no_event_tells() {
     // Works on the first CPU.
     let work = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
     let record = ["record", "--system-wide", "-o"];
-    let output = Command::new(TRACEWING)
+    let output = harness::tracewing()
         .args(record)
         .arg(&trace)
         .args(["--", "taskset", "-c", "0", "sh", "-c", work])

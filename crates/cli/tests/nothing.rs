@@ -1,18 +1,18 @@
 //! Analyses that find nothing, or not all, say why: the recording has no such events, or the filter leaves
 //! none of them.
 
+mod harness;
 mod kernel_common;
 mod recorded;
 
-use std::process::Command;
+use harness::{Printed, RunExt};
 
 use recorded::{Recording, build, ended, record};
 
 /// What an analysis prints on standard output and standard error.
 fn said(recording: &Recording, command: &[&str]) -> [String; 2] {
-    let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = tracewing.args(command).arg(recording.trace()).output().unwrap();
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    let output = harness::of(&recording.trace(), command).ran();
+    [output.text(), output.notes()]
 }
 
 const ABOUT: [(&str, &str); 3] =
@@ -167,9 +167,9 @@ fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     assert!(error.contains("traces are folders"), "{error}");
     // What a part has not, its recording may have.
     said(&recording, &["extract", "-o", out, "--tid", "1"]);
-    let mut latency = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = latency.args(["sched", "latency"]).arg(&place).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
+    let mut latency = harness::tracewing();
+    let output = latency.args(["sched", "latency"]).arg(&place).ran();
+    let told = output.text();
     assert!(told.contains("no events of switches of threads: it is a part of another one."), "{told}");
 }
 
@@ -201,7 +201,7 @@ fn a_breakdown_says_what_was_not_recorded() {
     assert_eq!(table.trim_end(), line);
     let [table, warning] = said(&recording, &["breakdown", "--format", "json"]);
     assert!(table.starts_with('{') && warning.contains(line), "{table}{warning}");
-    if !kernel_common::traceable() {
+    if !harness::traceable() {
         return;
     }
     let recording = |options: &[&str]| {

@@ -1,5 +1,8 @@
 //! Colours and the pager, on a pseudo-terminal of 80 columns and in pipes, with a stored recording.
 
+mod harness;
+
+use harness::{Printed, RunExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +16,7 @@ fn recording(name: &str) -> PathBuf {
 
 /// A command with a pager, and with none of the variables that say how output looks.
 fn tracewing(arguments: &[&str], pager: Option<&str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LESS", "PAGER", "TRACEWING_PAGER"]
     {
         command.env_remove(variable);
@@ -36,8 +39,8 @@ fn shown(command: Command) -> String {
 fn a_pager_shows_what_is_read_on_a_terminal() {
     let server = recording("server");
     let server = server.to_str().unwrap();
-    let piped = tracewing(&["threads", server], Some("exit 1")).env("COLUMNS", "80").output().unwrap();
-    let plain = String::from_utf8(piped.stdout).unwrap();
+    let piped = tracewing(&["threads", server], Some("exit 1")).env("COLUMNS", "80").ran();
+    let plain = piped.text();
     assert!(plain.contains("Hidden columns"), "{plain}");
     let with_prefix = |text: &str| text.lines().map(|line| format!("P:{line}\n")).collect::<String>();
     let uncolored = |command| anstream::adapter::strip_str(&shown(command)).to_string();
@@ -115,7 +118,7 @@ fn colours_are_for_terminals_unless_they_are_chosen() {
     assert!(!has_colors(&["stats", lossy, "--color", "never"], "UNUSED"));
     assert!(has_colors(&["--color", "always", "stats", lossy], "NO_COLOR"));
     let piped = |arguments: &[&str]| {
-        let output = tracewing(arguments, None).output().unwrap();
+        let output = tracewing(arguments, None).ran();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
     assert!(!piped(&["stats", lossy]).contains('\u{1b}'));
@@ -124,8 +127,7 @@ fn colours_are_for_terminals_unless_they_are_chosen() {
     assert!(always.contains(BOLD) && always.contains(YELLOW), "{always:?}");
     // Values are no place for colours.
     for format in ["csv", "json"] {
-        let output =
-            tracewing(&["stats", lossy, "--color=always", "--format", format], None).output().unwrap();
+        let output = tracewing(&["stats", lossy, "--color=always", "--format", format], None).ran();
         assert!(!output.stdout.contains(&0x1b), "{format}");
     }
 }

@@ -7,6 +7,8 @@
 //! chooses pages. A block that cannot be run has `<!-- not run: REASON -->` on the line before it. Of all
 //! other command lines in the pages' code, subcommands and options must exist.
 
+#[path = "harness/mod.rs"]
+mod harness;
 #[path = "page_blocks/mod.rs"]
 mod page_blocks;
 #[path = "recorded/mod.rs"]
@@ -96,7 +98,7 @@ fn run_page(page: &str, programs: &Path) -> (String, Vec<String>) {
 
 #[test]
 fn commands_print_what_pages_say() {
-    if !recorded::traceable() {
+    if !harness::traceable() {
         return;
     }
     let updates = env::var_os("UPDATE").is_some();

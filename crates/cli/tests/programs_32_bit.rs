@@ -1,12 +1,13 @@
 //! A 32-bit program, whose system calls the kernel does not record: no number says that its time in them is
 //! the program's. Needs root.
 
+mod harness;
 mod recorded;
 
-use recorded::is_root;
-use serde_json::Value;
+use harness::{Printed, RunExt, json_and_notes};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracewing_testing::am_root;
 
 /// Asks for its process' number a hundred thousand times, by `int 0x80`, and ends.
 const SOURCE: &str = "
@@ -34,20 +35,9 @@ fn program(folder: &Path) -> Option<PathBuf> {
     made.iter().all(|status| status.as_ref().is_ok_and(|status| status.success())).then_some(program)
 }
 
-fn said(command: &[&str], of: &Path) -> (Value, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-        .args(command)
-        .args(["--format", "json"])
-        .arg(of)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
 #[test]
 fn time_in_system_calls_that_are_not_recorded_is_not_the_programs() {
-    if !is_root() {
+    if !am_root() {
         return eprintln!("skipped: recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
@@ -56,16 +46,12 @@ fn time_in_system_calls_that_are_not_recorded_is_not_the_programs() {
     };
     let trace = folder.path().join("trace");
     let script = format!("{}; exec true", program.display());
-    let recorded = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-        .args(["record", "-o"])
-        .arg(&trace)
-        .args(["--", "sh", "-c", &script])
-        .output()
-        .unwrap();
+    let recorded =
+        harness::tracewing().args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", &script]).ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", String::from_utf8_lossy(&recorded.stderr));
+        return eprintln!("skipped: {}", recorded.notes());
     }
-    let (threads, why) = said(&["threads"], &trace);
+    let (threads, why) = json_and_notes(&trace, &["threads"]);
     assert!(why.contains("of 1 thread, no event shows that the kernel records their system calls"), "{why}");
     let named = |name: &str| {
         let mut threads = threads["threads"].as_array().unwrap().iter();
@@ -78,7 +64,7 @@ fn time_in_system_calls_that_are_not_recorded_is_not_the_programs() {
         time("user_ns") + time("system_ns") < time("running_ns") / 2,
         "its shell's child is it: {of_32_bits}"
     );
-    let (breakdown, _) = said(&["breakdown", "--process", "calls"], &trace);
+    let (breakdown, _) = json_and_notes(&trace, &["breakdown", "--process", "calls"]);
     let own = |name: &str| {
         let mut rows = breakdown["rows"].as_array().unwrap().iter();
         rows.find(|row| row["part"] == "inside" && row["row"] == name).and_then(|row| row["own_ns"].as_u64())

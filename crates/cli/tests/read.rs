@@ -3,19 +3,13 @@
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
+mod harness;
 
 use common::{Packet, class, tick, write_trace};
+use harness::{Json, Printed, RunExt, of};
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn tracewing(args: &[&str], trace: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(args).arg(trace).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use std::process::Stdio;
 
 /// A trace of `events` events and 3 lost ones.
 fn trace(folder: &Path, events: u32) {
@@ -29,15 +23,15 @@ fn trace(folder: &Path, events: u32) {
 fn events_go_to_stdout_and_losses_to_stderr() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 3);
-    let output = tracewing(&["list", "--clock-seconds", "-n", "2", "-e", "test:*"], folder.path());
+    let output = of(folder.path(), &["list", "--clock-seconds", "-n", "2", "-e", "test:*"]).ran();
     assert!(output.status.success());
     assert_eq!(
-        text(&output.stdout),
+        output.text(),
         "[1795235140.123457789] (+?.?????????) test:tick: { cpu_id = 0 }, { tid = 7 }, { n = 0 }\n\
          [1795235140.123457790] (+0.000000001) test:tick: { cpu_id = 0 }, { tid = 7 }, { n = 1 }\n"
     );
-    let output = tracewing(&["list", "--clock-seconds"], folder.path());
-    let warning = text(&output.stderr);
+    let output = of(folder.path(), &["list", "--clock-seconds"]).ran();
+    let warning = output.notes();
     assert!(
         warning.starts_with("WARNING: Tracer discarded 3 events between [1795235140.125456789]"),
         "{warning}"
@@ -49,9 +43,9 @@ fn names_that_nothing_has_are_told() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 1);
     for command in ["list", "stats"] {
-        let output = tracewing(&[command, "-e", "test:*", "-e", "tset:*"], folder.path());
+        let output = of(folder.path(), &[command, "-e", "test:*", "-e", "tset:*"]).ran();
         assert!(output.status.success());
-        let notes = text(&output.stderr);
+        let notes = output.notes();
         assert!(notes.contains("no event is called `tset:*`") && !notes.contains("`test:*`"), "{notes}");
     }
 }
@@ -61,9 +55,9 @@ fn stamps_are_in_the_local_zone_unless_asked_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 1);
     let print = |zone: &str, args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let mut command = harness::tracewing();
         command.args(["list", "--clock-date", "--no-delta"]).args(args).arg(folder.path()).env("TZ", zone);
-        text(&command.output().unwrap().stdout)
+        command.ran().text()
     };
     // Written as POSIX has them, so that no zone files are needed.
     assert!(print("EST5", &[]).starts_with("[2026-11-20 23:25:40.123457789] "));
@@ -77,7 +71,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 20_000);
     for args in [["list", "--format=text"], ["list", "--format=json"]] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+        let mut child = harness::tracewing()
             .args(args)
             .arg(folder.path())
             .stdout(Stdio::piped())
@@ -88,7 +82,7 @@ fn a_reader_that_goes_away_is_no_error() {
         child.stdout.take().unwrap().read_exact(&mut some).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", output.status);
-        assert_eq!(text(&output.stderr), "");
+        assert_eq!(output.notes(), "");
     }
 }
 
@@ -100,16 +94,16 @@ fn damage_is_an_error_behind_what_precedes_it() {
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 20]).unwrap();
     for command in ["list", "info"] {
-        let output = tracewing(&[command], folder.path());
+        let output = of(folder.path(), &[command]).ran();
         assert_eq!(output.status.code(), Some(1));
-        let error = text(&output.stderr);
+        let error = output.notes();
         assert!(
             error.lines().any(|line| {
                 line.starts_with("error: ") && line.contains("s0, byte 156: packet 1 claims 108 bytes")
             }),
             "{error}"
         );
-        assert!(text(&output.stdout).contains("test:tick"));
+        assert!(output.text().contains("test:tick"));
     }
 }
 
@@ -117,24 +111,24 @@ fn damage_is_an_error_behind_what_precedes_it() {
 fn what_is_no_trace_or_no_time_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
     for command in ["list", "info"] {
-        let output = tracewing(&[command], folder.path());
+        let output = of(folder.path(), &[command]).ran();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-        assert!(text(&output.stderr).contains("no file `metadata`"));
+        assert!(output.notes().contains("no file `metadata`"));
     }
     trace(folder.path(), 1);
-    let output = tracewing(&["list", "--from", "yesterday"], folder.path());
+    let output = of(folder.path(), &["list", "--from", "yesterday"]).ran();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("`yesterday` is not a time"));
-    let output = tracewing(&["list", "--names", "some"], folder.path());
-    assert!(text(&output.stderr).contains("unknown name `some`; give payload,"));
+    assert!(output.notes().contains("`yesterday` is not a time"));
+    let output = of(folder.path(), &["list", "--names", "some"]).ran();
+    assert!(output.notes().contains("unknown name `some`; give payload,"));
 }
 
 #[test]
 fn info_in_tables_and_in_json() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 5);
-    let output = tracewing(&["info", "--clock-gmt"], folder.path());
-    let tables = text(&output.stdout);
+    let output = of(folder.path(), &["info", "--clock-gmt"]).ran();
+    let tables = output.text();
     assert!(!tables.contains('\u{1b}'), "colours belong on a terminal: {tables:?}");
     for part in ["2026-11-21 04:25:40.123457789", "tsc, 1000000000 Hz", "test:tick", "n u32", "3 events from"]
     {
@@ -148,7 +142,7 @@ fn info_in_tables_and_in_json() {
     let parent = tempfile::tempdir().unwrap();
     trace(&parent.path().join("user"), 5);
     std::fs::write(parent.path().join("tracewing.json"), note).unwrap();
-    let tables = text(&tracewing(&["info", "--clock-gmt"], parent.path()).stdout);
+    let tables = of(parent.path(), &["info", "--clock-gmt"]).ran().text();
     for part in [
         "tracewing 9, cut short",
         "make -j2",
@@ -160,8 +154,8 @@ fn info_in_tables_and_in_json() {
     ] {
         assert!(tables.contains(part), "{part} is not in\n{tables}");
     }
-    let output = tracewing(&["info", "--format", "json"], folder.path());
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = of(folder.path(), &["info", "--format", "json"]).ran();
+    let report: serde_json::Value = output.json();
     assert_eq!(report["traces"][0]["streams"][0]["lost_events"], 3);
     assert_eq!(report["traces"][0]["event_classes"][0]["count"], 5);
 }
@@ -169,13 +163,11 @@ fn info_in_tables_and_in_json() {
 #[test]
 fn help_and_completions() {
     for command in ["list", "info"] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_tracewing")).args([command, "--help"]).output().unwrap();
-        assert!(text(&output.stdout).contains("Examples:"));
+        let output = harness::tracewing().args([command, "--help"]).ran();
+        assert!(output.text().contains("Examples:"));
     }
     for shell in ["bash", "zsh", "fish"] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["completions", shell]).output().unwrap();
-        assert!(text(&output.stdout).contains("clock-cycles"), "{shell}");
+        let output = harness::tracewing().args(["completions", shell]).ran();
+        assert!(output.text().contains("clock-cycles"), "{shell}");
     }
 }

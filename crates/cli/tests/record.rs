@@ -1,5 +1,8 @@
 //! `tracewing record` as a user meets it: exit status, signals, refusals, what is left behind.
 
+mod harness;
+
+use harness::RunExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 use tracewing_testing::with_default_signals;
 
 fn tracewing(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.current_dir(folder).arg("record").args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped());
     // What a test sends to the recorder is not to reach the test.
     with_default_signals(command.process_group(0));
@@ -18,7 +21,7 @@ fn tracewing(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let Output { status, stderr, .. } = tracewing(folder, arguments).output().unwrap();
+    let Output { status, stderr, .. } = tracewing(folder, arguments).ran();
     (status.code().unwrap(), String::from_utf8(stderr).unwrap())
 }
 
@@ -53,7 +56,7 @@ fn description(trace: &Path) -> serde_json::Value {
 fn exit_status_output_and_input_are_the_commands() {
     let folder = tempfile::tempdir().unwrap();
     let output = tracewing(folder.path(), &["--no-kernel", "-o", "t", "--", "sh", "-c", "echo out; exit 9"]);
-    let Output { status, stdout, stderr } = { output }.output().unwrap();
+    let Output { status, stdout, stderr } = { output }.ran();
     assert_eq!((status.code(), stdout.as_slice()), (Some(9), &b"out\n"[..]));
     assert!(String::from_utf8(stderr).unwrap().contains("no program that links the crate tracewing was run"));
 }
@@ -71,7 +74,7 @@ fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
 
 /// The script as one whose signals are ignored from its beginning: an ignored signal stays so over `exec`.
 fn ignoring(folder: &Path, signals: &str, arguments: &str) -> Child {
-    let exe = env!("CARGO_BIN_EXE_tracewing");
+    let exe = harness::TRACEWING;
     let mut command = Command::new("sh");
     command.args(["-c", &format!("trap '' {signals}; exec {exe} {arguments}")]).current_dir(folder);
     with_default_signals(command.process_group(0).stderr(Stdio::piped())).spawn().unwrap()
@@ -138,8 +141,8 @@ fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     assert_eq!(end(child).0, 9);
     assert_eq!(description(&folder.path().join("t"))["state"], "recording");
     let read = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        command.args(arguments).arg(folder.path().join("t")).output().unwrap()
+        let mut command = harness::tracewing();
+        command.args(arguments).arg(folder.path().join("t")).ran()
     };
     let info = read(&["info"]).stdout;
     assert!(String::from_utf8_lossy(&info).contains(", killed"), "{}", String::from_utf8_lossy(&info));

@@ -2,8 +2,10 @@
 //! children, one of them killed with `kill -9`. Emitted is what is listed and what is lost, event by event
 //! and thread by thread.
 
+mod harness;
 mod recorded;
 
+use harness::RunExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +108,7 @@ fn assert_nothing_lost(recording: &Recording) {
 fn large_shared_buffers_have_everything() {
     let recording = check(&["--sub-buffers", "64", "--buffers", "program"], &[]);
     // Root's programs share with none, children included.
-    match recorded::is_root() {
+    match tracewing_testing::am_root() {
         true => assert_only_children_lose(&recording),
         false => assert_nothing_lost(&recording),
     }
@@ -186,8 +188,7 @@ fn a_recorder_that_is_not_there_harms_nobody() {
     let places = places.into_iter().chain([&dead, &stream, &file].map(|path| path.to_str().unwrap()));
     for place in places {
         let truth = folder.path().join("truth.json");
-        let output =
-            Command::new(ledger()).arg(&truth).arg("10").env("TRACEWING_SOCKET", place).output().unwrap();
+        let output = Command::new(ledger()).arg(&truth).arg("10").env("TRACEWING_SOCKET", place).ran();
         assert!(output.status.success(), "{place}");
         assert_eq!((output.stdout, output.stderr), (vec![], vec![]), "{place}");
         accounts(&truth);

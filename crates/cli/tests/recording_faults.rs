@@ -2,24 +2,22 @@
 //! events that are too large, probes in the middle of the event path. Whatever happens is accounted for, and
 //! the program is none the worse.
 
+mod harness;
 mod recorded;
 
+use harness::{Printed, RunExt};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tracewing_testing::signal;
 
 use recorded::{UNREADY, counts, ended, list, program, record, recorder};
 
 fn tasks() -> String {
     program("tasks").to_str().unwrap().to_owned()
-}
-
-fn signal(process: u32, signal: i32) {
-    // SAFETY: a process that this test has started and not waited for.
-    assert_eq!(unsafe { libc::kill(process as i32, signal) }, 0);
 }
 
 /// The one child of a process.
@@ -259,7 +257,7 @@ fn change_probes(tracefs: &Path, command: &str) -> Option<()> {
 /// File offsets of a program's instructions in a stretch of its code.
 fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
     // Code lies at the same distance from its file offset everywhere in a segment.
-    let headers = Command::new("readelf").args(["-lW", program]).output().unwrap().stdout;
+    let headers = Command::new("readelf").args(["-lW", program]).ran().stdout;
     let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
     let headers = String::from_utf8(headers).unwrap();
     let code = headers.lines().find(|line| line.contains("LOAD") && line.contains("R E")).unwrap();
@@ -267,9 +265,8 @@ fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
     let distance = hex(parts[2]) - hex(parts[1]);
     let (begin, end) = (begin + distance, end + distance);
     let range = [format!("--start-address={begin:#x}"), format!("--stop-address={end:#x}")];
-    let output =
-        Command::new("objdump").args(["-d", "--no-show-raw-insn"]).args(range).arg(program).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = Command::new("objdump").args(["-d", "--no-show-raw-insn"]).args(range).arg(program).ran();
+    let text = output.text();
     let instruction = |line: &str| {
         let (address, code) = line.trim().split_once(":\t")?;
         Some((u64::from_str_radix(address, 16).ok()? - distance, code.trim().to_owned()))

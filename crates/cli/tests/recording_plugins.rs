@@ -1,12 +1,15 @@
 //! Several copies of tracewing in one process: a program and its plug-in, and plug-ins of a program that has
 //! none (`crates/tracewing/tests/programs/host.rs` and `plugin.rs`), unloaded while other threads emit.
 
+mod harness;
 mod recorded;
 
+use harness::{Printed, RunExt};
 use std::fs;
 use std::process::Command;
+use tracewing_testing::am_root;
 
-use recorded::{UNREADY, build, counts, is_root, record};
+use recorded::{UNREADY, build, counts, record};
 
 const WAYS: [&[&str]; 3] = [&["--buffers", "program"], &["--buffers", "process"], &["--clock", "mono"]];
 const ROUNDS: u64 = 20;
@@ -40,7 +43,7 @@ fn programs() -> Programs {
 /// Whether a program's children need buffers of their own, and lose what they emit before they have them.
 /// Root's always do.
 fn children_may_lose(options: &[&str]) -> bool {
-    is_root() || !options.contains(&"program")
+    am_root() || !options.contains(&"program")
 }
 
 /// What a line of the program's output says behind `name`.
@@ -70,9 +73,8 @@ fn plugins_come_and_go_while_others_emit() {
 #[test]
 fn plugins_that_nobody_records_are_unloaded() {
     let Programs { host, plugin, other, .. } = &programs();
-    let output = Command::new(host).args([plugin, "5", other]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let stdout = String::from_utf8(output.stdout).unwrap();
+    let output = Command::new(host).args([plugin, "5", other]).succeeds();
+    let stdout = output.text();
     assert_eq!((said(&stdout, "mapped "), said(&stdout, "loaded ")), (0, 0), "{stdout}");
     assert_eq!(*counts(&stdout)[&10].start(), 250);
 }

@@ -3,14 +3,16 @@
 //! buffers per process, and per program where that may share, with protocol `Smp`, and in buffers so small
 //! that most is lost.
 
+mod harness;
 mod recorded;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::sync::OnceLock;
+use tracewing_testing::am_root;
 
-use recorded::{Recording, UNREADY, is_root, program, record};
+use recorded::{Recording, UNREADY, program, record};
 
 fn tasks() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
@@ -39,7 +41,7 @@ fn play_with(scene: &str, tasks: u64, reasons: &[&str]) -> Vec<Recording> {
         if options.contains(&"4K") {
             allowed.extend(["buffer full", "event too large"]);
         }
-        if is_root() || !options.contains(&"program") {
+        if am_root() || !options.contains(&"program") {
             allowed.push(UNREADY);
         }
         let lost = recording.reasons();
@@ -122,7 +124,7 @@ fn a_program_that_executes_itself_is_recorded_on() {
 /// A program that runs with raised privileges does not listen to the environment of who started it.
 #[test]
 fn a_program_with_raised_privileges_does_not_join() {
-    if !is_root() {
+    if !am_root() {
         return tracewing_testing::skip(tracewing_testing::Cause::Root, "making a setuid program needs root");
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Recordings of programs that are instrumented with `tracing`: what they emit is listed, and they follow
 //! when a running recording is changed.
 
+mod harness;
 mod recorded;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,10 @@
 //! `tracewing recover`: what it gets out of dead, stopped and living programs is what `tracewing list` shows
 //! of their recordings, to the letter; and what it says where there is nothing to get.
 
+mod harness;
 mod recorded;
 
+use harness::{Printed, RunExt, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,13 +13,9 @@ use std::process::{Child, Command, Output, Stdio};
 use recorded::{program, recorder};
 use serde_json::Value;
 
-fn tracewing(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(arguments).output().unwrap()
-}
-
 /// What `tracewing recover` prints: events, and what it warns of.
 fn recover(arguments: &[&str]) -> (String, String) {
-    let Output { status, stdout, stderr } = tracewing(&[&["recover"], arguments].concat());
+    let Output { status, stdout, stderr } = run(&[&["recover"], arguments].concat());
     let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert!(status.success(), "{status}: {stderr}");
     (stdout, stderr)
@@ -25,15 +23,15 @@ fn recover(arguments: &[&str]) -> (String, String) {
 
 /// The error of `tracewing recover`.
 fn refused(arguments: &[&str]) -> String {
-    let Output { status, stdout, stderr } = tracewing(&[&["recover"], arguments].concat());
+    let Output { status, stdout, stderr } = run(&[&["recover"], arguments].concat());
     assert!(!status.success() && stdout.is_empty(), "{}", String::from_utf8_lossy(&stdout));
     String::from_utf8(stderr).unwrap()
 }
 
 fn listed(trace: &Path, arguments: &[&str]) -> String {
-    let output = tracewing(&[&["list", trace.to_str().unwrap()], arguments].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    let output = run(&[&["list", trace.to_str().unwrap()], arguments].concat());
+    assert!(output.status.success(), "{}", output.notes());
+    output.text()
 }
 
 fn last_words() -> String {
@@ -46,7 +44,7 @@ fn dumped(options: &[&str], script: &str) -> Option<(tempfile::TempDir, PathBuf)
     let folder = tempfile::tempdir().unwrap();
     let script = format!("ulimit -c unlimited; {script}");
     let mut recorder = recorder(folder.path(), options);
-    let output = recorder.args(["sh", "-c", &script]).output().unwrap();
+    let output = recorder.args(["sh", "-c", &script]).ran();
     let entries = std::fs::read_dir(folder.path()).unwrap();
     let core = entries
         .map(|entry| entry.unwrap().path())
@@ -56,7 +54,7 @@ fn dumped(options: &[&str], script: &str) -> Option<(tempfile::TempDir, PathBuf)
             tracewing_testing::Cause::Setting("/proc/sys/kernel/core_pattern", "core"),
             format_args!(
                 "the kernel leaves no core dump in the current folder (/proc/sys/kernel/core_pattern, ulimit -c): {}",
-                String::from_utf8_lossy(&output.stderr)
+                output.notes()
             ),
         );
     }
@@ -105,13 +103,13 @@ fn in_gdb(arguments: &[&str], last: &str) {
     let mut gdb = Command::new("gdb");
     gdb.args(["-q", "-nx", "-batch", "-x"]).arg(script).args(arguments);
     gdb.args(["-ex", "echo :\\n", "-ex", "tracewing-last-events 3 last:w* last:ad_hoc"]);
-    gdb.env("TRACEWING", env!("CARGO_BIN_EXE_tracewing")).env("DEBUGINFOD_URLS", "").stdin(Stdio::null());
+    gdb.env("TRACEWING", harness::TRACEWING).env("DEBUGINFOD_URLS", "").stdin(Stdio::null());
     let Ok(output) = gdb.output() else {
         return tracewing_testing::skip(tracewing_testing::Cause::Program("gdb"), "gdb is not installed");
     };
-    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stdout = output.text();
     let printed = stdout.split_once("\n:\n").map_or("", |(_, printed)| printed);
-    assert!(printed.starts_with(last), "{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed.starts_with(last), "{stdout}\n{}", output.notes());
 }
 
 #[test]
@@ -140,8 +138,7 @@ impl Waiting {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: two numbers; the program waits, so its id is its own.
-        assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0);
+        tracewing_testing::signal(self.pid.cast_unsigned(), signal);
     }
 
     fn pid(&self) -> String {
@@ -270,7 +267,7 @@ fn nothing_to_recover() {
     assert!(error.contains("no buffers of tracewing found"), "{error}");
     let error = refused(&["--pid", "4194305"]); // above the largest that Linux gives
     assert!(error.contains("there is no process 4194305"), "{error}");
-    let error = refused(&["--core", env!("CARGO_BIN_EXE_tracewing")]);
+    let error = refused(&["--core", harness::TRACEWING]);
     assert!(error.contains("an ELF file, but no core"), "{error}");
     let error = refused(&["--core", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     assert!(error.contains("a core dump of a 64-bit Linux program is needed"), "{error}");

@@ -1,12 +1,12 @@
 //! Every kind of the kernel's events is taken away from a recording, one at a time: what analyses then print
 //! is what they print of the whole, or unknown, or listed here with its reason. Needs root.
 
+mod harness;
+
+use harness::{Printed, RunExt, json_and_notes};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what
 /// `breakdown` says.
@@ -41,12 +41,6 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
 /// thread is ready from `sched_wakeup` on, some microseconds later.
 const COUNTS: [&str; 6] = ["switches", "preemptions", "migrations", "wakeups", "system_calls", "page_faults"];
 
-fn said(command: &[&str], of: &Path) -> (Value, String) {
-    let output = Command::new(TRACEWING).args(command).args(["--format", "json"]).arg(of).output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
 #[test]
 fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     if !rustix::process::geteuid().is_root() {
@@ -59,20 +53,16 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     let whole = folder.path().join("whole");
     let script =
         "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.01; cat /proc/self/maps | wc -l; true";
-    let recorded = Command::new(TRACEWING)
-        .args(["record", "-o"])
-        .arg(&whole)
-        .args(["--", "sh", "-c", script])
-        .output()
-        .unwrap();
+    let recorded =
+        harness::tracewing().args(["record", "-o"]).arg(&whole).args(["--", "sh", "-c", script]).ran();
     if !whole.join("kernel").exists() {
-        let why = String::from_utf8_lossy(&recorded.stderr);
+        let why = recorded.notes();
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
             format_args!("no kernel events were recorded: {why}"),
         );
     }
-    let (all, _) = said(&["threads"], &whole);
+    let (all, _) = json_and_notes(&whole, &["threads"]);
     let classes = std::fs::read_to_string(whole.join("kernel/metadata")).unwrap();
     let mut tried = BTreeSet::new();
     for (name, of_threads, of_breakdown, says) in REMOVED {
@@ -85,13 +75,9 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         }
         tried.insert(name);
         let part = folder.path().join("part");
-        let extracted = Command::new(TRACEWING)
-            .args(["extract", "--exclude", name])
-            .args([&whole, &part])
-            .output()
-            .unwrap();
-        assert!(extracted.status.success(), "{extracted:?}");
-        let (some, _) = said(&["threads"], &part);
+        let _extracted =
+            harness::tracewing().args(["extract", "--exclude", name]).args([&whole, &part]).succeeds();
+        let (some, _) = json_and_notes(&part, &["threads"]);
         for thread in some["threads"].as_array().unwrap() {
             for column in of_threads {
                 assert!(thread[column].is_null(), "{name}: {column} of {thread}");
@@ -105,7 +91,7 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
                 assert!(is_same || thread[column].is_null(), "{name}: {column} of {thread}, and of {same:?}");
             }
         }
-        let (some, why) = said(&["breakdown"], &part);
+        let (some, why) = json_and_notes(&part, &["breakdown"]);
         // What others did for a process, and what all CPUs did, is in the events that are left.
         // So it is what happened somewhere, if no event tells where: that is in `unknown`.
         let is_of_it = |row: &&Value| match row["part"].as_str() {
@@ -133,13 +119,11 @@ fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server");
     let part = folder.path().join("part");
-    let extracted = Command::new(TRACEWING)
+    let _extracted = harness::tracewing()
         .args(["extract", "--exclude", "syscall_exit_*"])
         .args([&whole, &part])
-        .output()
-        .unwrap();
-    assert!(extracted.status.success(), "{extracted:?}");
-    let [all, some] = [&whole, &part].map(|trace| said(&["threads"], trace).0);
+        .succeeds();
+    let [all, some] = [&whole, &part].map(|trace| json_and_notes(trace, &["threads"]).0);
     let [all, some] = [&all, &some].map(|said| said["threads"].as_array().unwrap());
     let mut fell = false;
     for thread in some {
@@ -166,14 +150,14 @@ fn counts_of_some_events_are_not_those_of_all() {
     let trace = folder.path().join("trace");
     let some = ["sched:sched_switch", "sched:sched_waking", "syscalls:sys_enter_read"];
     let options = some.iter().flat_map(|event| ["-k", event]);
-    let mut record = Command::new(TRACEWING);
+    let mut record = harness::tracewing();
     let recorded =
         record.args(["record", "-o"]).arg(&trace).args(options).args(["--", "cat", "/proc/self/maps"]);
-    let recorded = recorded.output().unwrap();
+    let recorded = recorded.ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", String::from_utf8_lossy(&recorded.stderr));
+        return eprintln!("skipped: {}", recorded.notes());
     }
-    let (threads, _) = said(&["threads"], &trace);
+    let (threads, _) = json_and_notes(&trace, &["threads"]);
     let threads = threads["threads"].as_array().unwrap();
     let known = |column: &str| threads.iter().filter(|thread| thread[column].is_u64()).count();
     assert!(known("switches") > 0, "{threads:?}");

@@ -1,26 +1,24 @@
 //! Kinds of events are taken away from stored recordings, one at a time: each step of a critical path is one
 //! of the whole recording's, or says less, and the analyses name what is missing.
 
+mod harness;
+
+use harness::{Json, Printed, RunExt};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings").join(name)
 }
 
 fn tracewing(arguments: &[&str], trace: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing"))
-        .args(arguments)
-        .args(["--format", "json"])
-        .arg(trace)
-        .output()
-        .unwrap()
+    harness::tracewing().args(arguments).args(["--format", "json"]).arg(trace).ran()
 }
 
 fn without(events: &str, whole: &Path, part: &Path) {
-    let mut extract = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = extract.args(["extract", "--exclude", events]).args([whole, part]).output().unwrap();
+    let mut extract = harness::tracewing();
+    let output = extract.args(["extract", "--exclude", events]).args([whole, part]).ran();
     assert!(output.status.success(), "{events}: {output:?}");
 }
 
@@ -29,12 +27,12 @@ fn without(events: &str, whole: &Path, part: &Path) {
 fn path(target: &[String], trace: &Path) -> (Vec<Value>, String) {
     let arguments: Vec<&str> = target.iter().map(String::as_str).collect();
     let output = tracewing(&[&["critical-path"], &arguments[..]].concat(), trace);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = output.notes();
     if !output.status.success() {
         assert!(said.contains("was not met in this time"), "{said}");
         return (Vec::new(), said);
     }
-    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut document: Value = output.json();
     let Value::Array(steps) = document["steps"].take() else { panic!("{document}") };
     (steps, said)
 }

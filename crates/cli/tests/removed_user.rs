@@ -2,14 +2,14 @@
 //! are wakes and ends of interrupts: each number that an analysis prints then is that of the whole recording,
 //! or unknown, or what is left of the events is listed here with its reason.
 
+mod harness;
 mod recorded;
 mod server_log;
 
-use recorded::traceable;
+use harness::{Json, Printed, RunExt, traceable};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// A table: the command, the member of its document, and what names a row.
 type Table = (&'static [&'static str], &'static str, &'static [&'static str]);
@@ -48,10 +48,10 @@ fn numbers(value: &Value, name: &str, row: &mut Row) {
 /// A table's rows, by their names.
 fn rows(trace: &Path, table: Table) -> BTreeMap<String, Row> {
     let (command, member, keys) = table;
-    let mut run = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = run.args(command).arg(trace).args(["--format", "json"]).output().unwrap();
+    let mut run = harness::tracewing();
+    let output = run.args(command).arg(trace).args(["--format", "json"]).ran();
     assert!(output.status.success(), "{command:?}: {output:?}");
-    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut document: Value = output.json();
     let Value::Array(rows) = document[member].take() else { panic!("{command:?}: {document}") };
     let named = |row: Value| {
         let mut columns = Row::new();
@@ -109,13 +109,12 @@ fn numbers_are_those_of_the_whole_or_unknown() {
     let mut wrong = Vec::new();
     for (name, less) in REMOVED {
         let part = run.folder.path().join("part");
-        let mut extract = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output =
-            extract.args(["extract", "--exclude", name]).arg(run.trace()).arg(&part).output().unwrap();
+        let mut extract = harness::tracewing();
+        let output = extract.args(["extract", "--exclude", name]).arg(run.trace()).arg(&part).ran();
         if !output.status.success() {
             tracewing_testing::skip(
                 tracewing_testing::Cause::Listed("event class"),
-                format_args!("{name}: {}", String::from_utf8_lossy(&output.stderr)),
+                format_args!("{name}: {}", output.notes()),
             );
             continue;
         }
@@ -178,11 +177,10 @@ fn times_of_functions_without_others_are_unknown_where_a_filter_leaves_out_some(
     let recording = recorded::record(&["-e", "function:*"], &[recorded::program("calls")]);
     let trace = recording.trace();
     let functions = |options: &[&str]| {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output =
-            run.arg("functions").args(options).arg(&trace).args(["--format", "json"]).output().unwrap();
+        let mut run = harness::tracewing();
+        let output = run.arg("functions").args(options).arg(&trace).args(["--format", "json"]).ran();
         assert!(output.status.success(), "{options:?}: {output:?}");
-        let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut document: Value = output.json();
         let Value::Array(rows) = document["functions"].take() else { panic!("{document}") };
         rows.into_iter()
             .map(|row| (row["function"].as_str().unwrap().to_owned(), row))

@@ -2,8 +2,10 @@
 //! (`crates/tracewing/tests/programs/sandbox.rs`): they live on, and every event is there, or counted lost
 //! with its reason.
 
+mod harness;
 mod recorded;
 
+use harness::Printed;
 use std::collections::BTreeMap;
 
 use recorded::{Recording, UNREADY, program, record, recorder};
@@ -158,7 +160,7 @@ fn a_program_that_outlives_its_recording_under_a_filter() {
     let mut command = recorder(folder.path(), &[]);
     let child = command.args(["sh", "-c", &script]).arg(&base).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
-    let summary = String::from_utf8(output.stderr).unwrap();
+    let summary = output.notes();
     assert!(output.status.success(), "{summary}");
     assert!(summary.contains("is filtered by seccomp and cannot be changed"), "{summary}");
     std::io::Write::write_all(&mut &hold, b"go on\n").unwrap();

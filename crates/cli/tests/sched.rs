@@ -3,9 +3,11 @@
 
 #[path = "kernel_common/mod.rs"]
 mod common;
+mod harness;
 mod idle;
 
-use common::{installed, play, player, record, role_is, traceable, tracewing};
+use common::{play, player, record, role_is, tracewing};
+use harness::{Json, Printed, RunExt, traceable};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fs;
@@ -13,6 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracewing_testing::installed;
 use tracewing_trace::Zone;
 use tracewing_units::Timestamp;
 
@@ -39,11 +42,8 @@ fn perf_rows(text: &str, tid: &str) -> Vec<Row> {
 }
 
 fn our_rows(folder: &Path, tid: &str) -> Vec<Row> {
-    let output = tracewing(folder)
-        .args(["sched", "timehist", "--format", "json", "--tid", tid, "t"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = tracewing(folder).args(["sched", "timehist", "--format", "json", "--tid", tid, "t"]).ran();
+    let text = output.text();
     let row = |line: &str| -> Row {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         let ms = |name: &str| row[name].as_f64().map(|ns| ns / 1e6);
@@ -66,13 +66,12 @@ fn compare_with_perf() -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let work = "echo $$; for i in 1 2 3 4 5 6 7 8; do sleep 0.003; ls / > ls; done; exec true";
     let command = ["perf", "sched", "record", "-o", "perf.data", "--", "sh", "-c", work];
-    let output = record(folder.path(), &[], &command).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tid = String::from_utf8_lossy(&output.stdout).lines().next().unwrap().to_owned();
+    let output = record(folder.path(), &[], &command).succeeds();
+    let tid = output.text().lines().next().unwrap().to_owned();
 
     let arguments = ["sched", "timehist", "--state", "-i", "perf.data"];
-    let theirs = Command::new("perf").args(arguments).current_dir(folder.path()).output().unwrap();
-    let theirs = perf_rows(&String::from_utf8(theirs.stdout).unwrap(), &tid);
+    let theirs = Command::new("perf").args(arguments).current_dir(folder.path()).ran();
+    let theirs = perf_rows(&theirs.text(), &tid);
     let ours = our_rows(folder.path(), &tid);
     assert!(theirs.len() > 8 && ours.len() > 8, "{theirs:?}\n{ours:?}");
 
@@ -155,11 +154,9 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     let mut arguments = player("workload");
     arguments.push("--nocapture".to_owned());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let output =
-        play(&mut record(folder.path(), &["-e", "sched_*"], &arguments), "workload").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = play(&mut record(folder.path(), &["-e", "sched_*"], &arguments), "workload").succeeds();
     let stolen = (tracewing_testing::stolen() - before).as_nanos() as f64;
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed = output.text();
     let accounts: HashMap<i64, [f64; 3]> = printed
         .lines()
         .filter_map(|line| {
@@ -173,11 +170,9 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     // What they wait for when the program has read their accounts is no part of these.
     let read = printed.lines().find_map(|line| line.split_once("read ")?.1.parse().ok()).expect("a time");
     let to = Zone::Utc.format(Timestamp::from_ns(read));
-    let threads = tracewing(folder.path())
-        .args(["threads", "--format", "json", "--clock-gmt", "--to", &to, "t"])
-        .output()
-        .unwrap();
-    let threads: serde_json::Value = serde_json::from_slice(&threads.stdout).unwrap();
+    let threads =
+        tracewing(folder.path()).args(["threads", "--format", "json", "--clock-gmt", "--to", &to, "t"]).ran();
+    let threads: serde_json::Value = threads.json();
     let mut compared = 0;
     for thread in threads["threads"].as_array().unwrap() {
         let figure = |name: &str| thread[name].as_f64().unwrap();
@@ -221,8 +216,8 @@ fn without_switches_no_time_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let status = record(folder.path(), &["-k", "syscall*"], &["sleep", "0.2"]).status().unwrap();
     assert!(status.success());
-    let threads = tracewing(folder.path()).args(["threads", "--format", "json", "t"]).output().unwrap();
-    let threads: serde_json::Value = serde_json::from_slice(&threads.stdout).unwrap();
+    let threads = tracewing(folder.path()).args(["threads", "--format", "json", "t"]).ran();
+    let threads: serde_json::Value = threads.json();
     let thread = &threads["threads"][0];
     assert!(thread["system_calls"].as_u64().unwrap() > 0, "{threads}");
     for figure in ["running_ns", "waiting_ns", "blocked_ns"] {

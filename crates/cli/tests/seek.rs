@@ -2,21 +2,21 @@
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
+mod harness;
 mod recorded;
 
 use common::{Packet, class, tick, write_trace};
+use harness::{Printed, RunExt};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// What `tracewing list` prints of events 30,000 to 30,019 of a stream that has a packet for every 10.
 fn slice(trace: &Path, cache: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.args(["list", "--from", "+30000us", "--to", "+30019us"]).arg(trace).env("XDG_CACHE_HOME", cache);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    command.succeeds().text()
 }
 
 /// A stream of packets of 10 events, 1 us apart; the events' numbers begin at `first`.
@@ -95,12 +95,12 @@ fn a_recording_is_followed_to_its_end() {
     while !trace.join("user/metadata").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let mut follow = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut follow = harness::tracewing();
     let follow = follow.args(["list", "--follow"]).arg(&trace).stdout(Stdio::piped()).stderr(Stdio::piped());
     let followed = follow.spawn().unwrap().wait_with_output().unwrap();
-    assert!(followed.status.success(), "{}", String::from_utf8_lossy(&followed.stderr));
+    assert!(followed.status.success(), "{}", followed.notes());
     assert!(recorder.wait_with_output().unwrap().status.success());
-    let all = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace).output().unwrap();
+    let all = harness::tracewing().arg("list").arg(&trace).ran();
     let [seen, all] =
         [&followed.stdout, &all.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(all.lines().count() > 1000, "{all}");

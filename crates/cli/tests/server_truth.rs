@@ -2,14 +2,12 @@
 //! log of waits, holds, polls and latencies. Its connections are plain `tokio::spawn` tasks, as axum's are,
 //! or instrumented ones; or plain ones of a tokio with `tokio_unstable`, whose hooks alone know them.
 
+mod harness;
 mod recorded;
 mod server_log;
 
-use recorded::{json, traceable};
+use harness::{RunExt, json, traceable};
 use server_log::*;
-use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// Records the server.
 fn record(how: &str, options: &[&str]) -> Run {
@@ -133,10 +131,9 @@ fn extracts_have_no_wrong_times() {
     let extract = run.folder.path().join("extract");
     let from = run.log.of("request").map(|line| line[1]).max().unwrap();
     let whole = run.json(&["locks"]);
-    let mut command = Command::new(TRACEWING);
+    let mut command = harness::tracewing();
     command.args(["extract", "-o"]).arg(&extract).arg(run.trace()).args(["--from", "+5ms"]);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    command.succeeds();
     let table = json(&extract, &["locks"]);
     let (all, some) = (locks(&whole), locks(&table));
     for (address, row) in &some {

@@ -1,7 +1,9 @@
 //! `tracewing sites`: of a program's file, and of a process while it is recorded.
 
+mod harness;
 mod recorded;
 
+use harness::{Printed, RunExt};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
@@ -9,13 +11,13 @@ use recorded::program;
 use serde_json::Value;
 
 fn sites(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("sites").args(arguments).output().unwrap()
+    harness::tracewing().arg("sites").args(arguments).ran()
 }
 
 fn stdout(arguments: &[&str]) -> String {
     let output = sites(arguments);
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    output.text()
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -58,7 +60,7 @@ fn a_programs_file_tells_its_sites_in_every_form() {
 #[test]
 fn a_process_tells_which_are_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut recorder = harness::tracewing();
     recorder.current_dir(folder.path()).args(["record", "--no-kernel", "-o", "t", "-e", "steps:step", "--"]);
     recorder.arg(program("steps")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut recorder = recorder.spawn().unwrap();
@@ -74,7 +76,7 @@ fn a_process_tells_which_are_on() {
 fn where_there_are_none_it_says_why() {
     let output = sites(&["sh"]);
     assert!(output.status.success() && output.stdout.is_empty());
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = output.notes();
     assert!(
         message.contains("no sites in sh: nothing in it is linked with the crate `tracewing`"),
         "{message}"
@@ -83,7 +85,7 @@ fn where_there_are_none_it_says_why() {
 
     let steps = program("steps");
     let output = sites(&[steps.to_str().unwrap(), "-e", "shop:*"]);
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = output.notes();
     assert!(message.contains("none of the 2 sites has a name that matches"), "{message}");
 }
 
@@ -98,7 +100,7 @@ fn what_is_no_program_is_an_error() {
         ("4294967295", "there is no process 4294967295"),
     ] {
         let output = sites(&[source]);
-        let message = String::from_utf8(output.stderr).unwrap();
+        let message = output.notes();
         assert!(!output.status.success() && message.contains(expected), "{source}: {message}");
     }
 }

@@ -2,18 +2,16 @@
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
+mod harness;
 
 use common::{Packet, class, tick, write_trace};
+use harness::{Json, Printed, RunExt};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn stats(args: &[&str], trace: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("stats").args(args).arg(trace).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    harness::tracewing().arg("stats").args(args).arg(trace).ran()
 }
 
 /// Five events of 16 bytes in two seconds, and three lost ones.
@@ -44,14 +42,14 @@ fn three_formats_say_the_same() {
         assert_eq!(json[kind], json!([expected]), "{kind}");
     }
 
-    let csv = text(&stats(&["--format", "csv"], folder.path()).stdout);
+    let csv = stats(&["--format", "csv"], folder.path()).text();
     let lines: Vec<_> = csv.lines().collect();
     assert_eq!(lines[0], "kind,trace,name,events,per_second,bytes,lost_events,lost_packets");
     assert!(lines[1].starts_with("event,,test:tick,5,2.5") && lines[1].ends_with(",80,,"), "{csv}");
     assert!(lines[2].starts_with("stream,,0:0,5,2.5") && lines[2].ends_with(",80,3,0"), "{csv}");
     assert!(lines[3].starts_with("process,,,5,2.5") && lines.len() == 4, "{csv}");
 
-    let table = text(&stats(&[], folder.path()).stdout);
+    let table = stats(&[], folder.path()).text();
     assert!(
         table.contains("test:tick") && table.contains("5 events, 80 bytes, 2.000000000 s, 3 events lost"),
         "{table}"
@@ -65,7 +63,7 @@ fn what_comes_before_damage_is_counted() {
     std::fs::write(folder.path().join("s0"), &bytes[..bytes.len() - 1]).unwrap();
     let output = stats(&["--format", "json"], folder.path());
     assert!(!output.status.success());
-    assert!(text(&output.stderr).contains("the file ends"), "{}", text(&output.stderr));
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.notes().contains("the file ends"), "{}", output.notes());
+    let json: Value = output.json();
     assert_eq!(json["total"]["events"], 5);
 }

@@ -2,14 +2,15 @@
 //! (`crates/tokio/examples/troubles.rs`), and of nothing else. What needs the kernel's events is told as
 //! root.
 
+mod harness;
 mod recorded;
 
-use recorded::{build, traceable};
+use harness::{Printed, RunExt, traceable};
+use recorded::build;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 /// As in the program.
 const TIMES: u64 = 40;
 /// As in the command: so many polls in vain are worth a warning.
@@ -19,10 +20,10 @@ const AT_ONCE: i64 = 10_000;
 
 /// Polls of a task, but not its first, that ended pending at once, by the stamps of its switches.
 fn short_polls(trace: &Path, name: &str) -> u64 {
-    let mut list = Command::new(TRACEWING);
+    let mut list = harness::tracewing();
     list.args(["list", "--format", "json", "-e", "user_thread:*"]).arg(trace);
-    let output = list.output().unwrap();
-    let events = String::from_utf8(output.stdout).unwrap();
+    let output = list.ran();
+    let events = output.text();
     let (mut origin, mut thread, mut polls) = (Value::Null, Value::Null, Vec::new());
     let mut begin = 0;
     for event in events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
@@ -46,15 +47,11 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
     let program = build(&["-p", "tracewing-tokio", "--example", "troubles"]).join("examples/troubles");
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let mut record = Command::new(TRACEWING);
+    let mut record = harness::tracewing();
     record.args(["record", "-o"]).arg(&trace).args(if traceable() { &[][..] } else { &["--no-kernel"] });
-    let output = record.arg("--").arg(program).stdout(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tasks = |options: &[&str]| {
-        let output = Command::new(TRACEWING).arg("tasks").arg(&trace).args(options).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    record.arg("--").arg(program).stdout(Stdio::null()).succeeds();
+    let tasks =
+        |options: &[&str]| harness::tracewing().arg("tasks").arg(&trace).args(options).succeeds().text();
     let table: Value = serde_json::from_str(&tasks(&["--format", "json"])).unwrap();
     let task = |name: &str| {
         let rows = table["tasks"].as_array().unwrap();
@@ -98,13 +95,12 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     let folder = tempfile::tempdir().unwrap();
     let tasks = |name: &str, chosen: &[&str]| {
         let trace = folder.path().join(name);
-        let mut record = Command::new(TRACEWING);
+        let mut record = harness::tracewing();
         record.args(["record", "--no-kernel", "-o"]).arg(&trace).args(chosen).arg("--").arg(&program);
         record.args(["--tasks", "2", "--quantum", "1", "--messages", "1"]);
-        let output = record.stdout(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let output = Command::new(TRACEWING).arg("tasks").arg(&trace).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        record.stdout(Stdio::null()).succeeds();
+        let output = harness::tracewing().arg("tasks").arg(&trace).ran();
+        output.text()
     };
     let chosen = ["-e", "user_thread:create", "-e", "user_thread:switch"];
     let why = "The recording has no events that name tasks";

@@ -4,6 +4,9 @@
 //! One recording is of this test itself, started again with a variable set; the other is written by hand,
 //! with an `env` block, event names and file names that no tracer writes.
 
+mod harness;
+
+use harness::{Printed, RunExt};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -49,7 +52,7 @@ fn program() {
 }
 
 fn tracewing() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = harness::tracewing();
     command.env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
@@ -63,8 +66,7 @@ fn record(place: &Path) -> (PathBuf, Output) {
     let trace = folder.join("t\u{9b}\u{202e}");
     let mut command = tracewing();
     command.args(["record", "--no-kernel", "-o"]).arg(&trace).arg("--").arg(&program);
-    let output = command.args(["--exact", "program"]).env(ROLE, "1").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let output = command.args(["--exact", "program"]).env(ROLE, "1").succeeds();
     (trace, Output { stdout: Vec::new(), ..output })
 }
 
@@ -188,7 +190,7 @@ fn no_text_of_a_trace_commands_the_terminal() {
     let written = place.path().join("w\u{9b}\u{202e}");
     write(&written);
     for trace in [&recorded, &written] {
-        let Output { status, stdout, .. } = tracewing().arg("list").arg(trace).output().unwrap();
+        let Output { status, stdout, .. } = tracewing().arg("list").arg(trace).ran();
         let text = String::from_utf8(stdout).unwrap();
         assert!(status.success() && text.contains("faked") && text.contains("\\u{202e}"), "{text}");
     }
@@ -197,7 +199,7 @@ fn no_text_of_a_trace_commands_the_terminal() {
     for trace in [&recorded, &written, &place.path().join("gone\u{9b}\u{202e}\u{1b}c")] {
         for arguments in COMMANDS.iter().chain(DATA) {
             let what = format!("{arguments:?} of {trace:?}");
-            let Output { stdout, stderr, .. } = tracewing().args(*arguments).arg(trace).output().unwrap();
+            let Output { stdout, stderr, .. } = tracewing().args(*arguments).arg(trace).ran();
             let is_data = arguments.iter().any(|word| ["csv", "paje"].contains(word));
             if !is_data {
                 check(&what, &stdout, false, &mut faults);
@@ -223,9 +225,9 @@ fn no_argument_commands_the_terminal() {
     ];
     let mut faults = Vec::new();
     for arguments in wrong {
-        let output = tracewing().args(arguments).output().unwrap();
+        let output = tracewing().args(arguments).ran();
         assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
+        let said = output.notes();
         assert!(said.contains("\\u{202e}"), "{said:?}");
         check(&format!("{arguments:?}"), said.as_bytes(), false, &mut faults);
         let shown = on_terminal(arguments, Path::new("x"));
@@ -243,7 +245,7 @@ fn programs_get_the_values_back() {
     let (trace, _) = record(place.path());
     let list = |format: &str| {
         let mut command = tracewing();
-        command.args(["list", "--format", format, "-e", "terminal:said"]).arg(&trace).output().unwrap().stdout
+        command.args(["list", "--format", format, "-e", "terminal:said"]).arg(&trace).ran().stdout
     };
     let json: serde_json::Value = serde_json::from_slice(&list("json")).unwrap();
     assert_eq!(json["payload"]["text"], HOSTILE);

@@ -1,10 +1,11 @@
 //! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile
 //! name, with signals, and up to the end of the recording. Most of it needs root.
 
+mod harness;
+
+use harness::{Printed, RunExt};
 use std::path::Path;
 use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// Works, sleeps, and prints before and after the shell's own number and account: ns on a CPU, ns waiting for
 /// one, time slices.
@@ -26,10 +27,10 @@ fn compare_a_shell() -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
     let recorded =
-        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SCRIPT]).output();
+        harness::tracewing().args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SCRIPT]).output();
     let stolen = (tracewing_testing::stolen() - begin).as_nanos() as u64;
     let recorded = recorded.expect("tracewing starts");
-    let printed = String::from_utf8(recorded.stdout).expect("the script prints text");
+    let printed = recorded.text();
     let numbers: Vec<u64> = printed.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let [tid, ran_before, waited_before, _, _, running, waiting, ..] = numbers[..] else {
         panic!("the script printed `{printed}`")
@@ -37,12 +38,12 @@ fn compare_a_shell() -> Result<(), String> {
     if !trace.join("kernel").exists() {
         tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
         );
         return Ok(());
     }
 
-    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(&trace).output();
+    let output = harness::tracewing().args(["threads", "--format", "json"]).arg(&trace).output();
     let table: serde_json::Value =
         serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
     let threads = table["threads"].as_array().expect("a list of threads");
@@ -76,21 +77,20 @@ fn the_command_has_a_process_though_no_event_tells_it() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
-    let recorded = Command::new(TRACEWING)
+    let recorded = harness::tracewing()
         .args(["record", "-k", "sched_switch", "-o"])
         .arg(&trace)
         .args(["--", "sh", "-c", "echo $$; sleep 0.01; sleep 0.01; true"])
-        .output()
-        .expect("tracewing starts");
+        .ran();
     if !trace.join("kernel").exists() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
         );
     }
-    let shell = String::from_utf8_lossy(&recorded.stdout);
+    let shell = recorded.text();
     let shell = shell.lines().next().expect("the shell's number").to_owned();
-    let listed = Command::new(TRACEWING).args(["list", "--super"]).arg(&trace).output();
+    let listed = harness::tracewing().args(["list", "--super"]).arg(&trace).output();
     let listed = String::from_utf8(listed.expect("tracewing starts").stdout).expect("text");
     let fields: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
     // The columns are the kind, the time, the process and the thread.
@@ -113,7 +113,7 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
     let recorded =
-        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SIGNALS]).output();
+        harness::tracewing().args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SIGNALS]).output();
     if !trace.join("kernel").exists() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
@@ -121,7 +121,7 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
         );
     }
     let told = |command: &str| -> serde_json::Value {
-        let output = Command::new(TRACEWING).args([command, "--format", "json"]).arg(&trace).output();
+        let output = harness::tracewing().args([command, "--format", "json"]).arg(&trace).output();
         serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object")
     };
     let threads = told("threads");
@@ -146,24 +146,23 @@ fn a_name_cannot_command_the_terminal() {
     let program = folder.path().join("a\u{1b}[31m\nb");
     tracewing_testing::copy_program("/bin/true", &program);
     let trace = folder.path().join("trace");
-    let recorded =
-        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).arg("--").arg(&program).output();
+    let recorded = harness::tracewing().args(["record", "-o"]).arg(&trace).arg("--").arg(&program).output();
     let recorded = recorded.expect("tracewing starts");
     if !trace.join("kernel").exists() {
         tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
         );
         return;
     }
-    let output = Command::new(TRACEWING).arg("threads").arg(&trace).output().expect("tracewing starts");
+    let output = harness::tracewing().arg("threads").arg(&trace).ran();
     let printed = String::from_utf8(output.stdout).expect("text");
     assert!(printed.contains("  a\\u{1b}[31m\\nb  "), "{printed}");
 }
 
 /// How many threads have an account, and how many are strangers.
 fn known(trace: &Path) -> (usize, u64) {
-    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(trace).output();
+    let output = harness::tracewing().args(["threads", "--format", "json"]).arg(trace).output();
     let table: serde_json::Value =
         serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
     (
@@ -180,7 +179,7 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (trace, part) = (folder.path().join("trace"), folder.path().join("part"));
-    let recorded = Command::new(TRACEWING)
+    let recorded = harness::tracewing()
         .args(["record", "--system-wide", "-k", "sched_*", "-o"])
         .arg(&trace)
         .args(["--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.01; done"])
@@ -189,17 +188,17 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
     if !trace.join("kernel").exists() {
         tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
         );
         return;
     }
     assert_eq!(known(&trace).1, 0);
-    let extract = Command::new(TRACEWING)
+    let extract = harness::tracewing()
         .args(["extract", "-e", "sched_switch", "--where", "(prev_tid & 1) == 0"])
         .args([&trace, &part])
         .output();
     let extract = extract.expect("tracewing starts");
-    assert!(extract.status.success(), "{}", String::from_utf8_lossy(&extract.stderr));
+    assert!(extract.status.success(), "{}", extract.notes());
     let (of_part, strangers) = known(&part);
     assert!(strangers > 0, "a part is not of the whole machine");
     let metadata = part.join("kernel/metadata");
@@ -218,12 +217,11 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
     let program =
         tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &["-p", "reactivity"]).join("reactivity");
     let run = |command: &mut Command| {
-        let output = command.current_dir(folder.path()).output().expect("tracewing starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = command.current_dir(folder.path()).succeeds();
         String::from_utf8(output.stdout).expect("text")
     };
-    let tracewing = |arguments: &[&str]| run(Command::new(TRACEWING).args(arguments));
-    let mut record = Command::new(TRACEWING);
+    let tracewing = |arguments: &[&str]| run(harness::tracewing().args(arguments));
+    let mut record = harness::tracewing();
     record.args(["record", "--no-kernel", "--quiet", "--for", "1", "-o", "t", "--", "sh", "-c"]);
     run(record.args(["\"$0\" --tasks 2 --quantum 1 --messages 1; sleep 2"]).arg(program));
     let told = std::fs::read_to_string(folder.path().join("t/tracewing.json")).expect("a description");
@@ -253,17 +251,17 @@ fn what_was_not_recorded_is_not_known_and_not_0() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
-    let mut record = Command::new(TRACEWING);
+    let mut record = harness::tracewing();
     record.args(["record", "-k", "sched_*", "-o"]).arg(&trace).args(["--", "sleep", "0.01"]);
-    let recorded = record.output().expect("tracewing starts");
+    let recorded = record.ran();
     if !trace.join("kernel").exists() {
         tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
         );
         return;
     }
-    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(&trace).output();
+    let output = harness::tracewing().args(["threads", "--format", "json"]).arg(&trace).output();
     let table: serde_json::Value =
         serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
     let thread = &table["threads"][0];

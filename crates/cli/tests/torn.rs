@@ -1,9 +1,11 @@
 //! Filters that leave out some of the events that tell something together: what these would tell is unknown,
 //! and nothing else is wrong.
 
+mod harness;
+
+use harness::{Json, RunExt};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A tokio server's, with locks of tasks and of threads.
 fn server() -> PathBuf {
@@ -15,10 +17,10 @@ fn locks(filter: &[&str]) -> Vec<Value> {
 }
 
 fn locks_of(trace: &Path, filter: &[&str]) -> Vec<Value> {
-    let mut run = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = run.arg("locks").arg(trace).args(["--format", "json"]).args(filter).output().unwrap();
+    let mut run = harness::tracewing();
+    let output = run.arg("locks").arg(trace).args(["--format", "json"]).args(filter).ran();
     assert!(output.status.success(), "{filter:?}: {output:?}");
-    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut document: Value = output.json();
     serde_json::from_value(document["locks"].take()).unwrap()
 }
 
@@ -100,9 +102,8 @@ fn what_tasks_wait_is_unknown_of_one_thread_and_known_of_one_task() {
     }
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("part");
-    let mut extract = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = extract.args(["extract", "--tid", "27136"]).arg(server()).arg(&part).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let mut extract = harness::tracewing();
+    extract.args(["extract", "--tid", "27136"]).arg(server()).arg(&part).succeeds();
     let rows = locks_of(&part, &[]);
     assert!(rows.iter().any(|row| row["wait_ns"].is_null() && row["kind"] == "mutex"), "{rows:?}");
     let rows = locks(&["--task", "connection/1"]);

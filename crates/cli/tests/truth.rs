@@ -7,17 +7,15 @@
 //! The log itself is the evidence of that; the event still has to lie between the two.
 #![cfg(target_arch = "x86_64")]
 
+mod harness;
 mod idle;
 mod kernel_common;
 mod recorded;
 
-use kernel_common::traceable;
+use harness::{Printed, RunExt, traceable};
 use recorded::program;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// What the program noted.
 #[derive(Debug, Clone)]
@@ -76,9 +74,7 @@ impl Line {
 }
 
 fn tracewing(arguments: &[&str]) -> String {
-    let output = Command::new(TRACEWING).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    harness::tracewing().args(arguments).succeeds().text()
 }
 
 /// What is to be compared.
@@ -95,10 +91,10 @@ fn run() -> Option<Run> {
     }
     let folder = tempfile::tempdir().unwrap();
     let (trace, file) = (folder.path().join("t"), folder.path().join("log"));
-    let mut record = Command::new(TRACEWING);
+    let mut record = harness::tracewing();
     record.args(["record", "--clock", "tsc", "--sub-buffers", "64", "-k", "sched_*", "-o"]).arg(&trace);
-    let output = record.arg("--").arg(program("truth")).arg(&file).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let output = record.arg("--").arg(program("truth")).arg(&file).ran();
+    let said = output.notes();
     if !output.status.success() && said.contains("clock") {
         tracewing_testing::skip(tracewing_testing::Cause::Tsc, format_args!("{said}"));
         return None;

@@ -1,9 +1,11 @@
 //! Libraries that a program loads where others were before: locks and functions are told by the names of
 //! each.
 
+mod harness;
 mod lock_programs;
 mod recorded;
 
+use harness::{Json, RunExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -42,10 +44,9 @@ fn code_has_the_names_of_what_was_loaded_there_at_that_time() {
             counts.retain(|name, _| expected.contains_key(name));
             assert_eq!(counts, expected, "by {by}: {found}");
         }
-        let mut functions = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output =
-            functions.arg("functions").arg(recording.trace()).args(["--format", "json"]).output().unwrap();
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut functions = harness::tracewing();
+        let output = functions.arg("functions").arg(recording.trace()).args(["--format", "json"]).ran();
+        let found: Value = output.json();
         let rows = found["functions"].as_array().unwrap().iter();
         let mut counts: BTreeMap<String, u64> = rows
             .map(|row| (row["function"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap()))

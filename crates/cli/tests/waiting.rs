@@ -1,5 +1,6 @@
 //! Programs whose recorder is stopped: how long they wait, and what the recorder says of it.
 
+mod harness;
 mod recorded;
 
 use recorded::{Recording, program, record};

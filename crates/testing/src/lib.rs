@@ -1,8 +1,16 @@
-//! What tests of several packages need. Programs that tests build: targets of the project's own workspace,
-//! and workspaces of their own in the target folder; copies of them. Comparisons with the kernel's account,
-//! filters for system calls, and other users.
+//! What tests of several packages need.
+//!
+//! | module | what |
+//! |---|---|
+//! | this one | programs that tests build: targets of the project's workspace, workspaces of their own; copies |
+//! | `run` | running commands within a limit of time, and what they printed |
+//! | `skip`, `machine` | what this machine has; tests that cannot run on it |
+//! | `users`, `signals`, `terminal`, `seccomp` | other users, default signals, pseudo-terminals, system call filters |
+//! | `account` | comparisons with the kernel's own account of time |
 
 mod account;
+mod machine;
+mod run;
 mod seccomp;
 mod signals;
 mod skip;
@@ -10,11 +18,13 @@ mod terminal;
 mod users;
 
 pub use account::{agrees_with_the_kernels, hidden, stolen};
+pub use machine::{installed, traceable};
+pub use run::{Printed, RunExt, wait_until};
 pub use seccomp::{allow_only, filter};
-pub use signals::with_default_signals;
+pub use signals::{signal, with_default_signals};
 pub use skip::{Cause, skip};
 pub use terminal::on_terminal;
-pub use users::{NOBODY, STRANGER, become_user, is_root};
+pub use users::{NOBODY, STRANGER, am_root, become_user, is_root};
 
 use std::fs;
 use std::path::{Path, PathBuf};

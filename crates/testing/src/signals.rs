@@ -30,3 +30,13 @@ pub fn with_default_signals(command: &mut Command) -> &mut Command {
     // SAFETY: it allocates nothing and takes no locks.
     unsafe { command.pre_exec(prepare) }
 }
+
+/// Sends a signal to a process.
+///
+/// # Panics
+/// There is none, or it is not this user's.
+pub fn signal(process: u32, signal: libc::c_int) {
+    // SAFETY: two numbers.
+    let failed = unsafe { libc::kill(process.cast_signed(), signal) };
+    assert_eq!(failed, 0, "{}", io::Error::last_os_error());
+}

@@ -100,7 +100,8 @@ impl Cause<'_> {
     }
 }
 
-pub(crate) fn is_root() -> bool {
+/// Whether this process is root's.
+pub fn is_root() -> bool {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
@@ -112,7 +113,7 @@ fn has_tracefs(file: &str) -> bool {
     })
 }
 
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let paths = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&paths).any(|path| path.join(program).is_file())
 }

@@ -1,6 +1,8 @@
 //! Other users of the machine, which only root can become.
 
-use crate::skip::{Cause, is_root as am_root, skip};
+use crate::skip::{Cause, skip};
+
+pub use crate::skip::is_root as am_root;
 
 /// A user that no account belongs to.
 pub const STRANGER: u32 = 54321;

@@ -4,19 +4,18 @@
 //! either): what ran there is unknown, so nothing can be compared with the program's own account, or the
 //! kernel's.
 
-use std::process::Command;
+use crate::harness::{Printed, RunExt};
 
 /// Looks at whether a CPU that became idle was ever seen to go on. Says so where not.
 pub fn is_told() -> bool {
-    let tracewing = || Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let tracewing = || crate::harness::tracewing();
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     let mut record = tracewing();
     record.args(["record", "--system-wide", "-k", "sched_switch", "-o"]).arg(&trace);
-    let output = record.args(["--", "sleep", "0.3"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list = tracewing().args(["list", "--no-delta"]).arg(&trace).output().unwrap();
-    let list = String::from_utf8(list.stdout).unwrap();
+    record.args(["--", "sleep", "0.3"]).succeeds();
+    let list = tracewing().args(["list", "--no-delta"]).arg(&trace).ran();
+    let list = list.text();
     let cpus = tracewing_consumer::memory::possible_cpus();
     let silent = (0..cpus).find(|cpu| {
         let switches = |with: &str| {

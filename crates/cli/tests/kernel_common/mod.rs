@@ -3,41 +3,16 @@
 
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
+use crate::harness::{Printed, RunExt};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-/// Whether the kernel can be traced here; says so if not.
-pub fn traceable() -> bool {
-    tracewing_kernel::privileges()
-        .inspect_err(|missing| {
-            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"))
-        })
-        .is_ok()
-}
-
-/// Whether programs that a test compares with are installed; says so if not.
-pub fn installed(programs: &[&str]) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = |program: &&&str| std::env::split_paths(&paths).any(|path| path.join(program).is_file());
-    match programs.iter().find(|program| !found(program)) {
-        None => true,
-        Some(missing) => {
-            tracewing_testing::skip(
-                tracewing_testing::Cause::Program(missing),
-                format_args!("{missing} is not installed"),
-            );
-            false
-        }
-    }
-}
 
 /// The command under test, in a process group of its own: what a test sends to the recorder must not reach
 /// the test.
 pub fn tracewing(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = crate::harness::tracewing();
     command.current_dir(folder).process_group(0).stdin(Stdio::null());
     command
 }
@@ -53,18 +28,9 @@ pub fn record(folder: &Path, options: &[&str], command: &[&str]) -> Command {
 
 /// The last line that a recorder printed: its summary.
 pub fn summary(output: &Output) -> serde_json::Value {
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = output.notes();
     let line = stderr.lines().last().unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {stderr}"))
-}
-
-/// Waits until something has come about.
-pub fn wait_until(what: &str, mut has_come: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !has_come() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Sends a signal as a shell would: `id` is a process, or with a minus sign a process group.
@@ -77,23 +43,18 @@ pub fn signal(name: &str, id: i64) {
 /// it says on stderr.
 pub fn listing(trace: &Path) -> (String, String) {
     let list = |program: &str, arguments: &[&str]| -> Output {
-        Command::new(program)
-            .args(arguments)
-            .args(["--clock-cycles", "--no-delta"])
-            .arg(trace)
-            .output()
-            .unwrap()
+        Command::new(program).args(arguments).args(["--clock-cycles", "--no-delta"]).arg(trace).ran()
     };
-    let ours = list(env!("CARGO_BIN_EXE_tracewing"), &["list"]);
-    assert!(ours.status.success(), "{}", String::from_utf8_lossy(&ours.stderr));
+    let ours = list(crate::harness::TRACEWING, &["list"]);
+    assert!(ours.status.success(), "{}", ours.notes());
     let mut warnings = String::new();
-    if installed(&["babeltrace2"]) {
+    if tracewing_testing::installed(&["babeltrace2"]) {
         let theirs = list("babeltrace2", &[]);
-        warnings = String::from_utf8(theirs.stderr).unwrap();
+        warnings = theirs.notes();
         assert!(theirs.status.success(), "{warnings}");
         assert!(theirs.stdout == ours.stdout, "babeltrace2 and tracewing list differ");
     }
-    (String::from_utf8(ours.stdout).unwrap(), warnings)
+    (ours.text(), warnings)
 }
 
 /// One line of a listing.

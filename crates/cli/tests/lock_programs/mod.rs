@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use crate::harness::{Json, Printed, RunExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +26,7 @@ pub fn program(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
     gcc.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).args(options);
     match gcc.output() {
         Ok(output) if output.status.success() => Some(program),
-        Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) if options.is_empty() => panic!("{}", output.notes()),
         _ => {
             tracewing_testing::skip(
                 tracewing_testing::Cause::Listed("compiler option"),
@@ -77,14 +78,8 @@ pub fn calls(stdout: &str) -> BTreeMap<i64, Vec<Call>> {
 
 /// What `tracewing locks` says of a recording.
 pub fn table(recording: &Recording, options: &[&str]) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = command
-        .arg("locks")
-        .arg(recording.trace())
-        .args(["--format", "json"])
-        .args(options)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let mut command = crate::harness::tracewing();
+    let output =
+        command.arg("locks").arg(recording.trace()).args(["--format", "json"]).args(options).succeeds();
+    output.json()
 }

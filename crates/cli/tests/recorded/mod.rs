@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use crate::harness::{Printed, RunExt};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::BufRead;
@@ -26,7 +27,7 @@ pub fn program(name: &str) -> PathBuf {
 
 /// `tracewing record` of user events into the folder `t`, in a process group of its own.
 pub fn recorder(folder: &Path, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut command = crate::harness::tracewing();
     command.current_dir(folder).args(["record", "--no-kernel", "--format", "json", "-o", "t"]).args(options);
     command.arg("--").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     tracewing_testing::with_default_signals(&mut command);
@@ -142,7 +143,7 @@ impl Recording {
                 "babeltrace2 is not installed",
             );
         };
-        let warnings = String::from_utf8(peer.stderr).unwrap();
+        let warnings = peer.notes();
         assert!(peer.status.success(), "{warnings}");
         let other = warnings.lines().find(|line| !line.contains("WARNING: Tracer discarded"));
         assert_eq!(other, None, "babeltrace2 warns");
@@ -209,13 +210,13 @@ pub fn counts(stdout: &str) -> BTreeMap<u64, RangeInclusive<u64>> {
 }
 
 fn tracewing_list(trace: &Path, options: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").args(options).arg(trace).output().unwrap()
+    crate::harness::tracewing().arg("list").args(options).arg(trace).ran()
 }
 
 /// All events of a trace.
 pub fn list(trace: &Path) -> Vec<Event> {
     let output = tracewing_list(trace, &["--format", "json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", output.notes());
     let event = |line: std::io::Result<String>| {
         let mut event: Value = serde_json::from_str(&line.unwrap()).unwrap();
         Event {
@@ -229,45 +230,16 @@ pub fn list(trace: &Path) -> Vec<Event> {
     output.stdout.lines().map(event).collect()
 }
 
-/// What a command prints of a trace: its output, and what it warns of.
-pub fn print(trace: &Path, arguments: &[&str]) -> (String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = command.arg(arguments[0]).arg(trace).args(&arguments[1..]).output().unwrap();
-    let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(output.status.success(), "{arguments:?}: {error}");
-    (out, error)
-}
-
-/// The table that a command prints as JSON.
-pub fn json(trace: &Path, arguments: &[&str]) -> Value {
-    let (text, _) = print(trace, &[arguments, &["--format", "json"]].concat());
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
 /// What a subcommand prints that changes a recording, or asks for its state, once all programs have
 /// confirmed: on a busy machine perhaps later than it waits.
 pub fn confirmed(command: &str, recording: &str, options: &[&str]) -> Vec<u8> {
     let begin = Instant::now();
     loop {
-        let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output = tracewing.args([command, recording]).args(options).output().unwrap();
+        let mut tracewing = crate::harness::tracewing();
+        let output = tracewing.args([command, recording]).args(options).ran();
         if output.status.success() {
             return output.stdout;
         }
         assert!(begin.elapsed() < Duration::from_secs(60), "{command} {options:?}: {output:?}");
     }
-}
-
-/// Whether the kernel can be traced here; says so if not.
-pub fn traceable() -> bool {
-    tracewing_kernel::privileges()
-        .inspect_err(|missing| {
-            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"))
-        })
-        .is_ok()
-}
-
-pub fn is_root() -> bool {
-    // SAFETY: the call has no arguments and cannot fail.
-    unsafe { libc::geteuid() == 0 }
 }

@@ -3,12 +3,13 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use super::recorded::{build, json, print};
+use crate::harness::RunExt;
+use crate::harness::{json, print};
+use crate::recorded::build;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 use tracewing_testing::Workspace;
 
@@ -129,8 +130,7 @@ pub fn hooked(name: &str) -> PathBuf {
         workspace.module(name, "desk/mod.rs", include_str!("../../../tokio/examples/desk/mod.rs"));
     }
     let mut build = workspace.cargo("build");
-    let output = build.args(["-p", name]).env("RUSTFLAGS", "--cfg tokio_unstable").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    build.args(["-p", name]).env("RUSTFLAGS", "--cfg tokio_unstable").succeeds();
     workspace.target().join("debug").join(name)
 }
 
@@ -138,11 +138,10 @@ pub fn hooked(name: &str) -> PathBuf {
 pub fn record(server: &Path, how: &str, options: &[&str]) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let mut record = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut record = crate::harness::tracewing();
     record.args(["record", "--clock", "mono", "-o"]).arg(folder.path().join("t")).args(options);
     let (begin, stolen) = (Instant::now(), tracewing_testing::stolen());
-    let output = record.arg("--").arg(server).arg(&log).arg(how).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    record.arg("--").arg(server).arg(&log).arg(how).succeeds();
     let stolen = tracewing_testing::stolen() - stolen + tracewing_testing::hidden();
     let [took, stolen] = [begin.elapsed(), stolen].map(|time| time.as_nanos() as u64);
     Run { log: Log::read(&log), folder, took, stolen }

@@ -13,13 +13,7 @@ use tracewing_kernel::{Error, KernelClock, KernelRecorder, Options, Scope, Trace
 
 /// Whether the kernel can be traced here; says once per test why not.
 pub fn traceable() -> bool {
-    match privileges() {
-        Ok(()) => true,
-        Err(missing) => {
-            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"));
-            false
-        }
-    }
+    tracewing_testing::traceable(privileges())
 }
 
 /// Options for a recording of some events.

@@ -1,11 +1,17 @@
 //! Recorders that other users forge, for root's commands to believe, and processes that are not of one user.
 
+mod forger;
+#[path = "../harness/mod.rs"]
+mod harness;
+
+use forger::*;
+use harness::{Printed, RunExt, run};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,88 +25,6 @@ use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
 use tracewing_testing::{NOBODY, STRANGER, become_user, is_root};
 
-fn tracewing(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(arguments).output().unwrap()
-}
-
-fn socket() -> OwnedFd {
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
-}
-
-/// A folder as a recorder's, with sockets of the names that recorders have had; it goes with the test.
-struct Forged {
-    folder: PathBuf,
-    sockets: Vec<OwnedFd>,
-}
-
-impl Forged {
-    fn new(name: &str, backlog: i32) -> Self {
-        let folder = PathBuf::from(format!("/tmp/tracewing-{name}{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        let sockets = ["socket", "control"].map(|name| {
-            let socket = socket();
-            bind(&socket, &SocketAddrUnix::new(folder.join(name)).unwrap()).unwrap();
-            listen(&socket, backlog).unwrap();
-            socket
-        });
-        Self { folder, sockets: sockets.into() }
-    }
-}
-
-impl Drop for Forged {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// Answers every question, as the recorder of process `claimed`, until it is over.
-fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &AtomicBool) {
-    for socket in &forged.sockets {
-        rustix::io::ioctl_fionbio(socket, true).unwrap();
-    }
-    while !is_over.load(Relaxed) {
-        for connection in forged.sockets.iter().filter_map(|socket| accept(socket).ok()) {
-            asked.fetch_add(1, Relaxed);
-            let (mut message, mut answer) = ([0; 100], vec![0; LARGEST_ANSWER]);
-            let (len, _) = recv(&connection, &mut message, RecvFlags::empty()).unwrap();
-            let len = match Question::decode(&message[..len]) {
-                Ok(Question::Snapshot(_)) => Taken::Folder("/forged").encode(&mut answer),
-                _ => Status {
-                    pid: claimed,
-                    command_pid: 1,
-                    is_flight_recorder: true,
-                    command: "forged-server",
-                    output: "/forged",
-                }
-                .encode(&mut answer),
-            };
-            let _ = send(&connection, &answer[..len.unwrap()], SendFlags::NOSIGNAL);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Runs commands of root while another user forges a recorder. Gives what they gave, and how often the forger
-/// was asked.
-fn beside_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) -> (T, usize) {
-    let (asked, is_ready, is_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            become_user(STRANGER);
-            let forged = Forged::new(name, 16);
-            is_ready.store(true, Release); // with the wait below
-            forge(&forged, claimed, &asked, &is_over);
-        });
-        while !is_ready.load(Acquire) {
-            thread::yield_now();
-        }
-        let result = commands();
-        is_over.store(true, Relaxed);
-        (result, asked.load(Relaxed))
-    })
-}
-
 #[test]
 fn roots_commands_do_not_ask_recorders_of_other_users() {
     if !is_root() {
@@ -108,9 +32,9 @@ fn roots_commands_do_not_ask_recorders_of_other_users() {
     }
     let (outputs, asked) = beside_a_forger("a", std::process::id(), || {
         [
-            tracewing(&["snapshot", "forged-server"]),
-            tracewing(&["pause", "forged-server"]),
-            tracewing(&["rules", "forged-server"]),
+            run(&["snapshot", "forged-server"]),
+            run(&["pause", "forged-server"]),
+            run(&["rules", "forged-server"]),
         ]
     });
     for output in outputs {
@@ -125,12 +49,12 @@ fn a_recorder_is_the_process_that_it_says_it_is() {
         return;
     }
     let uid = STRANGER.to_string();
-    let snapshot = || tracewing(&["snapshot", "forged-server", "--user", &uid]);
+    let snapshot = || run(&["snapshot", "forged-server", "--user", &uid]);
     let (output, _) = beside_a_forger("b", 1, snapshot);
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
     // Who is asked for is asked, and may answer what it likes of itself.
     let (output, asked) = beside_a_forger("c", std::process::id(), snapshot);
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "/forged\n");
+    assert_eq!(output.text(), "/forged\n");
     assert!(asked >= 2);
 }
 
@@ -175,8 +99,8 @@ fn only_root_may_name_a_user() {
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mut command = as_stranger(&program(folder.path()));
-    let output = command.args(["snapshot", "--user", "0"]).output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
+    let output = command.args(["snapshot", "--user", "0"]).ran();
+    let text = output.notes();
     assert!(!output.status.success() && text.contains("only root"), "{text}");
 }
 
@@ -206,10 +130,10 @@ fn a_recorder_that_does_not_answer_is_not_waited_for() {
             thread::yield_now();
         }
         let begin = Instant::now();
-        let output = tracewing(&["snapshot", "--user", &STRANGER.to_string()]);
+        let output = run(&["snapshot", "--user", &STRANGER.to_string()]);
         let took = begin.elapsed();
         hold.store(false, Relaxed);
-        let text = String::from_utf8(output.stderr).unwrap();
+        let text = output.notes();
         assert!(!output.status.success() && text.contains("do not answer"), "{text}");
         assert!(took < Duration::from_secs(20), "{took:?}");
     });
@@ -219,7 +143,7 @@ fn a_recorder_that_does_not_answer_is_not_waited_for() {
 fn program(folder: &Path) -> PathBuf {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
     let copy = folder.join("tracewing");
-    tracewing_testing::copy_program(env!("CARGO_BIN_EXE_tracewing"), &copy);
+    tracewing_testing::copy_program(harness::TRACEWING, &copy);
     copy
 }
 
@@ -343,7 +267,7 @@ fn another_user_does_not_use_up_the_recorders_descriptors() {
         return;
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut recorder = harness::tracewing();
     // SAFETY: one system call, which uses nothing of the parent's memory.
     unsafe {
         recorder.pre_exec(|| match libc::setrlimit(libc::RLIMIT_NOFILE, &LIMIT) {

@@ -1,8 +1,13 @@
 //! `tracewing enable`, `disable`, `pause` and `resume` on recordings of a real program: events begin and stop
 //! when they should, programs that do not answer are named, and there can be several recordings at once.
 
+#[path = "../harness/mod.rs"]
+mod harness;
+mod limits;
+#[path = "../recorded/mod.rs"]
 mod recorded;
 
+use harness::{Printed, RunExt};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -31,7 +36,7 @@ impl Steps {
     /// As [`Steps::record`], another program, whose first line of output is its process id.
     fn record_program(name: &str, options: &[&str], before: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let mut recorder = harness::tracewing();
         recorder.current_dir(folder.path()).args(["record", "--no-kernel", "--format", "json", "-o", "t"]);
         recorder.args(options).arg("--").args(before).arg(program(name));
         recorder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,7 +72,7 @@ impl Steps {
 }
 
 fn command(name: &str, recording: &str, options: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracewing")).args([name, recording]).args(options).output().unwrap()
+    harness::tracewing().args([name, recording]).args(options).ran()
 }
 
 /// The numbers of all events of a name in a trace, in the order of time.
@@ -103,9 +108,8 @@ fn what_a_command_has_changed_holds_from_the_next_event_on() {
     // It has no field `word`: of the last condition the first half is unknown, and the second decides.
     assert_eq!(numbers(&recording.trace(), "steps:other"), [4, 6, 7, 8, 10]);
     recording.compare_with_babeltrace2();
-    let info =
-        Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("info").arg(recording.trace()).output().unwrap();
-    let info = String::from_utf8(info.stdout).unwrap();
+    let info = harness::tracewing().arg("info").arg(recording.trace()).ran();
+    let info = info.text();
     for part in ["events    enable -e steps:step", "changed   pause at", "debug, major class 3"] {
         assert!(info.contains(part), "{part} is not in\n{info}");
     }
@@ -131,7 +135,7 @@ fn a_stopped_program_is_named_and_changes_when_it_goes_on() {
     steps.step(1);
     kill_process(steps.pid, Signal::STOP).unwrap();
     let output = steps.command("disable", &["-e", "*"]);
-    let text = String::from_utf8(output.stderr).unwrap();
+    let text = output.notes();
     assert_eq!(output.status.code(), Some(1), "{text}");
     let named = format!("process {} (steps) has not confirmed", steps.pid.as_raw_nonzero());
     assert!(text.contains(&named), "{text}");
@@ -163,8 +167,7 @@ fn a_forked_child_is_told() {
 #[test]
 fn recordings_of_recordings_take_what_each_wants() {
     let inner = ["record", "--no-kernel", "--quiet", "-e", "steps:other", "-o", "inner"];
-    let before: Vec<&str> =
-        [env!("CARGO_BIN_EXE_tracewing")].into_iter().chain(inner).chain(["--"]).collect();
+    let before: Vec<&str> = [harness::TRACEWING].into_iter().chain(inner).chain(["--"]).collect();
     let mut steps = Steps::record(&["-e", "steps:step"], &before);
     steps.step(1);
     steps.make("disable", &["-e", "*"]);
@@ -185,7 +188,7 @@ fn programs_of_a_recording_that_runs_are_recorded_once_more() {
     steps.step(1);
     let first = steps.recorder.id().to_string();
     let with = |options: &[&str]| {
-        let mut second = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let mut second = harness::tracewing();
         second.current_dir(steps.folder.path()).args(["record", "--format", "json", "--with", &first]);
         second.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         tracewing_testing::with_default_signals(&mut second).spawn().unwrap()
@@ -241,11 +244,10 @@ fn leaves_nothing(recordings: usize, script: &str) {
     };
     let before = mapped();
     let has_events = |name: &str, seconds: &str| {
-        let mut further = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let mut further = harness::tracewing();
         further.current_dir(pilot.folder.path()).args(["record", "--format", "json", "--with", &recorder]);
         further.args(["--for", seconds, "--sub-buffer-size", "4K", "-o", name]);
-        let further = further.output().unwrap();
-        assert!(further.status.success(), "{further:?}");
+        let further = further.succeeds();
         let summary: Value = serde_json::from_slice(&further.stderr).unwrap();
         summary["events"].as_u64() > Some(0)
     };
@@ -261,87 +263,4 @@ fn leaves_nothing(recordings: usize, script: &str) {
         std::thread::sleep(Duration::from_millis(10));
     }
     pilot.end();
-}
-
-/// Forty programs that live at once, where 64 files can be open. Returns how many received a change
-/// meanwhile.
-fn beyond_the_limit_on_open_files(options: &[&str], user: Option<u32>) -> (Recording, Option<u64>) {
-    let script = "ulimit -n 64 -H; exec \"$@\"";
-    let folder = tempfile::tempdir().unwrap();
-    let programs = 40;
-    // Each of them waits for the end of its input, which all of them share.
-    let all = format!("for n in $(seq {programs}); do {} & done <&0; wait", program("steps").display());
-    let mut recorder = Command::new("bash");
-    recorder.current_dir(folder.path()).args(["-c", &format!("ulimit -n 64; {script}"), "bash"]);
-    recorder.env("TRACEWING_WAIT", "60000"); // however busy the machine is
-    if let Some(user) = user {
-        std::os::unix::fs::chown(folder.path(), Some(user), Some(user)).unwrap();
-        recorder.uid(user).gid(user).env("XDG_RUNTIME_DIR", folder.path());
-    }
-    recorder.args([env!("CARGO_BIN_EXE_tracewing"), "record", "--no-kernel", "--format", "json", "-o", "t"]);
-    recorder
-        .args(options)
-        .args(["--", "bash", "-c", &all])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut recorder = recorder.spawn().unwrap();
-    let input = recorder.stdin.take().unwrap();
-    let mut output = BufReader::new(recorder.stdout.take().unwrap()).lines();
-    (0..programs).for_each(|_| drop(output.next().unwrap().unwrap()));
-    let state = command("disable", &recorder.id().to_string(), &["-e", "*", "--format", "json"]);
-    let state: Option<Value> = serde_json::from_slice(&state.stdout).ok();
-    drop(input);
-    (ended(folder, recorder), state.map(|state| state["programs"].as_u64().unwrap()))
-}
-
-#[test]
-fn programs_beyond_the_limit_on_open_files_are_recorded_and_cannot_be_told() {
-    // Root's share no buffers.
-    let user = rustix::process::geteuid().is_root().then_some(54_321);
-    let (recording, told) = beyond_the_limit_on_open_files(&["--buffers", "user"], user);
-    assert_eq!(recording.summary["processes"], 40);
-    let notes = recording.summary["notes"].to_string();
-    assert!(notes.contains("programs at once") && notes.contains("its connection is gone"), "{notes}");
-    // Root cannot ask another user's recorder.
-    assert!(told.is_none_or(|told| told < 40), "{told:?}");
-}
-
-#[test]
-fn programs_beyond_the_limit_on_buffers_are_not_recorded_and_the_others_are() {
-    let (recording, told) = beyond_the_limit_on_open_files(&[], None);
-    let notes = recording.summary["notes"].to_string();
-    assert!(notes.contains("is not recorded: more than") && notes.contains("ulimit -n"), "{notes}");
-    let recorded = recording.summary["processes"].as_u64().unwrap();
-    assert!((1..40).contains(&recorded) && told == Some(recorded), "{recorded}, {told:?}");
-    recording.events();
-}
-
-#[test]
-fn what_cannot_be_done_is_said() {
-    let steps = Steps::record(&[], &[]);
-    let fails = |name: &str, options: &[&str], code: i32, part: &str| {
-        let output = steps.command(name, options);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(code) && text.contains(part), "{name} {options:?}: {text}");
-    };
-    fails("enable", &[], 1, "which events?");
-    fails("disable", &[], 1, "which events?");
-    fails("enable", &["--where", "number >"], 2, "number >\n");
-    fails("disable", &["--where", "number > 3"], 1, "tracewing enable -e GLOB --where");
-    fails("enable", &["--level", "loud"], 2, "is no level");
-    fails("enable", &["--major", "64"], 2, "from 0 to 63");
-    let long = "x".repeat(60_000);
-    fails("enable", &["-e", &long, "-e", &long], 1, "too long patterns");
-    let recorder = Pid::from_raw(steps.recorder.id() as i32).unwrap();
-    kill_process(recorder, Signal::STOP).unwrap();
-    fails("pause", &[], 1, "do not answer (process ");
-    kill_process(recorder, Signal::CONT).unwrap();
-    let nobody = command("pause", "no-such-recording", &[]);
-    assert_eq!(nobody.status.code(), Some(1));
-    assert!(String::from_utf8(nobody.stderr).unwrap().contains("is called \"no-such-recording\""));
-    let warned = steps.command("enable", &["-e", "step", "--where", "number > 3"]);
-    assert!(warned.status.success());
-    assert!(String::from_utf8(warned.stderr).unwrap().contains("no event of the programs so far"));
-    steps.end();
 }

@@ -1,8 +1,14 @@
 //! Buffers in files (`--buffers-in`): program and recorder are killed, and every event that was emitted is in
 //! the trace folder or in what `tracewing recover` gets out of the files. Garbage in the files is survived.
 
+mod buffers;
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../recorded/mod.rs"]
 mod recorded;
 
+use buffers::*;
+use harness::{Printed, RunExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -12,104 +18,6 @@ use std::time::{Duration, Instant};
 
 use recorded::{Event, list, program, recorder};
 use serde_json::Value;
-
-const SMALL: [&str; 4] = ["--sub-buffers", "4", "--sub-buffer-size", "16K"];
-
-/// Events that fit into a packet, which is a sub-buffer of 512 KiB.
-const PACKET: u64 = (512 << 10) / 28;
-
-/// The program `pilot` under a recorder with buffers in the folder `b`.
-struct Recorded {
-    folder: tempfile::TempDir,
-    recorder: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Recorded {
-    fn start(options: &[&str], env: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = recorder(folder.path(), &["--buffers-in", "b"]);
-        // `recorder` ends its options with `--`.
-        let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        let mut command_line = Command::new(command.get_program());
-        command_line.current_dir(folder.path()).args(&arguments[..arguments.len() - 1]).args(options);
-        command = command_line;
-        command.arg("--").arg("env").args(env).arg(program("pilot"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut recorder = command.spawn().unwrap();
-        let (orders, answers) = (recorder.stdin.take().unwrap(), recorder.stdout.take().unwrap());
-        Self { folder, recorder, orders, answers: BufReader::new(answers) }
-    }
-
-    fn order(&mut self, order: &str) -> String {
-        writeln!(self.orders, "{order}").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        answer.trim_end().to_owned()
-    }
-
-    fn numbers(&mut self, order: &str) -> Vec<u64> {
-        self.order(order).split(' ').map(|number| number.parse().unwrap()).collect()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Kills the program and the recorder, in this order or the other.
-    fn kill(&mut self, program_first: bool) {
-        let recorder = self.recorder.id();
-        let children = fs::read_to_string(format!("/proc/{recorder}/task/{recorder}/children")).unwrap();
-        let program: u32 = children.split_ascii_whitespace().next().unwrap().parse().unwrap();
-        // Stopped, so that it does not see its child's end and come to its own in order.
-        let [first, last] = if program_first { [program, recorder] } else { [recorder, program] };
-        let signals = [(recorder, libc::SIGSTOP), (first, libc::SIGKILL), (last, libc::SIGKILL)];
-        for (process, signal) in signals {
-            // SAFETY: processes that this test has started; the recorder has not waited for its child.
-            assert_eq!(unsafe { libc::kill(process as i32, signal) }, 0);
-        }
-        self.recorder.wait().unwrap();
-        let begin = Instant::now();
-        while is_running(program) {
-            assert!(begin.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-}
-
-/// A killed child without a parent is gone as soon as somebody has waited for it; until then it is a zombie.
-fn is_running(process: u32) -> bool {
-    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    !state.is_empty() && !state.contains(") Z ")
-}
-
-fn recover(folder: &Path, options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    command.current_dir(folder).args(["recover", "b"]).args(options).output().unwrap()
-}
-
-/// Numbers by CPU in the order in which they are listed.
-fn numbers(events: &[Event]) -> BTreeMap<u64, Vec<u64>> {
-    let mut found = BTreeMap::<u64, Vec<u64>>::new();
-    for event in events.iter().filter(|event| event.name == "pilot:count") {
-        assert_eq!(event.number("cpu"), event.cpu, "was a CPU taken offline while the test ran?");
-        found.entry(event.cpu).or_default().push(event.number("number"));
-    }
-    found
-}
-
-fn compare_with_babeltrace2(trace: &Path) {
-    let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::Program("babeltrace2"),
-            "babeltrace2 is not installed",
-        );
-    };
-    let ours = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(trace).output().unwrap();
-    assert!(peer.status.success() && ours.status.success(), "{}", String::from_utf8_lossy(&peer.stderr));
-    assert!(ours.stdout == peer.stdout, "tracewing list and babeltrace2 differ");
-}
 
 #[test]
 fn every_event_of_a_killed_recording_is_in_the_trace_or_in_the_buffers() {
@@ -124,7 +32,7 @@ fn every_event_of_a_killed_recording_is_in_the_trace_or_in_the_buffers() {
         let emitted = recorded.numbers("emit 30000");
         recorded.kill(round % 4 < 2);
         let output = recover(recorded.folder.path(), &["-o", "r"]);
-        let stderr = String::from_utf8(output.stderr).unwrap();
+        let stderr = output.notes();
         assert!(output.status.success(), "{stderr}");
         assert!(stderr.contains("events recovered into r") && stderr.contains("/t\n"), "{stderr}");
         compare_with_babeltrace2(&recorded.path("r"));
@@ -167,7 +75,7 @@ fn the_buffers_of_a_killed_flight_recorder_hold_the_newest_events() {
         let emitted = recorded.numbers("emit 20000");
         recorded.kill(false);
         let output = recover(recorded.folder.path(), &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}", output.notes());
         let trace = recorded.path("b-recovered");
         let found = numbers(&list(&trace));
         assert_eq!(found.len(), emitted.len());
@@ -196,7 +104,7 @@ fn whoever_is_killed_at_full_speed_leaves_a_gap_free_end() {
         let before = recorded.numbers("count");
         recorded.kill(round % 4 < 2);
         let output = recover(recorded.folder.path(), &["-o", "r"]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}", output.notes());
         let found = numbers(&list(&recorded.path("r")));
         compare_with_babeltrace2(&recorded.path("r"));
         for (found, before) in found.values().zip(&before) {
@@ -232,7 +140,7 @@ fn what_cannot_be_recorded_or_recovered_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let error = |output: Output| {
         assert!(!output.status.success());
-        String::from_utf8(output.stderr).unwrap()
+        output.notes()
     };
     let path = folder.path();
     assert!(error(recover(path, &[])).contains("cannot read b"));
@@ -246,9 +154,9 @@ fn what_cannot_be_recorded_or_recovered_is_said() {
     assert!(error(recover(path, &[])).contains("not a tracewing buffer region"));
     assert!(!path.join("b-recovered").exists());
 
-    let mut record = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let mut record = harness::tracewing();
     record.current_dir(path).args(["record", "--no-kernel", "--buffers-in", "b", "-o", "t", "true"]);
-    assert!(error(record.output().unwrap()).contains("b exists and is not empty"));
+    assert!(error(record.ran()).contains("b exists and is not empty"));
     assert!(!path.join("t").exists());
 }
 
@@ -264,8 +172,8 @@ fn a_disk_without_room_for_the_buffers_is_told() {
         );
     }
     let options = ["--buffers-in", "b", "--sub-buffers", "256", "--sub-buffer-size", "1G"];
-    let output = recorder(folder.path(), &options).arg(program("pilot")).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let output = recorder(folder.path(), &options).arg(program("pilot")).ran();
+    let stderr = output.notes();
     assert!(output.status.success(), "{stderr}");
     assert!(
         stderr.contains("is not recorded: cannot allocate b/") && stderr.contains("No space"),
@@ -329,7 +237,7 @@ fn list_of(folder: &Path, name: &str) -> Option<Vec<Event>> {
     let trace = folder.join(name);
     let _ = fs::remove_dir_all(&trace);
     let output = recover(folder, &["--all", "-o", name]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = output.notes();
     assert!(matches!(output.status.code(), Some(0 | 1)) && !stderr.contains("panicked"), "{stderr}");
     if !output.status.success() {
         assert!(stderr.contains("error"), "{stderr}");

@@ -1,201 +1,27 @@
 //! `tracewing record --locks`: what a C program says that it did with locks, against what was recorded, call
 //! by call.
 
+mod comparison;
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../kernel_common/mod.rs"]
 mod kernel_common;
+#[path = "../lock_programs/mod.rs"]
 mod lock_programs;
+#[path = "../recorded/mod.rs"]
 mod recorded;
 
+use comparison::*;
+use harness::{Printed, RunExt};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::{Copied, Peekable};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::Command;
 use std::slice::Iter;
 
 use lock_programs::{Call, calls, program, record_locks, table};
 use recorded::{Event, Recording, ended};
 use serde_json::Value;
-
-/// Events about call chains, which come between the others.
-const CHAINS: [&str; 3] = ["lock:image", "lock:call_chain", "lock:called_from"];
-
-/// As in `errno`.
-const EOWNERDEAD: i64 = 130;
-
-/// Largest difference of times, ns, where nothing disturbs. Without optimisation there is more between the
-/// program's stamps and ours.
-const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
-
-/// A thread's events, one behind the other.
-struct Told<'a> {
-    events: Peekable<Copied<Iter<'a, &'a Event>>>,
-    tid: i64,
-}
-
-impl<'a> Told<'a> {
-    /// The next one, which has to be this one, and within the call.
-    fn take(&mut self, call: &Call, name: &str) -> &'a Event {
-        let event = self.events.next().unwrap_or_else(|| panic!("{}: no {name} for {call:?}", self.tid));
-        assert_eq!(event.name, format!("lock:{name}"), "{}: {call:?}, {}", self.tid, event.payload);
-        let object = ["lock", "condition", "barrier"].iter().find_map(|field| match *field {
-            "lock" if event.payload.get("condition").is_some() => None,
-            field => event.payload.get(field)?.as_u64(),
-        });
-        assert_eq!(object, Some(call.lock), "{name} of {call:?}");
-        let within = call.before..=call.after;
-        assert!(within.contains(&event.stamp), "{name} at {} of {call:?}", event.stamp);
-        event
-    }
-
-    /// How the thread came to have the lock, or not. Gives how long it waited, and when it had it.
-    fn take_acquisition(&mut self, call: &Call) -> Acquisition {
-        let kind = call.operation.trim_start_matches("try");
-        let is_kind = |event: &Event| {
-            assert_eq!(event.payload["kind"]["labels"][0], *kind, "{call:?}: {}", event.payload)
-        };
-        let is_try = call.operation != kind;
-        let requested = self.events.peek().is_some_and(|event| event.name == "lock:requested" && !is_try);
-        assert!(is_try || call.waited.is_none_or(|waited| waited == requested), "{call:?}");
-        let request = requested.then(|| self.take(call, "requested"));
-        if let Some(request) = request {
-            is_kind(request);
-            assert!(
-                call.owner.is_none_or(|owner| owner == request.number("owner")),
-                "{call:?}: {}",
-                request.payload
-            );
-        }
-        let is_acquired = call.result == 0 || call.result == EOWNERDEAD;
-        let end = self.take(call, if is_acquired { "acquired" } else { "refused" });
-        is_kind(end);
-        match is_acquired {
-            true => assert_eq!(end.number("waited") != 0, requested, "{call:?}"),
-            false => assert_eq!(end.payload["error"], call.result, "{call:?}"),
-        }
-        Acquisition {
-            wait: request.map(|request| end.stamp - request.stamp),
-            at: is_acquired.then_some(end.stamp),
-        }
-    }
-}
-
-struct Acquisition {
-    wait: Option<u64>,
-    at: Option<u64>,
-}
-
-/// How far a time is from the program's own.
-#[derive(Debug)]
-struct Difference {
-    ns: u64,
-    tid: i64,
-    /// From the end of the call before to the last of the stamps.
-    within: RangeInclusive<u64>,
-    /// Whether the thread has not been there before, so that what it does is in none of the processor's
-    /// caches.
-    is_first: bool,
-}
-
-#[derive(Default)]
-struct Differences {
-    waits: Vec<Difference>,
-    holds: Vec<Difference>,
-}
-
-/// Compares a thread's events with what it did.
-fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &mut Differences) {
-    let mut told = Told { events: events.iter().copied().peekable(), tid };
-    // Locks that the thread has: since when, as the program says and as the trace does, and more of that
-    // call.
-    let mut held: HashMap<u64, (u64, u64, u64, bool)> = HashMap::new();
-    let mut lines = HashSet::new();
-    let mut end_of_last = 0;
-    for call in calls {
-        let (before, is_first) = (std::mem::replace(&mut end_of_last, call.after), lines.insert(call.line));
-        match call.operation.as_str() {
-            "unlock" => {
-                let released = told.take(call, "released").stamp;
-                if call.result != 0 {
-                    assert_eq!(told.take(call, "not_released").payload["error"], call.result);
-                } else if let Some((since, acquired, before, was_first)) = held.remove(&call.lock) {
-                    differences.holds.push(Difference {
-                        ns: (call.before - since).abs_diff(released - acquired),
-                        tid,
-                        within: before..=released,
-                        is_first: is_first || was_first,
-                    });
-                }
-            }
-            "condition" => {
-                told.take(call, "condition_wait");
-                assert_eq!(told.take(call, "condition_woken").payload["error"], call.result);
-            }
-            "cancelled" => drop(told.take(call, "condition_wait")),
-            "signal" | "broadcast" => {
-                let all = told.take(call, "condition_signalled").number("all");
-                assert_eq!(all != 0, call.operation == "broadcast");
-            }
-            "post" => drop(told.take(call, "posted")),
-            "barrier" => {
-                told.take(call, "barrier_wait");
-                let serial = told.take(call, "barrier_passed").number("serial");
-                assert_eq!(serial != 0, call.result != 0, "PTHREAD_BARRIER_SERIAL_THREAD is -1");
-            }
-            _ => {
-                let Acquisition { wait, at } = told.take_acquisition(call);
-                differences.waits.extend(wait.map(|wait| Difference {
-                    ns: (call.after - call.before).abs_diff(wait),
-                    tid,
-                    within: before..=call.after,
-                    is_first,
-                }));
-                if let Some(at) = at {
-                    held.insert(call.lock, (call.after, at, before, is_first));
-                }
-            }
-        }
-    }
-    let rest: Vec<_> = told.events.map(|event| (&event.name, &event.payload)).collect();
-    assert!(rest.is_empty(), "{tid}: {rest:?}");
-}
-
-/// Every wait has a chain, which is described before and begins where the program called; of each caller, the
-/// file is told.
-fn check_chains(events: &[Event]) {
-    let mut chains = HashMap::new();
-    let mut images = Vec::new();
-    let mut callers = Vec::new();
-    let mut requests: HashMap<i64, &Event> = HashMap::new();
-    let mut count = 0;
-    for event in events {
-        match event.name.as_str() {
-            "lock:image" => {
-                let path = event.payload["path"].as_str().unwrap();
-                assert!(Path::new(path).is_file(), "{path}");
-                images.push(event.number("begin")..event.number("end"));
-            }
-            "lock:call_chain" => {
-                let frames = event.payload["frames"].as_array().unwrap();
-                let frames: Vec<u64> = frames.iter().map(|frame| frame.as_u64().unwrap()).collect();
-                let is_known = |frame: &u64| images.iter().any(|image| image.contains(frame));
-                assert!(frames.len() > 1 && frames.iter().all(is_known), "{}", event.payload);
-                chains.insert(event.number("chain"), frames);
-            }
-            "lock:acquired" => callers.push(event.number("caller")),
-            "lock:requested" => drop(requests.insert(event.tid, event)),
-            "lock:called_from" => {
-                let request = requests.remove(&event.tid).expect("a request in front");
-                assert_eq!(event.number("lock"), request.number("lock"));
-                assert_eq!(chains[&event.number("chain")][0], request.number("caller"));
-                count += 1;
-            }
-            _ => {}
-        }
-    }
-    assert!(requests.is_empty() && count > 5, "{count}");
-    let is_known = |caller: &u64| images.iter().any(|image| image.contains(caller));
-    assert!(callers.iter().all(is_known), "{images:x?}");
-}
 
 #[test]
 fn every_call_is_told_as_the_program_made_it() {
@@ -236,7 +62,7 @@ fn compare_all(recording: &Recording, all: &[Event]) -> Differences {
 #[test]
 fn times_are_those_that_the_program_measured() {
     let folder = tempfile::tempdir().unwrap();
-    if !kernel_common::traceable() {
+    if !harness::traceable() {
         return;
     }
     let Some(program) = program(folder.path(), "truth", &[]) else { return };
@@ -382,9 +208,9 @@ fn the_table_counts_what_the_program_did() {
         assert!(!rows["locks"][0][column].is_null());
         assert_eq!(sum(&rows), sum(&found));
     }
-    let mut text = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let text = text.arg("locks").arg(recording.trace()).args(["--sort", "wait-min"]).output().unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
+    let mut text = harness::tracewing();
+    let text = text.arg("locks").arg(recording.trace()).args(["--sort", "wait-min"]).ran();
+    let text = text.text();
     let titles: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
     assert!(titles.windows(4).any(|titles| titles == ["wait", "wait-avg", "wait-max", "wait-min"]), "{text}");
     // A filter leaves out what others do, but not what they are called.

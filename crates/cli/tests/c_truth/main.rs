@@ -2,141 +2,20 @@
 //! own log: locks, latencies, spans, user threads, functions, system calls, sleep. Each number lies between
 //! what the program measured inside and outside.
 
+#[path = "../harness/mod.rs"]
+mod harness;
+mod log;
+#[path = "../recorded/mod.rs"]
 mod recorded;
 
-use recorded::{build, json, traceable};
+use harness::{Printed, RunExt, json, traceable};
+use log::*;
+use recorded::build;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
-
-/// What the log says of the operations on one object, in ns.
-#[derive(Debug, Default, Clone)]
-struct Sums {
-    count: u64,
-    least: u64,
-    most: u64,
-}
-
-impl Sums {
-    fn has(&self, recorded: u64) -> bool {
-        (self.least..=self.most).contains(&recorded)
-    }
-}
-
-/// Lines of the log: operation, object, stamps before and after the begin, before and after the end.
-struct Log(Vec<(String, u64, [u64; 4])>);
-
-impl Log {
-    fn read(file: &Path) -> Self {
-        let line = |line: &str| {
-            let mut words = line.split(' ');
-            let operation = words.next().unwrap().to_owned();
-            let mut numbers = words.map(|word| word.parse().unwrap());
-            let of = numbers.next().unwrap();
-            (operation, of, std::array::from_fn(|_| numbers.next().unwrap()))
-        };
-        let mut lines: Vec<_> = fs::read_to_string(file).unwrap().lines().map(line).collect();
-        // A lock is not had before the thread that had it before gives it back.
-        lines.sort_by_key(|(_, _, stamps): &(_, _, [u64; 4])| stamps[1]);
-        let mut gives = 0;
-        for (_, _, stamps) in lines.iter_mut().filter(|(operation, ..)| operation == "hold") {
-            stamps[0] = stamps[0].max(gives);
-            gives = stamps[2];
-        }
-        Log(lines)
-    }
-
-    /// Operations of a kind, by their objects.
-    fn of(&self, operation: &str) -> BTreeMap<u64, Sums> {
-        let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
-        for (_, of, stamps) in self.0.iter().filter(|(is, ..)| is == operation) {
-            let sum = sums.entry(*of).or_default();
-            sum.count += 1;
-            sum.least += stamps[2] - stamps[1];
-            sum.most += stamps[3] - stamps[0];
-        }
-        assert!(!sums.is_empty(), "{operation}");
-        sums
-    }
-
-    /// The only one of a kind.
-    fn only(&self, operation: &str) -> (u64, Sums) {
-        let of = self.of(operation);
-        assert_eq!(of.len(), 1, "{operation}");
-        of.into_iter().next().unwrap()
-    }
-}
-
-/// A recording of the program, and its log.
-struct Run {
-    folder: tempfile::TempDir,
-    log: Log,
-    /// ns that the machine's host may have taken from its CPUs: clocks of CPU time leave that out.
-    stolen: u64,
-}
-
-/// The program, linked as a user's is, with the static library; `None` where there is no compiler.
-fn program(folder: &Path) -> Option<PathBuf> {
-    build(&["-p", "tracewing-preload"]);
-    let library = build(&["-p", "tracewing-capi"]).join("libtracewing_capi.a");
-    let capi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
-    let program = folder.join("clerks");
-    let mut gcc = Command::new("gcc");
-    gcc.args([
-        "-O1",
-        "-pthread",
-        "-finstrument-functions",
-        "-Wl,--strip-debug",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I",
-    ])
-    .arg(capi.join("include"));
-    gcc.arg(capi.join("tests/programs/clerks.c")).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
-    let Ok(output) = gcc.output() else {
-        tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "there is no gcc");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(program)
-}
-
-fn record(options: &[&str]) -> Option<Run> {
-    let folder = tempfile::tempdir().unwrap();
-    let (program, log) = (program(folder.path())?, folder.path().join("log"));
-    let mut record = Command::new(TRACEWING);
-    record
-        .args(["record", "--clock", "mono", "--locks", "--functions=look_up", "-o"])
-        .arg(folder.path().join("t"));
-    let stolen = tracewing_testing::stolen();
-    let output = record.args(options).arg("--").arg(program).arg(&log).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let stolen = tracewing_testing::stolen() - stolen + tracewing_testing::hidden();
-    Some(Run { log: Log::read(&log), folder, stolen: stolen.as_nanos() as u64 })
-}
-
-impl Run {
-    fn trace(&self) -> PathBuf {
-        self.folder.path().join("t")
-    }
-}
-
-fn number(row: &Value, field: &str) -> u64 {
-    row[field].as_u64().unwrap_or_else(|| panic!("{field} of {row}"))
-}
-
-fn rows(trace: &Path, arguments: &[&str]) -> Vec<Value> {
-    let mut table = json(trace, arguments);
-    match table[arguments[0]].take() {
-        Value::Array(rows) => rows,
-        other => panic!("{arguments:?}: {other}"),
-    }
-}
 
 fn locks_are_the_programs(trace: &Path, log: &Log) {
     let ((address, wait), (_, hold)) = (log.only("wait"), log.only("hold"));
@@ -150,14 +29,6 @@ fn locks_are_the_programs(trace: &Path, log: &Log) {
     // All locks together, by the threads that took them.
     let by_thread = rows(trace, &["locks", "--by", "thread"]);
     assert_eq!(by_thread.iter().map(|row| row["held"].as_u64().unwrap_or(0)).sum::<u64>(), hold.count);
-}
-
-/// How long each lasted, by what the program calls it.
-fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, BTreeMap<u64, u64>) {
-    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
-    let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
-    let worst = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "ns"))).collect();
-    (table, worst)
 }
 
 /// Each request that is in the trace takes as long as the program says.
@@ -393,8 +264,8 @@ fn in_a_flight_recorder() {
     // The newest events only.
     let run = record(&[&options[..], &SMALL].concat()).unwrap();
     nothing_is_made_up(&run.trace().join("snapshot-1"), &run.log);
-    let output = Command::new(TRACEWING).arg("locks").arg(run.trace().join("snapshot-1")).output().unwrap();
-    let warning = String::from_utf8_lossy(&output.stderr);
+    let output = harness::tracewing().arg("locks").arg(run.trace().join("snapshot-1")).ran();
+    let warning = output.notes();
     assert!(warning.contains("buffers begin at different times"), "{warning}");
 }
 
@@ -412,10 +283,8 @@ fn in_extracts() {
     .enumerate()
     {
         let extract = run.folder.path().join(format!("extract-{number}"));
-        let mut command = Command::new(TRACEWING);
-        let output =
-            command.arg("extract").arg(run.trace()).args(part).arg("-o").arg(&extract).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut command = harness::tracewing();
+        command.arg("extract").arg(run.trace()).args(part).arg("-o").arg(&extract).succeeds();
         nothing_is_made_up(&extract, &run.log);
         if part[0] == "--cpu" {
             for row in rows(&extract, &["locks"]).iter().chain(&rows(&run.trace(), &["locks", "--cpu", "0"]))

@@ -4,8 +4,14 @@
 //!
 //! The programs are this test itself, started again with a variable set.
 
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../recorded/mod.rs"]
 mod recorded;
+mod rights;
 
+use harness::Printed;
+use rights::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -18,19 +24,25 @@ use recorded::{Recording, ended, recorder};
 use tracewing::{Event, emit};
 
 const ROLE: &str = "TRACEWING_TEST_RIGHTS";
+
 /// Writes the inodes of what it has mapped here.
 const INODES: &str = "TRACEWING_TEST_RIGHTS_INODES";
+
 const USER: u32 = 54_321;
-const BY_ROOT: [&str; 5] = ["setuid", "setresuid", "setgid", "capset", "setns"];
-const BY_ALL: [&str; 2] = ["seccomp", "unshare"];
+
 /// What drops the rights: the program itself, or a child of it, of which it is the victim.
 const TASKS: [&str; 4] = ["itself", "fork", "_Fork", "clone"];
+
 /// Events of a victim, and of a child of it that lives beside the other: half of them before the damage.
 const OF_VICTIM: u64 = 200;
+
 const VICTIM: u32 = 1000;
+
 const SIBLING: u32 = 2000;
+
 /// The program that forks much: its children, and the events of each.
 const CHILDREN: u32 = 500;
+
 const OF_CHILD: u64 = 10;
 
 /// One of many.
@@ -117,30 +129,6 @@ fn fork_much() {
     }
 }
 
-fn wait_for(child: libc::pid_t) {
-    let mut status = 0;
-    // SAFETY: the child is this process's own.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0, "a child");
-}
-
-/// What tracewing has mapped of this process to which others can write, too: begin, end and inode.
-fn mappings() -> Vec<(usize, usize, u64)> {
-    mappings_with("")
-}
-
-fn mappings_with(name: &str) -> Vec<(usize, usize, u64)> {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let of_recorder = maps.lines().filter(|line| line.contains("tracewing") && line.contains("rw-s"));
-    let parse = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (begin, end) = words.next()?.split_once('-')?;
-        let number = |text| usize::from_str_radix(text, 16).ok();
-        Some((number(begin)?, number(end)?, words.nth(3)?.parse().ok()?))
-    };
-    of_recorder.filter(|line| line.contains(name)).map(|line| parse(line).unwrap()).collect()
-}
-
 fn note_inodes(role: &str) {
     let Some(folder) = std::env::var_os(INODES) else { return };
     let inodes: Vec<String> = mappings().iter().map(|(_, _, inode)| inode.to_string()).collect();
@@ -201,60 +189,6 @@ fn play(how: &str, task: &str, number: u32) {
     wait_for(sibling);
 }
 
-/// Drops rights, and writes over everything then. Says whether the rights could be dropped.
-fn scribble(how: &str) -> bool {
-    let dropped = drop_rights(how);
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    for (begin, end, _) in mappings().into_iter().cycle().take(8) {
-        for address in (begin..end).step_by(8) {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // SAFETY: a mapping of this process, to which it can write; that is what the test is about.
-            unsafe { (address as *mut u64).write_volatile(random) };
-        }
-    }
-    // And what it can reach by descriptors.
-    for descriptor in 3..1024 {
-        let target = fs::read_link(format!("/proc/self/fd/{descriptor}"));
-        if target.is_ok_and(|target| target.to_string_lossy().contains("memfd:tracewing")) {
-            // SAFETY: readable bytes.
-            unsafe { libc::pwrite(descriptor, [0xa5_u8; 4096].as_ptr().cast(), 4096, 0) };
-        }
-    }
-    dropped
-}
-
-/// By the kernel's calls alone: the C library would do it in all threads.
-fn drop_rights(how: &str) -> bool {
-    let user = libc::c_ulong::from(USER);
-    // SAFETY: system calls with numbers, and with structures that live during the call.
-    unsafe {
-        match how {
-            "setuid" => libc::syscall(libc::SYS_setuid, user) == 0,
-            "setresuid" => libc::syscall(libc::SYS_setresuid, user, user, user) == 0,
-            "setgid" => libc::syscall(libc::SYS_setgid, user) == 0,
-            "capset" => {
-                // _LINUX_CAPABILITY_VERSION_3, this thread; no capability in any set.
-                let (header, sets) = ([0x2008_0522_u32, 0], [0_u32; 6]);
-                libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) == 0
-            }
-            "setns" => {
-                let own = libc::open(c"/proc/self/ns/net".as_ptr(), libc::O_RDONLY);
-                libc::unshare(libc::CLONE_NEWNET) == 0 && libc::syscall(libc::SYS_setns, own, 0) == 0
-            }
-            // Namespaces may be forbidden to users: then it has dropped nothing, and scribbles all the same.
-            "unshare" => libc::syscall(libc::SYS_unshare, libc::CLONE_FS) == 0,
-            "seccomp" => {
-                let mut allow = libc::sock_filter { code: 6, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
-                let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
-                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-                    && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
-                        == 0
-            }
-            _ => unreachable!("{how}"),
-        }
-    }
-}
-
 /// Records a role, as this user.
 fn record(role: &str, user: Option<u32>, options: &[&str]) -> Recording {
     let folder = tempfile::tempdir().unwrap();
@@ -301,7 +235,7 @@ fn check(user: Option<u32>, options: &[&str]) {
     let mut numbers = numbers(&recording);
     let count: u64 =
         fs::read_to_string(recording.folder.path().join("driver.count")).unwrap().parse().unwrap();
-    let by_root = if user.is_none() && is_root() { BY_ROOT.len() } else { 0 };
+    let by_root = if user.is_none() && tracewing_testing::am_root() { BY_ROOT.len() } else { 0 };
     let victims = (0..(by_root + BY_ALL.len()) * TASKS.len()).filter(|number| number % TASKS.len() != 0);
     let victims =
         victims.flat_map(|number| [VICTIM, SIBLING].map(|who| (u64::from(who) + number as u64, OF_VICTIM)));
@@ -317,15 +251,10 @@ fn check(user: Option<u32>, options: &[&str]) {
     assert!(notes.iter().any(|note| note.to_string().contains("of a buffer")), "{notes:?}");
     // The damaged ones' files are as good as the others'.
     if let Ok(peer) = Command::new("babeltrace2").arg(recording.trace().join("user")).output() {
-        let warnings = String::from_utf8_lossy(&peer.stderr);
+        let warnings = peer.notes();
         let other = warnings.lines().find(|line| !line.contains("WARNING: Tracer discarded"));
         assert!(peer.status.success() && other.is_none(), "{other:?}");
     }
-}
-
-fn is_root() -> bool {
-    // SAFETY: a number.
-    unsafe { libc::geteuid() == 0 }
 }
 
 #[test]
@@ -335,7 +264,7 @@ fn other_programs_events_are_safe_from_a_process_that_has_dropped_its_rights() {
 
 #[test]
 fn so_they_are_for_users_that_have_none() {
-    if !is_root() {
+    if !tracewing_testing::am_root() {
         return tracewing_testing::skip(tracewing_testing::Cause::Root, "another user needs root");
     }
     check(Some(USER), &[]);
@@ -343,7 +272,7 @@ fn so_they_are_for_users_that_have_none() {
 
 #[test]
 fn root_shares_with_no_other_program_whatever_it_asks_for() {
-    if !is_root() {
+    if !tracewing_testing::am_root() {
         return tracewing_testing::skip(tracewing_testing::Cause::Root, "needs root");
     }
     for options in [["--buffers", "user"], ["--buffers", "program"]] {

@@ -1,0 +1,120 @@
+//! The recorder: what it answers, reports as overwritten, and bears.
+
+use super::*;
+
+#[test]
+fn a_recorder_that_is_none_says_so() {
+    let mut flight = Flight::start_in(&[], &[], &[]);
+    flight.numbers("emit 1");
+    let pid = flight.recorder.id().to_string();
+    let output = snapshot(&[&pid]);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    let error = output.notes();
+    assert!(error.contains(&format!("process {pid} is no flight recorder")), "{error}");
+    assert!(flight.order("snapshot").contains("no flight recorder"));
+    let output = snapshot(&["nobody-is-called-so"]);
+    assert!(!output.status.success());
+    let error = output.notes();
+    // One that another test has stopped may be meant.
+    let is_told = error.contains("nobody-is-called-so") || error.contains("recorders that do not answer");
+    assert!(is_told && error.contains(&pid), "{error}");
+    flight.end();
+}
+
+#[test]
+fn the_command_answers_in_json_and_by_name_of_the_command() {
+    let mut flight = Flight::start(&[]);
+    flight.numbers("emit 1");
+    let output = snapshot(&[&flight.recorder.id().to_string(), "--format", "json"]);
+    let answer: Value = output.json();
+    assert_eq!(answer["folder"], flight.path(1).to_str().unwrap());
+    assert_eq!(answer["recorder"], flight.recorder.id());
+    flight.end();
+}
+
+/// Plain overwrite mode: the recorder sleeps while the program goes round its buffers.
+#[test]
+fn what_is_overwritten_unread_is_told_with_its_range_of_time() {
+    let mut flight = Flight::start_in(&["--on-full", "overwrite"], &SMALL, &[]);
+    let cpus = flight.numbers("emit 100").len();
+    let trace = flight.folder.path().join("t");
+    let streams = || {
+        let names = std::fs::read_dir(trace.join("user")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("uid")).count()
+    };
+    wait_for("nothing is written", || streams() == cpus);
+    flight.signal(libc::SIGSTOP);
+    let emitted = flight.numbers("emit 20000");
+    flight.signal(libc::SIGCONT);
+    let ended = flight.end();
+    let (mut last, mut missing) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+    for event in list(&trace).iter().filter(|event| event.name == "pilot:count") {
+        let (cpu, number) = (event.number("cpu"), event.number("number"));
+        let before = last.insert(cpu, number).unwrap_or(0);
+        assert!(before < number);
+        *missing.entry(cpu).or_default() += number - before - 1;
+    }
+    assert_eq!(last.into_values().collect::<Vec<_>>(), emitted);
+    let ranges = ended.summary["overwritten"].as_array().unwrap();
+    for (cpu, events) in missing {
+        let name = format!("_{cpu}");
+        let mut of = ranges.iter().filter(|range| range["stream"].as_str().unwrap().ends_with(&name));
+        let bytes: u64 = of.clone().map(|range| range["bytes"].as_u64().unwrap()).sum();
+        assert!(bytes_of(events, 0).contains(&bytes), "{events} are not {ranges:?}");
+        assert!(events > 0 && of.all(|range| range["begin"].as_u64() < range["end"].as_u64()));
+    }
+    let Ok(peer) = Command::new("babeltrace2").arg(&trace).output() else {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
+    };
+    let ours = harness::tracewing().arg("list").arg(&trace).ran();
+    assert!(ours.stdout == peer.stdout, "tracewing list and babeltrace2 differ");
+    let lines = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text);
+        let mut lines: Vec<_> =
+            text.lines().filter_map(|line| line.find("Tracer").map(|at| line[at..].to_owned())).collect();
+        lines.sort();
+        lines
+    };
+    let warnings = lines(&peer.stderr);
+    assert!(!warnings.is_empty() && warnings.iter().all(|line| line.contains("packet")), "{warnings:?}");
+    assert_eq!(lines(&ours.stderr), warnings);
+    let info = harness::tracewing().arg("info").arg(&trace).ran();
+    let info = info.text();
+    assert!(info.contains("sub-buffers overwritten") && info.contains("packets from "), "{info}");
+}
+
+#[test]
+fn a_storm_of_signals_does_not_keep_the_recording_from_its_end() {
+    let mut flight = Flight::start(&SMALL);
+    // With the program's first answer the signal has its meaning.
+    flight.numbers("emit 1");
+    // Lines of more snapshots than a pipe holds.
+    let mut stderr = flight.recorder.stderr.take().unwrap();
+    let told = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut is_asked = false;
+    let status = loop {
+        for _ in 0..1000 {
+            flight.signal(libc::SIGUSR2);
+        }
+        if !is_asked && flight.path(3).exists() {
+            // Its number is above that of the signal for snapshots, so the kernel gives the latter first.
+            flight.signal(libc::SIGTERM);
+            is_asked = true;
+        }
+        if let Some(status) = flight.recorder.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            flight.recorder.kill().unwrap();
+        }
+    };
+    assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{status}");
+    let told = told.join().unwrap();
+    let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
+    let snapshots = summary["snapshots"].as_array().unwrap();
+    assert_eq!(snapshots.last().unwrap()["reason"], "exit");
+}

@@ -1,0 +1,21 @@
+//! What this machine has for tests: programs, the kernel's events. A test asks, and skips where that is
+//! missing.
+
+use crate::skip::{Cause, is_installed, skip};
+use std::fmt::Display;
+
+/// Whether programs that a test compares with are installed; says so if not.
+pub fn installed(programs: &[&str]) -> bool {
+    match programs.iter().find(|program| !is_installed(program)) {
+        None => true,
+        Some(missing) => {
+            skip(Cause::Program(missing), format_args!("{missing} is not installed"));
+            false
+        }
+    }
+}
+
+/// Whether the kernel can be traced here, as `tracewing_kernel::privileges` has answered; says so if not.
+pub fn traceable<E: Display>(privileges: Result<(), E>) -> bool {
+    privileges.inspect_err(|missing| skip(Cause::KernelEvents, missing)).is_ok()
+}
