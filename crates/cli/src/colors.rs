@@ -28,7 +28,9 @@ impl<W: Write> Colors<W> {
 
 impl<W: Write> Write for Colors<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let last = bytes.iter().rposition(|byte| *byte == ESC);
+        // Text without colours is nearly all there is, and looked through a word at a time.
+        let has_any = bytes.contains(&ESC);
+        let last = has_any.then(|| bytes.iter().rposition(|byte| *byte == ESC)).flatten();
         match &mut self.strip {
             Some(strip) if last.is_some() || self.within.is_some() => {
                 strip.strip_next(bytes).try_for_each(|text| self.inner.write_all(text))?;
