@@ -82,7 +82,7 @@ fn a_function_is_a_slice_for_other_viewers() {
     let export = |format: &str| {
         let mut command = harness::tracewing();
         command.args(["export", "--format", format, "-o", "-"]).arg(recording.trace());
-        command.succeeds().text()
+        String::from_utf8_lossy(&command.succeeds().stdout).into_owned()
     };
     let chrome: Value = serde_json::from_str(&export("chrome")).unwrap();
     let (mut open, mut calls) = (Vec::new(), BTreeMap::new());

@@ -9,6 +9,9 @@ const NOT_RUN: &str = "<!-- not run: ";
 /// The share of a line's words that a line of the output must have.
 const WORDS: f64 = 0.7;
 
+/// Words of a line from which on it is no row of a table.
+const SENTENCE: usize = 4;
+
 /// What begins a command's input in the page, which ends with a line `END`.
 const HERE_DOCUMENT: &str = "<<'END'";
 
@@ -82,22 +85,28 @@ impl Block<'_> {
     }
 }
 
-/// What is missing in an output that a page says is there: lines without a number that have no like, and
-/// lines with numbers if less than half of them have one.
+/// What is missing in an output that a page says is there: lines without a number that have no like;
+/// sentences with numbers if less than half of them have one; rows of tables if there are less than half as
+/// many. Which rows there are is the machine's business.
 pub fn missing<'a>(expected: &'a [String], printed: &[String]) -> Vec<&'a str> {
-    let printed: Vec<_> = printed.iter().map(|line| words(line)).collect();
-    let has_like = |line: &&String| {
+    let has_number = |line: &str| line.contains(|c: char| c.is_ascii_digit());
+    let is_row = |line: &str| has_number(line) && words(line).len() < SENTENCE;
+    let of_printed: Vec<_> = printed.iter().map(|line| words(line)).collect();
+    let has_like = |line: &str| {
         let wanted = words(line);
-        wanted.is_empty() || printed.iter().any(|words| alike(&wanted, words))
+        wanted.is_empty() || of_printed.iter().any(|words| alike(&wanted, words))
     };
-    let has_number = |line: &&String| line.contains(|c: char| c.is_ascii_digit());
-    let (numbers, titles): (Vec<&String>, Vec<&String>) = expected.iter().partition(has_number);
+    let (rows, lines): (Vec<_>, Vec<_>) = expected.iter().map(String::as_str).partition(|line| is_row(line));
+    let (numbers, titles): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| has_number(line));
     let mut missing: Vec<_> = titles.into_iter().filter(|line| !has_like(line)).collect();
     let unlike: Vec<_> = numbers.iter().copied().filter(|line| !has_like(line)).collect();
     if unlike.len() * 2 > numbers.len() {
         missing.extend(unlike);
     }
-    missing.into_iter().map(String::as_str).collect()
+    if printed.iter().filter(|line| is_row(line)).count() * 2 < rows.len() {
+        missing.extend(rows);
+    }
+    missing
 }
 
 /// Whether a line has most of the words of another one.
