@@ -18,7 +18,7 @@ use crate::pager;
 use crate::style::WARNING;
 use crate::terminal::{Terminal, terminal};
 use anstream::ColorChoice;
-use std::io::{self, IsTerminal, Result, StderrLock, StdoutLock, Write};
+use std::io::{self, IsTerminal, LineWriter, Result, StderrLock, StdoutLock, Write};
 use tracewing_trace::{is_unsafe, shown};
 
 /// In what form the output is.
@@ -84,9 +84,9 @@ pub fn stdout(form: Form) -> Screen<Colors<StdoutLock<'static>>> {
     Screen::new(Colors::new(io::stdout().lock(), colors), form, is_terminal)
 }
 
-/// Standard error.
-pub fn stderr(form: Form) -> Screen<Colors<StderrLock<'static>>> {
-    let stream = Colors::new(io::stderr().lock(), terminal().error_colors);
+/// Standard error, a line at a time: other processes may write to it, too.
+pub fn stderr(form: Form) -> Screen<Colors<LineWriter<StderrLock<'static>>>> {
+    let stream = Colors::new(LineWriter::new(io::stderr().lock()), terminal().error_colors);
     Screen::new(stream, form, io::stderr().is_terminal())
 }
 

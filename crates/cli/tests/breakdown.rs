@@ -69,7 +69,10 @@ fn system_calls_are_those_that_strace_counts() {
     let folder = tempfile::tempdir().unwrap();
     let work = "dd if=/dev/zero of=copy bs=100 count=1234 2>/dev/null; true";
     let strace = ["strace", "-ff", "-o", "log", "sh", "-c", work];
-    let traced = Command::new(strace[0]).args(&strace[1..]).current_dir(folder.path()).ran();
+    let mut traced = Command::new(strace[0]);
+    // `dd` asks for more where signals are ignored.
+    tracewing_testing::with_default_signals(&mut traced);
+    let traced = traced.args(&strace[1..]).current_dir(folder.path()).ran();
     if !traced.status.success() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::Program("strace"),
