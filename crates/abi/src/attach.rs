@@ -42,7 +42,7 @@ pub const BUSY: i64 = -16;
 /// Bits of the flags register that a thread gets back: arithmetic and direction.
 pub const FLAGS: u64 = 0xcd5;
 
-/// A borrowed thread's registers, with which it goes on where the system call is to be continued.
+/// A borrowed thread's registers, as it continues its system call with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Saved {

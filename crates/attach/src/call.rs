@@ -54,7 +54,7 @@ enum Borrowed {
 }
 
 impl Target {
-    /// Has one of the process's threads call the function behind `entry`, the address of an entry that it
+    /// Has one of the process's threads call the function of `entry`, the address of an entry that it
     /// contains (`tracewing_abi::attach`). A thread is looked for as long as `patience` says; `calls` are the
     /// system calls that the function makes, and what it starts.
     ///
@@ -129,7 +129,7 @@ impl Target {
         }
     }
 
-    /// A thread that ends, or that somebody else has begun to trace, is no reason to give up yet.
+    /// A thread that has ended, or has a tracer by now, is no reason to give up: others may be fit.
     fn not_seized(&self, tid: i32, error: &std::io::Error) -> Result<Borrowed, Refusal> {
         let Some(status) = Status::of_thread(self.pid(), tid) else { return Ok(Borrowed::Unfit) };
         match error.raw_os_error() {

@@ -119,7 +119,7 @@ impl Tracee {
         result
     }
 
-    /// One of its seccomp filters, the newest first; `None` behind the oldest.
+    /// One of its seccomp filters, the newest first; `None` after the oldest.
     pub(crate) fn filter(&self, index: usize) -> io::Result<Option<Vec<libc::sock_filter>>> {
         /// Of `linux/ptrace.h`.
         const SECCOMP_GET_FILTER: libc::c_uint = 0x420c;

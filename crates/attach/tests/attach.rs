@@ -272,7 +272,7 @@ fn users_attach_to_their_own() {
     }
 }
 
-/// A recorder is killed at any moment, and the process goes on, with its registers and its call. Only
+/// A recorder is killed at any moment, and the process continues, with its registers and its call. Only
 /// `epoll_wait` may return early, with `EINTR`, as after every stop.
 #[test]
 fn a_killed_recorder_leaves_a_process_that_goes_on() {
@@ -297,7 +297,7 @@ fn a_killed_recorder_leaves_a_process_that_goes_on() {
             recorder.wait().unwrap();
         }
         let waited = program.end();
-        // Between the interruption of an `epoll_wait` and its repetition there is nobody who could repeat it.
+        // A recorder killed before it repeats the interrupted `epoll_wait` leaves the kernel's EINTR.
         let is_interrupted = way == "epoll_wait" && waited.error == libc::EINTR;
         assert!(waited.result == 0 || is_interrupted, "{way}: {waited:?}");
         assert!(is_interrupted || waited.calls > 20, "{way}: {waited:?}");
