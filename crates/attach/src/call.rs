@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::{BUSY, RED_ZONE, Saved, UNFINISHED, VECTORS};
 use tracewing_programs::image::Process;
+use tracewing_units::Pid;
 
 use crate::asleep::Asleep;
 use crate::filter::{self, SystemCall};
@@ -94,7 +95,7 @@ impl Target {
 
     fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
         let Candidate { tid, rank: expected } = candidate;
-        let process = Process::open(self.pid().cast_unsigned()).map_err(|_| self.not_permitted())?;
+        let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
         let asleep = if expected == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let tracee = match Tracee::seize(tid) {
             Ok(tracee) => tracee,

@@ -141,7 +141,7 @@ impl Common {
             TextFormat::Text => print(&changed)?,
             TextFormat::Json => {
                 let mut object = serde_json::to_value(&changed)?;
-                object["recorder"] = recording.pid.into();
+                object["recorder"] = recording.pid.as_unsigned().into();
                 object["command"] = recording.command.into();
                 writeln!(screen::stdout(Form::Json), "{object}")?;
             }

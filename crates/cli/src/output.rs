@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn an_error_names_each_cause_once() {
         let cause = std::io::Error::other("no room");
-        let named = tracewing_programs::image::Error::Process { pid: 1, source: cause };
+        let named = tracewing_programs::image::Error::Process { pid: tracewing_units::Pid(1), source: cause };
         assert_eq!(with_causes(&named.into()).matches("no room").count(), 1);
         let unnamed = anyhow::anyhow!("no room").context("cannot write");
         assert_eq!(with_causes(&unnamed), "cannot write: no room");

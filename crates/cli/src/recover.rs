@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use tracewing_programs::image::{AddressSpace, CoreDump, Process};
 use tracewing_recover::{BufferFolder, Recovered, Wanted, write_trace};
 use tracewing_trace::{ClockStyle, Filter, Listing, Recording, Sink, Style};
+use tracewing_units::Pid;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -90,7 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let space: Box<dyn AddressSpace> = match (&args.core, args.pid) {
         (Some(core), _) => Box::new(CoreDump::open(core)?),
-        (None, Some(pid)) => Box::new(Process::open(pid)?),
+        (None, Some(pid)) => Box::new(Process::open(Pid::from_unsigned(pid))?),
         (None, None) => anyhow::bail!("give a core dump or a process"),
     };
     let folder = tempfile::Builder::new().prefix("tracewing-recover-").tempdir()?;

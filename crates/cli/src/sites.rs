@@ -8,7 +8,7 @@ use crate::output::{Output, count_of, shown};
 use crate::screen::{self, Form};
 use crate::table::reference::{self, View};
 use crate::table::{TableOptions, heads, write_json};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rows::{Row, columns, site_rows, usdt_rows};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use tracewing_programs::image::{Files, Process, find_library};
 use tracewing_programs::sites::Listing;
 use tracewing_trace::Sink;
+use tracewing_units::Pid;
 
 const HELP: &str = "\
 Examples:
@@ -78,7 +79,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows.extend(usdt);
     }
     for pid in pids {
-        let pid = pid.parse()?;
+        let pid: Pid = pid.parse().with_context(|| format!("there is no process {pid}"))?;
         let process = Process::open(pid)?;
         let listing = Listing::of(&process);
         let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
+use tracewing_units::Cpu;
 
 use crate::Error;
 use crate::children::ChildLosses;
@@ -47,7 +48,7 @@ pub(crate) struct Target<'a> {
 
 /// A buffer's only reader and what it has come to.
 pub(crate) struct Buffer {
-    pub(crate) cpu: usize,
+    pub(crate) cpu: Cpu,
     pub(crate) reader: Reader,
     stream: Option<Output>,
     /// No event that waits was emitted before.
@@ -83,7 +84,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Nothing read yet.
-    pub(crate) fn new(cpu: usize, reader: Reader, now: Instant, origin: u64) -> Self {
+    pub(crate) fn new(cpu: Cpu, reader: Reader, now: Instant, origin: u64) -> Self {
         Self {
             cpu,
             reader,
@@ -241,7 +242,7 @@ impl Buffer {
     ) {
         let before = clock.now();
         let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
-        let (counters, after) = ([region.lost(self.cpu), by_children], clock.now());
+        let (counters, after) = ([region.lost(self.cpu.index()), by_children], clock.now());
         // Whoever counts a loss takes more than a cycle, or a nanosecond: what is more, or less than before,
         // was not counted.
         let possible = after.saturating_sub(self.counted_at);
@@ -440,7 +441,7 @@ impl Buffer {
         }
         (lost > 0 || self.is_lost_unknown || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
             name: self.name(label),
-            cpu: self.cpu as u32,
+            cpu: self.cpu,
             events: 0,
             packets: 0,
             bytes: 0,

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_ctf::model::Uuid;
 use tracewing_ring::{Reach, Region};
+use tracewing_units::Cpu;
 
 use crate::Error;
 use crate::buffer::{Buffer, Target};
@@ -97,7 +98,7 @@ impl Drain {
         let (polled, origin) = (Instant::now(), clock.now());
         let buffers = (0..geometry.cpus())
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
-            .map(|cpu| Buffer::new(cpu, unsafe { region.reader(cpu) }, polled, origin))
+            .map(|cpu| Buffer::new(Cpu::at(cpu), unsafe { region.reader(cpu) }, polled, origin))
             .collect();
         Ok(Self { label: name.clone(), name, buffers, region, polled, origin, stamp: origin, memory })
     }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER};
 use tracewing_abi::first::{self, DESCRIPTION, Key};
 use tracewing_rules::filter::{Context, evaluate};
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// Bytes of descriptions that wait to be taken.
 const MOST_BYTES: usize = 1 << 20;
@@ -36,7 +37,7 @@ pub struct Firsts {
 struct Known {
     bound: HashMap<Key, Bound>,
     /// For classes that are [`Bound::ByProcess`].
-    in_process: HashMap<(Key, u32), Bound>,
+    in_process: HashMap<(Key, Pid), Bound>,
     found: Found,
     bytes: usize,
 }
@@ -47,9 +48,9 @@ pub struct Found {
     /// Descriptions of classes that are not bound.
     pub descriptions: BTreeMap<Key, Box<[u8]>>,
     /// Classes, and processes, for which nothing is bound yet.
-    pub undecided: BTreeSet<(Key, u32)>,
+    pub undecided: BTreeSet<(Key, Pid)>,
     /// Processes that have classes without ids.
-    pub processes: BTreeSet<u32>,
+    pub processes: BTreeSet<Pid>,
 }
 
 impl Found {
@@ -110,7 +111,7 @@ impl Known {
     /// Takes note of a first event. Gives whether it is known what becomes of it.
     fn note(&mut self, first: &First, payload: &[u8]) -> bool {
         let bound = self.bound.get(&first.key);
-        if first.pid == DESCRIPTION {
+        if first.is_description() {
             let is_new = matches!(bound, None | Some(Bound::Missing))
                 && !self.found.descriptions.contains_key(&first.key);
             let has_room = self.bytes + payload.len() <= MOST_BYTES;
@@ -152,7 +153,7 @@ impl Firsts {
     }
 
     /// What becomes of them in a process.
-    pub fn bind_in(&self, key: Key, process: u32, bound: Bound) {
+    pub fn bind_in(&self, key: Key, process: Pid, bound: Bound) {
         let mut known = self.known();
         if known.in_process.len() >= MOST_DECIDED {
             known.in_process.clear();
@@ -200,7 +201,7 @@ impl Firsts {
     pub(crate) fn replace(
         &self,
         events: &mut Vec<u8>,
-        cpu: usize,
+        cpu: Cpu,
         is_last: bool,
         note: impl Fn(u16),
     ) -> Option<Replaced> {
@@ -218,7 +219,7 @@ impl Firsts {
                 continue;
             }
             let first = event.first(events);
-            if first.as_ref().is_some_and(|first| first.pid == DESCRIPTION) {
+            if first.as_ref().is_some_and(|first| first.is_description()) {
                 replaced.left_out += 1;
                 continue;
             }
@@ -233,7 +234,11 @@ impl Firsts {
             };
             match becomes {
                 Bound::On(id, filter) => {
-                    let context = Context { tid: event.tid(events), pid: first.pid, cpu: cpu as u32 };
+                    let context = Context {
+                        tid: event.tid(events).0.cast_unsigned(),
+                        pid: first.pid.as_unsigned(),
+                        cpu: cpu.0,
+                    };
                     let payload = &events[first.payload..read];
                     if !evaluate(filter, std::iter::once(payload), &context) {
                         replaced.left_out += 1;
@@ -264,9 +269,16 @@ pub(crate) struct Event {
 /// What a first event says.
 struct First {
     key: Key,
-    pid: u32,
+    /// [`DESCRIPTION`] of one that describes the class.
+    pid: Pid,
     /// Where its payload begins.
     payload: usize,
+}
+
+impl First {
+    fn is_description(&self) -> bool {
+        self.pid.as_unsigned() == DESCRIPTION
+    }
 }
 
 /// The events of a packet, one after the other.
@@ -300,9 +312,9 @@ impl Event {
         }
     }
 
-    pub(crate) fn tid(self, bytes: &[u8]) -> u32 {
+    pub(crate) fn tid(self, bytes: &[u8]) -> Tid {
         let at = self.at + self.header;
-        u32::from_le_bytes(array(bytes, at).unwrap_or_default())
+        Tid(i32::from_le_bytes(array(bytes, at).unwrap_or_default()))
     }
 
     /// `None` where it does not make sense.
@@ -313,7 +325,7 @@ impl Event {
         let length = usize::from(number(bytes, payload - 2)?);
         let end = self.at + self.length;
         (payload + length == end).then_some(())?;
-        let pid = u32::from_le_bytes(array(bytes, at + 16)?);
+        let pid = Pid(i32::from_le_bytes(array(bytes, at + 16)?));
         Some(First { key: [word(at)?, word(at + 8)?], pid, payload })
     }
 
@@ -369,7 +381,7 @@ mod tests {
 
     fn replaced(firsts: &Firsts, events: &[u8], is_last: bool) -> Option<(Vec<u8>, Replaced)> {
         let mut events = events.to_vec();
-        let replaced = firsts.replace(&mut events, 0, is_last, |_| {})?;
+        let replaced = firsts.replace(&mut events, Cpu(0), is_last, |_| {})?;
         Some((events, replaced))
     }
 
@@ -443,7 +455,7 @@ mod tests {
         let packet = [described(b"a class", key), event(FIRST, None, &first(key, b"payload"))].concat();
         assert_eq!(replaced(&firsts, &packet, false), None);
         let found = firsts.take_found();
-        assert!(found.is_waited_for() && found.processes.contains(&5));
+        assert!(found.is_waited_for() && found.processes.contains(&Pid(5)));
         assert_eq!(*found.descriptions[&key], *b"a class");
         firsts.bind(key, Bound::on(8, &[]));
         let left = Some((event(8, None, b"payload"), Replaced { left_out: 1, lost: 0 }));
@@ -473,10 +485,10 @@ mod tests {
         firsts.bind([1, 1], Bound::ByProcess);
         let packet = event(FIRST, None, &first([1, 1], b"x"));
         assert_eq!(replaced(&firsts, &packet, false), None);
-        assert!(firsts.take_found().undecided.contains(&([1, 1], 5)));
-        firsts.bind_in([1, 1], 6, Bound::Off);
+        assert!(firsts.take_found().undecided.contains(&([1, 1], Pid(5))));
+        firsts.bind_in([1, 1], Pid(6), Bound::Off);
         assert_eq!(replaced(&firsts, &packet, false), None, "another process");
-        firsts.bind_in([1, 1], 5, Bound::Off);
+        firsts.bind_in([1, 1], Pid(5), Bound::Off);
         let left_out = Some((Vec::new(), Replaced { left_out: 1, lost: 0 }));
         assert_eq!(replaced(&firsts, &packet, false), left_out);
         firsts.forget_processes();

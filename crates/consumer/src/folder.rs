@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tracewing_files::{Dir, Made};
+use tracewing_units::Pid;
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
@@ -306,7 +307,7 @@ pub struct BufferDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessDescription {
     /// Process id.
-    pub pid: u32,
+    pub pid: Pid,
     /// User id.
     pub uid: u32,
     /// Name of its main thread.
@@ -319,7 +320,7 @@ pub struct ProcessDescription {
 
 impl ProcessDescription {
     /// A living process, as `/proc` tells; names are empty where it does not.
-    pub fn of(pid: u32, uid: u32, joined: u64) -> Self {
+    pub fn of(pid: Pid, uid: u32, joined: u64) -> Self {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let name = fs::read(process.join("comm")).unwrap_or_default();
         let executable = fs::read_link(process.join("exe")).unwrap_or_default();

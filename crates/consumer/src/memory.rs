@@ -23,6 +23,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use tracewing_abi::region::{CONTROL, Geometry};
 use tracewing_abi::shared::SharedBytes;
 use tracewing_files::Dir;
+use tracewing_units::Cpu;
 
 use crate::Error;
 use crate::shortened::Guard;
@@ -269,16 +270,16 @@ pub fn possible_cpus() -> usize {
     std::fs::read_to_string("/sys/devices/system/cpu/possible")
         .ok()
         .and_then(|list| highest_cpu(&list))
-        .map_or_else(configured_cpus, |highest| highest + 1)
+        .map_or_else(configured_cpus, |highest| highest.index() + 1)
         .clamp(1, tracewing_abi::region::MAX_CPUS)
 }
 
 /// The largest number in a CPU list such as `0-3,8`.
-fn highest_cpu(list: &str) -> Option<usize> {
+fn highest_cpu(list: &str) -> Option<Cpu> {
     list.trim()
         .split([',', '-'])
         .map(|number| number.parse().ok())
-        .try_fold(0, |highest, number| number.map(|number: usize| highest.max(number)))
+        .try_fold(Cpu(0), |highest, number| number.map(|number: Cpu| highest.max(number)))
 }
 
 fn configured_cpus() -> usize {
@@ -296,9 +297,9 @@ mod tests {
 
     #[test]
     fn cpu_lists() {
-        assert_eq!(highest_cpu("0-1\n"), Some(1));
-        assert_eq!(highest_cpu("0\n"), Some(0));
-        assert_eq!(highest_cpu("0-3,8-11\n"), Some(11));
+        assert_eq!(highest_cpu("0-1\n"), Some(Cpu(1)));
+        assert_eq!(highest_cpu("0\n"), Some(Cpu(0)));
+        assert_eq!(highest_cpu("0-3,8-11\n"), Some(Cpu(11)));
         assert_eq!(highest_cpu("\n"), None);
     }
 

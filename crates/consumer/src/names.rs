@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::event::{CONTEXT, extend_stamp};
+use tracewing_units::{Pid, Tid};
 use tracewing_vocabulary::own;
 
 use crate::clock::TraceClock;
@@ -38,8 +39,8 @@ pub struct Names {
 
 /// An announcement.
 struct Thread<'a> {
-    tid: i32,
-    pid: i32,
+    tid: Tid,
+    pid: Pid,
     name: &'a [u8],
     stamp: u64,
 }
@@ -73,7 +74,7 @@ impl Names {
             let (start, end) = (event.at + event.header + CONTEXT, event.at + event.length);
             let Some((pid, name)) = events[start..end].split_first_chunk() else { continue };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            let (pid, tid) = (i32::from_le_bytes(*pid), event.tid(events) as i32);
+            let (pid, tid) = (Pid(i32::from_le_bytes(*pid)), event.tid(events));
             let Some(name) = self.name(&Thread { tid, pid, name, stamp: last }) else { continue };
             let head = renamed.len() + event.at - copied;
             renamed.extend_from_slice(&events[copied..start + 4]);
@@ -93,7 +94,8 @@ impl Names {
     /// the program's name.
     fn name(&self, thread: &Thread<'_>) -> Option<Vec<u8>> {
         let Thread { tid, pid, .. } = *thread;
-        if tid == pid || !self.may_look() || read(&format!("/proc/{pid}/comm"))? != thread.name {
+        if tid == pid.first_thread() || !self.may_look() || read(&format!("/proc/{pid}/comm"))? != thread.name
+        {
             return None;
         }
         let task = format!("/proc/{pid}/task/{tid}");

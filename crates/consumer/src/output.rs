@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tracewing_ring::Chunk;
 use tracewing_streams::{PacketTimes, Stream};
+use tracewing_units::Cpu;
 
 use crate::Error;
 use crate::firsts::Firsts;
@@ -18,7 +19,7 @@ use crate::writer::{QueuedStream, Tally, Writer};
 /// A stream that packets are given to, of one region after another.
 pub(crate) struct Output {
     name: String,
-    cpu: usize,
+    cpu: Cpu,
     way: Way,
     met: Arc<Met>,
     firsts: Arc<Firsts>,
@@ -48,7 +49,7 @@ enum Way {
 impl Output {
     pub(crate) fn new(
         stream: Stream,
-        cpu: usize,
+        cpu: Cpu,
         writer: Option<Arc<Writer>>,
         met: Arc<Met>,
         firsts: Arc<Firsts>,
@@ -74,7 +75,7 @@ impl Output {
     }
 
     /// CPU.
-    pub(crate) fn cpu(&self) -> usize {
+    pub(crate) fn cpu(&self) -> Cpu {
         self.cpu
     }
 
@@ -211,7 +212,7 @@ impl Output {
     /// What it amounts to by now, with these losses.
     pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> StreamSummary {
         let Tally { events, packets, bytes, begin } = self.tally();
-        let (name, cpu) = (self.name.clone(), self.cpu as u32);
+        let (name, cpu) = (self.name.clone(), self.cpu);
         StreamSummary {
             name,
             cpu,

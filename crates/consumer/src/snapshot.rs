@@ -22,6 +22,7 @@ use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::{PacketTimes, Stream};
+use tracewing_units::{Cpu, Tid};
 
 use crate::Error;
 use crate::buffer::UNDESCRIBED;
@@ -86,7 +87,7 @@ pub struct Contents {
 }
 
 struct BufferContents {
-    cpu: usize,
+    cpu: Cpu,
     packets: Vec<Packet>,
     damages: Vec<String>,
     losses: Vec<LossRange>,
@@ -264,7 +265,7 @@ impl Snapshot {
         &mut self,
         name: &str,
         id: u16,
-        told: impl Iterator<Item = (i32, Vec<u8>)>,
+        told: impl Iterator<Item = (Tid, Vec<u8>)>,
     ) -> Result<(), Error> {
         let begin = self.streams.values().filter_map(|stream| stream.begin).min();
         let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
@@ -273,14 +274,14 @@ impl Snapshot {
         for (tid, payload) in told {
             let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
             events.extend_from_slice(&header_word(at, id, length).to_le_bytes());
-            events.extend_from_slice(&tid.to_le_bytes());
+            events.extend_from_slice(&tid.0.to_le_bytes());
             events.extend_from_slice(&payload);
         }
         if events.is_empty() {
             return Ok(());
         }
         let packet = Packet { events, begin: at, end: at, lost: 0, overwritten: Overwritten::default() };
-        let stream = self.trace.stream(name, 0)?;
+        let stream = self.trace.stream(name, Cpu(0))?;
         self.write(stream, &[packet], &Firsts::default()).map(drop)
     }
 
@@ -288,7 +289,7 @@ impl Snapshot {
     fn write(&mut self, mut stream: Stream, packets: &[Packet], firsts: &Firsts) -> Result<Stream, Error> {
         let [first, ..] = packets else { return Ok(stream) };
         let (lost_before, skipped_before) = (stream.lost(), stream.skipped());
-        let (mut events, mut lost_here, cpu) = (0, 0_u64, stream.cpu() as usize);
+        let (mut events, mut lost_here, cpu) = (0, 0_u64, stream.cpu());
         for packet in packets {
             let mut whole = packet.whole().to_vec();
             if let Some(replaced) = firsts.replace(&mut whole, cpu, true, |_| {})

@@ -5,10 +5,11 @@
 //! the region's first packet begins; of several the one that ends last.
 
 use std::collections::HashMap;
+use tracewing_units::Cpu;
 
 /// The streams that no region uses at the moment, by label and CPU.
 pub(crate) struct Streams<S> {
-    of: HashMap<(String, usize), Slot<S>>,
+    of: HashMap<(String, Cpu), Slot<S>>,
 }
 
 struct Slot<S> {
@@ -22,12 +23,12 @@ impl<S> Streams<S> {
         Self { of: HashMap::new() }
     }
 
-    fn slot(&mut self, label: &str, cpu: usize) -> &mut Slot<S> {
+    fn slot(&mut self, label: &str, cpu: Cpu) -> &mut Slot<S> {
         self.of.entry((label.to_owned(), cpu)).or_insert_with(|| Slot { made: 0, idle: Vec::new() })
     }
 
     /// One that ends (`end`) at `begin` or before.
-    pub(crate) fn take(&mut self, label: &str, cpu: usize, begin: u64, end: impl Fn(&S) -> u64) -> Option<S> {
+    pub(crate) fn take(&mut self, label: &str, cpu: Cpu, begin: u64, end: impl Fn(&S) -> u64) -> Option<S> {
         let idle = &mut self.slot(label, cpu).idle;
         let ends = idle.iter().map(end).enumerate().filter(|(_, end)| *end <= begin);
         let (last, _) = ends.max_by_key(|(_, end)| *end)?;
@@ -35,7 +36,7 @@ impl<S> Streams<S> {
     }
 
     /// The file name of a new one: `LABEL_CPU`, then `LABEL-2_CPU`, and so on.
-    pub(crate) fn name(&mut self, label: &str, cpu: usize) -> String {
+    pub(crate) fn name(&mut self, label: &str, cpu: Cpu) -> String {
         let slot = self.slot(label, cpu);
         slot.made += 1;
         match slot.made {
@@ -50,7 +51,7 @@ impl<S> Streams<S> {
     }
 
     /// No region uses it any more.
-    pub(crate) fn give_back(&mut self, label: &str, cpu: usize, stream: S) {
+    pub(crate) fn give_back(&mut self, label: &str, cpu: Cpu, stream: S) {
         self.slot(label, cpu).idle.push(stream);
     }
 }
@@ -63,16 +64,16 @@ mod tests {
     fn a_stream_is_taken_up_where_time_goes_on() {
         let mut streams = Streams::new();
         let end = |end: &u64| *end;
-        assert_eq!(streams.name("uid0", 1), "uid0_1");
-        assert_eq!(streams.name("uid0", 1), "uid0-2_1");
-        assert_eq!(streams.name("uid0", 0), "uid0_0");
-        [10, 30, 20].into_iter().for_each(|stream| streams.give_back("uid0", 1, stream));
-        assert_eq!(streams.take("uid0", 1, 9, end), None);
-        assert_eq!(streams.take("uid0", 0, 99, end), None);
-        assert_eq!(streams.take("uid1", 1, 99, end), None);
-        assert_eq!(streams.take("uid0", 1, 29, end), Some(20));
-        assert_eq!(streams.take("uid0", 1, 29, end), Some(10));
-        assert_eq!(streams.take("uid0", 1, 30, end), Some(30));
-        assert_eq!(streams.take("uid0", 1, 30, end), None);
+        assert_eq!(streams.name("uid0", Cpu(1)), "uid0_1");
+        assert_eq!(streams.name("uid0", Cpu(1)), "uid0-2_1");
+        assert_eq!(streams.name("uid0", Cpu(0)), "uid0_0");
+        [10, 30, 20].into_iter().for_each(|stream| streams.give_back("uid0", Cpu(1), stream));
+        assert_eq!(streams.take("uid0", Cpu(1), 9, end), None);
+        assert_eq!(streams.take("uid0", Cpu(0), 99, end), None);
+        assert_eq!(streams.take("uid1", Cpu(1), 99, end), None);
+        assert_eq!(streams.take("uid0", Cpu(1), 29, end), Some(20));
+        assert_eq!(streams.take("uid0", Cpu(1), 29, end), Some(10));
+        assert_eq!(streams.take("uid0", Cpu(1), 30, end), Some(30));
+        assert_eq!(streams.take("uid0", Cpu(1), 30, end), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tracewing_ring::Overwritten;
+use tracewing_units::Cpu;
 
 /// What a finished or running stream amounts to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -9,7 +10,7 @@ pub struct StreamSummary {
     /// File name in the trace's folder; also for a buffer that lost everything and has no file.
     pub name: String,
     /// CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Events written.
     pub events: u64,
     /// Packets written.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_streams::{Stream, TraceDir};
+use tracewing_units::Cpu;
 
 use crate::Error;
 use crate::clock::TraceClock;
@@ -39,12 +40,18 @@ pub struct UserTrace {
 }
 
 /// Events lost of a stream.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Lost {
-    cpu: usize,
+    cpu: Cpu,
     events: u64,
     is_unknown: bool,
     overwritten: OverwrittenTotal,
+}
+
+impl Lost {
+    fn none(cpu: Cpu) -> Self {
+        Self { cpu, events: 0, is_unknown: false, overwritten: OverwrittenTotal::default() }
+    }
 }
 
 type StartWriter = Box<dyn FnOnce() -> std::io::Result<Writer> + Send>;
@@ -107,15 +114,15 @@ impl UserTrace {
         self.met.has(id)
     }
 
-    pub(crate) fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
-        let stream = Stream::create(&self.folder, name, self.recording, self.made, cpu as u32)?;
+    pub(crate) fn stream(&mut self, name: &str, cpu: Cpu) -> Result<Stream, Error> {
+        let stream = Stream::create(&self.folder, name, self.recording, self.made, cpu)?;
         self.made += 1;
         Ok(stream)
     }
 
     /// A stream for a buffer whose first packet does not begin before `begin`: a new one, or one that another
     /// region is done with.
-    pub(crate) fn output(&mut self, label: &str, cpu: usize, begin: u64) -> Result<Output, Error> {
+    pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: u64) -> Result<Output, Error> {
         if let Some(mut output) = self.streams.take(label, cpu, begin, Output::end) {
             output.begin_region();
             return Ok(output);
@@ -142,14 +149,13 @@ impl UserTrace {
     pub(crate) fn lose(
         &mut self,
         stream: &str,
-        cpu: usize,
+        cpu: Cpu,
         events: u64,
         is_unknown: bool,
         overwritten: OverwrittenTotal,
     ) {
         if events > 0 || is_unknown || overwritten.sub_buffers > 0 {
-            let lost = self.lost.entry(stream.to_owned()).or_default();
-            lost.cpu = cpu;
+            let lost = self.lost.entry(stream.to_owned()).or_insert_with(|| Lost::none(cpu));
             lost.events = lost.events.saturating_add(events);
             lost.is_unknown |= is_unknown;
             lost.overwritten.add(overwritten);
@@ -164,13 +170,13 @@ impl UserTrace {
         let mut all: Vec<StreamSummary> = outputs
             .map(|output| {
                 let Lost { events, is_unknown, overwritten, .. } =
-                    lost.remove(output.name()).unwrap_or_default();
+                    lost.remove(output.name()).unwrap_or_else(|| Lost::none(output.cpu()));
                 StreamSummary { is_lost_unknown: is_unknown, ..output.summary(events, overwritten) }
             })
             .collect();
         all.extend(lost.into_iter().map(|(name, lost)| StreamSummary {
             name,
-            cpu: lost.cpu as u32,
+            cpu: lost.cpu,
             events: 0,
             packets: 0,
             bytes: 0,
@@ -192,8 +198,8 @@ impl UserTrace {
             if events > 0 {
                 let (stream, reason) = (output.name().to_owned(), UNWRITTEN.to_owned());
                 losses.push(LossRange { stream, reason, events, begin: output.end(), end: clock.now() });
-                let lost = self.lost.entry(output.name().to_owned()).or_default();
-                lost.cpu = output.cpu();
+                let none = || Lost::none(output.cpu());
+                let lost = self.lost.entry(output.name().to_owned()).or_insert_with(none);
                 lost.events = lost.events.saturating_add(events);
             }
         }

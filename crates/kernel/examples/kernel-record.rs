@@ -64,7 +64,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let pid = Pid::from_child(&child);
     waitpid(Some(pid), WaitOptions::UNTRACED)?;
     if options.scope == Scope::Tree {
-        recorder.set_root_pid(child.id())?;
+        recorder.set_root_pid(tracewing_units::Pid::from_unsigned(child.id()))?;
     }
     kill_process(pid, Signal::CONT)?;
     let mut polls = 0;

@@ -24,6 +24,7 @@ use crate::print::Hints;
 use tracewing_ctf::model::{
     DisplayBase, Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
 };
+use tracewing_units::Tid;
 
 /// An event as it stands in the metadata, and how to get it there.
 #[derive(Debug, Clone)]
@@ -85,9 +86,9 @@ impl Place {
 
 impl Program {
     /// The context's `tid`, which is the second step: behind the flags.
-    pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
+    pub(crate) fn tid(&self, record: &[u8]) -> Option<Tid> {
         let Some(Step::Copy { from, .. }) = self.steps.get(1) else { return None };
-        record.get(*from..)?.first_chunk().copied().map(i32::from_ne_bytes)
+        record.get(*from..)?.first_chunk().copied().map(|bytes| Tid(i32::from_ne_bytes(bytes)))
     }
 
     /// The first text of the payload.

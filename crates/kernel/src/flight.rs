@@ -22,6 +22,7 @@ use crate::statedump;
 use crate::stream::{Programs, Stream};
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
+use tracewing_units::Pid;
 
 /// A flight recorder of kernel events. Dropped, it removes its instance; snapshots stay.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl KernelFlightRecorder {
     ///
     /// # Panics
     /// As there.
-    pub fn set_root_pid(&mut self, pid: u32) -> Result<(), Error> {
+    pub fn set_root_pid(&mut self, pid: Pid) -> Result<(), Error> {
         self.source.set_root_pid(pid)
     }
 
@@ -117,7 +118,7 @@ impl KernelFlightRecorder {
             let mut stream = Stream::new(reader.cpu);
             written = written.and(kept.convert(&mut stream, &self.programs, &mut trace));
             let now = self.options.clock.now();
-            if reader.cpu as usize == here {
+            if reader.cpu.index() == here {
                 for thread in &threads {
                     written = written.and(stream.event(now, dump_id, &thread.encode(), &mut trace));
                 }

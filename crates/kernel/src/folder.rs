@@ -7,6 +7,7 @@ use std::collections::btree_map::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
+use tracewing_units::Cpu;
 
 use crate::error::Error;
 use crate::stream::Sink;
@@ -16,7 +17,7 @@ use crate::stream::Sink;
 pub struct KernelTrace {
     dir: TraceDir,
     uuid: Uuid,
-    streams: BTreeMap<u32, Stream>,
+    streams: BTreeMap<Cpu, Stream>,
 }
 
 impl KernelTrace {
@@ -31,12 +32,12 @@ impl KernelTrace {
 impl Sink for KernelTrace {
     type Error = Error;
 
-    fn packet(&mut self, cpu: u32, events: &[u8], times: PacketTimes) -> Result<(), Error> {
+    fn packet(&mut self, cpu: Cpu, events: &[u8], times: PacketTimes) -> Result<(), Error> {
         let stream = match self.streams.entry(cpu) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let name = format!("channel_{cpu}");
-                entry.insert(Stream::create(&self.dir, &name, self.uuid, cpu.into(), cpu)?)
+                entry.insert(Stream::create(&self.dir, &name, self.uuid, cpu.0.into(), cpu)?)
             }
         };
         Ok(stream.write(events, times)?)
@@ -57,7 +58,7 @@ mod tests {
     }
 
     /// Writes events that make a packet of this size.
-    fn write(trace: &mut KernelTrace, cpu: u32, size: usize) -> Result<(), Error> {
+    fn write(trace: &mut KernelTrace, cpu: Cpu, size: usize) -> Result<(), Error> {
         trace.packet(cpu, &vec![9; size - PACKET_HEADER_SIZE], PacketTimes::empty(5, 0, 0))
     }
 
@@ -66,8 +67,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (parent, _) = Dir::create(dir.path()).unwrap();
         let mut written = trace(&parent, "/* CTF 1.8 */\n").unwrap();
-        write(&mut written, 3, 100).unwrap();
-        write(&mut written, 3, 150).unwrap();
+        write(&mut written, Cpu(3), 100).unwrap();
+        write(&mut written, Cpu(3), 150).unwrap();
         let channel = fs::read(dir.path().join("kernel/channel_3")).unwrap();
         assert_eq!((channel.len(), &channel[84..100], &channel[184..]), (250, &[9; 16][..], &[9; 66][..]));
         let index = fs::read(dir.path().join("kernel/index/channel_3.idx")).unwrap();
@@ -109,7 +110,7 @@ mod tests {
         let mut trace = trace(&Dir::parent(dir.path()).unwrap(), "x").unwrap();
         let mut written = 0;
         let error = loop {
-            match write(&mut trace, 0, packet_size) {
+            match write(&mut trace, Cpu(0), packet_size) {
                 Ok(()) => written += 1,
                 Err(error) => break error.to_string(),
             }

@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tracewing_units::Pid;
 
 const PREFIX: &str = "tracewing-";
 /// How long to wait for others to close the files of an instance that is to be removed.
@@ -46,7 +47,7 @@ impl Instance {
         let _ = probes::remove(tracefs.root(), |group| {
             owner(&group.replace('_', "-")).is_some_and(|(pid, start)| start_time(pid) != Some(start))
         });
-        let pid = std::process::id();
+        let pid = Pid::from_unsigned(std::process::id());
         let own = format!("{PREFIX}{pid}-{}", start_time(pid).unwrap_or_default());
         let mut path = instances.join(&own);
         for nth in 2.. {
@@ -147,7 +148,7 @@ fn remove_stale(instances: &Path) -> Result<(), Error> {
 }
 
 /// Process number and start time in an instance's name, if it is one of ours.
-fn owner(name: &str) -> Option<(u32, u64)> {
+fn owner(name: &str) -> Option<(Pid, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     let (pid, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let nth = parts.next().map(|n| n.parse::<u32>());
@@ -156,7 +157,7 @@ fn owner(name: &str) -> Option<(u32, u64)> {
 
 /// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its
 /// zombie.
-pub(crate) fn start_time(pid: u32) -> Option<u64> {
+pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The second field, the program's name, may hold anything, parentheses too.
@@ -172,8 +173,8 @@ mod tests {
 
     #[test]
     fn only_names_of_our_form_are_ours() {
-        assert_eq!(owner("tracewing-12-345"), Some((12, 345)));
-        assert_eq!(owner("tracewing-12-345-2"), Some((12, 345)));
+        assert_eq!(owner("tracewing-12-345"), Some((Pid(12), 345)));
+        assert_eq!(owner("tracewing-12-345-2"), Some((Pid(12), 345)));
         for name in
             ["tracewing-12", "tracewing-12-345-x", "tracewing-12-345-2-3", "tracewing-probe-kernel", "other"]
         {
@@ -201,10 +202,10 @@ mod tests {
 
     #[test]
     fn the_start_time_of_this_process_is_stable_and_of_none_there_is_none() {
-        let own = start_time(std::process::id());
+        let own = start_time(Pid::from_unsigned(std::process::id()));
         assert!(own.is_some());
-        assert_eq!(own, start_time(std::process::id()));
+        assert_eq!(own, start_time(Pid::from_unsigned(std::process::id())));
         // Larger than any process number the kernel gives out (PID_MAX_LIMIT is 2^22).
-        assert_eq!(start_time(1 << 23), None);
+        assert_eq!(start_time(Pid(1 << 23)), None);
     }
 }

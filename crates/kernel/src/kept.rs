@@ -10,6 +10,7 @@ use crate::page::{Page, PageLayout};
 use crate::reader::Taker;
 use crate::stream::{Programs, Sink, Stream};
 use std::collections::{BTreeSet, VecDeque};
+use tracewing_units::Tid;
 
 /// The newest pages of one CPU.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Kept {
     }
 
     /// The threads that recorded what is in these pages.
-    pub(crate) fn tids(&self, programs: &Programs) -> BTreeSet<i32> {
+    pub(crate) fn tids(&self, programs: &Programs) -> BTreeSet<Tid> {
         let pages = self.pages.iter().filter_map(|bytes| Page::parse(&self.layout, bytes).ok());
         let records = pages.flat_map(|page| page.records().flatten());
         records.filter_map(|record| programs.tid(record.data)).collect()

@@ -12,6 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pread, read};
 use std::path::{Path, PathBuf};
+use tracewing_units::Cpu;
 
 /// Takes what is read of a CPU, in the order of time.
 pub(crate) trait Taker {
@@ -31,7 +32,7 @@ pub(crate) trait Taker {
 #[derive(Debug)]
 pub(crate) struct CpuReader {
     /// Its number.
-    pub(crate) cpu: u32,
+    pub(crate) cpu: Cpu,
     raw: OwnedFd,
     raw_path: PathBuf,
     stats: Stats,
@@ -57,7 +58,7 @@ pub(crate) struct Buffers {
 
 impl CpuReader {
     /// `dir`: the CPU's directory, `…/per_cpu/cpuN`.
-    pub(crate) fn open(dir: &Path, cpu: u32, buffers: Buffers) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, cpu: Cpu, buffers: Buffers) -> Result<Self, Error> {
         let open = |name: &str| {
             let path = dir.join(name);
             match open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {

@@ -12,6 +12,7 @@ use crate::statedump;
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
 use tracewing_files::Dir;
+use tracewing_units::Pid;
 
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,7 +33,7 @@ pub struct Summary {
     /// What the user should know, a line each.
     pub notices: Vec<String>,
     /// What [`KernelRecorder::executed`] has not told.
-    pub executed: Vec<(i32, PathBuf)>,
+    pub executed: Vec<(Pid, PathBuf)>,
     /// Why what was left could not all be written, unless [`KernelRecorder::poll`] has said it.
     pub unwritten: Option<Error>,
 }
@@ -88,7 +89,7 @@ impl KernelRecorder {
     fn dump(&mut self, stamp: u64, id: u16) -> Result<(), Error> {
         let threads = self.source.living()?;
         let here = rustix::thread::sched_getcpu();
-        let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu as usize == here);
+        let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu.index() == here);
         let Some((_, stream)) = on_this_cpu else { return Ok(()) };
         threads.iter().try_for_each(|thread| stream.event(stamp, id, &thread.encode(), &mut self.trace))
     }
@@ -101,7 +102,7 @@ impl KernelRecorder {
     ///
     /// # Panics
     /// If the recording is of the whole system.
-    pub fn set_root_pid(&mut self, pid: u32) -> Result<(), Error> {
+    pub fn set_root_pid(&mut self, pid: Pid) -> Result<(), Error> {
         self.source.set_root_pid(pid)
     }
 
@@ -130,7 +131,7 @@ impl KernelRecorder {
 
     /// Files that were executed, as far as the event of that is recorded: those of which this has not told
     /// yet. Paths are as they were given to `exec`, and come with the process that did so.
-    pub fn executed(&self) -> Vec<(i32, PathBuf)> {
+    pub fn executed(&self) -> Vec<(Pid, PathBuf)> {
         self.programs.executed()
     }
 

@@ -14,6 +14,7 @@ use crate::tracefs::{Tracefs, read};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// What the kernel does with an event for which its buffer has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Source {
     }
 
     /// As [`crate::KernelRecorder::set_root_pid`].
-    pub(crate) fn set_root_pid(&self, pid: u32) -> Result<(), Error> {
+    pub(crate) fn set_root_pid(&self, pid: Pid) -> Result<(), Error> {
         assert_eq!(self.scope, Scope::Tree, "only a recording of a process tree has a root");
         if !in_initial_pid_namespace() {
             return Err(Error::PidNamespace);
@@ -98,8 +99,8 @@ impl Source {
             Scope::System => Ok(statedump::all()),
             Scope::Tree => {
                 let text = read(&self.instance.path().join("set_event_pid"))?;
-                let tids: Vec<u32> =
-                    text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+                let tids: Vec<Tid> =
+                    text.split_ascii_whitespace().filter_map(|tid| tid.parse().ok()).collect();
                 Ok(statedump::of(&tids))
             }
         }
@@ -227,7 +228,7 @@ fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Resul
     let mut numbers = Vec::new();
     for entry in fs::read_dir(&dir).map_err(list)? {
         let name = entry.map_err(list)?.file_name();
-        numbers.extend(name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse::<u32>().ok()));
+        numbers.extend(name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse::<Cpu>().ok()));
     }
     numbers.sort_unstable();
     let open = |cpu| CpuReader::open(&dir.join(format!("cpu{cpu}")), cpu, buffers);

@@ -12,9 +12,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
 use tracewing_ctf::model::{
     Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
+use tracewing_units::{Cpu, Pid, Tid};
 use tracewing_vocabulary::kernel::StateDump;
 
 /// `TASK_COMM_LEN`.
@@ -72,13 +74,13 @@ fn class(id: u16) -> EventRecordClass {
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
-    tid: i32,
-    process: i32,
-    parent: i32,
+    tid: Tid,
+    process: Pid,
+    parent: Pid,
     name: [u8; COMM],
     is_kernel: bool,
     status: i32,
-    cpu: u32,
+    cpu: Cpu,
 }
 
 impl Thread {
@@ -88,19 +90,19 @@ impl Thread {
         let teller = rustix::thread::gettid().as_raw_nonzero().get();
         let mut out = Vec::with_capacity(65);
         out.push(0);
-        for number in [teller, self.tid, self.process, self.parent] {
+        for number in [teller, self.tid.0, self.process.0, self.parent.0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.name);
         for number in [i32::from(self.is_kernel), MODE_UNKNOWN, SUBMODE_UNKNOWN, self.status] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.extend_from_slice(&self.cpu.to_le_bytes());
+        out.extend_from_slice(&self.cpu.0.to_le_bytes());
         out
     }
 
     /// A thread by its `stat`.
-    fn parse(tid: i32, process: i32, stat: &[u8]) -> Option<Self> {
+    fn parse(tid: Tid, process: Pid, stat: &[u8]) -> Option<Self> {
         // The name may hold anything, parentheses too.
         let open = stat.iter().position(|&byte| byte == b'(')?;
         let close = stat.iter().rposition(|&byte| byte == b')')?;
@@ -134,8 +136,8 @@ impl Thread {
 /// All threads of the system.
 pub(crate) fn all() -> Vec<Thread> {
     let mut threads = Vec::new();
-    for process in numbers("/proc") {
-        for tid in numbers(&format!("/proc/{process}/task")) {
+    for process in numbers::<Pid>("/proc") {
+        for tid in numbers::<Tid>(&format!("/proc/{process}/task")) {
             let stat = fs::read(format!("/proc/{process}/task/{tid}/stat"));
             threads.extend(stat.ok().and_then(|stat| Thread::parse(tid, process, &stat)));
         }
@@ -144,32 +146,32 @@ pub(crate) fn all() -> Vec<Thread> {
 }
 
 /// Those of `tids` that live.
-pub(crate) fn of(tids: &[u32]) -> Vec<Thread> {
-    let thread = |tid: &u32| {
+pub(crate) fn of(tids: &[Tid]) -> Vec<Thread> {
+    let thread = |tid: &Tid| {
         // A thread that is no process has a directory all the same; it is only not listed.
         let status = fs::read(format!("/proc/{tid}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
-        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+        let process: Pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
         let stat = fs::read(format!("/proc/{process}/task/{tid}/stat")).ok()?;
-        Thread::parse(i32::try_from(*tid).ok()?, process, &stat)
+        Thread::parse(*tid, process, &stat)
     };
     tids.iter().filter_map(thread).collect()
 }
 
 /// Those of `tids` that have ended and whose process `saved`, lines of `TID PROCESS`, tells.
-pub(crate) fn ended(tids: &BTreeSet<i32>, saved: &str) -> Vec<Thread> {
+pub(crate) fn ended(tids: &BTreeSet<Tid>, saved: &str) -> Vec<Thread> {
     let thread = |line: &str| {
         let (tid, process) = line.split_once(' ')?;
-        let (tid, process) = (tid.parse().ok()?, process.trim().parse().ok()?);
+        let (tid, process) = (tid.parse::<Tid>().ok()?, process.trim().parse().ok()?);
         let is_meant = tids.contains(&tid) && !Path::new("/proc").join(tid.to_string()).exists();
         let (name, is_kernel, status) = ([0; COMM], false, DEAD);
-        is_meant.then_some(Thread { tid, process, parent: 0, name, is_kernel, status, cpu: 0 })
+        is_meant.then_some(Thread { tid, process, parent: Pid(0), name, is_kernel, status, cpu: Cpu(0) })
     };
     saved.lines().filter_map(thread).collect()
 }
 
 /// The entries of a directory that are numbers.
-fn numbers(dir: &str) -> Vec<i32> {
+fn numbers<N: FromStr>(dir: &str) -> Vec<N> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -178,40 +180,43 @@ fn numbers(dir: &str) -> Vec<i32> {
 mod tests {
     use super::*;
 
+    fn own_tid() -> Tid {
+        Tid(rustix::thread::gettid().as_raw_nonzero().get())
+    }
+
     #[test]
     fn a_thread_is_read_whatever_its_name() {
         let stat =
             b"7 (a) (b) R 1 2 3 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 12 0 0 1 2 3 4 5 6 7 8 9 0 1 2 3 17 1 0";
-        let thread = Thread::parse(7, 5, stat).unwrap();
-        assert_eq!((thread.tid, thread.process, thread.parent, thread.cpu), (7, 5, 1, 1));
+        let thread = Thread::parse(Tid(7), Pid(5), stat).unwrap();
+        assert_eq!((thread.tid, thread.process, thread.parent, thread.cpu), (Tid(7), Pid(5), Pid(1), Cpu(1)));
         assert_eq!(&thread.name[..8], b"a) (b\0\0\0");
         assert_eq!((thread.status, thread.is_kernel), (2, false));
         for cut in 0..stat.len() - 4 {
-            assert_eq!(Thread::parse(7, 5, &stat[..cut]), None, "{cut}");
+            assert_eq!(Thread::parse(Tid(7), Pid(5), &stat[..cut]), None, "{cut}");
         }
     }
 
     #[test]
     fn of_the_ended_those_are_told_that_are_asked_for() {
-        let (gone, other, own) = (1 << 23, 1 << 24, rustix::thread::gettid().as_raw_nonzero().get());
+        let (gone, other, own) = (Tid(1 << 23), Tid(1 << 24), own_tid());
         let saved = format!("{own} {own}\n{gone} 5\n{other} 6\nnonsense\n7\n");
-        let ended = ended(&BTreeSet::from([gone, own, 7]), &saved);
+        let ended = ended(&BTreeSet::from([gone, own, Tid(7)]), &saved);
         let told: Vec<_> = ended.iter().map(|thread| (thread.tid, thread.process, thread.status)).collect();
-        assert_eq!(told, [(gone, 5, DEAD)]);
+        assert_eq!(told, [(gone, Pid(5), DEAD)]);
     }
 
     #[test]
     fn this_thread_lives_and_belongs_to_this_process() {
-        let (own, process) = (rustix::thread::gettid(), rustix::process::getpid());
-        let own = own.as_raw_nonzero().get();
-        for threads in [all(), of(&[own.unsigned_abs(), 1 << 23])] {
+        let (own, process) = (own_tid(), Pid::from_unsigned(std::process::id()));
+        for threads in [all(), of(&[own, Tid(1 << 23)])] {
             let found = threads.iter().find(|thread| thread.tid == own).unwrap();
-            assert_eq!(found.process, process.as_raw_nonzero().get());
+            assert_eq!(found.process, process);
             assert!(!found.is_kernel);
         }
         // Names are any bytes.
         fs::write("/proc/thread-self/comm", b"M\xfcller").unwrap();
-        assert_eq!(&of(&[own.unsigned_abs()])[0].name[..6], b"M\xfcller");
-        assert_eq!(of(&[1 << 23]), [], "no such thread");
+        assert_eq!(&of(&[own])[0].name[..6], b"M\xfcller");
+        assert_eq!(of(&[Tid(1 << 23)]), [], "no such thread");
     }
 }

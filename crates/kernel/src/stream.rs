@@ -19,6 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_streams::{Gathered, PacketTimes};
+use tracewing_units::{Cpu, Pid, Tid};
 use tracewing_vocabulary::kernel::Exec;
 
 /// Bytes of events at which a packet is ended.
@@ -46,7 +47,7 @@ pub(crate) struct Programs {
 struct Executed {
     all: HashSet<Vec<u8>>,
     /// Those of which nobody was told yet, and by which process.
-    new: Vec<(i32, PathBuf)>,
+    new: Vec<(Pid, PathBuf)>,
 }
 
 impl Programs {
@@ -65,7 +66,7 @@ impl Programs {
     }
 
     /// Files that were executed since the last call, each told once, and by which process.
-    pub(crate) fn executed(&self) -> Vec<(i32, PathBuf)> {
+    pub(crate) fn executed(&self) -> Vec<(Pid, PathBuf)> {
         std::mem::take(&mut self.executed.borrow_mut().new)
     }
 
@@ -75,12 +76,13 @@ impl Programs {
         let Executed { all, new } = &mut *self.executed.borrow_mut();
         if all.len() < MOST_EXECUTED && !all.contains(path) {
             all.insert(path.to_owned());
-            new.push((tid, OsStr::from_bytes(path).into()));
+            // A program has only the first thread then.
+            new.push((tid.as_process(), OsStr::from_bytes(path).into()));
         }
     }
 
     /// The thread that has recorded an event.
-    pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
+    pub(crate) fn tid(&self, record: &[u8]) -> Option<Tid> {
         self.find(record).and_then(|(_, program)| program.tid(record))
     }
 
@@ -102,7 +104,7 @@ pub(crate) trait Sink {
     /// Why it could not.
     type Error;
     /// Takes the events of one. After an error the packet must have left no trace.
-    fn packet(&mut self, cpu: u32, events: &[u8], times: PacketTimes) -> Result<(), Self::Error>;
+    fn packet(&mut self, cpu: Cpu, events: &[u8], times: PacketTimes) -> Result<(), Self::Error>;
 }
 
 /// Events that are lost somewhere ahead of an event that is still to come.
@@ -116,10 +118,10 @@ struct Gap {
 }
 
 /// What a stream has come to so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSummary {
     /// The CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Events written.
     pub events: u64,
     /// Packets written.
@@ -147,8 +149,17 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(cpu: u32) -> Self {
-        let summary = StreamSummary { cpu, ..StreamSummary::default() };
+    pub(crate) fn new(cpu: Cpu) -> Self {
+        let summary = StreamSummary {
+            cpu,
+            events: 0,
+            packets: 0,
+            bytes: 0,
+            losses: Losses::default(),
+            overwritten: None,
+            foreign: 0,
+            damaged: 0,
+        };
         Self { summary, gathered: Gathered::new(ENOUGH), discarded: 0, gaps: Vec::new() }
     }
 

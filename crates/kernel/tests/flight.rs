@@ -59,7 +59,7 @@ fn own_tid() -> i32 {
 fn start(globs: &[&str], buffer_kib: u32) -> KernelFlightRecorder {
     let options = Options { buffer_kib, ..options(Scope::Tree, globs) };
     let mut recorder = KernelFlightRecorder::start(&options).unwrap();
-    recorder.set_root_pid(own_tid().unsigned_abs()).unwrap();
+    recorder.set_root_pid(tracewing_units::Pid(own_tid())).unwrap();
     recorder
 }
 

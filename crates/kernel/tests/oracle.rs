@@ -182,7 +182,7 @@ fn every_field_is_what_the_kernel_prints() {
     let mut actor = Actor::start("busy", Path::new(""));
     let tid: i32 = actor.expect("tid").parse().unwrap();
     wait_until_asleep(tid);
-    recorder.set_root_pid(tid as u32).unwrap();
+    recorder.set_root_pid(tracewing_units::Pid(tid)).unwrap();
     let Some(oracle) = Oracle::create(&tracefs, &events, tid as u32) else { return };
     actor.go();
     actor.expect("done");
@@ -202,7 +202,7 @@ fn every_field_is_what_the_kernel_prints() {
         .collect();
     let (mut compared, mut kinds) = (0, BTreeMap::new());
     for cpu in summary.streams.iter().map(|stream| stream.cpu) {
-        let text = oracle.text(cpu);
+        let text = oracle.text(cpu.0);
         let kernel: Vec<_> = text.lines().filter_map(parse).filter(|(by, ..)| *by == tid).collect();
         for (name, (system, format)) in &formats {
             // An interrupt may come between the two instances' records of one event: order is kept per event
@@ -210,7 +210,7 @@ fn every_field_is_what_the_kernel_prints() {
             let theirs: Vec<&str> =
                 kernel.iter().filter(|(_, n, _)| n == name).map(|(.., fields)| *fields).collect();
             let traced = event_name(system, name);
-            let same = |line: &&Line| line.name == traced && line.cpu == cpu && line.tid == tid;
+            let same = |line: &&Line| line.name == traced && line.cpu == cpu.0 && line.tid == tid;
             let ours: Vec<&Line> = lines.iter().filter(same).collect();
             assert_eq!(ours.len(), theirs.len(), "{system}:{name} on CPU {cpu}");
             for (ours, theirs) in ours.iter().zip(theirs) {

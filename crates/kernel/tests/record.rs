@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracewing_kernel::{KernelClock, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs};
+use tracewing_units::Pid;
 
 /// Counts of what the actor `worker` does.
 const PARENTS: usize = 5_000;
@@ -78,7 +79,7 @@ fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
     let mut actor = Actor::start("worker", Path::new(""));
     let tid = actor.expect("tid").parse().unwrap();
     if scope == Scope::Tree {
-        recorder.set_root_pid(tid as u32).unwrap();
+        recorder.set_root_pid(Pid(tid)).unwrap();
     }
     actor.go();
     while actor.child.try_wait().unwrap().is_none() {
@@ -274,7 +275,7 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
     for stream in streams {
         for range in &stream.losses.ranges {
             let inside =
-                |line: &&Line| line.cpu == stream.cpu && range.begin < line.stamp && line.stamp < range.end;
+                |line: &&Line| line.cpu == stream.cpu.0 && range.begin < line.stamp && line.stamp < range.end;
             assert_eq!(lines.iter().find(inside), None, "{range:?}");
         }
     }
@@ -326,7 +327,7 @@ fn events_are_stamped_by_the_clock_that_was_asked_for() {
         let trace = dir.path().join("kernel");
         let options = Options { clock, ..options(Scope::Tree, &["sys_enter_getppid"]) };
         let mut recorder = common::start_in(&trace, &options).unwrap();
-        recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+        recorder.set_root_pid(Pid(gettid_of_this_thread())).unwrap();
         let mut bounds = Vec::new();
         for _ in 0..100 {
             let begin = clock.now();
@@ -350,7 +351,7 @@ fn an_event_is_in_the_folder_after_the_next_flush() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("kernel");
     let mut recorder = common::start_in(&trace, &options(Scope::Tree, &["sys_enter_getppid"])).unwrap();
-    recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+    recorder.set_root_pid(Pid(gettid_of_this_thread())).unwrap();
     for round in 1..=5 {
         std::hint::black_box(getppid());
         let progress = recorder.poll(false).unwrap();
@@ -378,7 +379,7 @@ fn a_full_disk_ends_the_recording_with_one_line_and_a_readable_trace() {
     let trace = dir.path().join("kernel");
     let globs = ["sys_enter_getppid", "sys_exit_getppid"];
     let mut recorder = common::start_in(&trace, &options(Scope::Tree, &globs)).unwrap();
-    recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+    recorder.set_root_pid(Pid(gettid_of_this_thread())).unwrap();
     let begin = Instant::now();
     let mut calls = 0;
     let error = loop {

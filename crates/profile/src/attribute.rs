@@ -8,6 +8,7 @@ use perf_event_open_sys as sys;
 use rustix::io::Errno;
 use sys::bindings::{self as abi, perf_event_attr};
 use tracewing_abi::region::Clock;
+use tracewing_units::{Cpu, Pid};
 
 use crate::Error;
 
@@ -15,14 +16,14 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Those of a process, and of all processes and threads that it starts, from its next `exec` on.
-    Tree(i32),
+    Tree(Pid),
     /// Those of everybody.
     System,
 }
 
 impl Subject {
     /// The calling thread and what it starts.
-    pub const MYSELF: Self = Self::Tree(0);
+    pub const MYSELF: Self = Self::Tree(Pid(0));
 }
 
 /// Whether the kernel gives such samples.
@@ -30,7 +31,7 @@ impl Subject {
 /// # Errors
 /// It does not.
 pub fn check(subject: Subject, hertz: u32, clock: Clock) -> Result<(), Error> {
-    let first = online_cpus().first().copied().unwrap_or(0);
+    let first = online_cpus().first().copied().unwrap_or(Cpu(0));
     Terms::find(subject, hertz, clock, first).map(drop)
 }
 
@@ -87,7 +88,7 @@ impl Terms {
     ///
     /// # Errors
     /// It gives nothing.
-    pub(crate) fn find(subject: Subject, hertz: u32, clock: Clock, cpu: u32) -> Result<Self, Error> {
+    pub(crate) fn find(subject: Subject, hertz: u32, clock: Clock, cpu: Cpu) -> Result<Self, Error> {
         let clock = match clock {
             Clock::Tsc => libc::CLOCK_MONOTONIC_RAW,
             Clock::Monotonic => libc::CLOCK_MONOTONIC,
@@ -131,7 +132,7 @@ impl Terms {
     }
 
     /// An event that takes samples on a CPU and tells of mappings, names and forks.
-    pub(crate) fn open_sampler(&self, cpu: u32) -> io::Result<OwnedFd> {
+    pub(crate) fn open_sampler(&self, cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(self.trigger.event());
         attribute.__bindgen_anon_1.sample_freq = self.hertz.into();
         let sample = abi::PERF_SAMPLE_IP
@@ -156,7 +157,7 @@ impl Terms {
 
     /// An event that counts, of a tree wherever it runs, of the system on one CPU:
     /// `(value, time enabled, time running)` can be read from it.
-    pub(crate) fn open_counter(&self, event: (u32, u64), cpu: u32) -> io::Result<OwnedFd> {
+    pub(crate) fn open_counter(&self, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(event);
         let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
         attribute.read_format = times.into();
@@ -186,7 +187,7 @@ impl Terms {
     /// Opens an event on a CPU, or with -1 on any.
     fn open(&self, attribute: &mut perf_event_attr, cpu: libc::c_int) -> io::Result<OwnedFd> {
         let pid = match self.subject {
-            Subject::Tree(pid) => pid,
+            Subject::Tree(pid) => pid.0,
             Subject::System => -1,
         };
         let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
@@ -201,8 +202,8 @@ impl Terms {
 }
 
 /// A CPU as the kernel wants it; of one that cannot be, it says that it is not there.
-fn number(cpu: u32) -> libc::c_int {
-    cpu.try_into().unwrap_or(libc::c_int::MAX)
+fn number(cpu: Cpu) -> libc::c_int {
+    cpu.0.try_into().unwrap_or(libc::c_int::MAX)
 }
 
 /// Has an event begin, or end.
@@ -223,19 +224,19 @@ fn most_hertz() -> Option<u64> {
 }
 
 /// The CPUs that are online.
-pub(crate) fn online_cpus() -> Vec<u32> {
+pub(crate) fn online_cpus() -> Vec<Cpu> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(&list);
-    if cpus.is_empty() { vec![0] } else { cpus }
+    if cpus.is_empty() { vec![Cpu(0)] } else { cpus }
 }
 
 /// Reads `0-2,5`.
-fn cpu_list(text: &str) -> Vec<u32> {
+fn cpu_list(text: &str) -> Vec<Cpu> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
     };
-    text.trim().split(',').filter_map(range).flatten().collect()
+    text.trim().split(',').filter_map(range).flatten().map(Cpu).collect()
 }
 
 #[cfg(test)]
@@ -245,7 +246,7 @@ mod tests {
     /// What a kernel leaves of the best terms that answers so as long as terms are as they must not be.
     fn left(answer: Errno, must_not: fn(&Terms) -> bool) -> Result<Terms, Error> {
         let clock = libc::CLOCK_MONOTONIC_RAW;
-        let (trigger, subject) = (Trigger::Cycles, Subject::Tree(1));
+        let (trigger, subject) = (Trigger::Cycles, Subject::Tree(Pid(1)));
         let best = Terms { subject, trigger, hertz: 1, kernel: true, build_ids: true, clock };
         best.or_less(|terms| if must_not(terms) { Err(answer.into()) } else { Ok(()) })
     }
@@ -272,8 +273,8 @@ mod tests {
 
     #[test]
     fn lists_of_cpus() {
-        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
-        assert_eq!(cpu_list("0\n"), [0]);
-        assert_eq!(cpu_list(""), [0_u32; 0]);
+        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5].map(Cpu));
+        assert_eq!(cpu_list("0\n"), [Cpu(0)]);
+        assert_eq!(cpu_list(""), []);
     }
 }

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use perf_event_open_sys::bindings as abi;
+use tracewing_units::Cpu;
 
 use crate::attribute::{Terms, switch};
 
@@ -39,7 +40,7 @@ pub(crate) struct Available(Vec<&'static Kind>);
 
 impl Available {
     /// Those that can be had, as seen on one CPU.
-    pub(crate) fn find(terms: &Terms, cpu: u32) -> Self {
+    pub(crate) fn find(terms: &Terms, cpu: Cpu) -> Self {
         Self::of(terms.kernel, |event| terms.open_counter(event, cpu).is_ok())
     }
 
@@ -53,7 +54,7 @@ impl Available {
     }
 
     /// Opens them; one that cannot be had there stays 0.
-    pub(crate) fn open(&self, terms: &Terms, cpu: u32) -> Counters {
+    pub(crate) fn open(&self, terms: &Terms, cpu: Cpu) -> Counters {
         Counters(self.0.iter().map(|kind| terms.open_counter(kind.event, cpu).ok()).collect())
     }
 }

@@ -100,8 +100,8 @@ impl<'a> Payload<'a> {
     /// Begins with the context.
     pub(crate) fn of(thread: Thread, out: &'a mut Vec<u8>) -> Self {
         out.clear();
-        out.extend_from_slice(&thread.tid.to_le_bytes());
-        out.extend_from_slice(&thread.pid.to_le_bytes());
+        out.extend_from_slice(&thread.tid.0.to_le_bytes());
+        out.extend_from_slice(&thread.pid.0.to_le_bytes());
         Self(out)
     }
 
@@ -144,8 +144,8 @@ impl<'a> Payload<'a> {
     }
 
     pub(crate) fn fork(self, child: Thread) {
-        self.0.extend_from_slice(&child.tid.to_le_bytes());
-        self.0.extend_from_slice(&child.pid.to_le_bytes());
+        self.0.extend_from_slice(&child.tid.0.to_le_bytes());
+        self.0.extend_from_slice(&child.pid.0.to_le_bytes());
     }
 
     pub(crate) fn kernel_symbol(mut self, function: &Function<'_>) {

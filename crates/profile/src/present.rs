@@ -3,6 +3,9 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::str::FromStr;
+
+use tracewing_units::{Pid, Tid};
 
 use crate::record::{Mapping, Record, Thread};
 
@@ -12,8 +15,8 @@ const MOST_MAPS: u64 = 16 << 20;
 
 /// Tells of all threads and mappings that there are.
 pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
-    for pid in numbers("/proc") {
-        for tid in numbers(&format!("/proc/{pid}/task")) {
+    for pid in numbers::<Pid>("/proc") {
+        for tid in numbers::<Tid>(&format!("/proc/{pid}/task")) {
             let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { continue };
             let thread = Thread { pid, tid };
             each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);
@@ -22,7 +25,7 @@ pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
         // What was read before a failure counts.
         let _ = File::open(format!("/proc/{pid}/maps"))
             .and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
-        let thread = Thread { pid, tid: pid };
+        let thread = Thread { pid, tid: pid.first_thread() };
         for mapping in maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)) {
             each(&Record::Mapping(mapping), thread);
         }
@@ -51,7 +54,7 @@ fn mapping(thread: Thread, line: &[u8]) -> Option<Mapping<'_>> {
 }
 
 /// The entries of a directory that are numbers.
-fn numbers(directory: &str) -> Vec<i32> {
+fn numbers<N: FromStr>(directory: &str) -> Vec<N> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -62,7 +65,7 @@ mod tests {
 
     #[test]
     fn code_is_read_and_data_is_not() {
-        let thread = Thread { pid: 3, tid: 3 };
+        let thread = Thread { pid: Pid(3), tid: Tid(3) };
         let read = |line: &'static [u8]| {
             mapping(thread, line).map(|found| (found.begin, found.end, found.offset, found.path))
         };
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn this_process_is_there() {
-        let own = std::process::id().cast_signed();
+        let own = Pid::from_unsigned(std::process::id());
         let (mut names, mut mappings) = (0, 0);
         tell(|record, thread| match record {
             Record::Name { .. } if thread.pid == own => names += 1,

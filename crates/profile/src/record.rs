@@ -1,6 +1,7 @@
 //! What the kernel's records say. A record that is shorter than its type promises says nothing.
 
 use perf_event_open_sys::bindings as abi;
+use tracewing_units::{Pid, Tid};
 
 use crate::ring::Raw;
 
@@ -17,10 +18,15 @@ const EXEC: u16 = 1 << 13;
 const BUILD_ID: u16 = 1 << 14;
 
 /// A thread, and its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Thread {
-    pub(crate) pid: i32,
-    pub(crate) tid: i32,
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
+impl Thread {
+    /// That of an event that belongs to none.
+    pub(crate) const NONE: Self = Self { pid: Pid(0), tid: Tid::IDLE };
 }
 
 /// What a record says. Times are those of the clock that was asked for, ns.
@@ -101,8 +107,16 @@ impl<'a> Fields<'a> {
         Some(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?))
     }
 
+    fn pid(&mut self) -> Option<Pid> {
+        self.u32().map(Pid::from_unsigned)
+    }
+
+    fn tid(&mut self) -> Option<Tid> {
+        self.u32().map(|number| Tid(number.cast_signed()))
+    }
+
     fn thread(&mut self) -> Option<Thread> {
-        Some(Thread { pid: self.u32()?.cast_signed(), tid: self.u32()?.cast_signed() })
+        Some(Thread { pid: self.pid()?, tid: self.tid()? })
     }
 
     /// A text up to its NUL, in all that is left.
@@ -144,8 +158,8 @@ pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(u64, Record<'_>)> {
             Record::Name { thread: fields.thread()?, name: fields.text(), exec: misc & EXEC != 0 }
         }
         abi::PERF_RECORD_FORK => {
-            let (pid, _parent, tid) = (fields.u32()?, fields.u32()?, fields.u32()?);
-            Record::Fork { parent: by, child: Thread { pid: pid.cast_signed(), tid: tid.cast_signed() } }
+            let (pid, _parent, tid) = (fields.pid()?, fields.pid()?, fields.tid()?);
+            Record::Fork { parent: by, child: Thread { pid, tid } }
         }
         abi::PERF_RECORD_LOST => {
             let _event = fields.u64()?;
@@ -172,7 +186,7 @@ mod tests {
         let body = words(&[0xa, THREAD, 1000, 50, 6, CONTEXT_KERNEL, 0xa, 0xb, CONTEXT_USER, 0xc, 0xd]);
         let (time, record) = read((abi::PERF_RECORD_SAMPLE, 1, &body)).unwrap();
         let Record::Sample(sample) = record else { panic!("{record:?}") };
-        assert_eq!((time, sample.thread, sample.period), (1000, Thread { pid: 7, tid: 9 }, 50));
+        assert_eq!((time, sample.thread, sample.period), (1000, Thread { pid: Pid(7), tid: Tid(9) }, 50));
         let (mut kernel, mut user) = (Vec::new(), Vec::new());
         sample.frames(&mut kernel, &mut user);
         assert_eq!((kernel, user), (vec![0xa, 0xb], vec![0xc, 0xd]));
@@ -186,7 +200,7 @@ mod tests {
         let mut body = words(&[THREAD, 0x1000, 0x500, 0x2000, 3 | 0xcc_bb_aa << 32, 0, 0, 5]);
         body.extend_from_slice(b"/bin/x\0\0");
         body.extend(words(&[THREAD, 42]));
-        let thread = Thread { pid: 7, tid: 9 };
+        let thread = Thread { pid: Pid(7), tid: Tid(9) };
         let expected = Mapping {
             thread,
             begin: 0x1000,
@@ -205,7 +219,7 @@ mod tests {
     fn names_forks_and_losses() {
         let with_tail = |front: &[u64]| [words(front), words(&[THREAD, 42])].concat();
         let name = u64::from_le_bytes(*b"sh\0\0\0\0\0\0");
-        let thread = Thread { pid: 7, tid: 9 };
+        let thread = Thread { pid: Pid(7), tid: Tid(9) };
         let read = |kind, misc, body: &[u8]| {
             read((kind, misc, body)).map(|(time, record)| (time, format!("{record:?}")))
         };
@@ -216,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             read(abi::PERF_RECORD_FORK, 0, &with_tail(&[11 | 7 << 32, 12 | 9 << 32, 41])),
-            expected(Record::Fork { parent: thread, child: Thread { pid: 11, tid: 12 } })
+            expected(Record::Fork { parent: thread, child: Thread { pid: Pid(11), tid: Tid(12) } })
         );
         assert_eq!(read(abi::PERF_RECORD_LOST, 0, &with_tail(&[1, 17])), expected(Record::Lost(17)));
         assert_eq!(read(abi::PERF_RECORD_THROTTLE, 0, &with_tail(&[1, 2, 3])), expected(Record::Throttled));

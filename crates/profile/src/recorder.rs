@@ -9,6 +9,7 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
 use tracewing_files::Dir;
 use tracewing_streams::TraceDir;
+use tracewing_units::Cpu;
 use tracewing_vocabulary::profile::Class;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
@@ -52,13 +53,13 @@ pub struct Summary {
 
 /// A running recording.
 pub struct ProfileRecorder {
-    cpus: Vec<Cpu>,
+    cpus: Vec<Sampled>,
     writer: Writer,
     notices: Vec<String>,
 }
 
-/// A CPU: the kernel's side of it. What the ring is mapped from comes behind it.
-struct Cpu {
+/// A CPU that is sampled: the kernel's side of it. What the ring is mapped from comes behind it.
+struct Sampled {
     ring: Ring,
     sampler: OwnedFd,
     /// Of a tree all are with the first CPU.
@@ -87,7 +88,7 @@ impl ProfileRecorder {
 
     fn begin(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let online = online_cpus();
-        let first = online.first().copied().unwrap_or(0);
+        let first = online.first().copied().unwrap_or(Cpu(0));
         let terms = Terms::find(options.subject, options.hertz, options.clock.kind(), first)?;
         let available = Available::find(&terms, first);
         let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
@@ -101,7 +102,7 @@ impl ProfileRecorder {
             let has_counters = options.subject == Subject::System || cpu == first;
             let counters = has_counters.then(|| available.open(&terms, cpu));
             let stream = CpuStream::new(folder.clone(), options.uuid, cpu);
-            cpus.push(Cpu { ring, sampler, counters, stream });
+            cpus.push(Sampled { ring, sampler, counters, stream });
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
         let mut notices = Vec::new();
@@ -146,7 +147,7 @@ impl ProfileRecorder {
             cpu.counters.iter().for_each(Counters::enable);
         }
         let Self { cpus, writer, .. } = self;
-        let Some(Cpu { stream, .. }) = cpus.first_mut() else { return Ok(()) };
+        let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(()) };
         let mut written = Ok(());
         present::tell(|record, thread| {
             if written.is_ok() {
@@ -207,8 +208,8 @@ impl ProfileRecorder {
 
 impl Writer {
     /// Moves a CPU's records into its stream.
-    fn drain(&mut self, cpu: &mut Cpu, flush: bool) -> Result<(), tracewing_streams::Error> {
-        let Cpu { ring, counters, stream, .. } = cpu;
+    fn drain(&mut self, cpu: &mut Sampled, flush: bool) -> Result<(), tracewing_streams::Error> {
+        let Sampled { ring, counters, stream, .. } = cpu;
         let mut written = Ok(());
         ring.drain(|raw| {
             let Some((time, record)) = read(raw) else { return };
@@ -221,7 +222,7 @@ impl Writer {
         });
         if flush {
             if let Some(counters) = counters {
-                Payload::of(Thread::default(), &mut self.body).counters(counters.read());
+                Payload::of(Thread::NONE, &mut self.body).counters(counters.read());
                 let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
                 written = written.and(result);
             }
@@ -285,6 +286,6 @@ fn whose(record: &Record<'_>) -> Thread {
         Record::Mapping(mapping) => mapping.thread,
         Record::Name { thread, .. } => *thread,
         Record::Fork { parent, .. } => *parent,
-        Record::Lost(_) | Record::Throttled => Thread::default(),
+        Record::Lost(_) | Record::Throttled => Thread::NONE,
     }
 }

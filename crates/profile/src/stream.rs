@@ -3,6 +3,7 @@
 use tracewing_consumer::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::Uuid;
 use tracewing_streams::{Error, Gathered, PacketTimes, Stream, TraceDir};
+use tracewing_units::Cpu;
 
 /// Size at which a packet is ended, bytes.
 const PACKET_SIZE: usize = 256 << 10;
@@ -13,7 +14,7 @@ const LOSS_REASON: &str = "profile buffer full";
 pub(crate) struct CpuStream {
     folder: TraceDir,
     uuid: Uuid,
-    cpu: u32,
+    cpu: Cpu,
     file: Option<Stream>,
     gathered: Gathered,
     events: u64,
@@ -22,7 +23,7 @@ pub(crate) struct CpuStream {
 }
 
 impl CpuStream {
-    pub(crate) fn new(folder: TraceDir, uuid: Uuid, cpu: u32) -> Self {
+    pub(crate) fn new(folder: TraceDir, uuid: Uuid, cpu: Cpu) -> Self {
         Self {
             folder,
             uuid,
@@ -78,7 +79,7 @@ impl CpuStream {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                self.file.insert(Stream::create(&self.folder, &name, self.uuid, self.cpu.into(), self.cpu)?)
+                self.file.insert(Stream::create(&self.folder, &name, self.uuid, self.cpu.0.into(), self.cpu)?)
             }
         };
         let (events, times) = self.gathered.packet(self.lost);
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_lost_stands_between_two_packets() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], 3);
+        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(3));
         stream.event(100, 0, b"a").unwrap();
         stream.event(90, 0, b"b").unwrap();
         stream.lose(5, 150).unwrap();
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn a_loss_at_the_end_is_told_by_an_empty_packet() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], 0);
+        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(0));
         stream.event(100, 0, b"a").unwrap();
         stream.lose(5, 150).unwrap();
         stream.finish().unwrap();

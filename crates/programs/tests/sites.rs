@@ -17,6 +17,7 @@ use tracewing_abi::site::{INSTRUCTION, Kind, Record};
 use tracewing_programs::image::{Error, Files, Image, Process};
 use tracewing_programs::sites::{Listing, State};
 use tracewing_trigger::{Place, Site, is_on, objects, switch};
+use tracewing_units::Pid;
 
 const fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
     Field::plain(name, shape, scalar)
@@ -157,7 +158,7 @@ fn full_records() -> Vec<&'static Record> {
 #[test]
 fn a_process_tells_what_is_on() {
     let state = || {
-        let listing = Listing::of(&Process::open(std::process::id()).unwrap());
+        let listing = Listing::of(&Process::open(Pid::from_unsigned(std::process::id())).unwrap());
         assert_eq!(listing.remarks, [""; 0]);
         assert_eq!(listing.sites.len(), 4);
         assert!(listing.sites[..3].iter().all(|site| site.state == State::Off));

@@ -21,6 +21,7 @@ use std::mem::{offset_of, size_of};
 use tracewing_abi::region::{
     CONTROL, CpuControl, Geometry, Loss, Mode, Protocol, SUB_BUFFER_HEADER, SubBufferHeader, TableEntry,
 };
+use tracewing_units::Cpu;
 
 use crate::events::{Event, events};
 use crate::region::Region;
@@ -28,7 +29,7 @@ use crate::region::Region;
 /// The buffer of one CPU, as it was when this was made.
 pub struct Buffer<'a> {
     region: Region<'a>,
-    cpu: usize,
+    cpu: Cpu,
     head: u64,
     /// Position up to which the reader has released.
     consumed: u64,
@@ -102,7 +103,7 @@ impl SubBuffer {
 #[error("buffer of CPU {cpu}, sub-buffer {sequence}: {bytes} bytes skipped: {cause}")]
 pub struct Damage {
     /// The CPU.
-    pub cpu: usize,
+    pub cpu: Cpu,
     /// Number of the sub-buffer.
     pub sequence: u64,
     /// At most so many bytes of events could not be read.
@@ -116,8 +117,8 @@ impl<'a> Region<'a> {
     ///
     /// # Panics
     /// The region has no such CPU.
-    pub fn buffer(&self, cpu: usize) -> Option<Buffer<'a>> {
-        assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
+    pub fn buffer(&self, cpu: Cpu) -> Option<Buffer<'a>> {
+        assert!(cpu.index() < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
         let control = self.control(cpu);
         let head = self.memory.word(control + offset_of!(CpuControl, head) as u64)?;
         let consumed = self.memory.word(control + offset_of!(CpuControl, consumed) as u64)?;
@@ -134,7 +135,7 @@ impl<'a> Region<'a> {
 
 impl Buffer<'_> {
     /// The CPU.
-    pub fn cpu(&self) -> usize {
+    pub fn cpu(&self) -> Cpu {
         self.cpu
     }
 

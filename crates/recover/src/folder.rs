@@ -132,7 +132,7 @@ impl BufferFolder {
         let output = Folder::create(folder)?;
         let mut classes = Classes::find(self, first.recording());
         for (_, region) in regions.iter().filter(|(_, region)| region.recording() == first.recording()) {
-            let buffers = (0..region.geometry().cpus()).filter_map(|cpu| region.buffer(cpu));
+            let buffers = region.cpus().filter_map(|cpu| region.buffer(cpu));
             buffers.for_each(|buffer| classes.learn(&buffer));
         }
         let mut streams = Vec::new();
@@ -143,7 +143,7 @@ impl BufferFolder {
                     trace.damaged(format!("{name}{SUFFIX}: of another recording"));
                     continue;
                 }
-                for cpu in 0..region.geometry().cpus() {
+                for cpu in region.cpus() {
                     let stream = format!("{name}_{cpu}");
                     match region.buffer(cpu) {
                         None => trace.damaged(format!("{stream}: the file ends before it")),

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
 
 use tracewing_programs::image::Memory;
+use tracewing_units::Cpu;
 
 /// A region whose header makes sense.
 #[derive(Clone, Copy)]
@@ -114,7 +115,12 @@ impl<'a> Region<'a> {
     }
 
     /// Address of the words of a CPU's buffer.
-    pub(crate) fn control(&self, cpu: usize) -> u64 {
-        self.base + self.geometry.control_offset(cpu) as u64
+    /// Those that have a buffer in it.
+    pub fn cpus(&self) -> impl Iterator<Item = Cpu> + use<> {
+        (0..self.geometry.cpus()).map(Cpu::at)
+    }
+
+    pub(crate) fn control(&self, cpu: Cpu) -> u64 {
+        self.base + self.geometry.control_offset(cpu.index()) as u64
     }
 }

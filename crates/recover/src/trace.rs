@@ -16,6 +16,7 @@ use tracewing_ctf::model::{ClockClass, ClockOrigin};
 use tracewing_files::Dir;
 use tracewing_programs::image::AddressSpace;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
+use tracewing_units::Cpu;
 
 use crate::buffer::{Buffer, Damage, SubBuffer};
 use crate::classes::{Classes, First};
@@ -75,15 +76,12 @@ pub fn write_trace(space: &dyn AddressSpace, folder: &Path) -> Result<Recovered,
         let name = number.to_string();
         let made = parent.make(&name).map_err(Error::file("create", &folder.join(&name)))?;
         let mut classes = Classes::find(space, *recording);
-        let cpus = |region: &Region<'_>| 0..region.geometry().cpus();
         for region in regions {
-            cpus(region).filter_map(|cpu| region.buffer(cpu)).for_each(|buffer| classes.learn(&buffer));
+            region.cpus().filter_map(|cpu| region.buffer(cpu)).for_each(|buffer| classes.learn(&buffer));
         }
         let mut trace = Trace::create(&made, *recording, &regions[0], &classes, &mut recovered)?;
-        for cpu in
-            regions.iter().flat_map(|region| (0..region.geometry().cpus()).map(|cpu| region.buffer(cpu)))
-        {
-            match cpu {
+        for buffer in regions.iter().flat_map(|region| region.cpus().map(|cpu| region.buffer(cpu))) {
+            match buffer {
                 Some(buffer) => {
                     let name = format!("buffer{}_{}", trace.streams, buffer.cpu());
                     trace.add(&buffer, name, Part::All)?;
@@ -107,7 +105,7 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Written {
     pub name: String,
-    pub cpu: usize,
+    pub cpu: Cpu,
     pub events: u64,
     pub packets: u64,
     pub bytes: u64,
@@ -129,7 +127,7 @@ pub(crate) struct Trace<'a> {
     streams: u64,
     /// CPU, number and begin of each sub-buffer so far. A program that records itself has its region mapped
     /// twice.
-    seen: HashSet<(usize, u64, u64)>,
+    seen: HashSet<(Cpu, u64, u64)>,
     recovered: &'a mut Recovered,
 }
 
@@ -242,8 +240,8 @@ impl<'a> Trace<'a> {
         }))
     }
 
-    fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
-        let stream = Stream::create(&self.folder, name, self.uuid, self.streams, cpu as u32)?;
+    fn stream(&mut self, name: &str, cpu: Cpu) -> Result<Stream, Error> {
+        let stream = Stream::create(&self.folder, name, self.uuid, self.streams, cpu)?;
         self.streams += 1;
         Ok(stream)
     }

@@ -1,6 +1,7 @@
 //! A recording that runs, as other processes see it, and why it did not do what it was asked for.
 
 use std::path::PathBuf;
+use tracewing_units::Pid;
 
 /// A recording that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,9 +11,9 @@ pub struct Running {
     /// Whose it is.
     pub user: u32,
     /// The recorder's process id.
-    pub pid: u32,
+    pub pid: Pid,
     /// The recorded command's.
-    pub command_pid: u32,
+    pub command_pid: Pid,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
     /// The recorded command, its words separated by spaces.
@@ -41,7 +42,7 @@ pub enum AskError {
         "recorders that do not answer (process {}): stopped, or of another version of tracewing; say which recording is meant{}",
         pids(.0), others(.1)
     )]
-    Silent(Vec<u32>, Vec<Running>),
+    Silent(Vec<Pid>, Vec<Running>),
     /// Several recordings could be meant.
     #[error("several {} are running, name one by its process id: {}", .0, lines(.1))]
     Several(Kind, Vec<Running>),
@@ -49,19 +50,19 @@ pub enum AskError {
     #[error(
         "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
     )]
-    NotFlightRecorder(u32),
+    NotFlightRecorder(Pid),
     /// The recorder could not write a snapshot; why, in its words: it is another process.
     #[error("the recorder could not take a snapshot: {0}")]
     Failed(String),
     /// The recorder (by its process id) does not make the change; why, in its words.
     #[error("the recorder (process {0}) refuses: {1}")]
-    Refused(u32, String),
+    Refused(Pid, String),
     /// The change does not fit a message.
     #[error("too many or too long patterns")]
     TooLarge,
     /// The connection broke: the recorder has ended, or is another version.
     #[error("the recorder (process {0}) gave no answer; it has ended, or is of another version of tracewing")]
-    NoAnswer(u32),
+    NoAnswer(Pid),
 }
 
 /// Which recordings can be meant.
@@ -97,8 +98,8 @@ fn listed(running: &[Running]) -> String {
     }
 }
 
-fn pids(silent: &[u32]) -> String {
-    silent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+fn pids(silent: &[Pid]) -> String {
+    silent.iter().map(Pid::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn others(running: &[Running]) -> String {

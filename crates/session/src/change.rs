@@ -7,6 +7,7 @@ use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Control, Effect, Item};
 use tracewing_abi::wire::Output;
 use tracewing_rules::{Majors, Rule};
+use tracewing_units::Pid;
 
 /// A change of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
     /// Its id.
-    pub pid: u32,
+    pub pid: Pid,
     /// Its program's name.
     pub name: String,
 }
@@ -106,7 +107,7 @@ impl Changed {
             notes: Vec::new(),
             rules: Vec::new(),
         };
-        let process = |pid, name: &str| Process { pid, name: name.to_owned() };
+        let process = |pid, name: &str| Process { pid: Pid::from_unsigned(pid), name: name.to_owned() };
         for item in items {
             match item {
                 Item::Rule(text) => this.rules.push(text.to_owned()),

@@ -11,8 +11,10 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open, waitid,
+    Pid as KernelPid, PidfdFlags, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process,
+    pidfd_open, waitid,
 };
+use tracewing_units::Pid;
 
 use crate::Error;
 
@@ -28,7 +30,7 @@ pub(crate) struct Command {
 /// The process whose end ends the recording: one that was forked, from before its `exec` on, or another
 /// recorder's.
 pub(crate) struct Child {
-    pid: Pid,
+    pid: KernelPid,
     pidfd: OwnedFd,
     /// Held while the child waits; a byte lets it go.
     gate: Option<OwnedFd>,
@@ -108,7 +110,8 @@ impl Command {
                 libc::_exit(127);
             }
         }
-        let pid = Pid::from_raw(pid).ok_or_else(|| Error::system("fork")(io::Error::last_os_error()))?;
+        let pid =
+            KernelPid::from_raw(pid).ok_or_else(|| Error::system("fork")(io::Error::last_os_error()))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
         Ok(Child { pid, pidfd, gate: Some(gate_write), failure: Some(failure_read) })
     }
@@ -119,9 +122,9 @@ impl Child {
     ///
     /// # Errors
     /// It has ended.
-    pub(crate) fn of_another(pid: u32) -> Result<Self, Error> {
+    pub(crate) fn of_another(pid: Pid) -> Result<Self, Error> {
         let gone = || Error::system("pidfd_open")(io::Error::from(Errno::SRCH));
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let pid = KernelPid::from_raw(pid.0).ok_or_else(gone)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
         Ok(Self { pid, pidfd, gate: None, failure: None })
     }
@@ -133,7 +136,7 @@ impl Child {
 
     /// Its process id, which the command will have.
     pub(crate) fn pid(&self) -> Pid {
-        self.pid
+        Pid(self.pid.as_raw_nonzero().get())
     }
 
     /// Lets it execute the command, and waits until it does.
@@ -258,7 +261,7 @@ mod tests {
         }
         assert_eq!(child.ended(), Some(7), "and again");
         child.reap();
-        assert_eq!(rustix::process::test_kill_process(child.pid()), Err(Errno::SRCH));
+        assert_eq!(rustix::process::test_kill_process(child.pid), Err(Errno::SRCH));
     }
 
     #[test]

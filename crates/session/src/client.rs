@@ -23,6 +23,7 @@ use tracewing_abi::message::join::Join;
 use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_abi::message::snapshot::Question;
 use tracewing_abi::message::{Answer, Hello, Joining, MAX_MESSAGE, decode_classes};
+use tracewing_units::Pid;
 
 use crate::credentials::{Peer, is_alive};
 use crate::program::Program;
@@ -154,8 +155,8 @@ impl Client {
     }
 
     /// The process at the other end.
-    pub(crate) fn pid(&self) -> i32 {
-        self.peer.pid.as_raw_nonzero().get()
+    pub(crate) fn pid(&self) -> Pid {
+        self.peer.pid
     }
 
     /// The program, once it has joined.

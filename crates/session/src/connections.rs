@@ -11,6 +11,7 @@ use std::time::Instant;
 use rustix::process::getuid;
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::{Joining, MAX_MESSAGE};
+use tracewing_units::Pid;
 
 use crate::client::{Client, Member};
 use crate::credentials::Peer;
@@ -42,11 +43,11 @@ pub(crate) struct Connections {
     pub(crate) clients: BTreeMap<u64, Client>,
     next: u64,
     /// Programs that can be told of changes: a connection by process id and copy of the library.
-    members: BTreeMap<(i32, u64), u64>,
+    members: BTreeMap<(Pid, u64), u64>,
     /// Connections that are kept open; programs beyond that are recorded and cannot be told anything.
     most: usize,
     /// Programs whose connection has ended, dead or not.
-    left: BTreeMap<(i32, u64), Program>,
+    left: BTreeMap<(Pid, u64), Program>,
     look_at_left: usize,
     /// Sockets of recorders that want the same programs.
     others: Vec<PathBuf>,
@@ -121,11 +122,11 @@ impl Connections {
     }
 
     /// The connection over which changes reach a program, by process id and copy of the library.
-    pub(crate) fn main(&self, key: (i32, u64)) -> Option<u64> {
+    pub(crate) fn main(&self, key: (Pid, u64)) -> Option<u64> {
         self.members.get(&key).copied()
     }
 
-    pub(crate) fn forget_main(&mut self, key: (i32, u64)) {
+    pub(crate) fn forget_main(&mut self, key: (Pid, u64)) {
         self.members.remove(&key);
     }
 
@@ -135,7 +136,7 @@ impl Connections {
     }
 
     /// The connections of one process over which changes reach it.
-    pub(crate) fn of_process(&self, pid: i32) -> Vec<u64> {
+    pub(crate) fn of_process(&self, pid: Pid) -> Vec<u64> {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|(_, number)| *number).collect()
     }
 
@@ -211,7 +212,7 @@ impl Connections {
     }
 
     /// What a forked child knows: its parent's classes, or all where the parent is not known any more.
-    fn parents_classes(&self, pid: i32, copy: u64, all: impl FnOnce() -> Vec<u16>) -> BTreeMap<u16, bool> {
+    fn parents_classes(&self, pid: Pid, copy: u64, all: impl FnOnce() -> Vec<u16>) -> BTreeMap<u16, bool> {
         let parent = parent(pid).and_then(|parent| self.members.get(&(parent, copy)));
         let parent = parent.and_then(|number| self.clients.get(number)?.member());
         match parent {

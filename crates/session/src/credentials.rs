@@ -11,7 +11,8 @@ use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid as KernelPid, PidfdFlags, pidfd_open};
+use tracewing_units::Pid;
 
 /// `SO_PEERPIDFD` of the kernel's `asm-generic/socket.h`.
 const PEER_PIDFD: libc::c_int = 77;
@@ -19,6 +20,7 @@ const PEER_PIDFD: libc::c_int = 77;
 /// A process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
+    /// Positive.
     pub pid: Pid,
     /// Its effective user.
     pub uid: u32,
@@ -29,7 +31,7 @@ pub(crate) struct Peer {
 pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     option(connection, libc::SO_PEERCRED, &mut credentials).ok()?;
-    Some(Peer { pid: Pid::from_raw(credentials.pid).filter(|_| credentials.pid > 0)?, uid: credentials.uid })
+    (credentials.pid > 0).then_some(Peer { pid: Pid(credentials.pid), uid: credentials.uid })
 }
 
 /// The pidfd of the process that connected. `None` if it is dead.
@@ -43,7 +45,7 @@ fn pin_by(peer_pidfd: libc::c_int, connection: BorrowedFd<'_>, peer: Peer) -> Op
     match option(connection, peer_pidfd, &mut descriptor) {
         // SAFETY: the kernel has just made the descriptor for this call.
         Ok(()) => Some(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        Err(libc::ENOPROTOOPT) => pidfd_open(peer.pid, PidfdFlags::empty()).ok(),
+        Err(libc::ENOPROTOOPT) => pidfd_open(KernelPid::from_raw(peer.pid.0)?, PidfdFlags::empty()).ok(),
         Err(_) => None,
     }
 }
@@ -62,7 +64,7 @@ pub(crate) fn is_alive(pidfd: &OwnedFd) -> bool {
 
 /// Real, effective and saved user of a process.
 fn users(pid: Pid) -> Option<[u32; 3]> {
-    let status = fs::read(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     // A process's name has no line break there: the kernel escapes it.
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
     let mut users = str::from_utf8(line).ok()?.split_whitespace().map(str::parse);
@@ -97,7 +99,7 @@ mod tests {
         let flags = SocketFlags::CLOEXEC;
         let (one, _other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let peer = peer(one.as_fd()).unwrap();
-        assert_eq!((peer.pid, peer.uid), (getpid(), getuid().as_raw()));
+        assert_eq!((peer.pid, peer.uid), (Pid(getpid().as_raw_nonzero().get()), getuid().as_raw()));
         const NO_OPTION: libc::c_int = 10_000;
         for option in [PEER_PIDFD, NO_OPTION] {
             let pidfd = pin_by(option, one.as_fd(), peer).unwrap();
@@ -110,8 +112,8 @@ mod tests {
     fn a_dead_process_has_no_users() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let pid = Pid::from_raw(child.id() as i32).unwrap();
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        let pid = Pid::from_unsigned(child.id());
+        let pidfd = pidfd_open(KernelPid::from_raw(pid.0).unwrap(), PidfdFlags::empty()).unwrap();
         let peer = Peer { pid, uid: getuid().as_raw() };
         assert!(is_one_user(peer, &pidfd));
         child.kill().unwrap();

@@ -29,7 +29,7 @@ impl Domain {
     /// user or has any right that others of its user have not, so it shares with no program; or if its rights
     /// cannot be read.
     pub(crate) fn of(peer: Peer) -> Option<Self> {
-        let folder = format!("/proc/{}", peer.pid.as_raw_nonzero());
+        let folder = format!("/proc/{}", peer.pid);
         let status = fs::read(format!("{folder}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let user_namespace = fs::metadata(format!("{folder}/ns/user")).ok()?.ino();

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rustix::fs::fstatvfs;
 use tracewing_abi::message::snapshot::Asker;
 use tracewing_files::Dir;
+use tracewing_units::Pid;
 
 use crate::limits::Budget;
 use crate::options::SnapshotOn;
@@ -35,7 +36,7 @@ pub(crate) enum Reason {
     Signal,
     Exit,
     /// The process with this id asked over the socket.
-    Asked(Asker, i32),
+    Asked(Asker, Pid),
 }
 
 impl std::fmt::Display for Reason {

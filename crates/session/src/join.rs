@@ -15,6 +15,7 @@ use tracewing_consumer::firsts::Bound;
 use tracewing_consumer::folder::{Description, ProcessDescription};
 use tracewing_consumer::names;
 use tracewing_rules::{Decision, Process, Rule, TooManyRules};
+use tracewing_units::Pid;
 
 use crate::client::{Decided, Host, time_of_day};
 use crate::credentials::Peer;
@@ -42,14 +43,14 @@ pub(crate) struct Join {
     pub rules: RecordingRules,
     pub description: Description,
     /// By process id, the program that has joined last.
-    pub programs: HashMap<i32, Program>,
+    pub programs: HashMap<Pid, Program>,
     /// Why the recording cannot go on.
     pub error: Option<tracewing_consumer::Error>,
     pub limits: Limits,
     /// Processes that have written events of classes without ids.
-    pub makers: BTreeSet<u32>,
+    pub makers: BTreeSet<Pid>,
     /// Processes that have given the buffers which they had for a child.
-    pub parents: BTreeSet<i32>,
+    pub parents: BTreeSet<Pid>,
     /// Lines about processes that had no room.
     left_out: u64,
 }
@@ -83,7 +84,7 @@ impl Join {
 
     /// Keeps a line for the user: why a process is not recorded.
     pub(crate) fn note_of(&mut self, peer: Peer, reason: &str) {
-        let (pid, name) = Program::of(peer.pid.as_raw_nonzero().get()).told();
+        let (pid, name) = Program::of(peer.pid).told();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
         self.line_of(peer, format!("process {pid}{name} is not recorded: {reason}"));
     }
@@ -194,15 +195,15 @@ impl Join {
 
     /// Decides for a class in one process. It may have ended; then it is known if it has joined, or is a
     /// forked child of the one for which the region was made.
-    fn decide_in(&mut self, origin: Origin, key: Key, pid: u32) {
+    fn decide_in(&mut self, origin: Origin, key: Key, pid: Pid) {
         let id = self.classes.id(key);
-        let living = Program::of(pid as i32);
-        let parent = origin.is_only.then(|| origin.peer.pid.as_raw_nonzero().get());
-        let known = self.programs.get(&(pid as i32)).or_else(|| self.programs.get(&parent?));
+        let living = Program::of(pid);
+        let parent = origin.is_only.then_some(origin.peer.pid);
+        let known = self.programs.get(&pid).or_else(|| self.programs.get(&parent?));
         let name =
             if living.is_alive() { Some(living.name) } else { known.map(|program| program.name.clone()) };
         let bound = name.zip(id).map(|(name, id)| {
-            let decided = self.ruling(&Process { pid, name: &name }, id);
+            let decided = self.ruling(&Process { pid: pid.as_unsigned(), name: &name }, id);
             let is_written = !decided.on || self.want(&[id]);
             if decided.on && is_written { Bound::on(id, &decided.filter) } else { Bound::Off }
         });
@@ -278,12 +279,12 @@ impl Host for Join {
         if hello.joining != Joining::Program || self.description.processes.len() >= MOST_PROCESSES {
             return;
         }
-        let program = Program::of(peer.pid.as_raw_nonzero().get());
+        let program = Program::of(peer.pid);
         let pid = program.pid;
         let is_new = self.programs.get(&pid).is_none_or(|last| *last != program);
         if is_new && self.limits.programs.take(peer, 1) {
             self.programs.insert(pid, program);
-            let joined = ProcessDescription::of(pid.unsigned_abs(), peer.uid, self.clock.now());
+            let joined = ProcessDescription::of(pid, peer.uid, self.clock.now());
             self.description.processes.push(joined);
         }
     }
@@ -304,7 +305,7 @@ impl Host for Join {
     }
 
     fn taken(&mut self, peer: Peer) {
-        self.parents.insert(peer.pid.as_raw_nonzero().get());
+        self.parents.insert(peer.pid);
     }
 
     fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16> {

@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::folder::KERNEL;
@@ -16,6 +15,7 @@ use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
     KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
 };
+use tracewing_units::Pid;
 use tracewing_vocabulary::environment;
 
 use crate::options::Options;
@@ -68,7 +68,7 @@ pub(crate) struct KernelSummary {
     /// The rest could not be written.
     pub error: Option<tracewing_consumer::Error>,
     /// Files that were executed, and by which process, as far as [`Kernel::executed`] has not told them.
-    pub executed: Vec<(i32, PathBuf)>,
+    pub executed: Vec<(Pid, PathBuf)>,
 }
 
 impl Kernel {
@@ -121,7 +121,7 @@ impl Kernel {
                 Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
                 // Events of its threads need not tell the process.
                 Scope::Tree => {
-                    vec![(environment::ROOT_PROCESS.into(), i64::from(root.as_raw_nonzero().get()).into())]
+                    vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())]
                 }
             },
         };
@@ -134,7 +134,7 @@ impl Kernel {
             None => Source::Flight(Box::new(KernelFlightRecorder::start(&settings)?)),
         };
         if scope == Scope::Tree {
-            match recorder.set_root_pid(root.as_raw_nonzero().get().unsigned_abs()) {
+            match recorder.set_root_pid(root) {
                 Err(error @ tracewing_kernel::Error::PidNamespace) if !are_asked_for(options) => {
                     note(format!("no kernel events: {error}"));
                     drop(recorder);
@@ -228,7 +228,7 @@ impl Kernel {
     }
 
     /// Files that were executed since the last call, and by which process; a flight recorder does not know.
-    pub(crate) fn executed(&self) -> Vec<(i32, PathBuf)> {
+    pub(crate) fn executed(&self) -> Vec<(Pid, PathBuf)> {
         match &self.recorder {
             Source::Trace(recorder) => recorder.executed(),
             Source::None | Source::Flight(_) => Vec::new(),
@@ -267,7 +267,7 @@ impl Kernel {
 }
 
 impl Source {
-    fn set_root_pid(&mut self, pid: u32) -> Result<(), tracewing_kernel::Error> {
+    fn set_root_pid(&mut self, pid: Pid) -> Result<(), tracewing_kernel::Error> {
         match self {
             Self::None => Ok(()),
             Self::Trace(recorder) => recorder.set_root_pid(pid),

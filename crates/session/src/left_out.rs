@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::getuid;
 use tracewing_abi::{LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE};
+use tracewing_units::Pid;
 
 use crate::program::parent;
 use crate::seccomp::{filters, own};
@@ -35,13 +36,13 @@ const MOST_GENERATIONS: usize = 64;
 pub(crate) struct LeftOut {
     due: Instant,
     /// Those that were reported.
-    reported: HashSet<i32>,
+    reported: HashSet<Pid>,
     /// A look that is being taken.
     look: Option<Receiver<Look>>,
 }
 
 /// What a look has found, and how long it took.
-struct Look(Vec<i32>, Duration);
+struct Look(Vec<Pid>, Duration);
 
 impl LeftOut {
     pub(crate) fn new() -> Self {
@@ -50,7 +51,7 @@ impl LeftOut {
 
     /// Processes under the recorder that listens at `socket` that were found since the last call. Looks again
     /// if it is time for that.
-    pub(crate) fn look(&mut self, socket: Option<&Path>) -> Vec<i32> {
+    pub(crate) fn look(&mut self, socket: Option<&Path>) -> Vec<Pid> {
         let now = Instant::now();
         let found = match self.look.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return Vec::new(),
@@ -68,7 +69,7 @@ impl LeftOut {
     }
 
     /// Looks a last time, and waits for it a little. A process that has ended by now is not found.
-    pub(crate) fn look_last(&mut self, socket: Option<&Path>) -> Vec<i32> {
+    pub(crate) fn look_last(&mut self, socket: Option<&Path>) -> Vec<Pid> {
         let until = Instant::now() + PATIENCE;
         // A look that is under way may have passed by what came since.
         let Some(mut found) = self.wait(until) else { return Vec::new() };
@@ -78,7 +79,7 @@ impl LeftOut {
     }
 
     /// What the look that is under way finds; `None` if it takes too long.
-    fn wait(&mut self, until: Instant) -> Option<Vec<i32>> {
+    fn wait(&mut self, until: Instant) -> Option<Vec<Pid>> {
         let Some(look) = self.look.take() else { return Some(Vec::new()) };
         let Look(found, _) = look.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
         Some(self.new_of(found))
@@ -99,15 +100,15 @@ impl LeftOut {
     }
 
     /// Those that were not reported before, as long as there are not too many.
-    fn new_of(&mut self, found: Vec<i32>) -> Vec<i32> {
+    fn new_of(&mut self, found: Vec<Pid>) -> Vec<Pid> {
         let room = MOST_REPORTED.saturating_sub(self.reported.len());
         found.into_iter().filter(|pid| self.reported.insert(*pid)).take(room).collect()
     }
 }
 
-fn left_out(socket: &Path, reported: &HashSet<i32>) -> Vec<i32> {
+fn left_out(socket: &Path, reported: &HashSet<Pid>) -> Vec<Pid> {
     let own = own();
-    let is_left_out = |pid: &i32| {
+    let is_left_out = |pid: &Pid| {
         let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         filters(&status) > own
@@ -127,10 +128,10 @@ fn is_own_users(status: &str) -> bool {
 }
 
 /// Whether this process, or one that it has started, has started a process, as far as its ancestors live.
-fn is_descendant(pid: i32) -> bool {
+fn is_descendant(pid: Pid) -> bool {
     let ancestors = std::iter::successors(parent(pid), |pid| parent(*pid));
-    let own = std::process::id();
-    ancestors.take(MOST_GENERATIONS).any(|pid| pid.unsigned_abs() == own)
+    let own = Pid::from_unsigned(std::process::id());
+    ancestors.take(MOST_GENERATIONS).any(|pid| pid == own)
 }
 
 fn environment(path: &Path) -> Vec<u8> {
@@ -165,7 +166,7 @@ mod tests {
         assert!(is_own_users(&status([own; 4])));
         assert!(!is_own_users(&status([own + 1, own, own, own])) && !is_own_users(""));
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        assert!(is_descendant(child.id() as i32) && !is_descendant(1));
+        assert!(is_descendant(Pid::from_unsigned(child.id())) && !is_descendant(Pid(1)));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tracewing_units::Pid;
+
 use crate::credentials::Peer;
 
 /// Time that a join takes mostly, and most times as much that it is counted for: its process is not to blame
@@ -57,7 +59,7 @@ pub(crate) struct Quota {
     owner: u32,
     limit: Limit,
     users: BTreeMap<u32, usize>,
-    processes: BTreeMap<i32, usize>,
+    processes: BTreeMap<Pid, usize>,
     look: usize,
 }
 
@@ -72,7 +74,7 @@ impl Quota {
         let fits = self.left(peer) >= amount;
         if fits {
             *self.users.entry(peer.uid).or_default() += amount;
-            *self.processes.entry(id(peer)).or_default() += amount;
+            *self.processes.entry(peer.pid).or_default() += amount;
             self.forget_dead();
         }
         fits
@@ -80,7 +82,7 @@ impl Quota {
 
     /// What a process may still take.
     fn left(&self, peer: Peer) -> usize {
-        let taken = self.processes.get(&id(peer)).copied().unwrap_or(0);
+        let taken = self.processes.get(&peer.pid).copied().unwrap_or(0);
         let process = self.limit.process.saturating_sub(taken);
         if peer.uid == self.owner { process } else { process.min(self.left_to_user(peer.uid)) }
     }
@@ -110,7 +112,7 @@ impl Quota {
     /// Gives back what [`Quota::take`] has given.
     pub(crate) fn give_back(&mut self, peer: Peer, amount: usize) {
         lower(&mut self.users, peer.uid, amount);
-        lower(&mut self.processes, id(peer), amount);
+        lower(&mut self.processes, peer.pid, amount);
     }
 
     /// What is never given back stays counted for the user, and no longer for a process that is dead.
@@ -122,11 +124,7 @@ impl Quota {
     }
 }
 
-fn id(peer: Peer) -> i32 {
-    peer.pid.as_raw_nonzero().get()
-}
-
-fn exists(pid: i32) -> bool {
+fn exists(pid: Pid) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
@@ -180,7 +178,7 @@ pub(crate) struct Rates {
     owner: u32,
     process: (u32, f64),
     user: (u32, f64),
-    processes: BTreeMap<i32, Budget>,
+    processes: BTreeMap<Pid, Budget>,
     users: BTreeMap<u32, Budget>,
     look: usize,
 }
@@ -199,7 +197,7 @@ impl Rates {
             self.look = MANY_PROCESSES.max(2 * self.processes.len());
         }
         let new = |(burst, per_second)| Budget::new(burst, per_second, now);
-        let process = self.processes.entry(id(peer)).or_insert_with(|| new(self.process));
+        let process = self.processes.entry(peer.pid).or_insert_with(|| new(self.process));
         if !process.take(now) {
             return false;
         }
@@ -210,7 +208,7 @@ impl Rates {
 impl Rates {
     /// Counts what has been taken for more than one.
     fn charge(&mut self, peer: Peer, amount: f64) {
-        self.processes.get_mut(&id(peer)).into_iter().for_each(|budget| budget.charge(amount));
+        self.processes.get_mut(&peer.pid).into_iter().for_each(|budget| budget.charge(amount));
         // The owner has none.
         self.users.get_mut(&peer.uid).into_iter().for_each(|budget| budget.charge(amount));
     }
@@ -256,11 +254,10 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::Pid;
     use std::time::Duration;
 
     fn peer(pid: i32, uid: u32) -> Peer {
-        Peer { pid: Pid::from_raw(pid).unwrap(), uid }
+        Peer { pid: Pid(pid), uid }
     }
 
     #[test]

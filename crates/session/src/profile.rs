@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::folder::PROFILE;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
 use tracewing_files::Dir;
 use tracewing_profile::{ProfileRecorder, Subject, Summary};
+use tracewing_units::Pid;
 
 use crate::{Error, Options};
 
@@ -48,7 +48,7 @@ impl Profile {
         flush: Duration,
         note: &mut dyn FnMut(String),
     ) -> Result<Self, Error> {
-        let subject = root.map_or(Subject::System, |root| Subject::Tree(root.as_raw_nonzero().get()));
+        let subject = root.map_or(Subject::System, Subject::Tree);
         let uuid = random_uuid().map_err(Error::system("getrandom"))?;
         let options = tracewing_profile::Options { subject, hertz, clock: *clock, clock_class, uuid };
         let recorder = ProfileRecorder::start(folder, PROFILE, &options)?;

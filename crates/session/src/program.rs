@@ -5,12 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use tracewing_rules::Process;
+use tracewing_units::Pid;
 
 /// A process that joins, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     /// Process id.
-    pub pid: i32,
+    pub pid: Pid,
     /// File name of its executable, or where that is not known the name of its main thread; may be empty.
     pub name: String,
     /// When it began, in the kernel's ticks: process ids come back. 0 where that is not known.
@@ -22,7 +23,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// The living process with this id.
-    pub(crate) fn of(pid: i32) -> Self {
+    pub(crate) fn of(pid: Pid) -> Self {
         Self {
             pid,
             name: executable(pid).or_else(|| main_thread(pid)).unwrap_or_default(),
@@ -32,18 +33,18 @@ impl Program {
     }
 
     /// One that has died, of which only its id was known.
-    pub(crate) fn nameless(pid: i32) -> Self {
+    pub(crate) fn nameless(pid: Pid) -> Self {
         Self { pid, name: String::new(), began: 0, stack: 0 }
     }
 
     /// As event rules see it.
     pub(crate) fn process(&self) -> Process<'_> {
-        Process { pid: self.pid.unsigned_abs(), name: &self.name }
+        Process { pid: self.pid.as_unsigned(), name: &self.name }
     }
 
     /// As messages have it.
-    pub(crate) fn told(&self) -> (u32, String) {
-        (self.pid.unsigned_abs(), self.name.clone())
+    pub(crate) fn told(&self) -> (Pid, String) {
+        (self.pid, self.name.clone())
     }
 
     /// Whether the process is still there, and has executed no other file since.
@@ -53,24 +54,24 @@ impl Program {
 }
 
 /// A process's parent.
-pub(crate) fn parent(pid: i32) -> Option<i32> {
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid)?.split(' ').nth(1)?.parse().ok()
 }
 
-fn executable(pid: i32) -> Option<String> {
+fn executable(pid: Pid) -> Option<String> {
     let path = fs::read_link(PathBuf::from(format!("/proc/{pid}/exe"))).ok()?;
     let name = path.file_name()?.to_string_lossy();
     // The kernel's words for a file that was replaced.
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-fn main_thread(pid: i32) -> Option<String> {
+fn main_thread(pid: Pid) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
 /// A field of `stat` by its number in `man 5 proc_pid_stat`, from the third on; 0 where there is none.
-fn field(pid: i32, number: usize) -> u64 {
+fn field(pid: Pid, number: usize) -> u64 {
     stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
 }
 
@@ -80,7 +81,7 @@ const EXITING: u64 = 4;
 
 /// `stat` of a living process from its third field on: the name before that may have spaces and parentheses
 /// of its own.
-fn stat(pid: i32) -> Option<String> {
+fn stat(pid: Pid) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -107,7 +108,7 @@ mod tests {
         let mut shell = std::process::Command::new("sh");
         let mut child = shell.args(["-c", again]).stdin(Stdio::piped()).spawn().unwrap();
         let begin = std::time::Instant::now();
-        let mut program = Program::of(child.id() as i32);
+        let mut program = Program::of(Pid::from_unsigned(child.id()));
         // Until it is the shell.
         while fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap()
             != format!("sh\0-c\0{again}\0")
@@ -115,7 +116,7 @@ mod tests {
             assert!(begin.elapsed().as_secs() < 30);
         }
         while !program.is_alive() {
-            program = Program::of(child.id() as i32);
+            program = Program::of(Pid::from_unsigned(child.id()));
         }
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         while program.is_alive() {
@@ -135,9 +136,12 @@ mod tests {
         // several places.
         child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        let pid = child.id() as i32;
+        let pid = Pid::from_unsigned(child.id());
         let program = Program::of(pid);
-        assert_eq!((program.name.as_str(), parent(pid)), ("cat", Some(std::process::id() as i32)));
+        assert_eq!(
+            (program.name.as_str(), parent(pid)),
+            ("cat", Some(Pid::from_unsigned(std::process::id())))
+        );
         assert!(program.is_alive());
         assert!(!Program { began: program.began - 1, ..program.clone() }.is_alive());
         child.kill().unwrap();

@@ -33,6 +33,7 @@ use tracewing_consumer::names::Names;
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::trace::UserTrace;
+use tracewing_units::Pid;
 
 use crate::credentials::Peer;
 use crate::domain::Domain;
@@ -61,8 +62,11 @@ const BETWEEN_PREPARED: Duration = Duration::from_millis(250);
 /// Regions for children that are not forked yet, or have ended before anybody looked, of one process.
 const MOST_SPARES: usize = 128;
 
-/// Process id of the program, 0 where several share the region, and a number that is never used again.
-pub(crate) type Key = (i32, u64);
+/// Process id of the program, [`MANY`] where several share the region, and a number that is never used again.
+pub(crate) type Key = (Pid, u64);
+
+/// In place of a process id: several processes.
+const MANY: Pid = Pid(0);
 
 /// All regions.
 pub(crate) struct Regions {
@@ -200,7 +204,7 @@ impl Regions {
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         if hello.joining == Joining::Parent {
             // Those that it had may have gone to children that were too short to say so.
-            self.ask_for_writers(peer.pid.as_raw_nonzero().get(), |living| living.is_spare);
+            self.ask_for_writers(peer.pid, |living| living.is_spare);
             let (spare, files) = self.spare(peer, protocol).ok_or(NotJoined::Spares)?;
             return Ok(Joined { files, size: self.size(), shared: false, spare });
         }
@@ -241,7 +245,7 @@ impl Regions {
     /// A region for the next child of a process: its number, and the descriptors. `None` where there is no
     /// plenty of regions, or where each takes room on a disk: then children ask for theirs.
     fn spare(&mut self, peer: Peer, protocol: Protocol) -> Option<(u64, Vec<OwnedFd>)> {
-        let pid = peer.pid.as_raw_nonzero().get();
+        let pid = peer.pid;
         let others = self.living.range((pid, 0)..=(pid, u64::MAX)).filter(|(_, living)| living.is_spare);
         let has_plenty = self.living.len() < self.most / 2 && others.count() < MOST_SPARES;
         if !has_plenty || self.maker.files.is_some() || !self.quota.take_for_child(peer) {
@@ -269,7 +273,7 @@ impl Regions {
             living.holder = Some(child);
         }
         living.is_spare = false;
-        let key = (child.pid.as_raw_nonzero().get(), number);
+        let key = (child.pid, number);
         self.agenda.insert((living.due, key));
         self.living.insert(key, living);
     }
@@ -292,12 +296,12 @@ impl Regions {
 
     fn add(&mut self, wanted: Wanted) -> Result<Key, NotJoined> {
         let Wanted { peer, for_many, shared, for_child, protocol } = wanted;
-        let pid = if for_many { 0 } else { peer.pid.as_raw_nonzero().get() };
+        let pid = if for_many { MANY } else { peer.pid };
         let label = match protocol {
             Protocol::Publish => format!("uid{}", peer.uid),
             Protocol::Smp | Protocol::Local => format!("pid{pid}"),
         };
-        let name = if pid == 0 { label.clone() } else { format!("pid{pid}") };
+        let name = if pid == MANY { label.clone() } else { format!("pid{pid}") };
         let mut drain = self.maker.drain(&name, label, protocol, for_child)?;
         if !shared {
             drain = drain.with_children()?;
@@ -327,14 +331,14 @@ impl Regions {
 
     /// A connection of a process has ended: it is dead, or has executed another file, or has closed what it
     /// did not know.
-    pub(crate) fn left(&mut self, pid: i32) {
-        if pid != 0 {
+    pub(crate) fn left(&mut self, pid: Pid) {
+        if pid != MANY {
             self.ask_for_writers(pid, |_| true);
         }
     }
 
     /// Soon asks whether regions of a process have writers.
-    fn ask_for_writers(&mut self, pid: i32, which: impl Fn(&Living) -> bool) {
+    fn ask_for_writers(&mut self, pid: Pid, which: impl Fn(&Living) -> bool) {
         let now = Instant::now();
         for (key, living) in self.living.range_mut((pid, 0)..=(pid, u64::MAX)) {
             if which(living) {
@@ -389,7 +393,7 @@ impl Regions {
         let found = self.firsts.take_found();
         let is_waited_for = found.is_waited_for();
         if is_waited_for || !found.processes.is_empty() {
-            self.found.push((Origin { peer, is_only: key.0 != 0, key }, found));
+            self.found.push((Origin { peer, is_only: key.0 != Pid(0), key }, found));
         }
         is_waited_for
     }

@@ -25,6 +25,7 @@ use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, Control, decode_answer};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_units::Pid;
 
 pub use crate::ask::{AskError, Kind, Running};
 use crate::change::{Change, Changed};
@@ -46,7 +47,7 @@ pub struct Recordings {
     pub running: Vec<Running>,
     /// Process ids of recorders that take questions and do not answer: they were stopped, or are another
     /// version's.
-    pub silent: Vec<u32>,
+    pub silent: Vec<Pid>,
 }
 
 impl Recordings {
@@ -165,18 +166,18 @@ impl Running {
     }
 
     /// The recording of a folder; without an answer its recorder's process id, if a process listens.
-    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<u32>> {
+    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<Pid>> {
         let mut buffer = vec![0; LARGEST_ANSWER];
         let (connection, pid) = connection(&folder, user, patience).ok_or(None)?;
         let answer = asked(&connection, &Question::Status.encode(), &mut buffer).ok_or(Some(pid))?;
         let status = Status::decode(answer).map_err(|_| Some(pid))?;
         // It is not what it says it is.
-        if status.pid != pid {
+        if status.pid != pid.as_unsigned() {
             return Err(None);
         }
         Ok(Self {
             pid,
-            command_pid: status.command_pid,
+            command_pid: Pid::from_unsigned(status.command_pid),
             is_flight_recorder: status.is_flight_recorder,
             command: status.command.to_owned(),
             output: status.output.into(),
@@ -203,7 +204,7 @@ impl Running {
 
 /// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`;
 /// and its process id.
-fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, u32)> {
+fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, Pid)> {
     const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty()).ok()?;
@@ -221,7 +222,7 @@ fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, 
     // Its user can have put another one's socket in that place meanwhile, by a link.
     let listener = peer(socket.as_fd()).filter(|listener: &Peer| listener.uid == user)?;
     pin(socket.as_fd(), listener).filter(is_alive)?;
-    Some((socket, listener.pid.as_raw_nonzero().get().unsigned_abs()))
+    Some((socket, listener.pid))
 }
 
 fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
@@ -254,12 +255,12 @@ fn recorders_in(parent: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn running(pid: u32, is_flight_recorder: bool, command: &str) -> Running {
+    fn running(pid: i32, is_flight_recorder: bool, command: &str) -> Running {
         Running {
             folder: PathBuf::new(),
             user: 0,
-            pid,
-            command_pid: pid + 1,
+            pid: Pid(pid),
+            command_pid: Pid(pid + 1),
             is_flight_recorder,
             command: command.to_owned(),
             output: "/t".into(),
@@ -285,11 +286,11 @@ mod tests {
         assert!(
             error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40")
         );
-        assert_eq!(flight(&two, Some("40")).unwrap().pid, 40);
+        assert_eq!(flight(&two, Some("40")).unwrap().pid, Pid(40));
 
         let any = |all: &[Running], word| found(all).choose(word, Kind::Any);
-        assert_eq!(any(&all, Some("make")).unwrap().pid, 20);
-        assert_eq!(any(&all[1..2], None).unwrap().pid, 20);
+        assert_eq!(any(&all, Some("make")).unwrap().pid, Pid(20));
+        assert_eq!(any(&all[1..2], None).unwrap().pid, Pid(20));
         assert!(any(&all, None).unwrap_err().to_string().contains("several recordings are running"));
         assert!(any(&all, Some("server")).unwrap_err().to_string().contains("\n  30"));
         assert!(any(&[], None).unwrap_err().to_string().contains("record -- CMD"));
@@ -297,8 +298,9 @@ mod tests {
 
     #[test]
     fn one_that_does_not_answer_may_be_the_one() {
-        let found = || Recordings { running: vec![running(20, false, "make")], silent: vec![7, 10] };
-        assert_eq!(found().choose(Some("make"), Kind::Any).unwrap().pid, 20);
+        let found =
+            || Recordings { running: vec![running(20, false, "make")], silent: vec![Pid(7), Pid(10)] };
+        assert_eq!(found().choose(Some("make"), Kind::Any).unwrap().pid, Pid(20));
         for word in [None, Some("10"), Some("server")] {
             let error = found().choose(word, Kind::Any).unwrap_err().to_string();
             assert!(

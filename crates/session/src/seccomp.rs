@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tracewing_units::Pid;
 
 /// How many filters this process has.
 pub(crate) fn own() -> u32 {
@@ -15,7 +16,7 @@ const AGENT: &str = "tracewing";
 
 /// Whether what this recorder has a process do is watched by more filters than this process has. Filters are
 /// of threads: those of the agent's count, which do it, or where there are none, those of all threads.
-pub(crate) fn is_filtered(pid: i32) -> bool {
+pub(crate) fn is_filtered(pid: Pid) -> bool {
     let own = own();
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn filters_of_threads_are_seen_whatever_their_names() {
-        let pid = std::process::id() as i32;
+        let pid = Pid::from_unsigned(std::process::id());
         assert!(!is_filtered(pid));
         for name in ["plain".as_bytes(), b"M\xfcller"] {
             let seen = std::thread::spawn(move || {

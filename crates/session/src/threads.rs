@@ -11,6 +11,7 @@ use tracewing_abi::schema::{Class, Field, Scalar, Shape};
 use tracewing_consumer::Error;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_units::{Pid, Tid};
 use tracewing_vocabulary::FieldKind;
 use tracewing_vocabulary::recorder::KnownThread;
 
@@ -36,12 +37,12 @@ const fn field(place: usize) -> Field<'static> {
 
 /// All threads that were seen.
 pub(crate) struct Threads {
-    known: BTreeMap<i32, Thread>,
+    known: BTreeMap<Tid, Thread>,
     due: Instant,
 }
 
 struct Thread {
-    process: i32,
+    process: Pid,
     name: String,
     is_there: bool,
 }
@@ -52,7 +53,7 @@ impl Threads {
     }
 
     /// Looks at the threads of processes, if it is time for that.
-    pub(crate) fn look(&mut self, processes: impl Iterator<Item = i32>) {
+    pub(crate) fn look(&mut self, processes: impl Iterator<Item = Pid>) {
         let begin = Instant::now();
         if begin >= self.due {
             self.look_now(processes);
@@ -60,7 +61,7 @@ impl Threads {
         }
     }
 
-    pub(crate) fn look_now(&mut self, processes: impl Iterator<Item = i32>) {
+    pub(crate) fn look_now(&mut self, processes: impl Iterator<Item = Pid>) {
         self.known.values_mut().for_each(|thread| thread.is_there = false);
         for process in processes {
             let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
@@ -93,7 +94,7 @@ impl Threads {
         };
         let events = self.known.iter().map(|(tid, Thread { process, name, .. })| {
             let name = name.bytes().filter(|byte| *byte != 0).chain([0]);
-            (*tid, [*tid, *process].into_iter().flat_map(i32::to_le_bytes).chain(name).collect())
+            (*tid, [tid.0, process.0].into_iter().flat_map(i32::to_le_bytes).chain(name).collect())
         });
         snapshot.tell("threads", id, events)
     }

@@ -25,6 +25,7 @@ use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 use tracewing_rules::{Action, Majors, Predicate, ProcessPattern, Rule};
 use tracewing_session::change::{Change, Changed};
 use tracewing_session::running::{AskError, Recordings, Running};
+use tracewing_units::Pid;
 
 /// The recording that writes to this folder.
 fn running(trace: &Path) -> Running {
@@ -155,7 +156,7 @@ fn who_does_not_answer_is_named_and_told_all_that_it_has_missed() {
             let (program, _) = join(path, hello(), &["a:x", "a:y"]);
             let changed = recording.change(&disable("a:x")).unwrap();
             let [unanswered] = &changed.unanswered[..] else { panic!("{changed:?}") };
-            assert_eq!(unanswered.pid, std::process::id());
+            assert_eq!(unanswered.pid, Pid::from_unsigned(std::process::id()));
             assert!(unanswered.name.starts_with("control-"), "{unanswered:?}");
             assert!(!changed.is_everywhere());
             // Meanwhile there are two changes more; it is told their sum, once it has confirmed the first.
@@ -210,7 +211,7 @@ fn a_hang_up_ends_a_connection_and_nothing_else() {
             // The process lives, and may write to the buffers that it has.
             let changed = recording.change(&disable("*")).unwrap();
             assert_eq!((changed.programs, changed.unreachable.len()), (0, 1));
-            assert_eq!(changed.unreachable[0].pid, std::process::id());
+            assert_eq!(changed.unreachable[0].pid, Pid::from_unsigned(std::process::id()));
             // As soon as it is there again it is told the rules of the day.
             assert_eq!(join(path, hello(), &["a:x"]).1, [(1, false)]);
         },

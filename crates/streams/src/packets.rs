@@ -4,6 +4,7 @@
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader};
+use tracewing_units::Cpu;
 
 /// The one data stream class of a trace.
 const STREAM_CLASS: u64 = 0;
@@ -34,7 +35,7 @@ impl PacketTimes {
 pub struct Packets {
     uuid: Uuid,
     instance: u64,
-    cpu: u32,
+    cpu: Cpu,
     /// Packets, and their bytes.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
@@ -47,7 +48,7 @@ pub struct Packets {
 
 impl Packets {
     /// None yet, of stream `instance` of the trace `uuid`.
-    pub fn new(uuid: Uuid, instance: u64, cpu: u32) -> Self {
+    pub fn new(uuid: Uuid, instance: u64, cpu: Cpu) -> Self {
         Self { uuid, instance, cpu, count: 0, bytes: 0, begin: 0, end: 0, lost: 0, skipped: 0 }
     }
 
@@ -66,7 +67,7 @@ impl Packets {
             packet_bytes: size,
             seq: self.count.wrapping_add(times.skipped.max(self.skipped)),
             discarded: times.lost.max(self.lost),
-            cpu: self.cpu,
+            cpu: self.cpu.0,
         };
         let entry = Entry {
             offset: self.bytes,
@@ -94,7 +95,7 @@ impl Packets {
     }
 
     /// CPU.
-    pub fn cpu(&self) -> u32 {
+    pub fn cpu(&self) -> Cpu {
         self.cpu
     }
 }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use tracewing_abi::shared::SharedBytes;
 use tracewing_ctf::index;
 use tracewing_ctf::model::Uuid;
+use tracewing_units::Cpu;
 
 use crate::{Error, PacketTimes, Packets, TraceDir};
 
@@ -33,7 +34,7 @@ impl Stream {
     ///
     /// # Errors
     /// A file exists or cannot be created or written.
-    pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: u32) -> Result<Self, Error> {
+    pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: Cpu) -> Result<Self, Error> {
         let path = folder.trace.path().join(name);
         let index_name = format!("{name}.idx");
         let index_path = folder.index.path().join(&index_name);
@@ -136,7 +137,7 @@ impl Stream {
     }
 
     /// CPU.
-    pub fn cpu(&self) -> u32 {
+    pub fn cpu(&self) -> Cpu {
         self.packets.cpu()
     }
 

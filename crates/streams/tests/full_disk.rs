@@ -10,6 +10,7 @@ use tracewing_ctf::index;
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_files::Dir;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
+use tracewing_units::Cpu;
 
 const LIMIT: u64 = 10_000;
 
@@ -23,7 +24,7 @@ fn a_torn_packet_is_cut_off() {
 
     let folder = tempfile::tempdir().unwrap();
     let trace = TraceDir::new(&Dir::create(folder.path()).unwrap().0).unwrap();
-    let mut stream = Stream::create(&trace, "uid0_0", [1; 16], 0, 0).unwrap();
+    let mut stream = Stream::create(&trace, "uid0_0", [1; 16], 0, Cpu(0)).unwrap();
     let events = [0_u8; 900];
     let packet = (PACKET_HEADER_SIZE + events.len()) as u64;
     let mut stamp = 0;

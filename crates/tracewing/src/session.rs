@@ -30,6 +30,7 @@ use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_consumer::trace::UserTrace;
 use tracewing_rules::{Rule, Rules, TooManyRules};
+use tracewing_vocabulary::Pid;
 
 use crate::agent::{self, ClassTable};
 use bell::{Bell, Order};
@@ -372,7 +373,7 @@ impl Recording {
         description.event_rules = rules.iter().map(Rule::to_string).collect();
         // SAFETY: the call has no arguments and cannot fail.
         let user = unsafe { libc::getuid() };
-        description.processes = vec![ProcessDescription::of(process, user, begin.cycles)];
+        description.processes = vec![ProcessDescription::of(Pid::from_unsigned(process), user, begin.cycles)];
         if let Some(folder) = folder {
             folder.describe(&description)?;
         }

@@ -65,6 +65,29 @@
 //! # use tracewing_units::{Cpu, Tid};
 //! let cpu: Cpu = Tid(1);
 //! ```
+//!
+//! Nor are they plain integers; what the standard library gives is converted where it comes from:
+//!
+//! ```
+//! # use tracewing_units::Pid;
+//! let own = Pid::from_unsigned(std::process::id());
+//! assert_eq!(own.to_string().parse(), Ok(own));
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::Pid;
+//! let own: Pid = std::process::id();
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::Pid;
+//! let has_joined = Pid(1) == 1_u32;
+//! ```
+//!
+//! ```compile_fail,E0277
+//! # use tracewing_units::Cpu;
+//! let buffer = [1, 2, 3][Cpu(1)];
+//! ```
 
 #![no_std]
 

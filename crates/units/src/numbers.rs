@@ -1,6 +1,8 @@
 //! Numbers of threads, processes and CPUs, and of a clock's cycles.
 
 use core::fmt;
+use core::num::ParseIntError;
+use core::str::FromStr;
 
 /// A thread's number, as the kernel gives it: 0 is an idle thread's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +18,12 @@ impl Tid {
     pub const fn is_idle(self) -> bool {
         self.0 == 0
     }
+
+    /// The process whose first thread it is, if it is one's first thread.
+    #[inline]
+    pub const fn as_process(self) -> Pid {
+        Pid(self.0)
+    }
 }
 
 /// A process's number, which is that of its first thread.
@@ -24,6 +32,18 @@ impl Tid {
 pub struct Pid(pub i32);
 
 impl Pid {
+    /// The number as the standard library and the recorder's messages have it, without a sign.
+    #[inline]
+    pub const fn from_unsigned(number: u32) -> Self {
+        Pid(number.cast_signed())
+    }
+
+    /// The number without a sign.
+    #[inline]
+    pub const fn as_unsigned(self) -> u32 {
+        self.0.cast_unsigned()
+    }
+
     /// Its first thread, which has its number.
     #[inline]
     pub const fn first_thread(self) -> Tid {
@@ -37,6 +57,12 @@ impl Pid {
 pub struct Cpu(pub u32);
 
 impl Cpu {
+    /// The CPU at a place in a table of all CPUs.
+    #[inline]
+    pub const fn at(index: usize) -> Self {
+        Cpu(index as u32)
+    }
+
     /// Its place in a table of all CPUs.
     #[inline]
     pub const fn index(self) -> usize {
@@ -59,5 +85,18 @@ macro_rules! display {
     )* };
 }
 
+macro_rules! parse {
+    ($($type:ident),*) => { $(
+        impl FromStr for $type {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIntError> {
+                text.parse().map($type)
+            }
+        }
+    )* };
+}
+
 display!(Tid, Pid, Cpu, Cycles);
+parse!(Tid, Pid, Cpu);
 crate::transparent!(Tid, Pid, Cpu, Cycles);

@@ -8,6 +8,7 @@ use tracewing_abi::site::Kind;
 use tracewing_programs::image::{Image, Place};
 use tracewing_programs::probes::{Usdt, usdt};
 use tracewing_programs::sites::{Field, Listing, Site};
+use tracewing_units::Pid;
 
 /// The state of a site that records.
 const ON: &str = "on";
@@ -20,7 +21,7 @@ pub struct Row {
     major: u8,
     state: String,
     kind: &'static str,
-    process: Option<u32>,
+    process: Option<Pid>,
     object: String,
     address: Option<u64>,
     source: Option<(String, u32)>,
@@ -35,7 +36,7 @@ pub fn columns() -> Vec<Column<Row>> {
         number "major" "major" low, "major class of the event" => Cell::Count(row.major.into());
         text "state" "state" key, "on or off; a breakpoint or a uprobe in its place" => row.state.as_str().into();
         text "kind" "kind" normal, "event, callback or usdt" => row.kind.into();
-        number "process" "process" low, "number of the process that it is in" => Cell::count(row.process.map(u64::from));
+        number "process" "process" low, "number of the process that it is in" => Cell::count(row.process.map(|pid| pid.as_unsigned().into()));
         text "object" "object" high, "program or library, in text without its folder"
             => row.object.as_str().into(), in_text: row.object_name();
         text "address" "address" normal, "address in the file, or in the process"
@@ -63,7 +64,7 @@ impl Row {
 }
 
 /// The sites of an image.
-pub fn site_rows(image: &dyn Image, listing: &Listing, process: Option<u32>) -> Vec<Row> {
+pub fn site_rows(image: &dyn Image, listing: &Listing, process: Option<Pid>) -> Vec<Row> {
     let row = |site: &Site| {
         let object = image.objects().get(site.object).map_or("", |object| object.name.as_str());
         site_row(site, object, process)
@@ -71,7 +72,7 @@ pub fn site_rows(image: &dyn Image, listing: &Listing, process: Option<u32>) -> 
     listing.sites.iter().map(row).collect()
 }
 
-fn site_row(site: &Site, object: &str, process: Option<u32>) -> Row {
+fn site_row(site: &Site, object: &str, process: Option<Pid>) -> Row {
     Row {
         name: site.class.name.clone(),
         level: Some(format!("{:?}", site.class.level).to_lowercase()),
@@ -125,7 +126,7 @@ const BREAKPOINT: u8 = 0xcc;
 
 /// The USDT probes of those objects of an image that `is_chosen` by name; a file that cannot be read has
 /// none.
-pub fn usdt_rows(image: &dyn Image, process: Option<u32>, is_chosen: impl Fn(&String) -> bool) -> Vec<Row> {
+pub fn usdt_rows(image: &dyn Image, process: Option<Pid>, is_chosen: impl Fn(&String) -> bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for (object, of) in image.objects().iter().enumerate().filter(|(_, object)| is_chosen(&object.name)) {
         let found = usdt(Path::new(&of.name)).unwrap_or_default();
@@ -142,7 +143,7 @@ pub fn usdt_rows(image: &dyn Image, process: Option<u32>, is_chosen: impl Fn(&St
     rows
 }
 
-fn usdt_row(probe: &Usdt, object: &str, address: u64, is_on: bool, process: Option<u32>) -> Row {
+fn usdt_row(probe: &Usdt, object: &str, address: u64, is_on: bool, process: Option<Pid>) -> Row {
     let field = |(nth, kind): (usize, Option<String>)| {
         let (name, kind) = (format!("arg{}", nth + 1), kind.unwrap_or_else(|| "unknown".to_owned()));
         (format!("{name} {kind}"), json!({ "name": name, "type": kind }))

@@ -5,13 +5,14 @@ use tracewing_files::Dir;
 
 use super::*;
 use tracewing_streams::TraceDir;
+use tracewing_units::Cpu;
 
 const EVENTS: usize = 1 << 20;
 
 fn stream() -> (tempfile::TempDir, Arc<QueuedStream>) {
     let folder = tempfile::tempdir().unwrap();
     let trace = TraceDir::new(&Dir::create(folder.path()).unwrap().0).unwrap();
-    let stream = Stream::create(&trace, "uid0_0", [1; 16], 0, 0).unwrap();
+    let stream = Stream::create(&trace, "uid0_0", [1; 16], 0, Cpu(0)).unwrap();
     (folder, QueuedStream::new(stream))
 }
 

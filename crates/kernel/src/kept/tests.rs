@@ -4,6 +4,7 @@ use super::*;
 use crate::class::compile;
 use crate::format::Format;
 use tracewing_streams::PacketTimes;
+use tracewing_units::Cpu;
 
 const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -44,7 +45,7 @@ struct Count {
 impl Sink for Count {
     type Error = Error;
 
-    fn packet(&mut self, _cpu: u32, _: &[u8], times: PacketTimes) -> Result<(), Error> {
+    fn packet(&mut self, _cpu: Cpu, _: &[u8], times: PacketTimes) -> Result<(), Error> {
         self.packets += 1;
         self.discarded = times.lost;
         Ok(())
@@ -54,7 +55,7 @@ impl Sink for Count {
 /// Events written, events lost, first and last stamp.
 fn convert(kept: &Kept) -> (u64, u64, u64) {
     let programs = Programs::new(&[compile(0, "demo", &Format::parse(FORMAT, 8).unwrap(), 8).unwrap()]);
-    let (mut stream, mut sink) = (Stream::new(0), Count::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Count::default());
     kept.convert(&mut stream, &programs, &mut sink).unwrap();
     stream.finish(stream.last(), &mut sink).unwrap();
     assert_eq!(sink.discarded, stream.summary().losses.events);

@@ -7,6 +7,7 @@ use crate::page::PageLayout;
 use proptest::prelude::*;
 use tracewing_ctf::write::EXTENDED_ID;
 use tracewing_streams::Packets;
+use tracewing_units::Cpu;
 
 const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -61,18 +62,18 @@ struct Decoded {
 impl Sink for Collect {
     type Error = &'static str;
 
-    fn packet(&mut self, cpu: u32, events: &[u8], times: PacketTimes) -> Result<(), Self::Error> {
+    fn packet(&mut self, cpu: Cpu, events: &[u8], times: PacketTimes) -> Result<(), Self::Error> {
         if self.full {
             return Err("full");
         }
-        let written = self.written.get_or_insert_with(|| Packets::new([7; 16], cpu.into(), cpu));
+        let written = self.written.get_or_insert_with(|| Packets::new([7; 16], cpu.0.into(), cpu));
         let (header, entry) = written.next(events.len(), times);
         written.add(&header);
         let bytes = [&header.encode()[..], events].concat();
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let u16_at = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
-        assert_eq!((u32_at(0), u32_at(80)), (tracewing_ctf::write::PACKET_MAGIC, cpu));
+        assert_eq!((u32_at(0), u32_at(80)), (tracewing_ctf::write::PACKET_MAGIC, cpu.0));
         assert_eq!(u64_at(48), bytes.len() as u64 * 8);
         assert_eq!(entry.content_bits, u64_at(48));
         let (mut at, mut now, mut events) = (84, u64_at(32), Vec::new());
@@ -107,7 +108,7 @@ fn feed(stream: &mut Stream, sink: &mut Collect, page: &[u8]) {
 
 #[test]
 fn stamps_far_apart_take_the_extended_header() {
-    let (mut stream, mut sink) = (Stream::new(3), Collect::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(3)), Collect::default());
     let far = 100 + (1 << 32);
     let ticks = [(100, 5, 1), (far - 1, 5, 2), (far - 1 + (1 << 32), 5, 3), (far + (1 << 40), 5, 4)];
     feed(&mut stream, &mut sink, &page(100, &ticks));
@@ -123,7 +124,7 @@ fn stamps_far_apart_take_the_extended_header() {
 
 #[test]
 fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     // The drain begins at 1000 and finds seven dropped; the buffer holds what came before and, later, after.
     stream.expect_gap(None, 1000, 7);
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (900, 5, 2)]));
@@ -138,7 +139,7 @@ fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
 
 #[test]
 fn events_between_two_gaps_lie_in_neither() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
     stream.expect_gap(None, 1000, 7);
     // Nothing comes before the next drain, which finds a full buffer again.
@@ -154,7 +155,7 @@ fn events_between_two_gaps_lie_in_neither() {
 
 #[test]
 fn losses_at_the_end_are_told_by_a_packet_without_events() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
     stream.expect_gap(None, 1000, 7);
     stream.expect_gap(Some(1500), 1600, 2);
@@ -165,7 +166,7 @@ fn losses_at_the_end_are_told_by_a_packet_without_events() {
 
 #[test]
 fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect::default());
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 6, 2)]));
     stream.expect_gap(None, 300, 11);
     feed(&mut stream, &mut sink, &page(300, &[(300, 5, 3)]));
@@ -183,7 +184,7 @@ fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
 
 #[test]
 fn what_could_not_be_written_is_lost() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect { full: true, ..Collect::default() });
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect { full: true, ..Collect::default() });
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 5, 2)]));
     assert_eq!(stream.end_packet(&mut sink), Err("full"));
     assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 150, events: 2 }]);
@@ -198,7 +199,7 @@ fn what_could_not_be_written_is_lost() {
 
 #[test]
 fn a_full_disk_does_not_hide_what_is_lost_elsewhere() {
-    let (mut stream, mut sink) = (Stream::new(0), Collect { full: true, ..Collect::default() });
+    let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect { full: true, ..Collect::default() });
     stream.expect_gap(None, 120, 7);
     let bytes = page(100, &[(100, 5, 1), (150, 5, 2)]);
     let result = stream.page(&Page::parse(&layout(), &bytes).unwrap(), &programs(), &mut sink);
@@ -213,7 +214,7 @@ proptest! {
     fn any_pages_give_a_stream_whose_stamps_never_go_back(
         pages in proptest::collection::vec((any::<u64>(), 0u32..300, proptest::collection::vec(any::<u8>(), 0..300)), 0..5)
     ) {
-        let (mut stream, mut sink) = (Stream::new(0), Collect::default());
+        let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
         for (stamp, len, body) in pages {
             let mut bytes = [stamp.to_ne_bytes(), u64::from(len).to_ne_bytes()].concat();
             bytes.extend(body);

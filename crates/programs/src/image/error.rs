@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use tracewing_units::Pid;
+
 use crate::elf::ElfFault;
 
 /// Why there is no image.
@@ -44,13 +46,13 @@ pub enum Error {
     )]
     Process {
         /// Its id.
-        pid: u32,
+        pid: Pid,
         /// The system's answer.
         source: io::Error,
     },
     /// There is no such process, or it has no memory.
     #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
-    NoProcess(u32),
+    NoProcess(Pid),
 }
 
 /// Why a file is no core dump.

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use tracewing_units::Pid;
+
 use super::memory::{AddressSpace, Mapping, Memory};
 use super::{Error, Image, Object, Place, maps};
 use crate::elf::Elf;
@@ -36,7 +38,7 @@ impl Process {
     ///
     /// # Errors
     /// There is no such process, or it may not be looked into.
-    pub fn open(pid: u32) -> Result<Self, Error> {
+    pub fn open(pid: Pid) -> Result<Self, Error> {
         let failed = |source: io::Error| match source.raw_os_error() {
             Some(ENOENT | ESRCH) => Error::NoProcess(pid),
             _ => Error::Process { pid, source },
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn this_process_has_its_program_and_its_c_library() {
-        let process = Process::open(std::process::id()).unwrap();
+        let process = Process::open(Pid::from_unsigned(std::process::id())).unwrap();
         let me = std::env::current_exe().unwrap();
         assert_eq!(
             process.objects().iter().filter(|object| me == object.name.as_ref() as &std::path::Path).count(),
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn memory_is_read_within_a_mapping() {
-        let process = Process::open(std::process::id()).unwrap();
+        let process = Process::open(Pid::from_unsigned(std::process::id())).unwrap();
         let word = Box::new(0x5eed_u64);
         let address = std::ptr::from_ref(&*word).addr() as u64;
         assert_eq!(process.word(address), Some(*word));
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn no_such_process() {
-        let error = Process::open(u32::MAX).unwrap_err();
-        assert!(matches!(error, Error::NoProcess(u32::MAX)), "{error}");
+        let error = Process::open(Pid(i32::MAX)).unwrap_err();
+        assert!(matches!(error, Error::NoProcess(Pid(i32::MAX))), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use tracewing_consumer::memory::SharedMemory;
 use tracewing_programs::image::{AddressSpace, Process};
 use tracewing_recover::Region as Found;
 use tracewing_ring::{Reach, Region};
+use tracewing_units::Pid;
 
 use crate::{emit, recover};
 
@@ -29,7 +30,7 @@ fn only_whole_events_while_writers_overwrite() {
         // SAFETY: new zeroed memory of the region's size, mapped until all threads are done.
         let region =
             unsafe { Region::create(memory.base(), geometry, Protocol::Smp, Clock::Monotonic, [9; 16], 0) };
-        let process = Process::open(std::process::id()).unwrap();
+        let process = Process::open(Pid::from_unsigned(std::process::id())).unwrap();
         let base = memory.base().as_ptr().addr() as u64;
         assert!(process.mappings().iter().any(|mapping| mapping.start == base));
         let found = Found::open(&process, base, geometry.size() as u64).unwrap();
@@ -79,6 +80,6 @@ fn only_whole_events_while_writers_overwrite() {
 #[test]
 fn a_process_that_is_not_there() {
     // No process has this id: the kernel's limit is 2^22 (include/linux/threads.h).
-    let error = Process::open(u32::MAX >> 1).unwrap_err().to_string();
+    let error = Process::open(Pid::from_unsigned(u32::MAX >> 1)).unwrap_err().to_string();
     assert!(error.starts_with("there is no process 2147483647"), "{error}");
 }

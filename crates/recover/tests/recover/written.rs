@@ -6,6 +6,7 @@ use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, Sub
 use tracewing_recover::Region as Found;
 use tracewing_ring::Reach;
 use tracewing_ring::lttng::{self, Smp};
+use tracewing_units::Cpu;
 
 use crate::{Recovered, Written, emit, recover};
 
@@ -124,7 +125,7 @@ fn a_part_of_the_memory_is_missing() {
     for len in (0..bytes.len()).step_by(1024) {
         let memory = &bytes[..len];
         let Ok(region) = Found::open(&memory, 0, bytes.len() as u64) else { continue };
-        let Some(buffer) = region.buffer(0) else { continue };
+        let Some(buffer) = region.buffer(Cpu(0)) else { continue };
         let events: usize = buffer.sub_buffers().flatten().map(|one| one.events().count()).sum();
         assert!(events >= most, "more memory, more events");
         most = events;

@@ -12,6 +12,7 @@ use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Ite
 use tracewing_abi::wire::Input;
 use tracewing_consumer::folder::ChangeDescription;
 use tracewing_rules::{Majors, Rule, TooManyRules};
+use tracewing_units::Pid;
 
 use super::Recorder;
 use crate::changes::{NotChanged, PATIENCE, Waiting};
@@ -150,7 +151,7 @@ impl Recorder<'_> {
         }
         let classes = &self.join.classes;
         on.retain(|id| classes.class(*id).is_some_and(|class| !is_own(&class)));
-        let unanswered: Vec<(u32, String)> = waiting
+        let unanswered: Vec<(Pid, String)> = waiting
             .concerned
             .iter()
             .filter_map(|number| self.connections.clients.get(number)?.member())
@@ -167,9 +168,9 @@ impl Recorder<'_> {
         };
         let rules: Vec<String> = if waiting.shows { self.join.rules.texts() } else { Vec::new() };
         let mut items: Vec<Item<'_>> = Vec::new();
-        let few = |list| <[(u32, String)]>::iter(list).take(MOST_LINES);
-        items.extend(few(&unanswered).map(|(pid, name)| Item::Unanswered(*pid, name)));
-        items.extend(few(&unreachable).map(|(pid, name)| Item::Unreachable(*pid, name)));
+        let few = |list| <[(Pid, String)]>::iter(list).take(MOST_LINES);
+        items.extend(few(&unanswered).map(|(pid, name)| Item::Unanswered(pid.as_unsigned(), name)));
+        items.extend(few(&unreachable).map(|(pid, name)| Item::Unreachable(pid.as_unsigned(), name)));
         items.extend(waiting.failures.iter().take(MOST_LINES).map(|failure| Item::Failure(failure)));
         items.extend(waiting.notes.iter().take(MOST_LINES).map(|note| Item::Note(note)));
         items.extend(rules.iter().map(|rule| Item::Rule(rule)));

@@ -32,15 +32,15 @@ impl Recorder<'_> {
         let mut makers = std::mem::take(&mut self.join.makers);
         if self.join.regions.take_news() {
             // Which program has written the word is not known.
-            makers.extend(self.connections.members().map(|(_, member)| member.program.pid.unsigned_abs()));
+            makers.extend(self.connections.members().map(|(_, member)| member.program.pid));
         }
         let now = Instant::now();
-        let numbers = makers.into_iter().flat_map(|pid| self.connections.of_process(pid as i32));
+        let numbers = makers.into_iter().flat_map(|pid| self.connections.of_process(pid));
         for number in numbers.collect::<Vec<_>>() {
             let Some(client) = self.connections.clients.get_mut(&number) else { continue };
             let Some(member) = client.member_mut() else { continue };
             if member.asked.is_some_and(|asked| now.duration_since(asked) < INTERVAL) {
-                self.join.makers.insert(member.program.pid.unsigned_abs()); // later
+                self.join.makers.insert(member.program.pid); // later
                 continue;
             }
             member.asked = Some(now);

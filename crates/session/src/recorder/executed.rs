@@ -4,6 +4,8 @@
 use std::iter;
 use std::path::{Path, PathBuf};
 
+use tracewing_units::Pid;
+
 use super::Recorder;
 
 /// Programs that are told.
@@ -12,7 +14,7 @@ const MOST_TOLD: usize = 8;
 impl Recorder<'_> {
     /// Tells of those of these files, with the processes that have executed them, under which nothing can be
     /// pre-loaded.
-    pub(crate) fn tell_of_executed(&mut self, executed: Vec<(i32, PathBuf)>) {
+    pub(crate) fn tell_of_executed(&mut self, executed: Vec<(Pid, PathBuf)>) {
         let Some(preload) = self.options.preload.as_ref().filter(|_| !self.options.system_wide) else {
             return;
         };
@@ -30,7 +32,7 @@ impl Recorder<'_> {
 
 /// Where a path leads that a process has given to the kernel. The process may be gone; most are where others
 /// of the recording are, or where the recorder is.
-fn file(path: &Path, processes: impl Iterator<Item = i32>) -> PathBuf {
+fn file(path: &Path, processes: impl Iterator<Item = Pid>) -> PathBuf {
     let mut seen = processes.map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")).join(path));
     seen.find(|file| path.is_relative() && file.exists()).unwrap_or_else(|| path.to_owned())
 }

@@ -35,7 +35,7 @@ impl Recorder<'_> {
             return 0;
         }
         if self.course.exit_status.is_none() && !matches!(self.course.stop, Stop::AtOnce { .. }) {
-            let pid = self.course.child.pid().as_raw_nonzero();
+            let pid = self.course.child.pid();
             self.observer
                 .note(&format!("the recording is over; waiting for the command (process {pid}) to end"));
         }

@@ -6,6 +6,7 @@ use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, 
 use tracewing_consumer::folder::{SnapshotDescription, State};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_units::Pid;
 
 use super::Recorder;
 use crate::flight::{NoSnapshot, Reason, absolute};
@@ -13,7 +14,7 @@ use crate::outcome::SnapshotSummary;
 
 impl Recorder<'_> {
     /// The answer to a process that asked.
-    pub(crate) fn answer(&mut self, question: Question, pid: i32) -> Vec<u8> {
+    pub(crate) fn answer(&mut self, question: Question, pid: Pid) -> Vec<u8> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
             Question::Status => {
@@ -21,7 +22,7 @@ impl Recorder<'_> {
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
-                    command_pid: self.course.child.pid().as_raw_nonzero().get().unsigned_abs(),
+                    command_pid: self.course.child.pid().as_unsigned(),
                     is_flight_recorder: self.flight.is_some(),
                     command: &command.join(" "),
                     output: &output.to_string_lossy(),

@@ -4,6 +4,7 @@
 use super::Recorder;
 use crate::course::Stop;
 use crate::program::Program;
+use tracewing_units::Pid;
 
 impl Recorder<'_> {
     /// Looks at the folders; with `all`, at every file. The recording stops where the trace was deleted. A
@@ -28,7 +29,7 @@ impl Recorder<'_> {
         self.report_left_out(&found);
     }
 
-    fn report_left_out(&mut self, found: &[i32]) {
+    fn report_left_out(&mut self, found: &[Pid]) {
         for pid in found {
             let name = Program::of(*pid).name;
             self.join.note(format!(
