@@ -1,7 +1,7 @@
 //! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
 
 use crate::format::TableFormat;
-use crate::output::{quoted, say};
+use crate::output::{quoted, say, shown};
 use crate::screen::{Form, stderr};
 use crate::style::{HEADER, WARNING};
 #[cfg(test)]
@@ -18,6 +18,8 @@ use tracewing_session::outcome::SnapshotSummary;
 
 /// Streams that are shown one by one.
 const MOST_ROWS: usize = 24;
+/// Processes that are named one by one.
+const MOST_ATTACHED: usize = 8;
 /// Loss ranges that are shown one by one.
 const MOST_LOSSES: usize = 8;
 
@@ -45,6 +47,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
         number(summary.processes as u64),
         if summary.processes == 1 { "program" } else { "programs" },
     );
+    print_attached(summary);
     if summary.state != State::Complete {
         // The error has been printed.
     } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
@@ -55,11 +58,37 @@ pub fn print(summary: &Summary, has_rules: bool) {
         };
         say!("No events of programs{hint}");
     } else if summary.events == 0 {
-        say!("No events: no program that links the crate tracewing was run");
+        say!(
+            "No events: {}",
+            if summary.attached.is_empty() {
+                "no program that links the crate tracewing was run"
+            } else {
+                "nothing that is recorded happened in the processes"
+            }
+        );
     }
     if summary.events > 0 {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&summary.folder));
     }
+}
+
+/// Which processes were recorded that ran already.
+fn print_attached(summary: &Summary) {
+    let Summary { attached, .. } = summary;
+    if attached.is_empty() {
+        return;
+    }
+    let noun = if attached.len() == 1 { "process" } else { "processes" };
+    let names: Vec<String> = attached
+        .iter()
+        .take(MOST_ATTACHED)
+        .map(|process| format!("{} ({})", process.pid, shown(&process.name)))
+        .collect();
+    let more = match attached.len().saturating_sub(MOST_ATTACHED) {
+        0 => String::new(),
+        more => format!(" and {more} more (see tracewing.json)"),
+    };
+    say!("attached to {} {noun}: {}{more}", number(attached.len() as u64), names.join(", "));
 }
 
 /// Whether more was lost than is counted.
@@ -90,6 +119,7 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
         count => format!("{count} snapshots, {}", bytes(summary.bytes)),
     };
     let state = cut_short(summary);
+    print_attached(summary);
     say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));

@@ -12,6 +12,9 @@ use tracewing_units::Timestamp;
 /// Ranges of what was overwritten that are listed one by one.
 const MAX_RANGES: usize = 10;
 
+/// Processes that ran already and are listed one by one.
+const MAX_ATTACHED: usize = 10;
+
 /// Changes that are listed one by one.
 const MAX_CHANGES: usize = 20;
 
@@ -44,6 +47,7 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
         let facts: Vec<_> = facts.map(str::to_owned).chain(cpus).collect();
         writeln!(out, "host      {}", shown(&format!("{host} ({})", facts.join(", "))))?;
     }
+    print_attached(out, note, zone)?;
     if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
         writeln!(out, "programs  {} joined", processes.len())?;
     }
@@ -58,6 +62,22 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     print_snapshot(out, note, zone)?;
     print_overwritten(out, note, zone)?;
     print_calibration(out, note, zone)
+}
+
+/// Which processes were recorded that ran already, and since when.
+fn print_attached(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let attached = note.pointer("/attached").and_then(Value::as_array).into_iter().flatten();
+    for process in attached.clone().take(MAX_ATTACHED) {
+        let Some(pid) = number(process, "/pid") else { continue };
+        let name = text(process, "/name").unwrap_or_default();
+        let since = process.get("attached").and_then(|since| real_time(note, since));
+        let since = since.map(|ns| format!(", recorded since {}", zone.format(ns))).unwrap_or_default();
+        writeln!(out, "attached  process {pid} ({}){since}", shown(name))?;
+    }
+    match attached.count().saturating_sub(MAX_ATTACHED) {
+        0 => Ok(()),
+        more => writeln!(out, "          and {more} more; --format json has them"),
+    }
 }
 
 /// Which events of programs it was to take when it began, and what was changed when.

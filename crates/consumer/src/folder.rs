@@ -138,8 +138,12 @@ pub struct Description {
     pub version: String,
     /// How it ended.
     pub state: State,
-    /// The recorded command; empty for a program that records itself.
+    /// The recorded command; empty for a program that records itself, and where processes were recorded that
+    /// ran already.
     pub command: Vec<String>,
+    /// Processes that ran already and were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<AttachedDescription>,
     /// The machine.
     pub host: Host,
     /// The clock of all streams.
@@ -219,6 +223,7 @@ impl Description {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state: State::Recording,
             command: Vec::new(),
+            attached: Vec::new(),
             host: Host::this(),
             clock: ClockDescription {
                 name: clock.name(),
@@ -301,6 +306,19 @@ pub struct BufferDescription {
     pub overwrite: bool,
     /// An event is on disk at most so long after it was emitted, milliseconds; nothing for a flight recorder.
     pub flush_ms: Option<u64>,
+}
+
+/// A process that ran already when the recording began with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttachedDescription {
+    /// Process id.
+    pub pid: Pid,
+    /// Its real user.
+    pub uid: u32,
+    /// File name of its executable, or the name of its main thread.
+    pub name: String,
+    /// Since when it is recorded, cycles.
+    pub attached: u64,
 }
 
 /// A program that joined.

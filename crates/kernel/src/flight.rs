@@ -12,6 +12,7 @@
 
 use crate::error::Error;
 use crate::folder::KernelTrace;
+use crate::followed::Followed;
 use crate::kept::Kept;
 use crate::metadata::trace_class;
 use crate::options::Options;
@@ -22,7 +23,7 @@ use crate::statedump;
 use crate::stream::{Programs, Stream};
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Tid};
 
 /// A flight recorder of kernel events. Dropped, it removes its instance; snapshots stay.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub struct KernelFlightRecorder {
     source: Source,
     programs: Programs,
     options: Options,
+    followed: Followed,
     /// When it began, by the recording's clock.
     began: u64,
 }
@@ -53,6 +55,7 @@ impl KernelFlightRecorder {
             programs: Programs::new(&source.classes),
             source,
             options: options.clone(),
+            followed: Followed::default(),
             began: options.clock.now(),
         };
         recorder.source.record()?;
@@ -68,6 +71,22 @@ impl KernelFlightRecorder {
     /// As there.
     pub fn set_root_pid(&mut self, pid: Pid) -> Result<(), Error> {
         self.source.set_root_pid(pid)
+    }
+
+    /// As [`crate::KernelRecorder::follow`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn follow(&mut self, processes: &[Pid]) -> Result<(), Error> {
+        self.followed.follow(&self.source, processes, statedump::threads_of).map(drop)
+    }
+
+    /// As [`crate::KernelRecorder::recorded`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recorded(&self) -> Result<Vec<Tid>, Error> {
+        self.source.recorded()
     }
 
     /// What the user should know of the recording's begin, a line each.

@@ -99,6 +99,7 @@ mod convert;
 mod error;
 mod flight;
 mod folder;
+mod followed;
 pub mod format;
 mod guardian;
 mod instance;

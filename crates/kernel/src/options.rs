@@ -30,6 +30,19 @@ pub enum Scope {
     /// Those of one process and its descendants, which [`crate::KernelRecorder::set_root_pid`] names. What
     /// the kernel counts to them is said in the documentation of [`crate`].
     Tree,
+    /// Those of processes that run already, which [`crate::KernelRecorder::follow`] names, and of the threads
+    /// that they start.
+    Processes {
+        /// Also those of the processes that they fork.
+        children: bool,
+    },
+}
+
+impl Scope {
+    /// Whether the kernel adds what a recorded thread starts to what is recorded.
+    pub(crate) fn follows_forks(self) -> bool {
+        matches!(self, Self::Tree | Self::Processes { children: true })
+    }
 }
 
 /// How to record.

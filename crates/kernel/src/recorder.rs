@@ -4,15 +4,16 @@ use crate::clock::KernelClock;
 use crate::convert::Converter;
 use crate::error::Error;
 use crate::folder::KernelTrace;
+use crate::followed::Followed;
 use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
-use crate::statedump;
+use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
 use tracewing_files::Dir;
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Tid};
 
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +49,9 @@ pub struct KernelRecorder {
     trace: KernelTrace,
     programs: Programs,
     clock: KernelClock,
+    followed: Followed,
+    /// The class of the state dump's events.
+    dump_id: u16,
     /// Whether a poll has met an error.
     failed: bool,
 }
@@ -74,24 +78,49 @@ impl KernelRecorder {
             source,
             trace,
             clock: options.clock,
+            followed: Followed::default(),
+            dump_id,
             failed: false,
         };
         // Looked at when the kernel records already, so that of no thread both are missing, and stamped
         // before its events.
         let began = options.clock.now();
         recorder.source.record()?;
-        recorder.dump(began, dump_id)?;
+        let threads = recorder.source.living()?;
+        recorder.dump(began, &threads)?;
         Ok(recorder)
     }
 
-    /// Writes the state dump in front of a recording of the whole system. A tree's threads tell where they
-    /// come from.
-    fn dump(&mut self, stamp: u64, id: u16) -> Result<(), Error> {
-        let threads = self.source.living()?;
+    /// Writes the state dump: of all threads before a recording of the whole system, of those of processes
+    /// when they are followed. A tree's threads tell where they come from.
+    fn dump(&mut self, stamp: u64, threads: &[Thread]) -> Result<(), Error> {
+        let id = self.dump_id;
         let here = rustix::thread::sched_getcpu();
         let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu.index() == here);
         let Some((_, stream)) = on_this_cpu else { return Ok(()) };
         threads.iter().try_for_each(|thread| stream.event(stamp, id, &thread.encode(), &mut self.trace))
+    }
+
+    /// Records these processes from now on, too: all their threads. Processes and threads that have ended are
+    /// left out. With [`crate::Scope::Processes`] whose children are not followed, threads that they start
+    /// later are found by the next call for them.
+    ///
+    /// # Errors
+    /// [`Error::PidNamespace`] in a container; what fails in tracefs or in the folder.
+    pub fn follow(&mut self, processes: &[Pid]) -> Result<(), Error> {
+        let began = self.clock.now();
+        let new = self.followed.follow(&self.source, processes, statedump::threads_of)?;
+        // Looked at when the kernel records them already, and stamped before their events, as far as there
+        // are no later ones of others in the stream.
+        self.dump(began, &statedump::of(&new))
+    }
+
+    /// The numbers of the threads that are recorded, where these are not all of the system.
+    ///
+    /// # Errors
+    /// What fails in tracefs.
+    pub fn recorded(&self) -> Result<Vec<Tid>, Error> {
+        self.source.recorded()
     }
 
     /// Names the process whose tree is to be recorded and begins; it should be one that waits for this. Its

@@ -76,7 +76,7 @@ impl Source {
     pub(crate) fn record(&self) -> Result<(), Error> {
         match self.scope {
             Scope::System => self.instance.set("tracing_on", "1"),
-            Scope::Tree => Ok(()),
+            Scope::Tree | Scope::Processes { .. } => Ok(()),
         }
     }
 
@@ -97,13 +97,30 @@ impl Source {
         }
         match self.scope {
             Scope::System => Ok(statedump::all()),
-            Scope::Tree => {
-                let text = read(&self.instance.path().join("set_event_pid"))?;
-                let tids: Vec<Tid> =
-                    text.split_ascii_whitespace().filter_map(|tid| tid.parse().ok()).collect();
-                Ok(statedump::of(&tids))
-            }
+            Scope::Tree | Scope::Processes { .. } => Ok(statedump::of(&self.recorded()?)),
         }
+    }
+
+    /// The numbers of the threads that are recorded, where not all are.
+    pub(crate) fn recorded(&self) -> Result<Vec<Tid>, Error> {
+        let text = read(&self.instance.path().join("set_event_pid"))?;
+        Ok(text.split_ascii_whitespace().filter_map(|tid| tid.parse().ok()).collect())
+    }
+
+    /// Records these threads, too.
+    pub(crate) fn add(&self, tids: &BTreeSet<Tid>) -> Result<(), Error> {
+        let text = tids.iter().map(Tid::to_string).collect::<Vec<_>>().join(" ");
+        self.instance.set("set_event_pid", &text)
+    }
+
+    /// Begins to record the threads that were added.
+    pub(crate) fn resume(&self) -> Result<(), Error> {
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// Whose events are recorded.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// The processes of threads that ran since the recording began, ended ones too, as lines of
@@ -152,7 +169,7 @@ fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Res
     for (option, value) in OPTIONS {
         instance.set(&format!("options/{option}"), value)?;
     }
-    instance.set("options/event-fork", if options.scope == Scope::Tree { "1" } else { "0" })?;
+    instance.set("options/event-fork", if options.scope.follows_forks() { "1" } else { "0" })?;
     if when_full == WhenFull::Overwrite {
         // For the state dump. Kernels before 4.13 do not have it.
         let _ = instance.set("options/record-tgid", "1");

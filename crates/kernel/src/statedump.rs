@@ -145,6 +145,11 @@ pub(crate) fn all() -> Vec<Thread> {
     threads
 }
 
+/// The threads of a process; none if it has ended.
+pub(crate) fn threads_of(process: Pid) -> Vec<Tid> {
+    numbers(&format!("/proc/{process}/task"))
+}
+
 /// Those of `tids` that live.
 pub(crate) fn of(tids: &[Tid]) -> Vec<Thread> {
     let thread = |tid: &Tid| {

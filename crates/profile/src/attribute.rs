@@ -8,7 +8,7 @@ use perf_event_open_sys as sys;
 use rustix::io::Errno;
 use sys::bindings::{self as abi, perf_event_attr};
 use tracewing_abi::region::Clock;
-use tracewing_units::{Cpu, Pid};
+use tracewing_units::{Cpu, Pid, Tid};
 
 use crate::Error;
 
@@ -17,6 +17,12 @@ use crate::Error;
 pub enum Subject {
     /// Those of a process, and of all processes and threads that it starts, from its next `exec` on.
     Tree(Pid),
+    /// Those of processes that run already, which [`crate::ProfileRecorder::follow`] names, and of the
+    /// threads that they start.
+    Processes {
+        /// Also those of the processes that they fork.
+        children: bool,
+    },
     /// Those of everybody.
     System,
 }
@@ -122,7 +128,7 @@ impl Terms {
         let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
         let setting = setting.trim();
         let (what, most, hint) = match self.subject {
-            Subject::Tree(_) => ("own processes", 2, "; 2 would do"),
+            Subject::Tree(_) | Subject::Processes { .. } => ("own processes", 2, "; 2 would do"),
             Subject::System => ("the whole machine", 0, "; 0 would do, or no --system-wide"),
         };
         match setting.parse::<i32>() {
@@ -133,6 +139,11 @@ impl Terms {
 
     /// An event that takes samples on a CPU and tells of mappings, names and forks.
     pub(crate) fn open_sampler(&self, cpu: Cpu) -> io::Result<OwnedFd> {
+        self.open_sampler_of(self.tid(), cpu)
+    }
+
+    /// The same of one thread.
+    pub(crate) fn open_sampler_of(&self, tid: Tid, cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(self.trigger.event());
         attribute.__bindgen_anon_1.sample_freq = self.hertz.into();
         let sample = abi::PERF_SAMPLE_IP
@@ -152,23 +163,51 @@ impl Terms {
         attribute.set_sample_id_all(1);
         attribute.set_use_clockid(1);
         attribute.set_exclude_callchain_kernel((!self.kernel).into());
-        self.open(&mut attribute, number(cpu))
+        self.open(&mut attribute, tid, number(cpu))
+    }
+
+    /// An event that records nothing, of this thread on a CPU: for a buffer that the events of several
+    /// threads write into.
+    pub(crate) fn open_silent(&self, cpu: Cpu) -> io::Result<OwnedFd> {
+        let (kind, config) = (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_DUMMY.into());
+        let size = size_of::<perf_event_attr>() as u32;
+        let mut attribute = perf_event_attr { type_: kind, size, config, ..Default::default() };
+        attribute.clockid = self.clock;
+        attribute.set_use_clockid(1);
+        attribute.set_disabled(1);
+        attribute.set_exclude_kernel(1);
+        attribute.set_exclude_hv(1);
+        self.open(&mut attribute, Tid(0), number(cpu))
     }
 
     /// An event that counts, of a tree wherever it runs, of the system on one CPU:
     /// `(value, time enabled, time running)` can be read from it.
     pub(crate) fn open_counter(&self, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
+        self.open_counter_of(self.tid(), event, cpu)
+    }
+
+    /// The same of one thread, and what it starts, wherever it runs.
+    pub(crate) fn open_counter_of(&self, tid: Tid, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(event);
         let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
         attribute.read_format = times.into();
         match self.subject {
-            Subject::Tree(_) => self.open(&mut attribute, -1),
-            Subject::System => self.open(&mut attribute, number(cpu)),
+            Subject::Tree(_) | Subject::Processes { .. } => self.open(&mut attribute, tid, -1),
+            Subject::System => self.open(&mut attribute, tid, number(cpu)),
+        }
+    }
+
+    /// Whose events, as the kernel wants it; of processes this thread's stand for theirs.
+    fn tid(&self) -> Tid {
+        match self.subject {
+            Subject::Tree(pid) => pid.first_thread(),
+            Subject::Processes { .. } => Tid(0),
+            Subject::System => Tid(-1),
         }
     }
 
     fn attribute(&self, (kind, config): (u32, u64)) -> perf_event_attr {
-        let in_tree = matches!(self.subject, Subject::Tree(_));
+        let is_inherited = self.subject != Subject::System;
         let mut attribute = perf_event_attr {
             type_: kind,
             size: size_of::<perf_event_attr>() as u32,
@@ -176,8 +215,9 @@ impl Terms {
             ..Default::default()
         };
         attribute.set_disabled(1);
-        attribute.set_inherit(in_tree.into());
-        attribute.set_enable_on_exec(in_tree.into());
+        attribute.set_inherit(is_inherited.into());
+        attribute.set_inherit_thread((self.subject == Subject::Processes { children: false }).into());
+        attribute.set_enable_on_exec(matches!(self.subject, Subject::Tree(_)).into());
         attribute.set_exclude_kernel((!self.kernel).into());
         attribute.set_exclude_hv(1);
         attribute.set_exclude_idle(1);
@@ -185,14 +225,10 @@ impl Terms {
     }
 
     /// Opens an event on a CPU, or with -1 on any.
-    fn open(&self, attribute: &mut perf_event_attr, cpu: libc::c_int) -> io::Result<OwnedFd> {
-        let pid = match self.subject {
-            Subject::Tree(pid) => pid.0,
-            Subject::System => -1,
-        };
+    fn open(&self, attribute: &mut perf_event_attr, tid: Tid, cpu: libc::c_int) -> io::Result<OwnedFd> {
         let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
         // SAFETY: the attribute is as long as its `size` says, zero where nothing is set, and nobody else's.
-        let descriptor = unsafe { sys::perf_event_open(attribute, pid, cpu, -1, flags) };
+        let descriptor = unsafe { sys::perf_event_open(attribute, tid.0, cpu, -1, flags) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -204,6 +240,13 @@ impl Terms {
 /// A CPU as the kernel wants it; of one that cannot be, it says that it is not there.
 fn number(cpu: Cpu) -> libc::c_int {
     cpu.0.try_into().unwrap_or(libc::c_int::MAX)
+}
+
+/// Has an event write into the buffer of another one of the same CPU.
+pub(crate) fn write_into(event: &OwnedFd, other: &OwnedFd) -> io::Result<()> {
+    // SAFETY: two open perf events.
+    let done = unsafe { sys::ioctls::SET_OUTPUT(event.as_raw_fd(), other.as_raw_fd()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Has an event begin, or end.

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use perf_event_open_sys::bindings as abi;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Tid};
 
 use crate::attribute::{Terms, switch};
 
@@ -51,6 +51,11 @@ impl Available {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|kind| kind.name)
+    }
+
+    /// As [`Available::open`], of one thread and what it starts.
+    pub(crate) fn open_of(&self, terms: &Terms, tid: Tid) -> Counters {
+        Counters(self.0.iter().map(|kind| terms.open_counter_of(tid, kind.event, Cpu(0)).ok()).collect())
     }
 
     /// Opens them; one that cannot be had there stays 0.

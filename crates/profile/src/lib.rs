@@ -14,6 +14,7 @@
 //! | `clock` | from the records' clock to the recording's |
 //! | `kernel_symbols` | names of the kernel's functions |
 //! | `present` | processes that were there before |
+//! | `followed` | the threads of processes that are recorded while they run |
 //! | `counters` | counters that are read now and then |
 //! | `events` | the trace's event classes and payloads |
 //! | `stream` | packets of one CPU |
@@ -26,6 +27,7 @@ mod clock;
 mod counters;
 mod error;
 mod events;
+mod followed;
 mod kernel_symbols;
 mod present;
 mod record;

@@ -14,9 +14,19 @@ use crate::record::{Mapping, Record, Thread};
 const MOST_MAPS: u64 = 16 << 20;
 
 /// Tells of all threads and mappings that there are.
-pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
-    for pid in numbers::<Pid>("/proc") {
-        for tid in numbers::<Tid>(&format!("/proc/{pid}/task")) {
+pub(crate) fn tell(each: impl FnMut(&Record<'_>, Thread)) {
+    tell_of(&numbers("/proc"), each);
+}
+
+/// The threads of a process; none if it has ended.
+pub(crate) fn threads(pid: Pid) -> Vec<Tid> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// Tells of the threads and mappings of processes.
+pub(crate) fn tell_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Thread)) {
+    for &pid in processes {
+        for tid in threads(pid) {
             let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { continue };
             let thread = Thread { pid, tid };
             each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);

@@ -9,7 +9,7 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
 use tracewing_files::Dir;
 use tracewing_streams::TraceDir;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Pid};
 use tracewing_vocabulary::profile::Class;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
@@ -17,6 +17,7 @@ use crate::clock::Conversion;
 use crate::counters::{Available, Counters};
 use crate::error::Error;
 use crate::events::{self, Payload};
+use crate::followed::Followed;
 use crate::kernel_symbols::KernelSymbols;
 use crate::present;
 use crate::record::{Record, Thread, read};
@@ -55,12 +56,16 @@ pub struct Summary {
 pub struct ProfileRecorder {
     cpus: Vec<Sampled>,
     writer: Writer,
+    /// Of processes that ran already.
+    followed: Option<Followed>,
     notices: Vec<String>,
 }
 
 /// A CPU that is sampled: the kernel's side of it. What the ring is mapped from comes behind it.
 struct Sampled {
+    number: Cpu,
     ring: Ring,
+    /// Of processes that ran already, it records nothing; their events write into its buffer.
     sampler: OwnedFd,
     /// Of a tree all are with the first CPU.
     counters: Option<Counters>,
@@ -93,16 +98,16 @@ impl ProfileRecorder {
         let available = Available::find(&terms, first);
         let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
         let folder = TraceDir::create(parent, name, &tsdl::print(&class))?;
+        let is_of_processes = matches!(options.subject, Subject::Processes { .. });
         let mut cpus = Vec::new();
         for cpu in online {
-            let sampler = terms
-                .open_sampler(cpu)
-                .map_err(|source| Error::System { call: "perf_event_open", source })?;
+            let opened = if is_of_processes { terms.open_silent(cpu) } else { terms.open_sampler(cpu) };
+            let sampler = opened.map_err(|source| Error::System { call: "perf_event_open", source })?;
             let ring = Ring::map(&sampler).map_err(|source| Error::System { call: "mmap", source })?;
-            let has_counters = options.subject == Subject::System || cpu == first;
+            let has_counters = options.subject == Subject::System || cpu == first && !is_of_processes;
             let counters = has_counters.then(|| available.open(&terms, cpu));
             let stream = CpuStream::new(folder.clone(), options.uuid, cpu);
-            cpus.push(Sampled { ring, sampler, counters, stream });
+            cpus.push(Sampled { number: cpu, ring, sampler, counters, stream });
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
         let mut notices = Vec::new();
@@ -132,7 +137,8 @@ impl ProfileRecorder {
             user: Vec::new(),
             body: Vec::new(),
         };
-        let mut recorder = Self { cpus, writer, notices };
+        let followed = is_of_processes.then(|| Followed::new(terms, available));
+        let mut recorder = Self { cpus, writer, followed, notices };
         if options.subject == Subject::System {
             recorder.begin_with_all(options.clock.now())?;
         }
@@ -157,6 +163,33 @@ impl ProfileRecorder {
         Ok(written?)
     }
 
+    /// Takes samples of a process that runs already, from now on, with [`Subject::Processes`]: of all its
+    /// threads. One that a followed process has started is followed already. Gives a line for the user where
+    /// there are no samples of some threads.
+    ///
+    /// # Errors
+    /// The trace cannot be written; it is good up to there.
+    pub fn follow(&mut self, process: Pid) -> Result<Option<String>, tracewing_streams::Error> {
+        let began = self.writer.conversion.now();
+        // Which processes have inherited their events is in the records.
+        self.poll(false)?;
+        let Self { cpus, writer, followed, .. } = self;
+        let Some(followed) = followed.as_mut().filter(|followed| !followed.is_heir(process)) else {
+            return Ok(None);
+        };
+        let outputs: Vec<_> = cpus.iter().map(|cpu| (cpu.number, &cpu.sampler)).collect();
+        let note = followed.follow(process, &outputs).note(process);
+        let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(note) };
+        let mut written = Ok(());
+        // Looked at when the kernel reports changes already.
+        present::tell_of(&[process], |record, thread| {
+            if written.is_ok() {
+                written = writer.record(began, record, thread, stream);
+            }
+        });
+        written.map(|()| note)
+    }
+
     /// What the user should know of the recording's begin, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
@@ -169,7 +202,12 @@ impl ProfileRecorder {
     /// The trace cannot be written; it is good up to there.
     pub fn poll(&mut self, flush: bool) -> Result<(), tracewing_streams::Error> {
         self.writer.conversion.refresh();
-        self.cpus.iter_mut().try_for_each(|cpu| self.writer.drain(cpu, flush))
+        let Self { cpus, writer, followed, .. } = self;
+        for (nth, cpu) in cpus.iter_mut().enumerate() {
+            let counts = nth == 0 && flush;
+            writer.drain(cpu, flush, followed.as_mut(), counts)?;
+        }
+        Ok(())
     }
 
     /// How many events were written and lost so far, and in how many bytes.
@@ -184,11 +222,16 @@ impl ProfileRecorder {
     pub fn finish(mut self) -> Summary {
         self.writer.conversion.refresh();
         let mut summary = Summary::default();
-        for cpu in &mut self.cpus {
+        for (nth, cpu) in self.cpus.iter_mut().enumerate() {
+            let mut followed = self.followed.as_mut();
             // While it still counts, so that what was lost before is told by the next record.
-            let drained = self.writer.drain(cpu, false);
+            let drained = self.writer.drain(cpu, false, followed.as_deref_mut(), false);
             let _ = switch(&cpu.sampler, false);
-            let drained = drained.and(self.writer.drain(cpu, true)).and(cpu.stream.finish());
+            if let Some(followed) = &followed {
+                followed.stop(nth);
+            }
+            let rest = self.writer.drain(cpu, true, followed, nth == 0);
+            let drained = drained.and(rest).and(cpu.stream.finish());
             summary.unwritten = summary.unwritten.or(drained.err());
             summary.losses.extend_from_slice(cpu.stream.losses());
             let stream = cpu.stream.summary();
@@ -207,12 +250,21 @@ impl ProfileRecorder {
 }
 
 impl Writer {
-    /// Moves a CPU's records into its stream.
-    fn drain(&mut self, cpu: &mut Sampled, flush: bool) -> Result<(), tracewing_streams::Error> {
+    /// Moves a CPU's records into its stream; with `sums`, the counters of all followed processes, too.
+    fn drain(
+        &mut self,
+        cpu: &mut Sampled,
+        flush: bool,
+        mut followed: Option<&mut Followed>,
+        sums: bool,
+    ) -> Result<(), tracewing_streams::Error> {
         let Sampled { ring, counters, stream, .. } = cpu;
         let mut written = Ok(());
         ring.drain(|raw| {
             let Some((time, record)) = read(raw) else { return };
+            if let (Record::Fork { child, .. }, Some(followed)) = (&record, &mut followed) {
+                followed.created(*child);
+            }
             let stamp = self.conversion.cycles(time);
             let result = self.record(stamp, &record, whose(&record), stream);
             // All records are gone through, also where one could not be written.
@@ -223,6 +275,11 @@ impl Writer {
         if flush {
             if let Some(counters) = counters {
                 Payload::of(Thread::NONE, &mut self.body).counters(counters.read());
+                let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
+                written = written.and(result);
+            }
+            if let Some(followed) = followed.filter(|_| sums) {
+                Payload::of(Thread::NONE, &mut self.body).counters(followed.counters().into_iter());
                 let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
                 written = written.and(result);
             }

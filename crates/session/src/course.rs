@@ -13,8 +13,9 @@ const BATCH: usize = 64;
 
 /// The command, the signals, and what has come of them.
 pub(crate) struct Course {
-    pub(crate) child: Child,
-    /// The command's, once it has ended.
+    /// Nothing where processes are recorded that ran already.
+    pub(crate) child: Option<Child>,
+    /// The command's, once it has ended; 0 once all processes have ended that ran already.
     pub(crate) exit_status: Option<i32>,
     pub(crate) stop: Stop,
     signals: Signals,
@@ -39,7 +40,7 @@ pub(crate) enum Stop {
 }
 
 impl Course {
-    pub(crate) fn new(child: Child, signals: Signals) -> Self {
+    pub(crate) fn new(child: Option<Child>, signals: Signals) -> Self {
         Self { child, exit_status: None, stop: Stop::No, signals }
     }
 
@@ -51,6 +52,11 @@ impl Course {
                 Stop::Asked { until } => Instant::now() < until,
                 Stop::AtOnce { .. } | Stop::CannotWrite | Stop::Over => false,
             }
+    }
+
+    /// Whether there is a command that the recorder has started, and is to wait for.
+    pub(crate) fn has_command(&self) -> bool {
+        self.child.as_ref().is_some_and(Child::is_ours)
     }
 
     /// Takes what signals have come. Gives whether one of them was for a snapshot.
@@ -66,10 +72,10 @@ impl Course {
             }
             // What the terminal sends, the command has got already.
             if signal.from_process {
-                self.child.signal(signal.number);
+                self.child.iter().for_each(|child| child.signal(signal.number));
             }
             self.stop = match self.stop {
-                Stop::No | Stop::Over if !self.child.is_ours() => Stop::Over,
+                Stop::No | Stop::Over if !self.has_command() => Stop::Over,
                 Stop::No => Stop::Asked { until: Instant::now() + GRACE },
                 Stop::CannotWrite => Stop::CannotWrite,
                 Stop::Asked { .. } | Stop::AtOnce { .. } | Stop::Over => {

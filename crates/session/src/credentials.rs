@@ -63,7 +63,7 @@ pub(crate) fn is_alive(pidfd: &OwnedFd) -> bool {
 }
 
 /// Real, effective and saved user of a process.
-fn users(pid: Pid) -> Option<[u32; 3]> {
+pub(crate) fn users(pid: Pid) -> Option<[u32; 3]> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     // A process's name has no line break there: the kernel escapes it.
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::ask::AskError;
+use crate::refusal::Refusal;
 
 /// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace
 /// exists then.
@@ -36,6 +37,9 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// No process that runs already can be recorded.
+    #[error(transparent)]
+    Attach(#[from] Refusal),
     /// The programs of another recording cannot be had.
     #[error(transparent)]
     With(AskError),

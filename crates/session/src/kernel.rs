@@ -13,12 +13,14 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
 use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
-    KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
+    KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope as KernelScope,
+    default_buffer_kib,
 };
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Tid};
 use tracewing_vocabulary::environment;
 
 use crate::options::Options;
+use crate::scope::Scope;
 use crate::{Error, preload};
 
 const LOSS_REASON: &str = "kernel buffer full";
@@ -45,6 +47,8 @@ fn are_asked_for(options: &Options) -> bool {
 /// The kernel side of a recording, or nothing.
 pub(crate) struct Kernel {
     recorder: Source,
+    /// Whether it records certain processes, to which others can be added.
+    follows: bool,
     flush: Duration,
     polled: Instant,
     flushed: Instant,
@@ -82,12 +86,13 @@ impl Kernel {
         folder: Option<&Dir>,
         clock: &TraceClock,
         clock_class: ClockClass,
-        root: Pid,
+        recorded: &Scope,
         note: &mut dyn FnMut(String),
     ) -> Result<Self, Error> {
         let now = Instant::now();
         let none = Self {
             recorder: Source::None,
+            follows: false,
             flush: options.flush,
             polled: now,
             flushed: now,
@@ -101,7 +106,11 @@ impl Kernel {
             note(format!("no kernel events: {missing}"));
             return Ok(none);
         }
-        let scope = if options.system_wide { Scope::System } else { Scope::Tree };
+        let scope = match recorded {
+            Scope::System => KernelScope::System,
+            Scope::Tree(_) => KernelScope::Tree,
+            Scope::Processes { children, .. } => KernelScope::Processes { children: *children },
+        };
         let settings = tracewing_kernel::Options {
             globs: patterns(
                 options.kernel_events.as_deref().unwrap_or_default(),
@@ -117,11 +126,13 @@ impl Kernel {
             clock_class,
             uuid: random_uuid().map_err(Error::system("getrandom"))?,
             buffer_kib: default_buffer_kib(),
-            env: match scope {
+            env: match recorded {
                 Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
                 // Events of its threads need not tell the process.
-                Scope::Tree => {
-                    vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())]
+                Scope::Tree(root) => vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())],
+                Scope::Processes { pids, .. } => {
+                    let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
+                    vec![(environment::ATTACHED_PROCESSES.into(), pids.join(" ").into())]
                 }
             },
         };
@@ -133,18 +144,48 @@ impl Kernel {
             }
             None => Source::Flight(Box::new(KernelFlightRecorder::start(&settings)?)),
         };
-        if scope == Scope::Tree {
-            match recorder.set_root_pid(root) {
-                Err(error @ tracewing_kernel::Error::PidNamespace) if !are_asked_for(options) => {
-                    note(format!("no kernel events: {error}"));
-                    drop(recorder);
-                    return Ok(none);
-                }
-                other => other?,
+        let begun = match recorded {
+            Scope::System => Ok(()),
+            Scope::Tree(root) => recorder.set_root_pid(*root),
+            Scope::Processes { pids, .. } => recorder.follow(pids),
+        };
+        match begun {
+            Err(error @ tracewing_kernel::Error::PidNamespace) if !are_asked_for(options) => {
+                note(format!("no kernel events: {error}"));
+                drop(recorder);
+                return Ok(none);
             }
+            other => other?,
         }
         recorder.notices().iter().cloned().for_each(&mut *note);
-        Ok(Self { recorder, ..none })
+        Ok(Self { recorder, follows: matches!(recorded, Scope::Processes { .. }), ..none })
+    }
+
+    /// Records processes that run already, too, and threads that those which are recorded have started.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn follow(
+        &mut self,
+        pids: &[Pid],
+        note: &mut dyn FnMut(String),
+    ) -> Result<(), tracewing_consumer::Error> {
+        if self.failed || !self.follows {
+            return Ok(());
+        }
+        match self.recorder.follow(pids).map_err(unwritten) {
+            Ok(()) => Ok(()),
+            Err(Err(error)) => Err(error),
+            Err(Ok(error)) => {
+                note(format!("processes whose kernel events are not recorded: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// The threads that are recorded, where these are not all of the machine and can be known.
+    pub(crate) fn recorded(&self) -> Option<Vec<Tid>> {
+        self.recorder.recorded().filter(|_| self.follows)
     }
 
     /// Writes what a flight recorder's buffers hold as a trace; nothing where no kernel events are recorded.
@@ -272,6 +313,22 @@ impl Source {
             Self::None => Ok(()),
             Self::Trace(recorder) => recorder.set_root_pid(pid),
             Self::Flight(recorder) => recorder.set_root_pid(pid),
+        }
+    }
+
+    fn follow(&mut self, pids: &[Pid]) -> Result<(), tracewing_kernel::Error> {
+        match self {
+            Self::None => Ok(()),
+            Self::Trace(recorder) => recorder.follow(pids),
+            Self::Flight(recorder) => recorder.follow(pids),
+        }
+    }
+
+    fn recorded(&self) -> Option<Vec<Tid>> {
+        match self {
+            Self::None => None,
+            Self::Trace(recorder) => recorder.recorded().ok(),
+            Self::Flight(recorder) => recorder.recorded().ok(),
         }
     }
 

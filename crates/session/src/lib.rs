@@ -13,10 +13,13 @@
 //! | `socket` | the private socket that programs find through their environment |
 //! | `entrance` | where connections arrive |
 //! | `flight` | how many snapshots a flight recorder has taken, and may be asked for |
+//! | `attached` | processes that ran already and are recorded |
 //! | `ask` | a recording that runs, seen from outside |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | what can be changed in one that runs |
 //! | `limits` | what a process, a user and all users may take |
+//! | `refusal` | why a process that runs already is not recorded |
+//! | `scope` | of which threads the kernel's events and samples are |
 //! | `not_joined` | why a process gets no buffers |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
@@ -46,6 +49,7 @@
 //! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod ask;
+mod attached;
 pub mod change;
 mod changes;
 mod child;
@@ -76,9 +80,11 @@ mod priority;
 mod profile;
 mod program;
 pub mod recorder;
+mod refusal;
 mod regions;
 mod rules;
 pub mod running;
+mod scope;
 mod seccomp;
 mod signals;
 mod socket;
@@ -90,4 +96,5 @@ pub use error::Error;
 pub use options::Options;
 pub use outcome::{Outcome, Summary};
 pub use recorder::{Observer, Progress, record};
+pub use refusal::Refusal;
 pub use signals::is_ignored;

@@ -11,6 +11,7 @@ use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 use tracewing_rules::{Majors, Rules};
 
+pub use crate::attached::Attach;
 use crate::preload::Preload;
 use crate::running::Running;
 
@@ -54,8 +55,10 @@ pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
     /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as the other
-    /// one's command.
+    /// one's command; and is empty where `attach` is.
     pub command: Vec<OsString>,
+    /// Records processes that run already, in place of a command, until the last of them ends.
+    pub attach: Option<Attach>,
     /// Records the programs of this recording, too: those that it has, and those that join it later.
     pub with: Option<Running>,
     /// The recording ends after this time, whatever the command does.
@@ -102,6 +105,7 @@ impl Options {
             kernel_events: Some(Vec::new()),
             probes: Vec::new(),
             system_wide: false,
+            attach: None,
             with: None,
             duration: None,
             geometry: default_geometry(),

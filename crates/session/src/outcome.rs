@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tracewing_consumer::folder::State;
+use tracewing_consumer::folder::{AttachedDescription, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 
 /// How a recording ended.
@@ -51,6 +51,9 @@ pub struct Summary {
     /// A flight recorder's snapshots; `None` where a trace was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Vec<SnapshotSummary>>,
+    /// Processes that ran already and were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<AttachedDescription>,
     /// What the user was told besides.
     pub notes: Vec<String>,
 }

@@ -28,6 +28,8 @@ pub(crate) enum Token {
     Signals,
     /// The command.
     Child,
+    /// Processes that ran already.
+    Attached,
     /// The connection with this number.
     Client(u64),
 }
@@ -38,7 +40,8 @@ impl Token {
     const CONTROL: u64 = 1;
     const SIGNALS: u64 = 2;
     const CHILD: u64 = 3;
-    const FIRST: u64 = 4;
+    const ATTACHED: u64 = 4;
+    const FIRST: u64 = 5;
 
     fn encode(self) -> EventData {
         EventData::new_u64(match self {
@@ -46,6 +49,7 @@ impl Token {
             Self::Door(Door::Control) => Self::CONTROL,
             Self::Signals => Self::SIGNALS,
             Self::Child => Self::CHILD,
+            Self::Attached => Self::ATTACHED,
             Self::Client(number) => Self::FIRST + number,
         })
     }
@@ -56,6 +60,7 @@ impl Token {
             Self::CONTROL => Self::Door(Door::Control),
             Self::SIGNALS => Self::Signals,
             Self::CHILD => Self::Child,
+            Self::ATTACHED => Self::Attached,
             number => Self::Client(number - Self::FIRST),
         }
     }
@@ -108,6 +113,7 @@ mod tests {
             Token::Door(Door::Control),
             Token::Signals,
             Token::Child,
+            Token::Attached,
             Token::Client(0),
             Token::Client(1 << 40),
         ] {

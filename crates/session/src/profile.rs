@@ -10,6 +10,7 @@ use tracewing_files::Dir;
 use tracewing_profile::{ProfileRecorder, Subject, Summary};
 use tracewing_units::Pid;
 
+use crate::scope::Scope;
 use crate::{Error, Options};
 
 /// Whether samples can be had, where they are wanted.
@@ -18,7 +19,11 @@ use crate::{Error, Options};
 /// They cannot.
 pub(crate) fn check(options: &Options, clock: &TraceClock) -> Result<(), Error> {
     let Some(hertz) = options.profile else { return Ok(()) };
-    let subject = if options.system_wide { Subject::System } else { Subject::MYSELF };
+    let subject = match &options.attach {
+        _ if options.system_wide => Subject::System,
+        Some(attach) => Subject::Processes { children: attach.children },
+        None => Subject::MYSELF,
+    };
     Ok(tracewing_profile::check(subject, hertz, clock.kind())?)
 }
 
@@ -35,25 +40,46 @@ impl Profile {
         Self { recorder: None, flush: Duration::MAX, flushed: Instant::now() }
     }
 
-    /// Starts taking `hertz` samples a second of the process `root` and what it starts, or without one of
-    /// everybody.
+    /// Starts taking `hertz` samples a second of the threads that are meant.
     ///
     /// # Errors
     /// The kernel gives none. The folder is not there then.
     pub(crate) fn start(
         folder: &Dir,
         hertz: u32,
-        root: Option<Pid>,
+        recorded: &Scope,
         (clock, clock_class): (&TraceClock, ClockClass),
         flush: Duration,
         note: &mut dyn FnMut(String),
     ) -> Result<Self, Error> {
-        let subject = root.map_or(Subject::System, Subject::Tree);
+        let subject = match recorded {
+            Scope::System => Subject::System,
+            Scope::Tree(root) => Subject::Tree(*root),
+            Scope::Processes { children, .. } => Subject::Processes { children: *children },
+        };
         let uuid = random_uuid().map_err(Error::system("getrandom"))?;
         let options = tracewing_profile::Options { subject, hertz, clock: *clock, clock_class, uuid };
         let recorder = ProfileRecorder::start(folder, PROFILE, &options)?;
-        recorder.notices().iter().cloned().for_each(note);
-        Ok(Self { recorder: Some(recorder), flush, flushed: Instant::now() })
+        recorder.notices().iter().cloned().for_each(&mut *note);
+        let mut this = Self { recorder: Some(recorder), flush, flushed: Instant::now() };
+        if let Scope::Processes { pids, .. } = recorded {
+            pids.iter().try_for_each(|pid| this.follow(*pid, note))?;
+        }
+        Ok(this)
+    }
+
+    /// Takes samples of a process that runs already, too.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn follow(
+        &mut self,
+        pid: Pid,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(), tracewing_consumer::Error> {
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        recorder.follow(pid)?.into_iter().for_each(note);
+        Ok(())
     }
 
     /// Moves what is in the kernel's buffers, and into the folder when it would be too old there at a next

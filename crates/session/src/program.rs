@@ -47,6 +47,11 @@ impl Program {
         (self.pid, self.name.clone())
     }
 
+    /// When it began, in the kernel's ticks after boot; 0 where that is not known.
+    pub(crate) fn began(&self) -> u64 {
+        self.began
+    }
+
     /// Whether the process is still there, and has executed no other file since.
     pub(crate) fn is_alive(&self) -> bool {
         self.began != 0 && *self == Self::of(self.pid)
@@ -65,7 +70,8 @@ fn executable(pid: Pid) -> Option<String> {
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-fn main_thread(pid: Pid) -> Option<String> {
+/// The name of a process's first thread.
+pub(crate) fn main_thread(pid: Pid) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
@@ -73,6 +79,18 @@ fn main_thread(pid: Pid) -> Option<String> {
 /// A field of `stat` by its number in `man 5 proc_pid_stat`, from the third on; 0 where there is none.
 fn field(pid: Pid, number: usize) -> u64 {
     stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
+}
+
+/// Whether a process is a thread of the kernel (`PF_KTHREAD` of its `linux/sched.h`).
+pub(crate) fn is_of_kernel(pid: Pid) -> bool {
+    field(pid, 9) & 0x0020_0000 != 0
+}
+
+/// Time since boot in the ticks of [`Program::began`].
+pub(crate) fn ticks_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    // `USER_HZ`, the same on all machines on which this runs.
+    now.tv_sec.unsigned_abs() * 100 + now.tv_nsec.unsigned_abs() / 10_000_000
 }
 
 /// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's

@@ -37,10 +37,13 @@ keys! {
     /// In such a trace: the process's name.
     PROCNAME = "procname";
     /// In a kernel trace: [`SYSTEM`] where it has the events of all threads. Without it, it has those of
-    /// [`ROOT_PROCESS`] and its descendants.
+    /// [`ROOT_PROCESS`] and its descendants, or of [`ATTACHED_PROCESSES`].
     SCOPE = "scope";
     /// In a kernel trace: the process whose tree it has the events of.
     ROOT_PROCESS = "root_process";
+    /// In a kernel trace: the processes that ran already when it began and that it has the events of, and of
+    /// what they started; numbers, with spaces between.
+    ATTACHED_PROCESSES = "attached_processes";
     /// In a trace of samples: what triggers a sample.
     PROFILE_EVENT = "profile_event";
     /// In a trace of samples: samples a second.
@@ -91,7 +94,7 @@ pub const TRACEWING: &str = "tracewing";
 pub const SYSTEM: &str = "system";
 /// [`PROFILE_COUNTERS`]: a CPU.
 pub const OF_CPU: &str = "cpu";
-/// [`PROFILE_COUNTERS`]: a process and its descendants.
+/// [`PROFILE_COUNTERS`]: processes, and their descendants.
 pub const OF_TREE: &str = "tree";
 /// Of what an extract has, some may be missing.
 pub const SOME: &str = "some";

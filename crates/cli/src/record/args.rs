@@ -1,18 +1,20 @@
 //! What `tracewing record` accepts.
 
 use super::help;
-use super::values::{Size, parse_hertz, parse_seconds, parse_size};
+use super::values::{Size, parse_hertz, parse_pid, parse_seconds, parse_size};
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
-use clap::ValueEnum;
+use clap::{ArgGroup, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_units::Pid;
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("running").args(["pids", "names", "cgroups"]).multiple(true).conflicts_with("with"))]
 #[command(after_help = help::EXAMPLES, after_long_help = format!("{}\n\n{}\n\n{}", selection::LONG_HELP, help::LONG_HELP, help::EXAMPLES))]
 pub struct Args {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty, of
@@ -59,12 +61,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME|UID", requires = "with")]
     pub user: Option<String>,
 
-    /// End the recording after SECONDS, if CMD has not ended before; CMD continues
+    /// End the recording after SECONDS, if CMD, or the last of the processes, has not ended before; they
+    /// continue
     #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
 
+    #[command(flatten)]
+    pub attach: AttachArgs,
+
     /// The command to record, and its arguments
-    #[arg(required_unless_present = "with", trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present_any = ["with", "running"], conflicts_with = "running", trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]
@@ -72,6 +78,35 @@ pub struct Args {
 
     #[command(flatten)]
     pub condition: Condition,
+}
+
+/// Processes that run already.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct AttachArgs {
+    /// Record the process PID, which runs already, in place of CMD: all its threads, and what it forks; until
+    /// it ends, or Ctrl-C, neither of which changes it
+    #[arg(long = "pid", value_name = "PID[,PID]...", value_delimiter = ',', value_parser = parse_pid)]
+    pub pids: Vec<Pid>,
+
+    /// Likewise the processes that are called NAME now, by their executable or their first thread; may be
+    /// given several times
+    #[arg(long = "name", value_name = "GLOB", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub names: Vec<String>,
+
+    /// Likewise the processes in the control group PATH and below, and those that enter it later; may be
+    /// given several times
+    #[arg(long = "cgroup", value_name = "PATH")]
+    pub cgroups: Vec<PathBuf>,
+
+    /// With --pid, --name and --cgroup: also the processes that they fork (the default)
+    #[arg(long, requires = "running", overrides_with = "no_children")]
+    pub children: bool,
+
+    /// Without the processes that they fork. Of threads that begin during the recording, what they do in
+    /// their first half second may be missing
+    #[arg(long, requires = "running")]
+    pub no_children: bool,
 }
 
 /// What of the kernel is recorded, and of programs by probes.

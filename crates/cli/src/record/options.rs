@@ -1,6 +1,6 @@
 //! The recording that the arguments of `tracewing record` mean.
 
-use super::args::{Args, Buffers, Chains, Clock, OnFull, PreloadArgs, SnapshotOn};
+use super::args::{Args, AttachArgs, Buffers, Chains, Clock, OnFull, PreloadArgs, SnapshotOn};
 use crate::output::print_warning;
 use crate::owner;
 use crate::preloaded;
@@ -15,7 +15,7 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::Sharing;
+use tracewing_session::options::{Attach, Sharing};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -25,7 +25,10 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
     if args.kernel.probes.is_empty() && args.kernel.usdt.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let resolver = Resolver::new(args.command.first().and_then(|command| command.to_str()));
+    // Of a process that runs, the file that it executes, whatever its mount namespace.
+    let running = args.attach.pids.first().map(|pid| format!("/proc/{}/exe", pid.0));
+    let resolver =
+        Resolver::new(args.command.first().and_then(|command| command.to_str()).or(running.as_deref()));
     let mut all = Resolved::default();
     let functions = args.kernel.probes.iter().map(|text| resolver.probe(text));
     for resolved in functions.chain(args.kernel.usdt.iter().map(|text| resolver.usdt(text))) {
@@ -37,6 +40,7 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
 pub fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.buffer.sub_buffers, args.buffer.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    let attach = attach(args)?;
     let (rules, majors) = rules(args);
     let preload = preload(&args.preload)?;
     let with = args
@@ -52,6 +56,7 @@ pub fn options(args: &Args) -> Result<Options> {
         duration: args.duration,
         output: args.output.clone().unwrap_or_else(default_folder),
         command: args.command.clone(),
+        attach,
         rules,
         majors,
         kernel_events: (!no_kernel).then(|| args.kernel.kernel_events.clone()),
@@ -84,6 +89,31 @@ pub fn options(args: &Args) -> Result<Options> {
             Clock::Mono => ClockChoice::Monotonic,
         },
     })
+}
+
+/// The processes that run already, where such are to be recorded.
+fn attach(args: &Args) -> Result<Option<Attach>> {
+    let AttachArgs { pids, names, cgroups, no_children, .. } = &args.attach;
+    if pids.is_empty() && names.is_empty() && cgroups.is_empty() {
+        return Ok(None);
+    }
+    let preloaded = match &args.preload {
+        PreloadArgs { locks: true, .. } => Some("--locks"),
+        PreloadArgs { functions, .. } if !functions.is_empty() => Some("--functions"),
+        _ => None,
+    };
+    if let Some(option) = preloaded {
+        bail!(
+            "{option} needs a library that is loaded when a program starts, so it cannot be had of one that runs: start the \
+             program with `tracewing record {option} -- CMD`, or use --probe"
+        );
+    }
+    Ok(Some(Attach {
+        pids: pids.clone(),
+        names: names.clone(),
+        cgroups: cgroups.clone(),
+        children: !no_children,
+    }))
 }
 
 /// The event rules, and the mask of major classes.

@@ -1,6 +1,7 @@
 //! Values of options of `tracewing record`: sizes, rates and times, as users write them.
 
 use std::time::Duration;
+use tracewing_units::Pid;
 
 /// Bytes, written as people write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,11 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
 pub fn parse_hertz(text: &str) -> Result<u32, String> {
     let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
     hertz.ok_or_else(|| "a number of samples a second is expected; a command comes after --".to_owned())
+}
+
+pub fn parse_pid(text: &str) -> Result<Pid, String> {
+    let pid = text.trim().parse().ok().filter(|pid| *pid > 0);
+    pid.map(Pid).ok_or_else(|| "the number of a process is expected; --name takes names".to_owned())
 }
 
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -105,6 +105,7 @@ impl Recorder<'_> {
             losses: description.losses.clone(),
             overwritten: description.overwritten.clone(),
             snapshots,
+            attached: description.attached.clone(),
             notes: description.notes.clone(),
         }
     }

@@ -6,6 +6,7 @@
 //! empty buffer costs one load.
 
 mod accept;
+mod attached;
 mod clients;
 mod control;
 mod describe;
@@ -26,8 +27,9 @@ use tracewing_consumer::survival::BufferFolder;
 
 use self::output::Output;
 use crate::Error;
+use crate::attached::{Attached, Found};
 use crate::changes::Changes;
-use crate::child::Command;
+use crate::child::{Child, Command};
 use crate::connections::Connections;
 use crate::course::Course;
 use crate::drains::Drains;
@@ -36,7 +38,7 @@ use crate::flight::Flight;
 use crate::join::Join;
 use crate::kernel;
 use crate::left_out::LeftOut;
-use crate::options::Options;
+use crate::options::{Attach, Options};
 use crate::outcome::{Outcome, SnapshotSummary};
 use crate::places::Places;
 use crate::poll::Poll;
@@ -75,7 +77,8 @@ pub struct Progress {
 }
 
 /// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
-/// or the disk is full; or the programs of another recording ([`Options::with`]).
+/// or the disk is full; or the programs of another recording ([`Options::with`]), or processes that run
+/// already ([`Options::attach`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
@@ -83,8 +86,9 @@ pub struct Progress {
 /// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the
 /// [`Outcome`] and to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-    let subject = match &options.with {
-        Some(with) if options.command.is_empty() => Subject::ProgramsOf(with),
+    let subject = match (&options.with, &options.attach) {
+        (_, Some(attach)) => Subject::Processes(Found::of(attach)?, attach),
+        (Some(with), None) if options.command.is_empty() => Subject::ProgramsOf(with),
         _ => Subject::Command(Command::find(&options.command)?),
     };
     let clock = TraceClock::new(options.clock)?;
@@ -117,7 +121,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         0 if recorder.watches.places.are_lost() => 1,
         status => status,
     };
-    recorder.course.child.reap();
+    recorder.course.child.iter().for_each(Child::reap);
     Ok(Outcome { exit_status, summary })
 }
 
@@ -127,6 +131,8 @@ enum Subject<'a> {
     Command(Command),
     /// The programs of another recording, until its command ends.
     ProgramsOf(&'a Running),
+    /// Processes that run already, until the last of them ends.
+    Processes(Found, &'a Attach),
 }
 
 /// A recording under way.
@@ -139,6 +145,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) connections: Connections,
     pub(crate) changes: Changes,
     pub(crate) course: Course,
+    /// The processes that ran already, if such are recorded.
+    pub(crate) attached: Option<Attached>,
     pub(crate) drains: Drains,
     pub(crate) flight: Option<Flight>,
     pub(crate) join: Join,

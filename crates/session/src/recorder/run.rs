@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 
 use super::{Progress, Recorder};
+use crate::child::Child;
 use crate::course::Stop;
 use crate::poll::Token;
 use crate::regions::Totals;
@@ -31,11 +32,9 @@ impl Recorder<'_> {
 
     /// After the recording: the command's exit status, for which a signal ends the wait.
     pub(crate) fn wait_for_child(&mut self) -> i32 {
-        if !self.course.child.is_ours() {
-            return 0;
-        }
+        let Some(child) = self.course.child.as_ref().filter(|child| child.is_ours()) else { return 0 };
         if self.course.exit_status.is_none() && !matches!(self.course.stop, Stop::AtOnce { .. }) {
-            let pid = self.course.child.pid();
+            let pid = child.pid();
             self.observer
                 .note(&format!("the recording is over; waiting for the command (process {pid}) to end"));
         }
@@ -64,7 +63,8 @@ impl Recorder<'_> {
                         self.snapshot_on_signal();
                     }
                 }
-                Token::Child => self.course.exit_status = self.course.child.ended(),
+                Token::Child => self.course.exit_status = self.course.child.as_ref().and_then(Child::ended),
+                Token::Attached => self.look_at_endings(),
                 Token::Client(number) => self.client_ready(number),
             }
         }
@@ -85,6 +85,7 @@ impl Recorder<'_> {
         if let Some(threads) = &mut self.drains.threads {
             threads.look(self.connections.members().map(|(_, member)| member.program.pid));
         }
+        self.look_for_processes(now);
         if self.watches.places.are_due(now) {
             self.check_places(false);
         }

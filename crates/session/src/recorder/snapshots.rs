@@ -18,13 +18,18 @@ impl Recorder<'_> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
             Question::Status => {
-                let command: Vec<String> = self.options.words().collect();
+                let command = match &self.attached {
+                    Some(attached) => attached.called(),
+                    None => self.options.words().collect::<Vec<_>>().join(" "),
+                };
+                let child = self.course.child.as_ref().map(|child| child.pid().as_unsigned());
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
-                    command_pid: self.course.child.pid().as_unsigned(),
+                    // Without a command, what records the same programs ends with this recorder.
+                    command_pid: child.unwrap_or_else(std::process::id),
                     is_flight_recorder: self.flight.is_some(),
-                    command: &command.join(" "),
+                    command: &command,
                     output: &output.to_string_lossy(),
                 }
                 .encode(&mut message)

@@ -20,6 +20,7 @@ use tracewing_consumer::survival::{BufferFolder, CLASSES};
 use tracewing_consumer::trace::UserTrace;
 use tracewing_rules::Majors;
 
+use crate::attached::Attached;
 use crate::changes::Changes;
 use crate::child::{Child, Inheritance};
 use crate::connections::Connections;
@@ -38,6 +39,7 @@ use crate::priority::Priority;
 use crate::profile::Profile;
 use crate::regions::Regions;
 use crate::rules::RecordingRules;
+use crate::scope::Scope;
 use crate::signals::Signals;
 use crate::socket::{Listener, sockets};
 use crate::threads::Threads;
@@ -96,7 +98,8 @@ impl<'a> Recorder<'a> {
             open_files,
         };
         let mut child = match subject {
-            Subject::ProgramsOf(other) => Child::of_another(other.command_pid)?,
+            Subject::Processes(..) => None,
+            Subject::ProgramsOf(other) => Some(Child::of_another(other.command_pid)?),
             Subject::Command(command) => {
                 let outer = env::var_os(SOCKET_VARIABLE);
                 let (sockets, is_too_many) = sockets(listener.path(), outer.as_deref());
@@ -115,17 +118,25 @@ impl<'a> Recorder<'a> {
                 if let Some(preload) = &options.preload {
                     variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
                 }
-                command.fork(&variables, &inheritance)?
+                Some(command.fork(&variables, &inheritance)?)
             }
         };
         let priority = Priority::raise();
         let folder = output.folder().map(Folder::dir);
         let note = &mut |line| join.note(line);
-        let kernel = Kernel::start(options, folder, &clock, class.clone(), child.pid(), note)?;
+        let scope = match (subject, &child) {
+            _ if options.system_wide => Scope::System,
+            (Subject::Processes(found, attach), _) => Scope::Processes {
+                pids: found.processes.iter().map(|process| process.pid).collect(),
+                children: attach.children,
+            },
+            (_, Some(child)) => Scope::Tree(child.pid()),
+            (_, None) => Scope::System,
+        };
+        let kernel = Kernel::start(options, folder, &clock, class.clone(), &scope, note)?;
         let profile = match options.profile.zip(folder) {
             Some((hertz, folder)) => {
-                let root = (!options.system_wide).then(|| child.pid());
-                Profile::start(folder, hertz, root, (&clock, class), options.flush, note)?
+                Profile::start(folder, hertz, &scope, (&clock, class), options.flush, note)?
             }
             None => Profile::none(),
         };
@@ -137,14 +148,25 @@ impl<'a> Recorder<'a> {
         let poll = Poll::new()?;
         let watch = |file, token| poll.add(file, token, EventFlags::IN).map_err(Error::system("epoll_ctl"));
         watch(signals.as_fd(), Token::Signals)?;
-        watch(child.as_fd(), Token::Child)?;
+        if let Some(child) = &child {
+            watch(child.as_fd(), Token::Child)?;
+        }
+        let attached = match subject {
+            Subject::Processes(found, attach) => Some(Attached::new(found, attach.children)?),
+            _ => None,
+        };
+        if let Some(attached) = &attached {
+            watch(attached.as_fd(), Token::Attached)?;
+        }
         let timers = Timers::new(join.clock.now(), options.flush);
         let name = || options.command.first().cloned().unwrap_or_default();
-        child.release().map_err(|source| Error::Command { command: name(), source })?;
+        if let Some(child) = &mut child {
+            child.release().map_err(|source| Error::Command { command: name(), source })?;
+        }
         if let Some(with) = &options.with {
             with.invite(listener.path()).map_err(Error::With)?;
         }
-        Ok(Self {
+        let mut recorder = Self {
             options,
             observer,
             poll,
@@ -152,6 +174,7 @@ impl<'a> Recorder<'a> {
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
             course: Course::new(child, signals),
+            attached,
             drains: Drains { kernel, profile, threads },
             flight,
             join,
@@ -159,7 +182,11 @@ impl<'a> Recorder<'a> {
             timers,
             told: 0,
             priority,
-        })
+        };
+        if let Subject::Processes(found, _) = subject {
+            recorder.attached_at_begin(found);
+        }
+        Ok(recorder)
     }
 }
 

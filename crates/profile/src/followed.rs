@@ -1,0 +1,153 @@
+//! The threads of processes that run already: an event of each on each CPU, all of a CPU writing into one
+//! buffer.
+//!
+//! Threads that they start inherit their events. A thread that is started while those of its process are
+//! listed may be in the list and inherit nevertheless, and would be sampled twice: the record of its
+//! creation, which comes with the events of its creator, says so, and its own events are closed then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use tracewing_units::{Cpu, Pid, Tid};
+
+use crate::attribute::{Terms, switch, write_into};
+use crate::counters::{Available, Counters};
+use crate::present;
+use crate::record::Thread;
+
+/// Rounds after which a process that starts threads all the time is taken as it is.
+const MOST_ROUNDS: usize = 100;
+/// Time within which the record of a creation is that of a thread that was being listed, and not that of a
+/// later one with the same number.
+const CREATION: Duration = Duration::from_secs(1);
+/// From so many on, heirs that have ended are forgotten.
+const MOST_HEIRS: usize = 1 << 14;
+
+/// What is opened for the threads of processes.
+pub(crate) struct Followed {
+    terms: Terms,
+    available: Available,
+    threads: BTreeMap<Tid, Opened>,
+    /// Processes that have inherited their events.
+    heirs: BTreeSet<Pid>,
+}
+
+struct Opened {
+    samplers: Vec<OwnedFd>,
+    counters: Counters,
+    at: Instant,
+}
+
+/// Why there are no samples of some threads, and of how many.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    pub(crate) not_allowed: usize,
+    pub(crate) no_descriptors: usize,
+    /// For another reason; the last one.
+    pub(crate) other: Option<(usize, io::Error)>,
+}
+
+impl Followed {
+    pub(crate) fn new(terms: Terms, available: Available) -> Self {
+        Self { terms, available, threads: BTreeMap::new(), heirs: BTreeSet::new() }
+    }
+
+    /// Whether a process has inherited its events, as far as the records that were read say.
+    pub(crate) fn is_heir(&self, process: Pid) -> bool {
+        self.heirs.contains(&process)
+    }
+
+    /// Opens events for all threads of a process, once for each process, which write into the buffers of
+    /// `outputs`, the events of each CPU.
+    pub(crate) fn follow(&mut self, process: Pid, outputs: &[(Cpu, &OwnedFd)]) -> Missing {
+        let mut missing = Missing::default();
+        let mut tried = BTreeSet::new();
+        for _ in 0..MOST_ROUNDS {
+            let listed = present::threads(process).into_iter();
+            let new: Vec<Tid> = listed.filter(|tid| tried.insert(*tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                match self.open(tid, outputs) {
+                    Ok(opened) => drop(self.threads.insert(tid, opened)),
+                    Err(error) => missing.add(error),
+                }
+            }
+        }
+        missing
+    }
+
+    fn open(&self, tid: Tid, outputs: &[(Cpu, &OwnedFd)]) -> io::Result<Opened> {
+        let mut samplers = Vec::with_capacity(outputs.len());
+        for (cpu, output) in outputs {
+            let sampler = self.terms.open_sampler_of(tid, *cpu)?;
+            write_into(&sampler, output)?;
+            samplers.push(sampler);
+        }
+        let counters = self.available.open_of(&self.terms, tid);
+        samplers.iter().try_for_each(|sampler| switch(sampler, true))?;
+        counters.enable();
+        Ok(Opened { samplers, counters, at: Instant::now() })
+    }
+
+    /// The kernel reports that a followed thread has created this one, which inherits its events.
+    pub(crate) fn created(&mut self, child: Thread) {
+        if self.threads.get(&child.tid).is_some_and(|opened| opened.at.elapsed() < CREATION) {
+            self.threads.remove(&child.tid);
+        }
+        if child.tid == child.pid.first_thread() {
+            self.heirs.insert(child.pid);
+        }
+        if self.heirs.len() > MOST_HEIRS {
+            self.heirs.retain(|process| !present::threads(*process).is_empty());
+        }
+    }
+
+    /// The sum of each counter over all threads.
+    pub(crate) fn counters(&self) -> Vec<u64> {
+        let mut sums = vec![0_u64; self.available.names().count()];
+        for opened in self.threads.values() {
+            for (sum, value) in sums.iter_mut().zip(opened.counters.read()) {
+                *sum = sum.saturating_add(value);
+            }
+        }
+        sums
+    }
+
+    /// Takes no more samples on the CPU in this place of the outputs.
+    pub(crate) fn stop(&self, place: usize) {
+        let samplers = self.threads.values().filter_map(|opened| opened.samplers.get(place));
+        samplers.for_each(|sampler| drop(switch(sampler, false)));
+    }
+}
+
+impl Missing {
+    fn add(&mut self, error: io::Error) {
+        match Errno::from_io_error(&error) {
+            // It has ended meanwhile.
+            Some(Errno::SRCH) => {}
+            Some(Errno::ACCESS | Errno::PERM) => self.not_allowed += 1,
+            Some(Errno::MFILE | Errno::NFILE) => self.no_descriptors += 1,
+            _ => self.other = Some((self.other.as_ref().map_or(0, |(count, _)| *count) + 1, error)),
+        }
+    }
+
+    /// In words, for a process; nothing where nothing is missing.
+    pub(crate) fn note(&self, process: Pid) -> Option<String> {
+        let threads = |count| if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+        let of = |count| format!("profile: no samples of {} of process {process}", threads(count));
+        match self {
+            Self { not_allowed: count @ 1.., .. } => Some(format!("{}: not permitted", of(*count))),
+            Self { no_descriptors: count @ 1.., .. } => Some(format!(
+                "{}: each takes an open file for each CPU and counter, and the limit (ulimit -n) allows no more",
+                of(*count)
+            )),
+            Self { other: Some((count, error)), .. } => Some(format!("{}: {error}", of(*count))),
+            _ => None,
+        }
+    }
+}

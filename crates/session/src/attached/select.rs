@@ -1,0 +1,102 @@
+//! Finds the processes that are asked for when a recording begins.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use tracewing_rules::Glob;
+use tracewing_units::Pid;
+
+use super::cgroup;
+use super::process::Process;
+use crate::program::{Program, is_of_kernel, main_thread};
+use crate::refusal::Refusal;
+
+/// Processes that run already.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attach {
+    /// By their numbers.
+    pub pids: Vec<Pid>,
+    /// Those that run when the recording begins and whose executable's file name, or whose first thread's
+    /// name, one of these shell patterns fits.
+    pub names: Vec<String>,
+    /// Those in these control groups and below, and those that enter them later: folders, or paths below
+    /// `/sys/fs/cgroup`.
+    pub cgroups: Vec<PathBuf>,
+    /// Also the processes that they fork while they are recorded.
+    pub children: bool,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// To be recorded.
+    pub(crate) processes: Vec<Process>,
+    /// Why others are not.
+    pub(crate) refusals: Vec<Refusal>,
+    /// The folders of the control groups.
+    pub(crate) cgroups: Vec<PathBuf>,
+}
+
+impl Found {
+    /// The processes that are asked for.
+    ///
+    /// # Errors
+    /// There is none that can be recorded, no process has a name, or there is no such control group.
+    pub(crate) fn of(wanted: &Attach) -> Result<Self, Refusal> {
+        let mut pids: BTreeSet<Pid> = wanted.pids.iter().copied().collect();
+        let given = pids.clone();
+        for name in &wanted.names {
+            let called = called(name);
+            if called.is_empty() {
+                return Err(Refusal::NoName(name.clone()));
+            }
+            pids.extend(called);
+        }
+        let mut cgroups = Vec::new();
+        for path in &wanted.cgroups {
+            let folder = cgroup::find(path);
+            cgroups.push(folder.map_err(|source| Refusal::NoCgroup { path: path.clone(), source })?);
+            let inside = cgroup::processes(&cgroups[cgroups.len() - 1..]);
+            if inside.is_empty() {
+                return Err(Refusal::EmptyCgroup(path.clone()));
+            }
+            pids.extend(inside);
+        }
+        let mut found = Self { processes: Vec::new(), refusals: Vec::new(), cgroups };
+        for pid in pids {
+            match Process::open(pid) {
+                Ok(process) => found.processes.push(process),
+                // They are not meant by a pattern, or have just ended.
+                Err(Refusal::Itself | Refusal::Ended { .. } | Refusal::None { .. })
+                    if !given.contains(&pid) => {}
+                Err(refusal) => found.refusals.push(refusal),
+            }
+        }
+        match (found.processes.is_empty(), found.refusals.len()) {
+            (false, _) => Ok(found),
+            (true, 1) => Err(found.refusals.remove(0)),
+            (true, 0) => Err(Refusal::NoName(wanted.names.join(", "))),
+            (true, _) => Err(Refusal::All(found.refusals)),
+        }
+    }
+}
+
+/// The processes whose executable's file name, or whose first thread's name, a pattern fits. Threads of the
+/// kernel and this process are left out.
+fn called(pattern: &str) -> Vec<Pid> {
+    let glob = Glob::new(pattern);
+    let is_called = |pid: &Pid| {
+        pid.as_unsigned() != std::process::id()
+            && !is_of_kernel(*pid)
+            && (glob.matches(&Program::of(*pid).name)
+                || main_thread(*pid).is_some_and(|name| glob.matches(&name)))
+    };
+    all().into_iter().filter(is_called).collect()
+}
+
+/// All processes that can be seen.
+pub(super) fn all() -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid).collect()
+}

@@ -1,0 +1,65 @@
+//! Processes that ran already: what is done with those that were found, with those that come, and when the
+//! last one has ended.
+
+use std::time::Instant;
+
+use tracewing_consumer::folder::AttachedDescription;
+
+use super::Recorder;
+use crate::attached::{Attached, Found, Process};
+
+/// Processes that are described.
+const MOST_DESCRIBED: usize = 10_000;
+
+impl Recorder<'_> {
+    /// Describes what was found when the recording began, and is recorded since.
+    pub(super) fn attached_at_begin(&mut self, found: &Found) {
+        found.refusals.iter().for_each(|refusal| self.join.note(refusal.to_string()));
+        found.processes.iter().for_each(|process| self.describe_attached(process));
+    }
+
+    fn describe_attached(&mut self, process: &Process) {
+        let attached = &mut self.join.description.attached;
+        if attached.len() < MOST_DESCRIBED {
+            attached.push(AttachedDescription {
+                pid: process.pid,
+                uid: process.uid,
+                name: process.name.clone(),
+                attached: self.join.clock.now(),
+            });
+        }
+    }
+
+    /// Some of the processes have ended: the recording is over if these were the last ones.
+    pub(super) fn look_at_endings(&mut self) {
+        if self.attached.as_mut().is_some_and(Attached::take_ended) {
+            self.look_for_processes_now();
+        }
+    }
+
+    /// Looks for processes that have come, if it is time for that.
+    pub(super) fn look_for_processes(&mut self, now: Instant) {
+        if self.attached.as_ref().is_some_and(|attached| attached.is_due(now)) {
+            self.look_for_processes_now();
+        }
+    }
+
+    fn look_for_processes_now(&mut self) {
+        let Some(attached) = &mut self.attached else { return };
+        let (kernel, profile) = (&mut self.drains.kernel, &mut self.drains.profile);
+        let note = &mut |line| self.join.note(line);
+        let new = attached.look(kernel.recorded().as_deref(), note);
+        // Threads, too, that the kernel has not added by itself.
+        let mut written = kernel.follow(&attached.pids(), note);
+        for process in &new {
+            written = written.and(profile.follow(process.pid, note));
+        }
+        if attached.is_over() {
+            self.course.exit_status = Some(0);
+        }
+        if let Err(error) = written {
+            self.cannot_write(&error);
+        }
+        new.iter().for_each(|process| self.describe_attached(process));
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a process that runs is not recorded.
+
+use std::io;
+use std::path::PathBuf;
+
+use tracewing_units::Pid;
+
+/// Why a process, or none of those that were asked for, is not recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is none of this number.
+    #[error("there is no process {}", pid.0)]
+    None {
+        /// The number.
+        pid: Pid,
+    },
+    /// The number is that of a thread.
+    #[error("{} is a thread of process {}: give the number of the process, all of whose threads are recorded", tid.0, pid.0)]
+    Thread {
+        /// The number.
+        tid: Pid,
+        /// Its process.
+        pid: Pid,
+    },
+    /// It has ended; its parent has not waited for it.
+    #[error("process {} has ended", pid.0)]
+    Ended {
+        /// Its number.
+        pid: Pid,
+    },
+    /// It is a thread of the kernel.
+    #[error("process {} ({name}) is a thread of the kernel: `tracewing record --system-wide -- sleep 10` records those", pid.0)]
+    OfKernel {
+        /// Its number.
+        pid: Pid,
+        /// Its name.
+        name: String,
+    },
+    /// It is the recorder.
+    #[error("process {} is this recorder itself", std::process::id())]
+    Itself,
+    /// It belongs to another user.
+    #[error("process {} ({name}) is not recorded: it belongs to user {uid}, and only root may record processes of other users (EPERM)", pid.0)]
+    OtherUser {
+        /// Its number.
+        pid: Pid,
+        /// Its name.
+        name: String,
+        /// Its user.
+        uid: u32,
+    },
+    /// The system does not let it be pinned.
+    #[error("process {} is not recorded: {call}: {source}", pid.0)]
+    System {
+        /// Its number.
+        pid: Pid,
+        /// The system call.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// No process has such a name.
+    #[error("no process is called {0}; `ps -e` lists those that run")]
+    NoName(String),
+    /// There is no such control group.
+    #[error("there is no control group {}: {source} (a path below /sys/fs/cgroup, as in /proc/PID/cgroup)", path.display())]
+    NoCgroup {
+        /// As it was given.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// No process is in the control group.
+    #[error("no process is in the control group {}", .0.display())]
+    EmptyCgroup(PathBuf),
+    /// All that were asked for are refused.
+    #[error("no process can be recorded:{}", .0.iter().map(|refusal| format!("\n  {refusal}")).collect::<String>())]
+    All(Vec<Refusal>),
+}
