@@ -75,6 +75,6 @@ pub enum Refusal {
     #[error("no process is in the control group {}", .0.display())]
     EmptyCgroup(PathBuf),
     /// All that were asked for are refused.
-    #[error("no process can be recorded:{}", .0.iter().map(|refusal| format!("\n  {refusal}")).collect::<String>())]
+    #[error("no process can be recorded: {}", .0.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; "))]
     All(Vec<Refusal>),
 }

@@ -45,7 +45,7 @@ const OPTIONAL: [(&str, &str); 3] = [
 ];
 
 /// Causes that no look at the machine shows, and why tests may skip for them.
-const LISTED: [(&str, &str); 8] = [
+const LISTED: [(&str, &str); 10] = [
     (
         "compiler option",
         "compilers of some processors and versions lack an option; the plain build of the same program is no skip",
@@ -56,6 +56,8 @@ const LISTED: [(&str, &str); 8] = [
     ("large disk", "the test is about a disk with less space left than it asks for"),
     ("libc symbols", "libc6-dbg is large, and one test reads it"),
     ("event class", "kernels differ in their events; the test goes on with the others"),
+    ("no control group", "containers and some machines let no control group be made"),
+    ("no namespaces", "containers and some machines let no namespaces be made"),
     ("reader's version", "an older babeltrace2 cannot read all traces"),
 ];
 

@@ -12,6 +12,12 @@ Examples:
       kernel events of the whole machine while make runs
   tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x count=9
       only these kernel events
+  tracewing record --pid 4711 --for 10 --profile
+      a process that runs already, for ten seconds; it continues
+  tracewing record --name nginx -o T
+      all processes that are called nginx now, and what they fork, until the last of them ends, or Ctrl-C
+  tracewing record --cgroup system.slice/nginx.service --for 10
+      a service of systemd: its processes, and those that it starts meanwhile
   tracewing record --with server --for 10 -o T -e 'shop:*'
       the programs of a recording that runs, for ten seconds, into a trace of their own
   tracewing record --no-kernel -- ./server
@@ -30,7 +36,7 @@ Examples:
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
 Kernel events need root: without it they are left out, or refused where they are asked for (-k, --system-wide, --probe). Programs that link the crate tracewing join by themselves; any other program can be \
-recorded as the kernel sees it. The exit status is that of CMD, or 1 where that is 0 and a flight recorder's \
+recorded as the kernel sees it. The exit status is that of CMD (0 of processes that ran already), or 1 where that is 0 and a flight recorder's \
 last snapshot could not be written, or the output was deleted or moved while it was recorded. A signal that is ignored at the start \
 (nohup, a script's commands in the background) does not stop the recording.";
 
@@ -65,6 +71,13 @@ compared with names as in the source, C++'s with and without parameters, once fo
 them. They are events of provider function, chosen like locks.
 
 With --profile the kernel looks HZ times a second at what each CPU runs for CMD: program counter and call chains of program and kernel, by frame pointers (for programs: -fno-omit-frame-pointer, or -C force-frame-pointers). 997 is no multiple of what else happens periodically. Without root it is programs only, if /proc/sys/kernel/perf_event_paranoid is 2 or less.
+
+With --pid, --name and --cgroup, processes are recorded that run already, which need not have been built or started for it: \
+the kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). They are never signalled, stopped or ended. What \
+was under way when the recording began (a system call, a wait) is unknown up to its end. --name is for the processes that run \
+when the recording begins; those that come later are recorded if a recorded process has forked them (not with --no-children), or \
+if they enter the --cgroup, within a second. Processes of containers have the numbers of the host. Processes of other users are for root. \
+--locks and --functions need a library that is loaded when a program starts: start it with `tracewing record --locks -- CMD`.
 
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";

@@ -1,0 +1,188 @@
+//! What is recorded of a process that was not built for it.
+
+use super::*;
+use harness::traceable;
+use std::collections::BTreeMap;
+
+const PAUSE: Duration = Duration::from_millis(400);
+
+#[test]
+fn all_threads_are_recorded_and_what_began_before_is_unknown() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = Target::start(folder.path(), "subject");
+    let known: BTreeMap<i64, String> = target.threads().into_iter().collect();
+    let pid = target.pid();
+    let recorder = Attached::start(folder.path(), &["--pid", &pid.to_string()]);
+    std::thread::sleep(PAUSE);
+    target.tell("thread");
+    std::thread::sleep(PAUSE);
+    assert_eq!(target.end(), Some(7));
+    let recording = recorder.ended();
+
+    let summary = recording.summary();
+    assert_eq!((&summary["state"], &summary["lost"]), (&"complete".into(), &0.into()));
+    assert_eq!(recording.attached(), [u64::from(pid)]);
+    assert_eq!(summary["attached"][0]["name"], "subject");
+    let rows: BTreeMap<i64, Value> =
+        recording.threads().into_iter().map(|row| (row["tid"].as_i64().unwrap(), row)).collect();
+    for (tid, name) in &known {
+        let row = rows.get(tid).unwrap_or_else(|| panic!("{name} ({tid}) is missing: {rows:?}"));
+        assert_eq!((&row["name"], &row["process"]), (&name.as_str().into(), &pid.into()));
+        assert_eq!(row["user_events"], 0);
+    }
+    let named = |name: &str| rows.values().find(|row| row["name"] == name).unwrap();
+    let pause = PAUSE.as_nanos() as u64;
+    for worker in ["worker-0", "worker-1"] {
+        let row = named(worker);
+        assert!(number(row, "running_ns") > 0 && number(row, "switches") > 10, "{row}");
+        // It sleeps 2 ms at a time.
+        assert!(number(row, "unknown_ns") < pause, "{row}");
+    }
+    // This thread waited for its input since before the recording, until it was told to start another one.
+    let waiting =
+        known.iter().find(|(_, name)| name.starts_with("target::is_run")).map(|(tid, _)| &rows[tid]);
+    let waiting = waiting.unwrap();
+    assert!(number(waiting, "unknown_ns") >= pause, "{waiting}");
+    let times = ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].map(|key| number(waiting, key));
+    let all: u64 = times.iter().sum();
+    assert!(number(waiting, "blocked_ns") <= all - pause, "{waiting}");
+    // A thread that began during the recording is known from its begin.
+    let late = named("late");
+    assert!(number(late, "unknown_ns") < pause / 4 && number(late, "switches") > 10, "{late}");
+
+    let info = harness::of(&recording.trace, &["info"]).succeeds().text();
+    assert!(info.contains(&format!("attached  process {pid} (subject), recorded since ")), "{info}");
+    assert!(info.contains(&format!("attached_processes {pid}")), "{info}");
+}
+
+#[test]
+fn what_it_forks_is_recorded_unless_it_is_not_wanted() {
+    if !traceable() {
+        return;
+    }
+    for (options, has_children) in [(&[][..], true), (&["--children"], true), (&["--no-children"], false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = Target::start(folder.path(), "subject");
+        let pid = target.pid().to_string();
+        let recorder = Attached::start(folder.path(), &[&["--pid", &pid], options].concat());
+        target.tell("fork");
+        target.tell("thread");
+        std::thread::sleep(PAUSE);
+        assert_eq!(target.end(), Some(7));
+        let recording = recorder.ended();
+        assert_eq!(recording.has("sleep"), has_children, "{options:?}");
+        let names = recording.names(pid.parse().unwrap());
+        for name in ["worker-0", "worker-1", "late"] {
+            assert!(names.iter().any(|other| other == name), "{options:?}: {name} in {names:?}");
+        }
+    }
+}
+
+#[test]
+fn samples_are_of_all_threads_and_each_is_taken_once() {
+    if !traceable() {
+        return;
+    }
+    const HERTZ: u64 = 500;
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = Target::start(folder.path(), "subject");
+    let pid = target.pid();
+    let options = ["--profile", &HERTZ.to_string(), "--no-kernel", "--pid", &pid.to_string()];
+    let recorder = Attached::start(folder.path(), &options);
+    std::thread::sleep(PAUSE);
+    target.tell("thread");
+    target.tell("fork");
+    std::thread::sleep(4 * PAUSE);
+    assert_eq!(target.end(), Some(7));
+    let recording = recorder.ended();
+    recording.summary();
+
+    let list = harness::of(&recording.trace, &["list", "--format", "json"]).succeeds().text();
+    let mut periods: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut clock = 0;
+    let mut children = 0;
+    for line in list.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let (context, payload) = (&event["common_context"], &event["payload"]);
+        match event["event"].as_str().unwrap() {
+            "profile:sample" if context["pid"] == pid => {
+                *periods.entry(context["tid"].as_i64().unwrap()).or_default() +=
+                    payload["period"].as_u64().unwrap();
+            }
+            "profile:counters" => clock = payload["task_clock"].as_u64().unwrap(),
+            "profile:thread" if payload["name"] == "sleep" => children += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(periods.len(), 3, "two workers and a later one: {periods:?}");
+    assert!(children > 0, "what it forks");
+    // By the CPU's clock, a sample's period is nanoseconds of CPU time, so that a thread that was sampled by
+    // two events would have twice the time that it ran.
+    let sampled: u64 = periods.values().sum();
+    let found = harness::json(&recording.trace, &["profile"]);
+    if found["trigger"] == "cpu-clock" {
+        assert!(sampled < clock + clock / 2, "{sampled} ns sampled, {clock} ns of CPU time");
+    }
+    let functions = found["profile"].as_array().unwrap();
+    assert!(functions.iter().any(|row| row["function"] == "tracewing_test_step"), "{found}");
+}
+
+#[test]
+fn probes_are_those_of_the_process_alone() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (target, other) = (Target::start(folder.path(), "subject"), Target::start(folder.path(), "subject"));
+    let pid = target.pid();
+    let probe = format!("{}:tracewing_test_step", folder.path().join("subject").display());
+    let options = ["--no-kernel", "--pid", &pid.to_string(), "--probe", &probe];
+    let recorder = Attached::start(folder.path(), &options);
+    let threads: Vec<i64> = target.threads().into_iter().map(|(tid, _)| tid).collect();
+    std::thread::sleep(PAUSE);
+    assert_eq!((target.end(), other.end()), (Some(7), Some(7)));
+    let recording = recorder.ended();
+    if recording.output.notes().contains("no probes") {
+        return tracewing_testing::skip(tracewing_testing::Cause::Uprobes, "this kernel has no uprobes");
+    }
+    recording.summary();
+    let list = harness::of(&recording.trace, &["list", "--format", "json"]).succeeds().text();
+    let events: Vec<Value> = list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let hits: Vec<&Value> =
+        events.iter().filter(|event| event["event"] == "subject:tracewing_test_step").collect();
+    assert!(hits.len() > 20, "{}", hits.len());
+    for hit in hits {
+        assert!(threads.contains(&hit["common_context"]["tid"].as_i64().unwrap()), "{hit}");
+    }
+}
+
+#[test]
+fn a_flight_recorder_has_their_last_events() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::start(folder.path(), "subject");
+    let pid = target.pid();
+    let recorder = Attached::start(
+        folder.path(),
+        &["--flight-recorder", "--snapshot-on", "exit", "--pid", &pid.to_string()],
+    );
+    std::thread::sleep(PAUSE);
+    assert!(harness::run(&["snapshot", &recorder.pid().to_string()]).status.success());
+    assert_eq!(target.end(), Some(7));
+    let recording = recorder.ended();
+    let summary = recording.summary();
+    assert_eq!(summary["snapshots"].as_array().unwrap().len(), 2, "{summary}");
+    for snapshot in ["snapshot-1", "snapshot-2"] {
+        let rows = harness::json(&recording.trace.join(snapshot), &["threads"]);
+        let names: Vec<&str> =
+            rows["threads"].as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+        assert!(names.contains(&"worker-0") && names.contains(&"worker-1"), "{snapshot}: {names:?}");
+        let info = harness::of(&recording.trace.join(snapshot), &["info"]).succeeds().text();
+        assert!(info.contains(&format!("attached  process {pid} (subject)")), "{info}");
+    }
+}
