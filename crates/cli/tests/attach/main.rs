@@ -18,14 +18,14 @@ use target::Target;
 use tracewing_testing::{wait_until, with_default_signals};
 
 /// A recorder of processes that run, into a folder `t`.
-pub struct Attached {
+struct Attached {
     child: Child,
     folder: PathBuf,
 }
 
 impl Attached {
     /// Starts it, and waits until it records.
-    pub fn start(folder: &Path, options: &[&str]) -> Self {
+    fn start(folder: &Path, options: &[&str]) -> Self {
         let mut command = recorder(folder, options);
         let mut this = Self { child: command.spawn().unwrap(), folder: folder.to_owned() };
         let pid = this.child.id().to_string();
@@ -36,12 +36,12 @@ impl Attached {
         this
     }
 
-    pub fn pid(&self) -> u32 {
+    fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until it ends by itself.
-    pub fn ended(mut self) -> Recording {
+    fn ended(mut self) -> Recording {
         let begin = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             if begin.elapsed() > Duration::from_secs(60) {
@@ -55,14 +55,14 @@ impl Attached {
     }
 
     /// Has it end.
-    pub fn stop(self) -> Recording {
+    fn stop(self) -> Recording {
         tracewing_testing::signal(self.child.id(), libc::SIGINT);
         self.ended()
     }
 }
 
 /// `tracewing record`, with a summary in JSON.
-pub fn recorder(folder: &Path, options: &[&str]) -> Command {
+fn recorder(folder: &Path, options: &[&str]) -> Command {
     let mut command = tracewing();
     command.current_dir(folder).args(["record", "--format", "json", "-o", "t"]).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -71,35 +71,35 @@ pub fn recorder(folder: &Path, options: &[&str]) -> Command {
 }
 
 /// A recording that has ended.
-pub struct Recording {
-    pub trace: PathBuf,
-    pub output: Output,
+struct Recording {
+    trace: PathBuf,
+    output: Output,
 }
 
 impl Recording {
-    pub fn summary(&self) -> Value {
+    fn summary(&self) -> Value {
         assert!(self.output.status.success(), "{}", self.output.notes());
         serde_json::from_str(self.output.notes().lines().next_back().unwrap()).unwrap()
     }
 
     /// The rows of `threads`.
-    pub fn threads(&self) -> Vec<Value> {
+    fn threads(&self) -> Vec<Value> {
         self.summary();
         harness::json(&self.trace, &["threads"])["threads"].as_array().unwrap().clone()
     }
 
     /// The names of the threads of a process.
-    pub fn names(&self, pid: u32) -> Vec<String> {
+    fn names(&self, pid: u32) -> Vec<String> {
         let rows = self.threads().into_iter().filter(|row| row["process"] == pid);
         rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    fn has(&self, name: &str) -> bool {
         self.threads().iter().any(|row| row["name"] == name)
     }
 
     /// The processes that it says it has attached to.
-    pub fn attached(&self) -> Vec<u64> {
+    fn attached(&self) -> Vec<u64> {
         let summary = self.summary();
         let attached = summary["attached"].as_array().cloned().unwrap_or_default();
         attached.iter().map(|process| process["pid"].as_u64().unwrap()).collect()
@@ -107,7 +107,7 @@ impl Recording {
 }
 
 /// What is refused, in its words: nothing is left of a recording that did not begin.
-pub fn refusal(folder: &Path, options: &[&str]) -> String {
+fn refusal(folder: &Path, options: &[&str]) -> String {
     let output = recorder(folder, options).ran();
     assert!(!output.status.success(), "{}", output.notes());
     assert!(!folder.join("t").exists(), "{}", output.notes());
@@ -115,6 +115,6 @@ pub fn refusal(folder: &Path, options: &[&str]) -> String {
 }
 
 /// A number of a row.
-pub fn number(row: &Value, key: &str) -> u64 {
+fn number(row: &Value, key: &str) -> u64 {
     row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"))
 }

@@ -141,7 +141,8 @@ fn is_run_as_a_target() {
                 let script = "sleep 0.6; exec sleep 0.6";
                 let mut command = Command::new("sh");
                 command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
-                command.spawn().unwrap();
+                // It outlives this process.
+                std::mem::forget(command.spawn().unwrap());
             }
             other => panic!("{other}"),
         }
