@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -117,8 +118,15 @@ fn work() {
     }
 }
 
+/// Starts a thread; it has its name then, which a new thread gives itself.
 fn start(name: &str) {
-    thread::Builder::new().name(name.to_owned()).spawn(work).unwrap();
+    let (is_named, named) = mpsc::channel();
+    let run = move || {
+        is_named.send(()).unwrap();
+        work();
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).unwrap();
+    named.recv().unwrap();
 }
 
 #[test]
