@@ -13,7 +13,7 @@
 //! | `socket` | the private socket that programs find through their environment |
 //! | `entrance` | where connections arrive |
 //! | `flight` | how many snapshots a flight recorder has taken, and may be asked for |
-//! | `attached` | processes that ran already and are recorded |
+//! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a recording that runs, seen from outside |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | what can be changed in one that runs |
@@ -49,7 +49,6 @@
 //! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod ask;
-mod attached;
 pub mod change;
 mod changes;
 mod child;
@@ -77,6 +76,7 @@ mod places;
 mod poll;
 pub mod preload;
 mod priority;
+mod processes;
 mod profile;
 mod program;
 pub mod recorder;

@@ -11,8 +11,8 @@ use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 use tracewing_rules::{Majors, Rules};
 
-pub use crate::attached::Attach;
 use crate::preload::Preload;
+pub use crate::processes::Attach;
 use crate::running::Running;
 
 /// Who shares buffers.

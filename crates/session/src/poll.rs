@@ -29,7 +29,7 @@ pub(crate) enum Token {
     /// The command.
     Child,
     /// Processes that ran already.
-    Attached,
+    Processes,
     /// The connection with this number.
     Client(u64),
 }
@@ -40,7 +40,7 @@ impl Token {
     const CONTROL: u64 = 1;
     const SIGNALS: u64 = 2;
     const CHILD: u64 = 3;
-    const ATTACHED: u64 = 4;
+    const PROCESSES: u64 = 4;
     const FIRST: u64 = 5;
 
     fn encode(self) -> EventData {
@@ -49,7 +49,7 @@ impl Token {
             Self::Door(Door::Control) => Self::CONTROL,
             Self::Signals => Self::SIGNALS,
             Self::Child => Self::CHILD,
-            Self::Attached => Self::ATTACHED,
+            Self::Processes => Self::PROCESSES,
             Self::Client(number) => Self::FIRST + number,
         })
     }
@@ -60,7 +60,7 @@ impl Token {
             Self::CONTROL => Self::Door(Door::Control),
             Self::SIGNALS => Self::Signals,
             Self::CHILD => Self::Child,
-            Self::ATTACHED => Self::Attached,
+            Self::PROCESSES => Self::Processes,
             number => Self::Client(number - Self::FIRST),
         }
     }
@@ -113,7 +113,7 @@ mod tests {
             Token::Door(Door::Control),
             Token::Signals,
             Token::Child,
-            Token::Attached,
+            Token::Processes,
             Token::Client(0),
             Token::Client(1 << 40),
         ] {

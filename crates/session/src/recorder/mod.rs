@@ -6,7 +6,6 @@
 //! empty buffer costs one load.
 
 mod accept;
-mod attached;
 mod clients;
 mod control;
 mod describe;
@@ -14,6 +13,7 @@ mod executed;
 mod filtered;
 mod finish;
 mod output;
+mod processes;
 mod run;
 mod snapshots;
 mod start;
@@ -27,7 +27,6 @@ use tracewing_consumer::survival::BufferFolder;
 
 use self::output::Output;
 use crate::Error;
-use crate::attached::{Attached, Found};
 use crate::changes::Changes;
 use crate::child::{Child, Command};
 use crate::connections::Connections;
@@ -43,6 +42,7 @@ use crate::outcome::{Outcome, SnapshotSummary};
 use crate::places::Places;
 use crate::poll::Poll;
 use crate::priority::Priority;
+use crate::processes::{Found, Processes};
 use crate::profile;
 use crate::running::Running;
 use crate::timers::Timers;
@@ -146,7 +146,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) changes: Changes,
     pub(crate) course: Course,
     /// The processes that ran already, if such are recorded.
-    pub(crate) attached: Option<Attached>,
+    pub(crate) processes: Option<Processes>,
     pub(crate) drains: Drains,
     pub(crate) flight: Option<Flight>,
     pub(crate) join: Join,

@@ -64,7 +64,7 @@ impl Recorder<'_> {
                     }
                 }
                 Token::Child => self.course.exit_status = self.course.child.as_ref().and_then(Child::ended),
-                Token::Attached => self.look_at_endings(),
+                Token::Processes => self.look_at_endings(),
                 Token::Client(number) => self.client_ready(number),
             }
         }

@@ -18,8 +18,8 @@ impl Recorder<'_> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
             Question::Status => {
-                let command = match &self.attached {
-                    Some(attached) => attached.called(),
+                let command = match &self.processes {
+                    Some(processes) => processes.called(),
                     None => self.options.words().collect::<Vec<_>>().join(" "),
                 };
                 let child = self.course.child.as_ref().map(|child| child.pid().as_unsigned());

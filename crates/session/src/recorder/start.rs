@@ -20,7 +20,6 @@ use tracewing_consumer::survival::{BufferFolder, CLASSES};
 use tracewing_consumer::trace::UserTrace;
 use tracewing_rules::Majors;
 
-use crate::attached::Attached;
 use crate::changes::Changes;
 use crate::child::{Child, Inheritance};
 use crate::connections::Connections;
@@ -36,6 +35,7 @@ use crate::options::{Options, Sharing};
 use crate::places::Places;
 use crate::poll::{Poll, Token};
 use crate::priority::Priority;
+use crate::processes::Processes;
 use crate::profile::Profile;
 use crate::regions::Regions;
 use crate::rules::RecordingRules;
@@ -151,12 +151,12 @@ impl<'a> Recorder<'a> {
         if let Some(child) = &child {
             watch(child.as_fd(), Token::Child)?;
         }
-        let attached = match subject {
-            Subject::Processes(found, attach) => Some(Attached::new(found, attach.children)?),
+        let processes = match subject {
+            Subject::Processes(found, attach) => Some(Processes::new(found, attach.children)?),
             _ => None,
         };
-        if let Some(attached) = &attached {
-            watch(attached.as_fd(), Token::Attached)?;
+        if let Some(processes) = &processes {
+            watch(processes.as_fd(), Token::Processes)?;
         }
         let timers = Timers::new(join.clock.now(), options.flush);
         let name = || options.command.first().cloned().unwrap_or_default();
@@ -174,7 +174,7 @@ impl<'a> Recorder<'a> {
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
             course: Course::new(child, signals),
-            attached,
+            processes,
             drains: Drains { kernel, profile, threads },
             flight,
             join,

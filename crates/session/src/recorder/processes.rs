@@ -6,7 +6,7 @@ use std::time::Instant;
 use tracewing_consumer::folder::AttachedDescription;
 
 use super::Recorder;
-use crate::attached::{Attached, Found, Process};
+use crate::processes::{Found, Process, Processes};
 
 /// Processes that are described.
 const MOST_DESCRIBED: usize = 10_000;
@@ -32,29 +32,29 @@ impl Recorder<'_> {
 
     /// Some of the processes have ended: the recording is over if these were the last ones.
     pub(super) fn look_at_endings(&mut self) {
-        if self.attached.as_mut().is_some_and(Attached::take_ended) {
+        if self.processes.as_mut().is_some_and(Processes::take_ended) {
             self.look_for_processes_now();
         }
     }
 
     /// Looks for processes that have come, if it is time for that.
     pub(super) fn look_for_processes(&mut self, now: Instant) {
-        if self.attached.as_ref().is_some_and(|attached| attached.is_due(now)) {
+        if self.processes.as_ref().is_some_and(|processes| processes.is_due(now)) {
             self.look_for_processes_now();
         }
     }
 
     fn look_for_processes_now(&mut self) {
-        let Some(attached) = &mut self.attached else { return };
+        let Some(processes) = &mut self.processes else { return };
         let (kernel, profile) = (&mut self.drains.kernel, &mut self.drains.profile);
         let note = &mut |line| self.join.note(line);
-        let new = attached.look(kernel.recorded().as_deref(), note);
+        let new = processes.look(kernel.recorded().as_deref(), note);
         // Threads, too, that the kernel has not added by itself.
-        let mut written = kernel.follow(&attached.pids(), note);
+        let mut written = kernel.follow(&processes.pids(), note);
         for process in &new {
             written = written.and(profile.follow(process.pid, note));
         }
-        if attached.is_over() {
+        if processes.is_over() {
             self.course.exit_status = Some(0);
         }
         if let Err(error) = written {

@@ -41,7 +41,7 @@ const BATCH: usize = 64;
 const MOST_REFUSED: usize = 1 << 12;
 
 /// The processes that are recorded.
-pub(crate) struct Attached {
+pub(crate) struct Processes {
     /// Whether what they fork is recorded, too.
     with_children: bool,
     /// The folders of control groups whose processes are recorded.
@@ -56,7 +56,7 @@ pub(crate) struct Attached {
     due: Instant,
 }
 
-impl Attached {
+impl Processes {
     /// The processes that were found.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl Attached {
     }
 }
 
-impl AsFd for Attached {
+impl AsFd for Processes {
     /// Readable once one of them has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.endings.as_fd()
