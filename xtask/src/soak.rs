@@ -5,9 +5,11 @@
 //! handlers, killed and stopped writers and readers, CPUs that come and go, every protocol and mode. The rest
 //! goes to recordings of the example server that are cut short by `kill -9` (`programs.rs`), and of a program
 //! that counts its own events, with stopped recorders, full disks and a hostile user beside them
-//! (`account.rs`). With `--tsan` the loads of threads run under ThreadSanitizer instead.
+//! (`account.rs`), and to servers under load that are recorded while they run (`attach.rs`). With `--tsan`
+//! the loads of threads run under ThreadSanitizer instead.
 
 mod account;
+mod attach;
 mod neighbour;
 mod programs;
 mod sanitizer;
@@ -45,6 +47,9 @@ enum Part {
     Programs,
     /// Events read, lost and emitted, with stopped recorders, full disks and a hostile user
     Account,
+    /// Servers under load (a tokio server, and nginx and PostgreSQL if they are installed) that are recorded
+    /// again and again while they run
+    Attach,
 }
 
 /// Runs everything; fails if an invariant did not hold.
@@ -67,8 +72,11 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(length) = share(Part::Programs, 1) {
         steps.run("programs", || programs::run(length));
     }
-    if let Some(length) = share(Part::Account, 4) {
+    if let Some(length) = share(Part::Account, 3) {
         steps.run("account", || account::run(length));
+    }
+    if let Some(length) = share(Part::Attach, 1) {
+        steps.run("attach", || attach::run(length));
     }
     steps.finish()
 }

@@ -38,10 +38,12 @@ pub enum Cause<'a> {
 }
 
 /// Programs that `cargo xtask test` does not install, and why not.
-const OPTIONAL: [(&str, &str); 3] = [
+const OPTIONAL: [(&str, &str); 5] = [
     ("x86_64-unknown-linux-musl", "a target of rustup, which a distribution's toolchain cannot add"),
     ("valgrind", "takes minutes under a debug build"),
     ("rr", "needs hardware counters"),
+    ("nginx", "a server, and a large package for one test"),
+    ("postgres", "a server, and a large package for one test"),
 ];
 
 /// Causes that no look at the machine shows, and why tests may skip for them.
