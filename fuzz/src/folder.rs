@@ -9,7 +9,7 @@ use tracewing_ctf::model::Version;
 use tracewing_trace::{
     Conversion, Filter, Format, Listing, Recording, Report, Statistics, TimePoint, print_details,
 };
-use tracewing_units::Duration;
+use tracewing_units::{Cpu, Duration};
 
 /// Lists a trace in every way.
 ///
@@ -26,7 +26,7 @@ pub fn trace(input: &[u8], folder: &Path) {
     let place = "$tid > 0 || $state == 'blocked'".parse().ok();
     for filter in [
         Filter { from: from.clone(), ..Filter::default() },
-        Filter { from, predicate: place, cpus: vec![0..=1], ..Filter::default() },
+        Filter { from, predicate: place, cpus: vec![Cpu(0)..=Cpu(1)], ..Filter::default() },
     ] {
         let _ = Statistics::collect(&recording, &filter);
         let _ = Listing { filter, ..Listing::default() }.print(&recording, &mut (sink(), sink()));

@@ -2,7 +2,7 @@
 
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Name, Scope, Seen};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
 ///
@@ -62,9 +62,9 @@ pub enum Input<'a> {
     /// A state dump names a living thread, or one that has ended since.
     Dumped {
         /// The thread.
-        tid: i32,
+        tid: Tid,
         /// Its process.
-        process: i32,
+        process: Pid,
         /// Its name.
         name: &'a [u8],
     },
@@ -85,7 +85,7 @@ pub struct Loss {
     /// Whose.
     pub scope: Scope,
     /// The CPU in whose buffer they had no room, where the stream says.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// After this time, in nanoseconds on the recording's clock.
     pub from: Timestamp,
     /// Before this time.

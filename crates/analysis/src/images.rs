@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tracewing_trace::super_trace::{Kind, Seen};
+use tracewing_units::Pid;
 
 /// How often code has been replaced by other code, in any process: a time by which it can be told what was
 /// where.
@@ -30,7 +31,7 @@ struct Process {
     /// Since when it executes its program: what is told late has been there since then.
     began: Epoch,
     /// Of which process it is the forked child, and since when.
-    parent: Option<(i32, Epoch)>,
+    parent: Option<(Pid, Epoch)>,
     /// Those that are there; no two of them overlap.
     present: Vec<Image>,
     past: Vec<Image>,
@@ -39,14 +40,14 @@ struct Process {
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
-    processes: HashMap<Option<i32>, Process>,
+    processes: HashMap<Option<Pid>, Process>,
     epoch: Epoch,
 }
 
 impl Images {
     /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to
     /// addresses in the file.
-    pub(crate) fn learn(&mut self, process: Option<i32>, addresses: Range<u64>, bias: u64, path: String) {
+    pub(crate) fn learn(&mut self, process: Option<Pid>, addresses: Range<u64>, bias: u64, path: String) {
         if addresses.is_empty() {
             return;
         }
@@ -72,16 +73,16 @@ impl Images {
         if let Some(Kind::NewTask { child, same_process: false }) = seen.activity.map(|event| event.kind)
             && let Some(parent) = seen.place.process
         {
-            self.forked(parent, child);
+            self.forked(parent, child.as_process());
         }
     }
 
-    fn forked(&mut self, parent: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, child: Pid) {
         self.processes.entry(Some(child)).or_default().parent = Some((parent, self.epoch));
     }
 
     /// A process executes another program: nothing is where it was.
-    pub(crate) fn forget(&mut self, process: Option<i32>) {
+    pub(crate) fn forget(&mut self, process: Option<Pid>) {
         self.epoch += 1;
         let process = self.processes.entry(process).or_default();
         process.began = self.epoch;
@@ -94,7 +95,7 @@ impl Images {
     }
 
     /// Since when the code has been at an address that was there at a time.
-    pub(crate) fn since(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Epoch {
+    pub(crate) fn since(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Epoch {
         if self.epoch == 0 {
             return 0;
         }
@@ -105,12 +106,12 @@ impl Images {
     }
 
     /// The file of the code that was at an address at a time, and the address by that file's own counting.
-    pub(crate) fn at(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<(String, u64)> {
+    pub(crate) fn at(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Option<(String, u64)> {
         let image = self.find(process, address, epoch)?;
         Some((image.path.clone(), address.wrapping_sub(image.bias)))
     }
 
-    fn find(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
+    fn find(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Option<&Image> {
         self.lineage(process, epoch)
             .find_map(|(process, epoch)| self.processes.get(&process)?.find(address, epoch))
             .or_else(|| self.shared(process, address, epoch))
@@ -118,7 +119,7 @@ impl Images {
 
     /// A process that tells of no code at all is on its parent's memory (`vfork`): it is what all others say,
     /// if they agree.
-    fn shared(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
+    fn shared(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Option<&Image> {
         if self.processes.get(&process).is_some_and(|own| own.tells(epoch)) {
             return None;
         }
@@ -131,10 +132,10 @@ impl Images {
     /// that concerns it.
     pub(crate) fn lineage(
         &self,
-        process: Option<i32>,
+        process: Option<Pid>,
         epoch: Epoch,
-    ) -> impl Iterator<Item = (Option<i32>, Epoch)> {
-        let parent = |(process, epoch): &(Option<i32>, Epoch)| {
+    ) -> impl Iterator<Item = (Option<Pid>, Epoch)> {
+        let parent = |(process, epoch): &(Option<Pid>, Epoch)| {
             let process = self.processes.get(process)?;
             let (parent, forked) = process.parent?;
             (process.began == 0 || *epoch < process.began).then(|| (Some(parent), forked.min(*epoch)))
@@ -165,7 +166,7 @@ impl Process {
 mod tests {
     use super::*;
 
-    const PROCESS: Option<i32> = Some(7);
+    const PROCESS: Option<Pid> = Some(Pid(7));
 
     fn at(images: &Images, address: u64, epoch: Epoch) -> Option<(String, u64)> {
         images.at(PROCESS, address, epoch)
@@ -208,30 +209,34 @@ mod tests {
     #[test]
     fn a_childs_code_is_its_parents_until_it_tells_of_its_own() {
         let mut images = Images::default();
-        images.forked(1, 2);
-        images.forked(2, 7);
-        images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
+        images.forked(Pid(1), Pid(2));
+        images.forked(Pid(2), Pid(7));
+        images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "a".to_owned());
         assert_eq!(at(&images, 0x1010, 0), found("a", 0x10));
         images.learn(PROCESS, 0x1000..0x2000, 0x1000, "b".to_owned());
         assert_eq!(at(&images, 0x1010, 0), found("b", 0x10));
         assert_eq!(images.epoch(), 0, "another process's");
-        images.forget(Some(2));
-        assert_eq!(images.at(Some(2), 0x1010, 0), found("a", 0x10), "before it executed another program");
-        images.learn(Some(2), 0x5000..0x6000, 0x5000, "own".to_owned());
-        assert_eq!(images.at(Some(2), 0x1010, 1), None);
+        images.forget(Some(Pid(2)));
+        assert_eq!(
+            images.at(Some(Pid(2)), 0x1010, 0),
+            found("a", 0x10),
+            "before it executed another program"
+        );
+        images.learn(Some(Pid(2)), 0x5000..0x6000, 0x5000, "own".to_owned());
+        assert_eq!(images.at(Some(Pid(2)), 0x1010, 1), None);
     }
 
     #[test]
     fn no_code_is_another_processs() {
         let mut images = Images::default();
-        images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
+        images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "a".to_owned());
         images.learn(None, 0x1000..0x2000, 0x1000, "a".to_owned());
         assert_eq!(at(&images, 0x1010, 0), found("a", 0x10), "it tells nothing of its own");
         images.learn(PROCESS, 0x5000..0x6000, 0x5000, "own".to_owned());
         assert_eq!(at(&images, 0x1010, 0), None);
-        images.learn(Some(1), 0x1000..0x2000, 0x1000, "b".to_owned());
-        images.forked(1, 7);
-        images.learn(Some(1), 0x1000..0x2000, 0x1000, "c".to_owned());
+        images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "b".to_owned());
+        images.forked(Pid(1), Pid(7));
+        images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "c".to_owned());
         assert_eq!(at(&images, 0x1010, 2), found("b", 0x10), "what was the parent's then");
     }
 

@@ -2,20 +2,20 @@
 
 use std::collections::HashMap;
 use tracewing_trace::super_trace::SuperTrace;
-use tracewing_units::Timestamp;
+use tracewing_units::{Pid, Timestamp};
 
 /// The programs of processes, as they were when last asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     /// Of a process: the serial number of its first thread, where that is known, and the program's number.
-    known: HashMap<i32, Option<(usize, u32)>>,
+    known: HashMap<Pid, Option<(usize, u32)>>,
 }
 
 impl Programs {
     /// Since when a process executes another program than when this was last asked.
-    pub(crate) fn changed(&mut self, state: &SuperTrace, process: Option<i32>) -> Option<Timestamp> {
+    pub(crate) fn changed(&mut self, state: &SuperTrace, process: Option<Pid>) -> Option<Timestamp> {
         let process = process?;
-        let first = state.lwp(process);
+        let first = state.lwp(process.first_thread());
         let now = first.map(|lwp| (lwp.serial, lwp.program.number));
         let before = self.known.get(&process).copied();
         // Where the first thread has ended, and others have not, the program is still the same.

@@ -13,7 +13,7 @@ use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
     TimeRange, Trace,
 };
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Timestamp};
 use tracewing_vocabulary::function::{Entry, Exit};
 use tracewing_vocabulary::kernel::{self, SystemCall};
 use tracewing_vocabulary::{profile, user_thread};
@@ -156,7 +156,7 @@ pub struct Ran {
     pub modeless: bool,
     /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine:
     /// since when others ran there is not known.
-    pub idle_untold: Vec<u32>,
+    pub idle_untold: Vec<Cpu>,
     /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
     /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
     pub without_calls: u64,
@@ -268,7 +268,7 @@ fn kernel_cpus(recording: &Recording) -> u64 {
         Scope::Kernel(cpu) => cpu,
         Scope::User | Scope::Samples => None,
     });
-    cpus.collect::<BTreeSet<u32>>().len() as u64
+    cpus.collect::<BTreeSet<Cpu>>().len() as u64
 }
 
 /// Passes on only what ends.

@@ -8,7 +8,7 @@ use crate::run::Ran;
 use crate::times::grow;
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Name, Waker};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Slice<'a> {
     /// Who.
     pub lwp: &'a Lwp,
     /// Where; `None` if no switch to or from it was seen.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// When it got the CPU, on the recording's clock; `None` if no event tells.
     pub begin: Option<Timestamp>,
     /// When it left it; `None` if no event tells, as where the recording ends before.
@@ -64,7 +64,7 @@ pub struct Slices<S> {
 #[derive(Debug, Default, Clone)]
 struct Progress {
     /// The slice that goes on.
-    cpu: Option<u32>,
+    cpu: Option<Cpu>,
     begin: Option<Timestamp>,
     run_ns: Duration,
     /// What was before it, or is until the next.
@@ -193,14 +193,14 @@ impl<S: SliceSink> Slices<S> {
         }
     }
 
-    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: Timestamp) {
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: Cpu, at: Timestamp) {
         let progress = self.of(lwp);
         // Where it never slept, the wake came while it was on its way to sleep.
         progress.waker = progress.waker.or(progress.early.take());
         (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), Duration::ZERO);
     }
 
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: TaskState, at: Timestamp) {
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: Cpu, prev_state: TaskState, at: Timestamp) {
         self.follows |= lwp.followed;
         let met_beside = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
@@ -229,9 +229,9 @@ impl<S: SliceSink> Slices<S> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedLatency {
     /// The process it belongs to, where the events say: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its number.
-    pub tid: i32,
+    pub tid: Tid,
     /// Its last known name.
     pub name: String,
     /// Whether the recording follows it ([`Lwp::followed`]).

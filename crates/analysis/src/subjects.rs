@@ -15,6 +15,7 @@ use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
     Activity, Carried, Doing, Kind, Lwp, SuperTrace, TimeCondition, Timed, UserThread,
 };
+use tracewing_units::Pid;
 
 /// Whether somebody is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(crate) struct Subjects<'a> {
     filter: &'a Filter,
     condition: Option<TimeCondition>,
     /// Names of processes, and whether they are wanted by them.
-    named: HashMap<i32, (String, bool)>,
+    named: HashMap<Pid, (String, bool)>,
     /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is wanted.
     carried: HashMap<usize, (u64, String, bool)>,
 }
@@ -58,7 +59,7 @@ impl<'a> Subjects<'a> {
                 if let Some(name) = state.process_name(process)
                     && self.named.get(&process).is_none_or(|(known, _)| known != name)
                 {
-                    let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
+                    let fits = |pattern: &ProcessPattern| pattern.fits(process.0, Some(name));
                     let wanted = self.filter.processes.iter().any(fits);
                     self.named.insert(process, (name.to_owned(), wanted));
                 }
@@ -85,13 +86,13 @@ impl<'a> Subjects<'a> {
     }
 
     /// Whether a process is wanted.
-    fn process(&self, process: Option<i32>) -> Fits {
+    fn process(&self, process: Option<Pid>) -> Fits {
         let processes = &self.filter.processes;
         if processes.is_empty() {
             return Fits::Yes;
         }
         let Some(process) = process else { return Fits::Unknown };
-        if processes.iter().any(|pattern| pattern.fits(process, None)) {
+        if processes.iter().any(|pattern| pattern.fits(process.0, None)) {
             return Fits::Yes;
         }
         match self.named.get(&process) {
@@ -118,7 +119,9 @@ impl<'a> Subjects<'a> {
     fn has_thread(&self, thread: &UserThread) -> bool {
         let wanted = &self.filter.threads;
         wanted.is_empty()
-            || wanted.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
+            || wanted
+                .iter()
+                .any(|pattern| pattern.matches(thread.process.map(|pid| pid.0), thread.id, &thread.name))
     }
 
     /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time
@@ -169,7 +172,7 @@ impl<'a> Subjects<'a> {
 
     fn holds(
         &self,
-        process: Option<i32>,
+        process: Option<Pid>,
         lwp: Option<&Lwp>,
         thread: Carried<'_>,
         doing: Doing,

@@ -6,7 +6,7 @@ use crate::serials::Serials;
 use crate::times::grow;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Timestamp};
 
 /// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
 const ROWS: usize = 1 << 18;
@@ -34,7 +34,7 @@ impl Default for Thresholds {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its process, where the events say.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its number, unique in its process; `None` for several of one name.
     pub task: Option<u64>,
     /// How many tasks these are.
@@ -138,7 +138,7 @@ pub struct Tasks {
     /// task's.
     workers: Serials<Spent>,
     rows: Vec<Task>,
-    sums: HashMap<(Option<i32>, String), Task>,
+    sums: HashMap<(Option<Pid>, String), Task>,
 }
 
 /// A task that has not ended.

@@ -9,18 +9,18 @@ use crate::serials::Serials;
 use crate::times::{Clock, Times};
 use std::collections::{BTreeMap, HashMap};
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 /// So many user threads have an account each. What more have ended are summed by their names.
 const ACCOUNTS: usize = 1 << 18;
 
 /// One thread's account.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// The process it belongs to, where the events say: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its number. One that was given again after the thread's end has an account for each thread.
-    pub tid: i32,
+    pub tid: Tid,
     /// Its last known name.
     pub name: String,
     /// Its life within the recording.
@@ -49,7 +49,7 @@ pub struct Thread {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UserThreadAccount {
     /// Its process, where the events say.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its number, unique in its process; `None` for several of one name.
     pub thread: Option<u64>,
     /// Its last known name.
@@ -71,7 +71,7 @@ pub struct UserThreadAccount {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Process {
     /// Its first thread's number; `None` for all threads whose process no event tells.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its first thread's name.
     pub name: String,
     /// How many threads it had.
@@ -111,17 +111,17 @@ pub struct ThreadsTable {
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: Duration,
     /// Names of processes that a state dump tells.
-    pub(crate) dumped: HashMap<i32, String>,
+    pub(crate) dumped: HashMap<Pid, String>,
 }
 
 impl ThreadsTable {
     /// The threads' accounts by process, by running time, longest first.
     pub fn processes(&self) -> Vec<Process> {
-        let mut processes: BTreeMap<Option<i32>, Process> = BTreeMap::new();
+        let mut processes: BTreeMap<Option<Pid>, Process> = BTreeMap::new();
         for thread in &self.threads {
             let sum = processes.entry(thread.process).or_default();
             sum.process = thread.process;
-            if thread.process == Some(thread.tid) {
+            if thread.process == Some(thread.tid.as_process()) {
                 sum.name.clone_from(&thread.name);
             }
             sum.threads += 1;
@@ -155,9 +155,9 @@ pub struct Threads {
     user_threads: Serials<Clock>,
     ended: Vec<Ended>,
     ended_user_threads: Vec<(Clock, UserThreadAccount)>,
-    sums: HashMap<(Option<i32>, String), (Clock, UserThreadAccount)>,
+    sums: HashMap<(Option<Pid>, String), (Clock, UserThreadAccount)>,
     /// Names of processes that a state dump tells.
-    dumped: HashMap<i32, String>,
+    dumped: HashMap<Pid, String>,
 }
 
 impl Threads {
@@ -216,8 +216,8 @@ impl Analysis for Threads {
 
 impl Threads {
     /// A dump may also tell of a thread that has ended; the last one of its number.
-    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
-        if tid == process {
+    fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
+        if tid == process.first_thread() {
             self.dumped.insert(process, String::from_utf8_lossy(name).into_owned());
         }
         if let Some(ended) = self.ended.iter_mut().rev().find(|ended| ended.thread.tid == tid) {

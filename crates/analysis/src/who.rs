@@ -4,14 +4,15 @@ use crate::names::Names;
 use serde::Serialize;
 use std::fmt;
 use tracewing_trace::super_trace::{Lwp, UserThread, Waker};
+use tracewing_units::{Pid, Tid};
 
 /// Somebody. What is `None` or empty does not apply, or no event tells.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Who {
     /// The process: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The LWP.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// Its name.
     pub name: String,
     /// The user thread's number, unique in its process.
@@ -48,7 +49,7 @@ impl Who {
         match (waker.interrupt, waker.tid) {
             (Some(name), _) => Self::interrupt(names.get(name)),
             // The idle thread wakes nobody, so it was an interrupt that was not recorded.
-            (None, Some(0)) => Self::interrupt(""),
+            (None, Some(Tid::IDLE)) => Self::interrupt(""),
             (None, tid) => Self {
                 process: waker.process,
                 tid,
@@ -66,7 +67,7 @@ impl fmt::Display for Who {
             (Some(name), ..) if name.is_empty() => return f.write_str("interrupt"),
             (Some(name), ..) => return write!(f, "interrupt {name}"),
             (None, Some(thread), _) => ("task", thread, &self.user_thread_name),
-            (None, None, Some(tid)) => ("thread", tid.unsigned_abs().into(), &self.name),
+            (None, None, Some(tid)) => ("thread", tid.0.unsigned_abs().into(), &self.name),
             (None, None, None) => return f.write_str("nobody known"),
         };
         match name.as_str() {

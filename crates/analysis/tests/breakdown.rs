@@ -6,7 +6,7 @@ use tracewing_analysis::{
 };
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const NAMES: [&str; 11] = [
@@ -54,9 +54,9 @@ fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
         let event = Activity {
             time: Timestamp::from_ns(*time),
-            cpu: Some(*cpu),
-            tid: Some(*tid),
-            process,
+            cpu: Some(Cpu(*cpu)),
+            tid: Some(Tid(*tid)),
+            process: process.map(Pid),
             context: Context::Unknown,
             kind: *kind,
         };
@@ -81,12 +81,18 @@ fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
         time,
         cpu,
         prev,
-        Kind::Switch { prev, prev_name: b"lwp", prev_state: TaskState(prev_state), next, next_name: b"lwp" },
+        Kind::Switch {
+            prev: Tid(prev),
+            prev_name: b"lwp",
+            prev_state: TaskState(prev_state),
+            next: Tid(next),
+            next_name: b"lwp",
+        },
     )
 }
 
 fn waking(time: i64, cpu: u32, by: i32, tid: i32) -> Event {
-    (time, cpu, by, Kind::Waking { tid, name: b"lwp" })
+    (time, cpu, by, Kind::Waking { tid: Tid(tid), name: b"lwp" })
 }
 
 fn begins(time: i64, cpu: u32, tid: i32, call: Name) -> Event {
@@ -107,7 +113,7 @@ fn gives(time: i64, cpu: u32, tid: i32, kind: Interrupt) -> Event {
 
 #[track_caller]
 fn process(table: &BreakdownTable, number: i32) -> &ProcessBreakdown {
-    table.processes.iter().find(|process| process.process == Some(number)).expect("the process is there")
+    table.processes.iter().find(|process| process.process == Some(Pid(number))).expect("the process is there")
 }
 
 #[track_caller]
@@ -122,7 +128,8 @@ fn row<'t>(process: &'t ProcessBreakdown, name: &str) -> &'t BreakdownRow {
 }
 
 fn outside(process: &ProcessBreakdown) -> Vec<(Option<i32>, &str, u64, u64)> {
-    process.outside.iter().map(|other| (other.process, &*other.name, other.count, other.ns.as_ns())).collect()
+    let all = process.outside.iter();
+    all.map(|other| (other.process.map(|pid| pid.0), &*other.name, other.count, other.ns.as_ns())).collect()
 }
 
 /// Thread 7 of process 1 reads what 200, another process, writes.
@@ -211,7 +218,7 @@ fn who_makes_a_process_and_whose_end_is_waited_for_has_no_servants() {
     let events = [
         switch(0, 0, 0, 0, 7),
         begins(10, 0, 7, CLONE),
-        (11, 0, 7, Kind::NewTask { child: 200, same_process: false }),
+        (11, 0, 7, Kind::NewTask { child: Tid(200), same_process: false }),
         waking(12, 0, 7, 200),
         switch(12, 1, 0, 0, 200),
         ends(15, 1, 200, CLONE),
@@ -275,9 +282,9 @@ fn the_calls_of_both_say_over_what_they_meet() {
 #[test]
 fn threads_of_the_kernels_own_have_no_unknown_time() {
     let table = of(&[
-        (0, 0, 7, Kind::Dump { tid: 300, process: 300, name: b"kworker", is_kernel: true }),
+        (0, 0, 7, Kind::Dump { tid: Tid(300), process: Pid(300), name: b"kworker", is_kernel: true }),
         switch(10, 0, 7, SLEEPS, 300),
-        (20, 0, 300, Kind::NewTask { child: 301, same_process: false }),
+        (20, 0, 300, Kind::NewTask { child: Tid(301), same_process: false }),
         switch(30, 0, 300, SLEEPS, 301),
         switch(40, 0, 301, SLEEPS, 0),
     ]);

@@ -10,7 +10,7 @@ use tracewing_trace::super_trace::{
     UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -36,9 +36,9 @@ impl Machine {
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
         let event = Activity {
             time: Timestamp::from_ns(*time),
-            cpu: Some(*cpu),
-            tid: Some(*tid),
-            process: Some(1),
+            cpu: Some(Cpu(*cpu)),
+            tid: Some(Tid(*tid)),
+            process: Some(Pid(1)),
             context: Context::Unknown,
             kind: *kind,
         };
@@ -58,7 +58,7 @@ fn path_of(events: &[Event], target: Target, from: i64, to: i64) -> Result<Criti
 }
 
 fn lwp(tid: i32) -> Target {
-    Target::new(&Filter { tids: vec![tid], ..Filter::default() }).unwrap()
+    Target::new(&Filter { tids: vec![Tid(tid)], ..Filter::default() }).unwrap()
 }
 
 fn user_thread(pattern: &str) -> Target {
@@ -80,12 +80,18 @@ fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
         time,
         cpu,
         prev,
-        Kind::Switch { prev, prev_name: b"lwp", prev_state: TaskState(prev_state), next, next_name: b"lwp" },
+        Kind::Switch {
+            prev: Tid(prev),
+            prev_name: b"lwp",
+            prev_state: TaskState(prev_state),
+            next: Tid(next),
+            next_name: b"lwp",
+        },
     )
 }
 
 fn waking(time: i64, cpu: u32, by: i32, tid: i32) -> Event {
-    (time, cpu, by, Kind::Waking { tid, name: b"lwp" })
+    (time, cpu, by, Kind::Waking { tid: Tid(tid), name: b"lwp" })
 }
 
 fn call(time: i64, cpu: u32, tid: i32) -> Event {
@@ -382,15 +388,15 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
     ];
     let kind = prop_oneof![
         4 => (tid(), state, tid()).prop_map(|(prev, prev_state, next)| Kind::Switch {
-            prev,
+            prev: Tid(prev),
             prev_name: b"lwp",
             prev_state: TaskState(prev_state),
-            next,
+            next: Tid(next),
             next_name: b"lwp",
         }),
-        2 => tid().prop_map(|tid| Kind::Waking { tid, name: b"lwp" }),
-        1 => tid().prop_map(|tid| Kind::Wakeup { tid, name: b"lwp" }),
-        1 => tid().prop_map(|child| Kind::Fork { child, name: b"lwp" }),
+        2 => tid().prop_map(|tid| Kind::Waking { tid: Tid(tid), name: b"lwp" }),
+        1 => tid().prop_map(|tid| Kind::Wakeup { tid: Tid(tid), name: b"lwp" }),
+        1 => tid().prop_map(|child| Kind::Fork { child: Tid(child), name: b"lwp" }),
         1 => Just(Kind::SystemCall { call: READ }),
         1 => Just(Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER }),
         1 => Just(Kind::InterruptExit(Interrupt::Vector)),

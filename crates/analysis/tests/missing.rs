@@ -9,7 +9,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
     UserThread, UserThreadKind,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -79,7 +79,13 @@ impl Machine {
         let (prev, next) = (self.cpus[cpu], self.any(State::Runnable).unwrap_or(0));
         self.tell(
             cpu,
-            Kind::Switch { prev, prev_name: b"a", prev_state: TaskState(prev_state), next, next_name: b"b" },
+            Kind::Switch {
+                prev: Tid(prev),
+                prev_name: b"a",
+                prev_state: TaskState(prev_state),
+                next: Tid(next),
+                next_name: b"b",
+            },
         );
         self.cpus[cpu] = next;
         if let Some(thread) = self.threads.get_mut(&next) {
@@ -97,8 +103,8 @@ impl Machine {
 
     fn wake(&mut self, cpu: usize) {
         if let Some(tid) = self.any(State::Blocked) {
-            self.tell(cpu, Kind::Waking { tid, name: b"b" });
-            self.tell(cpu, Kind::Wakeup { tid, name: b"b" });
+            self.tell(cpu, Kind::Waking { tid: Tid(tid), name: b"b" });
+            self.tell(cpu, Kind::Wakeup { tid: Tid(tid), name: b"b" });
             self.threads.insert(tid, (State::Runnable, self.threads[&tid].1, self.threads[&tid].2));
         }
     }
@@ -163,8 +169,8 @@ impl Machine {
             7 if self.threads.len() < 8 => {
                 let child = self.next_tid;
                 self.next_tid += 1;
-                self.tell(cpu, Kind::NewTask { child, same_process: true });
-                self.tell(cpu, Kind::Wakeup { tid: child, name: b"b" });
+                self.tell(cpu, Kind::NewTask { child: Tid(child), same_process: true });
+                self.tell(cpu, Kind::Wakeup { tid: Tid(child), name: b"b" });
                 self.threads.insert(child, (State::Runnable, false, None));
             }
             _ if in_call => {
@@ -177,7 +183,7 @@ impl Machine {
 
     fn run(seed: u64, steps: usize) -> Vec<Event> {
         let mut machine = Machine::new(seed);
-        machine.tell(0, Kind::Introduction { process: PROCESS, name: b"a" });
+        machine.tell(0, Kind::Introduction { process: Pid(PROCESS), name: b"a" });
         (0..steps).for_each(|_| machine.step());
         machine.events
     }
@@ -198,7 +204,7 @@ impl Fold for Spans {
 
 impl Spans {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let spans = self.0.entry(lwp.tid).or_default();
+        let spans = self.0.entry(lwp.tid.0).or_default();
         assert!(from <= to && spans.last().is_none_or(|last| last.1 == from), "{} has a gap", lwp.tid);
         spans.push((from, to, doing));
     }
@@ -251,7 +257,7 @@ fn is_lost((time, cpu, _, kind): &Event, loss: Loss) -> bool {
         let concerned = match scope {
             Scope::User => user,
             Scope::Samples => false,
-            Scope::Kernel(of) => !user && of.is_none_or(|of| of == *cpu),
+            Scope::Kernel(of) => !user && of.is_none_or(|of| of == Cpu(*cpu)),
         };
         concerned && (from..=to).contains(time)
     })
@@ -270,9 +276,9 @@ fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
         let process = (*tid != 0).then_some(PROCESS);
         let event = Activity {
             time: Timestamp::from_ns(*time),
-            cpu: Some(*cpu),
-            tid: Some(*tid),
-            process,
+            cpu: Some(Cpu(*cpu)),
+            tid: Some(Tid(*tid)),
+            process: process.map(Pid),
             context: Context::Unknown,
             kind: *kind,
         };
@@ -297,7 +303,7 @@ fn tasks(events: &[Event]) -> Vec<Task> {
 /// Running where, ready, blocked; what it runs is left aside.
 fn coarse(doing: Doing) -> Option<(State, Option<u32>)> {
     match doing {
-        Doing::Running { cpu, .. } => Some((State::Running, Some(cpu))),
+        Doing::Running { cpu, .. } => Some((State::Running, Some(cpu.0))),
         Doing::Runnable { .. } => Some((State::Runnable, None)),
         Doing::Blocked { .. } => Some((State::Blocked, None)),
         Doing::Unknown | Doing::Nested => None,
@@ -319,7 +325,7 @@ proptest! {
         for thread in &table.threads {
             let times = &thread.times;
             let sum = times.running_ns + times.waiting_ns + times.blocked_ns + times.unknown_ns;
-            let spans = &spans.0[&thread.tid];
+            let spans = &spans.0[&thread.tid.0];
             let life = spans[spans.len() - 1].1 - spans[0].0;
             prop_assert_eq!(sum.as_ns(), life as u64, "{:?}", thread);
         }
@@ -341,7 +347,7 @@ proptest! {
 
         // Everybody of whom something is left is told of.
         for (_, _, tid, _) in &events {
-            let told = *tid == 0 || table.strangers > 0 || table.threads.iter().any(|thread| thread.tid == *tid);
+            let told = *tid == 0 || table.strangers > 0 || table.threads.iter().any(|thread| thread.tid == Tid(*tid));
             prop_assert!(told, "nothing is told of {}", tid);
         }
     }
@@ -352,7 +358,7 @@ proptest! {
         let scope = match of {
             3 => Scope::User,
             2 => Scope::Kernel(None),
-            cpu => Scope::Kernel(Some(cpu)),
+            cpu => Scope::Kernel(Some(Cpu(cpu))),
         };
         let loss = Some((scope, from, from + long));
         let left: Vec<Event> = events.iter().filter(|event| !is_lost(event, loss)).copied().collect();

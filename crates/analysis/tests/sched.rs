@@ -3,7 +3,7 @@
 use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, Slice, SliceSink, Slices};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -11,15 +11,21 @@ const GOES_ON: i64 = 0x100;
 type Event = (i64, u32, i32, Kind<'static>);
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"out", prev_state: TaskState(prev_state), next, next_name: b"in" }
+    Kind::Switch {
+        prev: Tid(prev),
+        prev_name: b"out",
+        prev_state: TaskState(prev_state),
+        next: Tid(next),
+        next_name: b"in",
+    }
 }
 
 fn waking(tid: i32) -> Kind<'static> {
-    Kind::Waking { tid, name: b"woken" }
+    Kind::Waking { tid: Tid(tid), name: b"woken" }
 }
 
 fn wakeup(tid: i32) -> Kind<'static> {
-    Kind::Wakeup { tid, name: b"woken" }
+    Kind::Wakeup { tid: Tid(tid), name: b"woken" }
 }
 
 fn fold<S: SliceSink>(events: &[Event], lost: Option<(i64, i64)>, sink: S) -> S {
@@ -31,7 +37,7 @@ fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slic
     for (time, cpu, tid, kind) in events {
         if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
             state.lost(
-                Scope::Kernel(Some(*cpu)),
+                Scope::Kernel(Some(Cpu(*cpu))),
                 Timestamp::from_ns(from),
                 Timestamp::from_ns(to),
                 &mut slices,
@@ -39,8 +45,8 @@ fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slic
         }
         let event = Activity {
             time: Timestamp::from_ns(*time),
-            cpu: Some(*cpu),
-            tid: Some(*tid),
+            cpu: Some(Cpu(*cpu)),
+            tid: Some(Tid(*tid)),
             process: None,
             context: Context::Unknown,
             kind: *kind,
@@ -63,7 +69,15 @@ impl SliceSink for Notes {
         let waker = waker.and_then(|waker| waker.tid);
         let [begin, end] = [begin, end].map(|at| at.map(Timestamp::as_ns));
         let waits = [wait_ns, delay_ns].map(|wait| wait.map(Duration::as_ns));
-        self.0.push((lwp.tid, begin, end, waits, run_ns.as_ns(), state.map(|state| state.0), waker));
+        self.0.push((
+            lwp.tid.0,
+            begin,
+            end,
+            waits,
+            run_ns.as_ns(),
+            state.map(|state| state.0),
+            waker.map(|tid| tid.0),
+        ));
     }
 }
 
@@ -130,14 +144,14 @@ fn latencies_are_sums_of_slices() {
     assert_eq!(strangers, 0);
     let told: Vec<_> = rows
         .iter()
-        .map(|row| (row.tid, row.run_ns.as_ns(), row.slices, row.mean_ns().as_ns(), row.max_ns.as_ns()))
+        .map(|row| (row.tid.0, row.run_ns.as_ns(), row.slices, row.mean_ns().as_ns(), row.max_ns.as_ns()))
         .collect();
     assert_eq!(told, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
     assert_eq!(
         (rows[0].max_begin(), rows[0].max_end),
         (Some(Timestamp::from_ns(10)), Some(Timestamp::from_ns(30)))
     );
-    assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(7));
+    assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(Tid(7)));
 }
 
 /// The recording follows 7, which has to do with 9 now and then.
@@ -176,5 +190,5 @@ fn how_long_strangers_wait_is_not_known() {
     let mut slices = Slices::new(SchedLatencies::default());
     slices.input(Input::FollowsSome);
     let rows = follow(&of_some(), None, slices).finish(&Ran { partial: true, ..Ran::default() });
-    assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![7], 1));
+    assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![Tid(7)], 1));
 }

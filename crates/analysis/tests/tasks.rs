@@ -5,7 +5,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
 };
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -23,9 +23,9 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
         let process = (*tid != 0).then_some(10);
         let event = Activity {
             time: Timestamp::from_ns(time * unit),
-            cpu: Some(0),
-            tid: Some(*tid),
-            process,
+            cpu: Some(Cpu(0)),
+            tid: Some(Tid(*tid)),
+            process: process.map(Pid),
             context: Context::Unknown,
             kind: *kind,
         };
@@ -36,7 +36,13 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
 }
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"a", prev_state: TaskState(prev_state), next, next_name: b"b" }
+    Kind::Switch {
+        prev: Tid(prev),
+        prev_name: b"a",
+        prev_state: TaskState(prev_state),
+        next: Tid(next),
+        next_name: b"b",
+    }
 }
 
 fn runs(thread: u64) -> Kind<'static> {
@@ -68,7 +74,7 @@ fn story() -> Vec<Event> {
         (3, 10, runs(1)),
         (5, 10, Kind::SystemCall { call: READ }),
         (6, 10, switch(10, SLEEPS, 0)),
-        (9, 0, Kind::Waking { tid: 10, name: b"b" }),
+        (9, 0, Kind::Waking { tid: Tid(10), name: b"b" }),
         (10, 0, switch(0, 0, 10)),
         (11, 10, Kind::SystemCallEnd { call: READ }),
         (12, 10, switch(10, GOES_ON, 11)),
@@ -86,7 +92,7 @@ fn story() -> Vec<Event> {
 fn a_poll_is_what_its_worker_did() {
     let tasks = fold(&story(), MS, false);
     let expected = Task {
-        process: Some(10),
+        process: Some(Pid(10)),
         task: Some(1),
         tasks: 1,
         name: "work".to_owned(),

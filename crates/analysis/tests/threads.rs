@@ -3,7 +3,7 @@
 use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -23,8 +23,8 @@ impl Fed {
     fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
         let event = Activity {
             time: Timestamp::from_ns(time),
-            cpu: Some(cpu),
-            tid: Some(tid),
+            cpu: Some(Cpu(cpu)),
+            tid: Some(Tid(tid)),
             process: None,
             context: Context::Unknown,
             kind,
@@ -58,10 +58,10 @@ struct Events(Vec<(i64, u32, i32, Kind<'static>)>);
 impl Events {
     fn switch(mut self, time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Self {
         let kind = Kind::Switch {
-            prev,
+            prev: Tid(prev),
             prev_name: b"out",
             prev_state: TaskState(prev_state),
-            next,
+            next: Tid(next),
             next_name: b"in",
         };
         self.0.push((time, cpu, prev, kind));
@@ -89,16 +89,16 @@ fn takes(kind: Interrupt) -> Kind<'static> {
 }
 
 fn waking(tid: i32) -> Kind<'static> {
-    Kind::Waking { tid, name: b"woken" }
+    Kind::Waking { tid: Tid(tid), name: b"woken" }
 }
 
 fn wakeup(tid: i32) -> Kind<'static> {
-    Kind::Wakeup { tid, name: b"woken" }
+    Kind::Wakeup { tid: Tid(tid), name: b"woken" }
 }
 
 #[track_caller]
 fn thread(table: &ThreadsTable, tid: i32) -> &Thread {
-    table.threads.iter().find(|thread| thread.tid == tid).expect("the thread is in the table")
+    table.threads.iter().find(|thread| thread.tid == Tid(tid)).expect("the thread is in the table")
 }
 
 /// Running, waiting, blocked, unknown.
@@ -132,17 +132,17 @@ fn a_thread_is_followed_through_all_states() {
 fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
     let table = Events::default()
         .by(0, 0, 5, Kind::Exec { file: b"/usr/bin/program" })
-        .by(10, 0, 5, Kind::NewTask { child: 6, same_process: true })
-        .by(11, 0, 5, Kind::NewTask { child: 8, same_process: false })
-        .by(12, 0, 5, Kind::Fork { child: 8, name: b"child" })
+        .by(10, 0, 5, Kind::NewTask { child: Tid(6), same_process: true })
+        .by(11, 0, 5, Kind::NewTask { child: Tid(8), same_process: false })
+        .by(12, 0, 5, Kind::Fork { child: Tid(8), name: b"child" })
         .by(20, 0, 5, wakeup(6))
         .switch(50, 0, 5, GOES_ON, 6)
         .by(60, 0, 6, Kind::SystemCall { call: READ })
         .switch(90, 0, 6, SLEEPS, 5)
         .table();
     assert_eq!(times(thread(&table, 6)), [40, 30, 10, 0]);
-    assert_eq!(thread(&table, 6).process, Some(5));
-    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(8), "child"));
+    assert_eq!(thread(&table, 6).process, Some(Pid(5)));
+    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(Pid(8)), "child"));
     assert_eq!(times(thread(&table, 5)), [50, 40, 0, 0]);
     assert_eq!(thread(&table, 6).system_calls, 1);
 }
@@ -201,7 +201,7 @@ fn interrupts_are_part_of_the_running_time() {
 fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
     let before = Events::default().switch(0, 0, 0, 0, 7).switch(0, 1, 0, 0, 8).by(10, 1, 8, waking(9));
     let mut threads = before.fold();
-    for scope in [Scope::Kernel(Some(0)), Scope::User] {
+    for scope in [Scope::Kernel(Some(Cpu(0))), Scope::User] {
         threads.state.lost(scope, Timestamp::from_ns(50), Timestamp::from_ns(80), &mut threads.threads);
     }
     for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
@@ -222,13 +222,13 @@ fn strangers_of_a_partial_recording_are_counted_and_not_judged() {
         .switch(90, 0, 51, SLEEPS, 7) // from 50 to 51 nobody looked
         .switch(100, 0, 7, SLEEPS, 0)
         .table();
-    assert_eq!(table.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [7]);
+    assert_eq!(table.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [Tid(7)]);
     assert_eq!(table.strangers, 2);
 }
 
 #[test]
 fn a_number_given_twice_has_two_accounts() {
-    let fork = Kind::Fork { child: 7, name: b"child" };
+    let fork = Kind::Fork { child: Tid(7), name: b"child" };
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
         .switch(10, 0, 7, DEAD, 5)
@@ -237,7 +237,7 @@ fn a_number_given_twice_has_two_accounts() {
         .switch(30, 0, 5, GOES_ON, 7)
         .switch(70, 0, 7, DEAD, 5)
         .table();
-    let accounts: Vec<_> = table.threads.iter().filter(|thread| thread.tid == 7).map(times).collect();
+    let accounts: Vec<_> = table.threads.iter().filter(|thread| thread.tid == Tid(7)).map(times).collect();
     assert_eq!(accounts, [[40, 9, 1, 0], [10, 0, 0, 0]]);
 }
 
@@ -250,43 +250,43 @@ fn nothing_gives_an_empty_table() {
 fn events_of_programs_are_counted_and_move_nothing() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
-        .by(5, 0, 7, Kind::Introduction { process: 6, name: b"other" })
-        .by(6, 1, 8, Kind::Introduction { process: 6, name: b"worker" })
+        .by(5, 0, 7, Kind::Introduction { process: Pid(6), name: b"other" })
+        .by(6, 1, 8, Kind::Introduction { process: Pid(6), name: b"worker" })
         .by(7, 1, 8, Kind::User)
         .by(10, 1, 7, Kind::User) // in the buffer of a CPU where it no longer is
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
     let seven = thread(&table, 7);
     assert_eq!((times(seven), seven.user_events, seven.migrations), ([50, 0, 0, 0], 1, 0));
-    assert_eq!(seven.process, Some(6));
+    assert_eq!(seven.process, Some(Pid(6)));
     // The scheduler did not say how it is called.
-    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(6), "worker"));
+    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(Pid(6)), "worker"));
 }
 
 #[test]
 fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
     let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped", is_kernel: false };
     let table = Events::default()
-        .by(50, 0, 99, dump(7, 5)) // in front of its first event, as LTTng does it
-        .by(50, 0, 99, dump(9, 9)) // its number is given to another thread before it does anything
-        .by(50, 0, 99, dump(10, 10)) // does nothing
+        .by(50, 0, 99, dump(Tid(7), Pid(5))) // in front of its first event, as LTTng does it
+        .by(50, 0, 99, dump(Tid(9), Pid(9))) // its number is given to another thread before it does anything
+        .by(50, 0, 99, dump(Tid(10), Pid(10))) // does nothing
         .by(60, 1, 8, Kind::SystemCall { call: READ })
         .by(70, 0, 7, Kind::SystemCall { call: READ })
-        .by(80, 0, 7, Kind::NewTask { child: 9, same_process: true })
+        .by(80, 0, 7, Kind::NewTask { child: Tid(9), same_process: true })
         .switch(85, 2, 11, DEAD, 0)
-        .by(90, 0, 99, Kind::Dump { tid: 11, process: 6, name: b"", is_kernel: false }) // it has ended: only its process is known
-        .by(90, 0, 99, dump(8, 6)) // behind its events, as a snapshot does it
-        .by(91, 0, 99, Kind::Dump { tid: 5, process: 5, name: b"first", is_kernel: false })
-        .by(91, 0, 99, dump(9, 4)) // what the events told counts more
+        .by(90, 0, 99, Kind::Dump { tid: Tid(11), process: Pid(6), name: b"", is_kernel: false }) // it has ended: only its process is known
+        .by(90, 0, 99, dump(Tid(8), Pid(6))) // behind its events, as a snapshot does it
+        .by(91, 0, 99, Kind::Dump { tid: Tid(5), process: Pid(5), name: b"first", is_kernel: false })
+        .by(91, 0, 99, dump(Tid(9), Pid(4))) // what the events told counts more
         .table();
     let of = |tid| (thread(&table, tid).process, thread(&table, tid).name.as_str());
-    assert_eq!(of(7), (Some(5), "dumped"));
-    assert_eq!(of(8), (Some(6), "dumped"));
-    assert_eq!(of(9), (Some(5), "dumped"));
-    assert_eq!(of(11), (Some(6), "out"));
+    assert_eq!(of(7), (Some(Pid(5)), "dumped"));
+    assert_eq!(of(8), (Some(Pid(6)), "dumped"));
+    assert_eq!(of(9), (Some(Pid(5)), "dumped"));
+    assert_eq!(of(11), (Some(Pid(6)), "out"));
     let of = |number| table.processes().into_iter().find(|process| process.process == Some(number));
     assert_eq!(
-        of(5).expect("two of its threads did something").name,
+        of(Pid(5)).expect("two of its threads did something").name,
         "first",
         "though its first thread did not"
     );

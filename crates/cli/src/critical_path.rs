@@ -185,7 +185,7 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
         clock "to" "to_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
         duration "at" "after_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns - line.begin);
         duration "time" "ns" key, "length of the step" => Cell::Ns(line.step.ns());
-        number "cpu" "cpu" low, "the CPU" => Cell::count(line.step.cpu.map(u64::from));
+        number "cpu" "cpu" low, "the CPU" => line.step.cpu.into();
         text "who" "who" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
         text "what" "what" key, "what it did" => Cell::Text(line.step.what.to_string());
         text "why" "why" high, "why that is on the path" => Cell::Text(line.step.why.to_string());

@@ -7,11 +7,14 @@ use crate::output::{
 use crate::progress::Watch;
 use crate::table::period;
 use anyhow::Result;
+use clap::builder::TypedValueParser;
+use clap::value_parser;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
+use tracewing_units::{Cpu, Tid};
 
 /// The exit code of a command that Ctrl-C has ended, as shells have it.
 pub const STOPPED: u8 = 130;
@@ -45,15 +48,15 @@ pub struct FilterArgs {
     tasks: Vec<String>,
 
     /// Only threads of the kernel (LWPs) with this number; several with commas
-    #[arg(long = "tid", value_name = "TID", value_delimiter = ',')]
-    tids: Vec<i32>,
+    #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value_parser!(i32).map(Tid))]
+    tids: Vec<Tid>,
 
     #[command(flatten)]
     processes: Processes,
 
     /// Only these CPUs, as in 0,2-3
     #[arg(long = "cpu", value_name = "LIST", value_delimiter = ',', value_parser = cpus)]
-    cpus: Vec<RangeInclusive<u32>>,
+    cpus: Vec<RangeInclusive<Cpu>>,
 
     #[command(flatten)]
     names: EventNames,
@@ -188,7 +191,7 @@ pub fn warn_of_losses(ran: &Ran) {
 /// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
 pub fn conclude(ran: Ran) -> ExitCode {
     if !ran.idle_untold.is_empty() {
-        let cpus: Vec<_> = ran.idle_untold.iter().map(u32::to_string).collect();
+        let cpus: Vec<_> = ran.idle_untold.iter().map(Cpu::to_string).collect();
         print_warning(&format!(
             "this machine's kernel recorded no switch from the idle thread of CPU {}: when other threads began to run there is unknown",
             cpus.join(", ")
@@ -261,8 +264,8 @@ impl FilterArgs {
 }
 
 /// `3` or `2-5`.
-fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
-    let number = |text: &str| text.trim().parse::<u32>().ok();
+fn cpus(text: &str) -> Result<RangeInclusive<Cpu>, String> {
+    let number = |text: &str| text.trim().parse::<Cpu>().ok();
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match number(first).zip(number(last)) {
         Some((first, last)) if first <= last => Ok(first..=last),

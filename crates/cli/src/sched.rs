@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use std::process::ExitCode;
 use tracewing_trace::super_trace::Waker;
+use tracewing_units::Tid;
 
 /// What `tracewing sched` accepts.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// A CPU's idle thread has a name of its own, as in the kernel.
 fn waker_name(waker: &Waker) -> String {
     match (waker.tid, waker.cpu) {
-        (Some(0), Some(cpu)) => format!("swapper/{cpu}"),
+        (Some(Tid(0)), Some(cpu)) => format!("swapper/{cpu}"),
         _ => waker.name.as_str().to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use crate::encoder::Encoder;
 use crate::model::{ContainerId, CounterId, Kind, Model, NameId};
 use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, json_text, number};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 /// Numbers of processes and threads are below it (`PID_MAX_LIMIT` of `include/linux/threads.h`).
 const PIDS: u32 = 4 << 20;
@@ -33,8 +33,12 @@ pub(crate) struct Chrome {
     states: Vec<Option<(NameId, Timestamp)>>,
 }
 
-fn process(pid: Option<i32>) -> u32 {
-    pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(UNKNOWN)
+fn process(pid: Option<Pid>) -> u32 {
+    pid.and_then(|pid| u32::try_from(pid.0).ok()).unwrap_or(UNKNOWN)
+}
+
+fn thread(tid: Tid) -> u32 {
+    tid.0.try_into().unwrap_or(UNKNOWN)
 }
 
 /// Appends a time, or a duration.
@@ -108,7 +112,7 @@ impl Encoder for Chrome {
             let (pid, tid) = match container.kind {
                 Kind::Cpu { .. } => (CPUS, OTHERS + id),
                 Kind::Process { pid } => (process(pid), process(pid)),
-                Kind::Lwp { tid } => (process(container.process), process(Some(tid))),
+                Kind::Lwp { tid } => (process(container.process), thread(tid)),
                 Kind::Task { .. } | Kind::Functions { .. } | Kind::Locks { .. } => {
                     (process(container.process), OTHERS + id)
                 }
@@ -131,7 +135,7 @@ impl Encoder for Chrome {
             metadata(out, track, what, "name", &self.names[container.label as usize]);
             let place: u64 = match container.kind {
                 Kind::Process { .. } => continue,
-                Kind::Cpu { number } => number.into(),
+                Kind::Cpu { number } => number.0.into(),
                 Kind::Lwp { .. } | Kind::Functions { .. } | Kind::Locks { .. } => id.into(),
                 // Below all threads.
                 Kind::Task { .. } => u64::from(OTHERS + id),

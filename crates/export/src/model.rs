@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use tracewing_analysis::{Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// Numbers a container.
 pub(crate) type ContainerId = u32;
@@ -59,12 +59,13 @@ impl Model {
                     }
                 };
             if let Kind::Lwp { tid } = container.kind
-                && container.process == Some(tid)
+                && let pid = tid.as_process()
+                && container.process == Some(pid)
             {
-                process_names.insert(tid, container.own_name.clone());
+                process_names.insert(pid, container.own_name.clone());
             }
         }
-        let mut processes: BTreeMap<Option<i32>, Container> = BTreeMap::new();
+        let mut processes: BTreeMap<Option<Pid>, Container> = BTreeMap::new();
         for container in self.containers.iter().filter(|container| container.shown) {
             let (begin, end, pid) = (container.begin, container.end, container.process);
             self.begin = self.begin.min(begin);
@@ -110,7 +111,7 @@ pub(crate) struct Counter {
     /// Of what.
     pub name: String,
     /// The CPU that it is of, if it is not of all that is recorded.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
 }
 
 impl Counter {
@@ -131,7 +132,7 @@ impl Counter {
 pub(crate) struct Container {
     pub kind: Kind,
     /// The process of an LWP or a user thread, where the events say: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The process's container, once all are known.
     pub parent: Option<ContainerId>,
     /// What it calls itself; may be empty.
@@ -153,14 +154,14 @@ pub(crate) struct Container {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Cpu {
-        number: u32,
+        number: Cpu,
     },
     /// A process; `None` for all LWPs and user threads whose process no event tells.
     Process {
-        pid: Option<i32>,
+        pid: Option<Pid>,
     },
     Lwp {
-        tid: i32,
+        tid: Tid,
     },
     /// A user thread.
     Task {
@@ -168,7 +169,7 @@ pub(crate) enum Kind {
     },
     /// The functions of an LWP.
     Functions {
-        tid: i32,
+        tid: Tid,
     },
     /// The locks of an LWP or a user thread: those that it has or waits for at the same time are in several
     /// of these.
@@ -195,7 +196,7 @@ impl Container {
     }
 
     /// It has ended; that is what it was.
-    pub fn ends(&mut self, process: Option<i32>, name: &str, followed: bool) {
+    pub fn ends(&mut self, process: Option<Pid>, name: &str, followed: bool) {
         (self.process, self.followed, self.ended) = (process, followed, true);
         name.clone_into(&mut self.own_name);
     }
@@ -205,7 +206,8 @@ impl Container {
         let numbers = match (self.kind, self.process) {
             (Kind::Cpu { number }, _) => return format!("CPU {number}"),
             (Kind::Process { pid: None }, _) => return "unknown process".to_owned(),
-            (Kind::Process { pid: Some(number) } | Kind::Lwp { tid: number }, _) => number.to_string(),
+            (Kind::Process { pid: Some(number) }, _) => number.to_string(),
+            (Kind::Lwp { tid: number }, _) => number.to_string(),
             (Kind::Task { number }, Some(process)) => format!("{process}/{number}"),
             (Kind::Functions { tid }, _) => return format!("functions of {tid}"),
             (Kind::Locks { of, number }, process) => {

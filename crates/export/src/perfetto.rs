@@ -290,14 +290,14 @@ fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
             text(out, NAME, label);
         }
         (Kind::Process { pid: Some(pid) }, _) => message(out, PROCESS, |out| {
-            signed(out, 1, pid.into());
+            signed(out, 1, pid.0.into());
             if !container.own_name.is_empty() {
                 text(out, 6, &container.own_name);
             }
         }),
         (Kind::Lwp { tid }, Some(process)) => message(out, THREAD, |out| {
-            signed(out, 1, process.into());
-            signed(out, 2, tid.into());
+            signed(out, 1, process.0.into());
+            signed(out, 2, tid.0.into());
             if !container.own_name.is_empty() {
                 text(out, 5, &container.own_name);
             }

@@ -12,7 +12,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
@@ -40,8 +40,8 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
                 ran.end_ns = ran.end_ns.max(Timestamp::from_ns(time));
                 let activity = Activity {
                     time: Timestamp::from_ns(time),
-                    cpu: Some(cpu),
-                    tid: Some(tid),
+                    cpu: Some(Cpu(cpu)),
+                    tid: Some(Tid(tid)),
                     process: None,
                     context: Context::Unknown,
                     kind,
@@ -80,7 +80,13 @@ fn paje(story: &[Step]) -> String {
 }
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"out", prev_state: TaskState(prev_state), next, next_name: b"in" }
+    Kind::Switch {
+        prev: Tid(prev),
+        prev_name: b"out",
+        prev_state: TaskState(prev_state),
+        next: Tid(next),
+        next_name: b"in",
+    }
 }
 
 fn runs(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
@@ -91,11 +97,11 @@ fn runs(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
 fn a_story_of_two_threads_and_a_task() {
     use Step::Event;
     let story = [
-        Event(1000, 0, 10, Kind::Introduction { process: 10, name: b"a \"b\"" }),
+        Event(1000, 0, 10, Kind::Introduction { process: Pid(10), name: b"a \"b\"" }),
         Event(1100, 0, 10, Kind::SystemCall { call: READ }),
         Event(1200, 0, 10, switch(10, 1, 0)),
         Event(1300, 0, 0, Kind::InterruptEntry { kind: Interrupt::Handler, name: TIMER }),
-        Event(1310, 0, 0, Kind::Waking { tid: 10, name: b"a" }),
+        Event(1310, 0, 0, Kind::Waking { tid: Tid(10), name: b"a" }),
         Event(1320, 0, 0, Kind::InterruptExit(Interrupt::Handler)),
         Event(1400, 0, 0, switch(0, 0, 10)),
         Event(1500, 0, 10, Kind::SystemCallEnd { call: READ }),
@@ -205,14 +211,14 @@ fn random(seed: u32) -> Vec<Step> {
         let kind = match below(20) {
             0..4 => switch(tid, [0, 1, 2, 0x100, 0x20][below(5) as usize], other),
             4 => switch(tid, 1, 0),
-            5 => Kind::Waking { tid: other, name: b"w" },
-            6 => Kind::Wakeup { tid: other, name: b"w" },
+            5 => Kind::Waking { tid: Tid(other), name: b"w" },
+            6 => Kind::Wakeup { tid: Tid(other), name: b"w" },
             7 => Kind::SystemCall { call: READ },
             8 => Kind::SystemCallEnd { call: READ },
             9 => Kind::InterruptEntry { kind: Interrupt::Handler, name: TIMER },
             10 => Kind::InterruptExit(Interrupt::Handler),
-            11 => Kind::Introduction { process: 1 + tid / 3, name: b"i" },
-            12 => Kind::Fork { child: other, name: b"f" },
+            11 => Kind::Introduction { process: Pid(1 + tid / 3), name: b"i" },
+            12 => Kind::Fork { child: Tid(other), name: b"f" },
             13 => Kind::UserThread(UserThreadKind::Create { thread: task, origin: 1 }),
             14 | 15 => {
                 let cause =
@@ -224,7 +230,8 @@ fn random(seed: u32) -> Vec<Step> {
             18 => Kind::User,
             _ => {
                 let until = now + i64::from(below(50));
-                let scope = [Scope::User, Scope::Kernel(Some(cpu)), Scope::Kernel(None)][below(3) as usize];
+                let scope =
+                    [Scope::User, Scope::Kernel(Some(Cpu(cpu))), Scope::Kernel(None)][below(3) as usize];
                 if below(4) == 0 {
                     story.push(Step::Lost(scope, now, until));
                 }
@@ -296,9 +303,9 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
 #[test]
 fn a_loss_is_an_event_of_its_cpu() {
     let story = [
-        Step::Event(1000, 0, 10, Kind::Introduction { process: 10, name: b"a" }),
+        Step::Event(1000, 0, 10, Kind::Introduction { process: Pid(10), name: b"a" }),
         Step::Event(1050, 0, 0, switch(0, 0, 10)),
-        Step::Lost(Scope::Kernel(Some(0)), 1100, 1200),
+        Step::Lost(Scope::Kernel(Some(Cpu(0))), 1100, 1200),
         Step::Event(1300, 0, 10, Kind::SystemCall { call: READ }),
     ];
     let text = paje(&story);

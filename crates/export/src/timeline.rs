@@ -23,7 +23,7 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{
     self, Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// Follows a recording.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Timeline {
     /// Containers by serial numbers of LWPs, of user threads.
     lwps: Vec<Option<ContainerId>>,
     tasks: Vec<Option<ContainerId>>,
-    cpus: BTreeMap<u32, Cpu>,
+    cpus: BTreeMap<Cpu, CpuLine>,
     /// By serial number of the LWP.
     undecided: Vec<Option<Undecided>>,
     /// Names of events, by stream and event class.
@@ -52,7 +52,7 @@ pub(crate) struct Timeline {
     functions: Vec<Option<NameId>>,
     lock_uses: LockUses,
     /// Containers of locks of each.
-    lock_lines: HashMap<(Option<i32>, Party), Vec<ContainerId>>,
+    lock_lines: HashMap<(Option<Pid>, Party), Vec<ContainerId>>,
     /// Names of locks, by whether they are had.
     locks: HashMap<(&'static str, u64, bool), NameId>,
     chains: Chains,
@@ -65,7 +65,7 @@ pub(crate) struct Timeline {
 
 /// A CPU.
 #[derive(Debug)]
-struct Cpu {
+struct CpuLine {
     container: ContainerId,
     /// Since when it has been idle, as far as anybody knows.
     idle_since: Option<Timestamp>,
@@ -171,7 +171,7 @@ impl Timeline {
         (self.lines.len() - 1) as ContainerId
     }
 
-    fn lwp_container(&mut self, serial: usize, tid: i32) -> ContainerId {
+    fn lwp_container(&mut self, serial: usize, tid: Tid) -> ContainerId {
         if let Some(Some(known)) = self.lwps.get(serial) {
             return *known;
         }
@@ -189,10 +189,10 @@ impl Timeline {
         new
     }
 
-    fn cpu(&mut self, number: u32) -> &mut Cpu {
+    fn cpu(&mut self, number: Cpu) -> &mut CpuLine {
         if !self.cpus.contains_key(&number) {
             let container = self.container(What::Cpu { number });
-            self.cpus.insert(number, Cpu { container, idle_since: None });
+            self.cpus.insert(number, CpuLine { container, idle_since: None });
         }
         self.cpus.get_mut(&number).expect("inserted just now")
     }
@@ -289,13 +289,13 @@ impl Timeline {
     }
 
     /// No LWP has a CPU from `time` on.
-    fn idle(&mut self, cpu: u32, time: Timestamp) {
+    fn idle(&mut self, cpu: Cpu, time: Timestamp) {
         self.cpu(cpu).idle_since = Some(time);
     }
 
     /// An LWP has a CPU from `time` on.
-    fn busy(&mut self, cpu: u32, time: Timestamp) {
-        let Cpu { container, idle_since } = self.cpu(cpu);
+    fn busy(&mut self, cpu: Cpu, time: Timestamp) {
+        let CpuLine { container, idle_since } = self.cpu(cpu);
         if let (container, Some(since)) = (*container, idle_since.take()) {
             self.did(container, state::IDLE, false, since, time);
         }
@@ -447,10 +447,10 @@ impl Timeline {
                 self.show(seen, activity.time);
             }
             (Kind::Switch { prev, next, .. }, Some(cpu)) => {
-                if prev == 0 {
+                if prev.is_idle() {
                     self.busy(cpu, activity.time);
                 }
-                if next == 0 {
+                if next.is_idle() {
                     self.idle(cpu, activity.time);
                 }
             }
@@ -458,7 +458,7 @@ impl Timeline {
         }
     }
 
-    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
+    fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
         // The last one of its number; one that lives is told of when it ends.
         let dumped = What::Lwp { tid };
         if let Some(container) = self.model.containers.iter_mut().rev().find(|known| known.kind == dumped) {

@@ -3,7 +3,7 @@
 use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Name, SuperTrace, TaskState,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 const EXECVE: Name = Name(1);
 
@@ -16,28 +16,34 @@ impl Fold for Notes {
         if let Change::LwpDid { lwp, doing, from, to } = change
             && from < to
         {
-            self.0.push((lwp.serial, lwp.tid, doing == Doing::Unknown, from.as_ns(), to.as_ns()));
+            self.0.push((lwp.serial, lwp.tid.0, doing == Doing::Unknown, from.as_ns(), to.as_ns()));
         }
     }
 }
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"prev", prev_state: TaskState(prev_state), next, next_name: b"next" }
+    Kind::Switch {
+        prev: Tid(prev),
+        prev_name: b"prev",
+        prev_state: TaskState(prev_state),
+        next: Tid(next),
+        next_name: b"next",
+    }
 }
 
 #[test]
 fn who_executes_in_the_place_of_the_first_thread_is_the_same_as_before() {
     const ZOMBIE: i64 = 0x20;
     let events = [
-        (0, 10, Kind::Introduction { process: 10, name: b"program" }),
-        (0, 10, Kind::NewTask { child: 11, same_process: true }),
-        (5, 10, Kind::Wakeup { tid: 11, name: b"program" }),
+        (0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
+        (0, 10, Kind::NewTask { child: Tid(11), same_process: true }),
+        (5, 10, Kind::Wakeup { tid: Tid(11), name: b"program" }),
         (10, 10, switch(10, 1, 11)),
         (20, 11, Kind::SystemCall { call: EXECVE }),
-        (30, 11, Kind::Waking { tid: 10, name: b"program" }),
+        (30, 11, Kind::Waking { tid: Tid(10), name: b"program" }),
         (40, 11, switch(11, 1, 10)),
         (50, 10, Kind::Exit),
-        (55, 10, Kind::Waking { tid: 11, name: b"program" }),
+        (55, 10, Kind::Waking { tid: Tid(11), name: b"program" }),
         (60, 10, switch(10, ZOMBIE, 11)),
         (70, 10, Kind::PageFault { user: false, high: false }),
         (80, 10, Kind::Exec { file: b"/bin/true" }),
@@ -48,8 +54,8 @@ fn who_executes_in_the_place_of_the_first_thread_is_the_same_as_before() {
     for (time, tid, kind) in events {
         let event = Activity {
             time: Timestamp::from_ns(time),
-            cpu: Some(0),
-            tid: Some(tid),
+            cpu: Some(Cpu(0)),
+            tid: Some(Tid(tid)),
             process: None,
             context: Context::Unknown,
             kind,

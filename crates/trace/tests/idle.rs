@@ -4,7 +4,7 @@ mod hand_made;
 
 use hand_made::{Event, MUTEX, SLEEPS, Who, activity, fold, switch};
 use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 #[test]
 fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
@@ -14,7 +14,7 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
             state.event(&activity(event), &mut ());
             if let Some(at) = loss.filter(|at| *at == event.0) {
                 state.lost(
-                    Scope::Kernel(Some(event.1)),
+                    Scope::Kernel(Some(Cpu(event.1))),
                     Timestamp::from_ns(at),
                     Timestamp::from_ns(at),
                     &mut (),
@@ -25,7 +25,7 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
     };
     let to_idle = |time, cpu| (time, cpu, 7, switch(7, SLEEPS, 0));
     let from_idle = |time, cpu| (time, cpu, 0, switch(0, 0, 7));
-    assert_eq!(untold(&[to_idle(1, 0), to_idle(2, 1), to_idle(3, 1)], None), [1]);
+    assert_eq!(untold(&[to_idle(1, 0), to_idle(2, 1), to_idle(3, 1)], None), [Cpu(1)]);
     assert!(untold(&[to_idle(1, 1), from_idle(2, 1), to_idle(3, 1)], None).is_empty());
     assert!(untold(&[from_idle(1, 1), to_idle(2, 1), to_idle(3, 1)], None).is_empty(), "one is missing");
     assert!(untold(&[to_idle(1, 1), to_idle(3, 1)], Some(1)).is_empty(), "it was lost");
@@ -34,8 +34,8 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
 #[test]
 fn a_thread_whose_program_records_something_did_not_wait_until_then() {
     let waits = Kind::Waits { on: Some(MUTEX) };
-    let runs = |mode| Doing::Running { cpu: 0, mode };
-    for wait in [Kind::Waking { tid: 7, name: b"woken" }, Kind::User] {
+    let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
+    for wait in [Kind::Waking { tid: Tid(7), name: b"woken" }, Kind::User] {
         let events = [
             (0, 0, 7, Kind::PageFault { user: true, high: true }),
             (10, 0, 7, switch(7, SLEEPS, 0)),

@@ -5,7 +5,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Mode, Name, SuperTrace,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 const READ: Name = Name(1);
 
@@ -23,7 +23,7 @@ impl Fold for Notes {
 
 impl Notes {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        if lwp.tid == 10 && from < to {
+        if lwp.tid == Tid(10) && from < to {
             self.0.push((doing, from, to));
         }
     }
@@ -47,17 +47,17 @@ fn fold(state: SuperTrace) -> Vec<(Doing, i64, i64)> {
 
 fn fold_call(state: SuperTrace, call: Kind<'static>) -> Vec<(Doing, i64, i64)> {
     let switch = Kind::Switch {
-        prev: 10,
+        prev: Tid(10),
         prev_name: b"prev",
         prev_state: TaskState::SLEEPING,
-        next: 0,
+        next: Tid(0),
         next_name: b"next",
     };
     let events = [
         (0, 10, Kind::PageFault { user: true, high: true }),
         (20, 10, call),
         (30, 10, switch),
-        (50, 11, Kind::Waking { tid: 10, name: b"woken" }),
+        (50, 11, Kind::Waking { tid: Tid(10), name: b"woken" }),
     ];
     fold_all(state, &events)
 }
@@ -78,8 +78,8 @@ fn fold_into(mut state: SuperTrace, events: &[(i64, i32, Kind<'static>)], fold: 
 fn activity(time: i64, tid: i32, kind: Kind<'static>) -> Activity<'static> {
     Activity {
         time: Timestamp::from_ns(time),
-        cpu: Some(0),
-        tid: Some(tid),
+        cpu: Some(Cpu(0)),
+        tid: Some(Tid(tid)),
         process: None,
         context: Context::Unknown,
         kind,
@@ -88,7 +88,7 @@ fn activity(time: i64, tid: i32, kind: Kind<'static>) -> Activity<'static> {
 
 #[test]
 fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
-    let runs = |mode| Doing::Running { cpu: 0, mode };
+    let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let blocked = (Doing::Blocked { on: Some(READ) }, 30, 50);
     let whole = fold(SuperTrace::default());
     assert_eq!(whole[..3], [(runs(Mode::User), 0, 20), (runs(Mode::SystemCall(READ)), 20, 30), blocked]);
@@ -99,7 +99,7 @@ fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
 
 #[test]
 fn where_a_call_ends_is_known_only_where_events_tell() {
-    let runs = |mode| Doing::Running { cpu: 0, mode };
+    let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let unended = |returns| fold_call(SuperTrace::default(), Kind::UnendedCall { call: READ, returns });
     let blocked = (Doing::Blocked { on: None }, 30, 50);
     assert_eq!(unended(false)[..3], [(runs(Mode::User), 0, 20), (runs(Mode::Unknown), 20, 30), blocked]);
@@ -111,14 +111,14 @@ fn where_a_call_ends_is_known_only_where_events_tell() {
 #[test]
 fn where_no_event_shows_that_calls_are_recorded_running_code_is_no_sign_of_none() {
     const EXECVE: Name = Name(2);
-    let runs = |mode| Doing::Running { cpu: 0, mode };
+    let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let fault = |high| Kind::PageFault { user: true, high };
     let execute = Kind::Exec { file: b"program" };
     let exit = Kind::Switch {
-        prev: 10,
+        prev: Tid(10),
         prev_name: b"prev",
         prev_state: TaskState::SLEEPING,
-        next: 0,
+        next: Tid(0),
         next_name: b"next",
     };
     let modes = |events: &[(i64, i32, Kind<'static>)]| -> Vec<_> {
@@ -153,7 +153,7 @@ fn where_no_event_shows_that_calls_are_recorded_running_code_is_no_sign_of_none(
 #[test]
 fn threads_without_calls_are_counted() {
     let fault = |high| Kind::PageFault { user: true, high };
-    let new = Kind::NewTask { child: 11, same_process: true };
+    let new = Kind::NewTask { child: Tid(11), same_process: true };
     let count = |events: &[(i64, i32, Kind<'static>)]| {
         let mut state = SuperTrace::new(Coverage::default());
         for &(time, tid, kind) in events {

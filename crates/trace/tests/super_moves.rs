@@ -7,6 +7,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Change, Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
+use tracewing_units::{Pid, Tid};
 
 /// Notes wakers and woken threads, polls and time slices.
 #[derive(Default)]
@@ -15,6 +16,7 @@ struct Moves(Vec<String>);
 fn by(waker: &Waker) -> String {
     let Waker { cpu, interrupt, process, tid, name, user_thread, .. } = waker;
     let name = name.as_str();
+    let (cpu, process, tid) = (cpu.map(|cpu| cpu.0), process.map(|pid| pid.0), tid.map(|tid| tid.0));
     format!(
         "cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?}{name} thread {user_thread:?}"
     )
@@ -27,8 +29,10 @@ impl Fold for Moves {
     fn change(&mut self, change: Change<'_>) {
         match change {
             Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at.as_ns()),
-            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu, at.as_ns()),
-            Change::LwpStops { lwp, cpu, prev_state, at } => self.lwp_stops(lwp, cpu, prev_state, at.as_ns()),
+            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu.0, at.as_ns()),
+            Change::LwpStops { lwp, cpu, prev_state, at } => {
+                self.lwp_stops(lwp, cpu.0, prev_state, at.as_ns())
+            }
             Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at.as_ns()),
             Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at.as_ns()),
             Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at.as_ns()),
@@ -82,18 +86,18 @@ fn moves(events: &[Event]) -> Vec<String> {
 fn who_woke_whom() {
     let create = Kind::UserThread(User::Create { thread: 2, origin: 0xb });
     let events = [
-        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (20, 0, 10, create),
-        (30, 0, 10, Kind::Waking { tid: 20, name: b"other" }),
-        (31, 1, 0, Kind::Wakeup { tid: 20, name: b"other" }),
+        (30, 0, 10, Kind::Waking { tid: Tid(20), name: b"other" }),
+        (31, 1, 0, Kind::Wakeup { tid: Tid(20), name: b"other" }),
         (40, 0, 10, takes(Interrupt::Vector)),
-        (42, 0, 10, Kind::Waking { tid: 21, name: b"by an interrupt" }),
+        (42, 0, 10, Kind::Waking { tid: Tid(21), name: b"by an interrupt" }),
         (44, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
         (50, 0, 10, user_switch(1, 0, SwitchCause::Budget)),
         (60, 0, 10, Kind::UserThread(User::Wake { thread: 2 })),
         (70, 0, 10, switch(10, SLEEPS, 0)),
-        (80, 0, 0, Kind::Wakeup { tid: 10, name: b"program" }),
+        (80, 0, 0, Kind::Wakeup { tid: Tid(10), name: b"program" }),
         (90, 0, 0, switch(0, 0, 10)),
     ];
     let expected = [

@@ -10,19 +10,19 @@ use tracewing_trace::super_trace::{
     Activity, Carried, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope,
     SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
-    let introduction = Kind::Introduction { process: 10, name: b"program" };
+    let introduction = Kind::Introduction { process: Pid(10), name: b"program" };
     let create = |thread, origin| Kind::UserThread(User::Create { thread, origin });
     vec![
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, introduction),
-        (20, 0, 10, Kind::NewTask { child: 11, same_process: true }),
-        (21, 0, 10, Kind::Fork { child: 11, name: b"worker" }),
-        (30, 0, 10, Kind::Wakeup { tid: 11, name: b"worker" }),
+        (20, 0, 10, Kind::NewTask { child: Tid(11), same_process: true }),
+        (21, 0, 10, Kind::Fork { child: Tid(11), name: b"worker" }),
+        (30, 0, 10, Kind::Wakeup { tid: Tid(11), name: b"worker" }),
         (40, 1, 0, switch(0, 0, 11)),
         (50, 1, 11, introduction),
         (55, 1, 11, Kind::UserThread(User::Worker)),
@@ -34,8 +34,8 @@ fn story() -> Vec<Event> {
         (90, 1, 11, Kind::SystemCall { call: READ }),
         (100, 1, 11, switch(11, SLEEPS, 0)),
         (110, 0, 10, Kind::SystemCall { call: FUTEX }),
-        (115, 0, 10, Kind::Waking { tid: 11, name: b"worker" }),
-        (116, 0, 10, Kind::Wakeup { tid: 11, name: b"worker" }),
+        (115, 0, 10, Kind::Waking { tid: Tid(11), name: b"worker" }),
+        (116, 0, 10, Kind::Wakeup { tid: Tid(11), name: b"worker" }),
         (120, 0, 10, Kind::SystemCallEnd { call: FUTEX }),
         (130, 0, 10, switch(10, GOES_ON, 11)),
         (140, 0, 11, Kind::SystemCallEnd { call: READ }),
@@ -63,7 +63,7 @@ fn story() -> Vec<Event> {
 }
 
 fn runs(cpu: u32, mode: Mode) -> Doing {
-    Doing::Running { cpu, mode }
+    Doing::Running { cpu: Cpu(cpu), mode }
 }
 
 const WOKEN: Doing = Doing::Runnable { preempted: false };
@@ -139,9 +139,9 @@ fn both_levels_are_followed_through_all_states() {
 fn concerns(event: &Event) -> Vec<Who> {
     let mut whom = vec![Who::Lwp(event.2)];
     match event.3 {
-        Kind::Switch { prev, next, .. } => whom.extend([Who::Lwp(prev), Who::Lwp(next)]),
-        Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => whom.push(Who::Lwp(tid)),
-        Kind::NewTask { child, .. } | Kind::Fork { child, .. } => whom.push(Who::Lwp(child)),
+        Kind::Switch { prev, next, .. } => whom.extend([Who::Lwp(prev.0), Who::Lwp(next.0)]),
+        Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => whom.push(Who::Lwp(tid.0)),
+        Kind::NewTask { child, .. } | Kind::Fork { child, .. } => whom.push(Who::Lwp(child.0)),
         Kind::UserThread(User::Create { thread, .. } | User::Wake { thread } | User::Exit { thread }) => {
             whom.push(Who::Thread(thread));
         }
@@ -254,21 +254,21 @@ fn an_event_belongs_to_what_ran_before_it() {
             assert_eq!(is, (process, Some(tid), thread, mode), "at {time}");
         });
     };
-    expect(0, None, 0, Carried::Unknown, Mode::Unknown);
-    expect(80, Some(10), 11, Carried::None, Mode::User);
-    expect(100, Some(10), 11, a, Mode::SystemCall(READ));
-    expect(120, Some(10), 10, Carried::Unknown, Mode::SystemCall(FUTEX));
-    expect(150, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
-    expect(155, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
-    expect(159, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
-    expect(180, Some(10), 11, a, Mode::User);
-    expect(200, Some(10), 11, Carried::Thread { id: 2, name: "b" }, Mode::User);
-    expect(210, Some(10), 10, Carried::Unknown, Mode::User);
-    expect(230, Some(10), 10, a, Mode::User);
+    expect(0, None, Tid(0), Carried::Unknown, Mode::Unknown);
+    expect(80, Some(Pid(10)), Tid(11), Carried::None, Mode::User);
+    expect(100, Some(Pid(10)), Tid(11), a, Mode::SystemCall(READ));
+    expect(120, Some(Pid(10)), Tid(10), Carried::Unknown, Mode::SystemCall(FUTEX));
+    expect(150, Some(Pid(10)), Tid(11), Carried::None, Mode::Interrupt(Some(IRQ)));
+    expect(155, Some(Pid(10)), Tid(11), Carried::None, Mode::Interrupt(Some(IRQ)));
+    expect(159, Some(Pid(10)), Tid(11), Carried::None, Mode::Interrupt(Some(IRQ)));
+    expect(180, Some(Pid(10)), Tid(11), a, Mode::User);
+    expect(200, Some(Pid(10)), Tid(11), Carried::Thread { id: 2, name: "b" }, Mode::User);
+    expect(210, Some(Pid(10)), Tid(10), Carried::Unknown, Mode::User);
+    expect(230, Some(Pid(10)), Tid(10), a, Mode::User);
     // Who has not been met, a state dump may have told.
-    let dump = Kind::Dump { tid: 21, process: 20, name: b"old", is_kernel: false };
+    let dump = Kind::Dump { tid: Tid(21), process: Pid(20), name: b"old", is_kernel: false };
     place(&[(1, 0, 5, dump)], (2, 0, 21, Kind::SystemCall { call: READ }), |place| {
-        assert_eq!((place.process, place.tid), (Some(20), Some(21)));
+        assert_eq!((place.process, place.tid), (Some(Pid(20)), Some(Tid(21))));
     });
     // What the switch itself says counts, also where nobody knew it.
     place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Yielded)), |place| {
@@ -286,8 +286,8 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
         }
         let activity = Activity {
             time: Timestamp::from_ns(time),
-            cpu: Some(cpu),
-            tid: Some(tid),
+            cpu: Some(Cpu(cpu)),
+            tid: Some(Tid(tid)),
             process: None,
             context: Context::Unknown,
             kind,
@@ -357,7 +357,7 @@ fn events_in_any_order_leave_no_gaps() {
         let mut state = SuperTrace::default();
         for (number, event) in events.iter().enumerate() {
             if number % 50 == 49 {
-                let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
+                let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(Cpu(1))) };
                 state.lost(scope, Timestamp::from_ns(event.0), Timestamp::from_ns(event.0 + 20), &mut notes);
             }
             state.event(&activity(event), &mut notes);
@@ -423,8 +423,8 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
     // blocked.
     assert_eq!(*fold(&story).of(Who::Thread(1)), [(0, 60, Doing::Unknown)]);
     let mut events = vec![
-        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
-        (0, 1, 11, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
+        (0, 1, 11, Kind::Introduction { process: Pid(10), name: b"program" }),
     ];
     events.extend(story);
     let notes = fold(&events);
@@ -441,7 +441,7 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
 fn a_user_thread_whose_wakes_are_never_recorded_waits_for_what_it_says() {
     let acquired = Kind::UserThread(User::Acquired);
     let events = [
-        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (20, 0, 10, Kind::UserThread(User::Wait { kind: MUTEX })),
         (30, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
@@ -503,7 +503,7 @@ fn a_wait_for_a_lock_is_what_the_lwp_is_blocked_on() {
     let sleeps_and_goes_on = |at: i64| {
         [
             (at, 0, 10, switch(10, SLEEPS, 0)),
-            (at + 10, 0, 0, Kind::Waking { tid: 10, name: b"b" }),
+            (at + 10, 0, 0, Kind::Waking { tid: Tid(10), name: b"b" }),
             (at + 20, 0, 0, switch(0, 0, 10)),
         ]
     };
@@ -537,8 +537,8 @@ fn a_user_thread_goes_where_its_lwp_goes() {
 #[test]
 fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to() {
     let story = [
-        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
-        (0, 1, 11, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
+        (0, 1, 11, Kind::Introduction { process: Pid(10), name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (30, 1, 11, user_switch(1, 0, SwitchCause::Blocked)),
         (50, 0, 10, user_switch(0, 2, SwitchCause::Unknown)),
@@ -564,7 +564,7 @@ impl Fold for Followed {
 
 impl Followed {
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        self.0.insert(lwp.tid, lwp.followed);
+        self.0.insert(lwp.tid.0, lwp.followed);
     }
 }
 
@@ -588,8 +588,8 @@ fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs()
     for (time, cpu, tid, kind) in events {
         let event = Activity {
             time: Timestamp::from_ns(time),
-            cpu: Some(cpu),
-            tid: Some(tid),
+            cpu: Some(Cpu(cpu)),
+            tid: Some(Tid(tid)),
             process: None,
             context: Context::Unknown,
             kind,
@@ -648,13 +648,13 @@ fn names_come_with_samples_where_nothing_else_tells_them() {
     let name = |events: &[Event], tid: i32| {
         let mut state = SuperTrace::default();
         events.iter().for_each(|event| state.event(&activity(event), &mut ()));
-        state.lwp(tid).map(|lwp| (lwp.process, lwp.name.clone()))
+        state.lwp(Tid(tid)).map(|lwp| (lwp.process, lwp.name.clone()))
     };
-    let named = (0, 0, 10, Kind::Named { process: 10, name: b"sh" });
-    let made = (1, 0, 10, Kind::Made { child: 11, process: 11 });
+    let named = (0, 0, 10, Kind::Named { process: Pid(10), name: b"sh" });
+    let made = (1, 0, 10, Kind::Made { child: Tid(11), process: Pid(11) });
     let of_child = (2, 1, 11, sample(true, true));
     assert_eq!(name(&[named, made], 11), None, "nothing shows that it is there");
-    assert_eq!(name(&[named, made, of_child], 11), Some((Some(11), "sh".to_owned())));
-    let executed = (3, 1, 11, Kind::Named { process: 11, name: b"make" });
-    assert_eq!(name(&[named, made, of_child, executed], 11), Some((Some(11), "make".to_owned())));
+    assert_eq!(name(&[named, made, of_child], 11), Some((Some(Pid(11)), "sh".to_owned())));
+    let executed = (3, 1, 11, Kind::Named { process: Pid(11), name: b"make" });
+    assert_eq!(name(&[named, made, of_child, executed], 11), Some((Some(Pid(11)), "make".to_owned())));
 }

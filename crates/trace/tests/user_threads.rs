@@ -4,7 +4,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind as User,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// What each did, and how long.
 #[derive(Default)]
@@ -39,13 +39,16 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
     let mut times = Times::default();
     let event = |time, kind| Activity {
         time,
-        cpu: Some(0),
-        tid: Some(7),
-        process: Some(7),
+        cpu: Some(Cpu(0)),
+        tid: Some(Tid(7)),
+        process: Some(Pid(7)),
         context: Context::Unknown,
         kind,
     };
-    state.event(&event(Timestamp::ORIGIN, Kind::Introduction { process: 7, name: b"program" }), &mut times);
+    state.event(
+        &event(Timestamp::ORIGIN, Kind::Introduction { process: Pid(7), name: b"program" }),
+        &mut times,
+    );
     if let Some((from, to)) = loss {
         state.lost(Scope::User, Timestamp::from_ns(from), Timestamp::from_ns(to), &mut times);
     }
@@ -53,7 +56,7 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
         state.event(&event(Timestamp::from_ns(time), Kind::UserThread(kind)), &mut times);
     }
     state.event(&event(Timestamp::from_ns(100), Kind::User), &mut times);
-    assert!(state.user_thread(Some(7), 7, 1).is_none(), "it has ended");
+    assert!(state.user_thread(Some(Pid(7)), Tid(7), 1).is_none(), "it has ended");
     state.finish(&mut times);
     times.0
 }
@@ -132,17 +135,17 @@ fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
         (70, 7, switch(1, 0, SwitchCause::Blocked)),
     ];
     let (mut state, mut runs) = (SuperTrace::default(), Runs::default());
-    let event = |time, tid, kind| Activity {
+    let event = |time, tid: i32, kind| Activity {
         time,
-        cpu: Some(tid as u32),
-        tid: Some(tid),
-        process: Some(7),
+        cpu: Some(Cpu(tid.cast_unsigned())),
+        tid: Some(Tid(tid)),
+        process: Some(Pid(7)),
         context: Context::Unknown,
         kind,
     };
     for tid in [7, 8] {
         state.event(
-            &event(Timestamp::ORIGIN, tid, Kind::Introduction { process: 7, name: b"program" }),
+            &event(Timestamp::ORIGIN, tid, Kind::Introduction { process: Pid(7), name: b"program" }),
             &mut runs,
         );
     }

@@ -5,7 +5,7 @@ use super::ipc::Ipc;
 use crate::times::{add, grow};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Timestamp};
 
 /// Where a thread does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ pub(super) struct Account {
     /// Its first function, where its program tells.
     pub entry: Option<First>,
     /// The process that woke it from its last wait: for that it runs.
-    pub client: Option<i32>,
+    pub client: Option<Pid>,
     block: Option<Block>,
     /// Whether the mode that it began with is known.
     is_settled: bool,

@@ -4,6 +4,7 @@
 use crate::functions::event::{FunctionEvent, Reader, Which};
 use crate::images::{Epoch, Images};
 use tracewing_trace::super_trace::Seen;
+use tracewing_units::Pid;
 
 /// Where a thread begins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +56,7 @@ impl Entries {
     }
 
     /// Where a thread of a process begins, when all has been read.
-    pub fn start(&self, process: Option<i32>, entry: Option<First>, name: String) -> Start {
+    pub fn start(&self, process: Option<Pid>, entry: Option<First>, name: String) -> Start {
         match entry {
             None => Start::Named(name),
             Some(First { which: Which::Named(function), .. }) => Start::Named(function.into()),

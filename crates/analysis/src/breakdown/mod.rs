@@ -37,7 +37,7 @@ use std::collections::HashMap;
 use table::Ended;
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// The analysis.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub struct Breakdown {
     served: Served,
     entries: Entries,
     /// What processes are called.
-    processes: HashMap<i32, String>,
+    processes: HashMap<Pid, String>,
     /// Time of CPUs without a thread.
     idle_ns: Duration,
     idle_interrupts_ns: Duration,
@@ -106,8 +106,9 @@ impl Breakdown {
     }
 
     fn is_called(&mut self, lwp: &Lwp) {
-        if lwp.process == Some(lwp.tid) && !lwp.name.is_empty() {
-            self.processes.insert(lwp.tid, lwp.name.clone());
+        let process = lwp.tid.as_process();
+        if lwp.process == Some(process) && !lwp.name.is_empty() {
+            self.processes.insert(process, lwp.name.clone());
         }
     }
 }
@@ -150,8 +151,8 @@ impl Breakdown {
         }
     }
 
-    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
-        if tid == process {
+    fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
+        if tid == process.first_thread() {
             self.processes.entry(process).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
         }
     }
@@ -196,7 +197,7 @@ impl Breakdown {
         self.serves(lwp, doing, from, to);
     }
 
-    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: Timestamp, to: Timestamp) {
+    fn cpu_idles(&mut self, cpu: Cpu, interrupt: Option<Name>, from: Timestamp, to: Timestamp) {
         let ns = to - from;
         match interrupt {
             None => grow(&mut self.idle_ns, ns),

@@ -5,36 +5,36 @@ use super::account::Waits;
 use crate::times::grow;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::Name;
-use tracewing_units::Duration;
+use tracewing_units::{Cpu, Duration, Pid};
 
 /// Who did something for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Helper {
-    Process(i32),
+    Process(Pid),
     Interrupt(Name),
 }
 
 /// Who did how much for which process.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    sums: HashMap<(i32, Helper), Waits>,
+    sums: HashMap<(Pid, Helper), Waits>,
     /// By CPU: the interrupt that goes on, and the processes whose threads it has woken.
-    interrupts: HashMap<u32, (Name, Vec<i32>)>,
+    interrupts: HashMap<Cpu, (Name, Vec<Pid>)>,
 }
 
 impl Served {
     /// A process has woken a thread of another one.
-    pub fn asks(&mut self, client: i32, server: i32) {
+    pub fn asks(&mut self, client: Pid, server: Pid) {
         self.sums.entry((client, Helper::Process(server))).or_default().count += 1;
     }
 
     /// That thread ran.
-    pub fn ran(&mut self, client: i32, server: i32, ns: Duration) {
+    pub fn ran(&mut self, client: Pid, server: Pid, ns: Duration) {
         grow(&mut self.sums.entry((client, Helper::Process(server))).or_default().ns, ns);
     }
 
     /// An interrupt has woken a thread of a process.
-    pub fn wakes(&mut self, cpu: u32, interrupt: Name, process: i32) {
+    pub fn wakes(&mut self, cpu: Cpu, interrupt: Name, process: Pid) {
         self.sums.entry((process, Helper::Interrupt(interrupt))).or_default().count += 1;
         let (name, processes) = self.interrupts.entry(cpu).or_insert((interrupt, Vec::new()));
         if *name != interrupt {
@@ -44,7 +44,7 @@ impl Served {
     }
 
     /// An interrupt had a CPU for a time. It is shared by those whom it woke, each wake alike.
-    pub fn interrupt(&mut self, cpu: u32, interrupt: Option<Name>, ns: Duration) {
+    pub fn interrupt(&mut self, cpu: Cpu, interrupt: Option<Name>, ns: Duration) {
         let Some((name, processes)) = self.interrupts.get_mut(&cpu) else { return };
         let count = processes.len() as u64;
         for process in processes.drain(..) {
@@ -55,7 +55,7 @@ impl Served {
     }
 
     /// All of it.
-    pub fn into_sums(self) -> impl Iterator<Item = (i32, Helper, Waits)> {
+    pub fn into_sums(self) -> impl Iterator<Item = (Pid, Helper, Waits)> {
         self.sums.into_iter().map(|((process, helper), waits)| (process, helper, waits))
     }
 }

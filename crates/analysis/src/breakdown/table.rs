@@ -8,7 +8,7 @@ use crate::run::Ran;
 use crate::times::{Part, grow, parts, total};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// The result.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct BreakdownTable {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessBreakdown {
     /// Its first thread's number; `None` for all threads whose process no event tells.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its first thread's name.
     pub name: String,
     /// System calls by their time, longest first, then its own code, then what is unknown. Places where
@@ -84,7 +84,7 @@ pub enum Spent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outside {
     /// A process, which the process woke; or an interrupt, which woke the process.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// What it is called.
     pub name: String,
     /// How often it did.
@@ -202,7 +202,7 @@ impl ProcessBreakdown {
 /// An LWP that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     pub name: String,
     pub followed: bool,
     pub account: Account,
@@ -219,7 +219,7 @@ struct Sum {
 
 pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
     let Breakdown { ended, served, entries, processes: called, idle_ns, idle_interrupts_ns, .. } = breakdown;
-    let mut sums: BTreeMap<Option<i32>, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<Option<Pid>, Sum> = BTreeMap::new();
     let mut strangers = 0;
     for Ended { process, name, followed, account } in ended {
         if ran.partial && !followed {
@@ -242,7 +242,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
         };
         sum.outside.push(Outside { process, name, count: waits.count, ns: waits.ns });
     }
-    let of = |(process, sum): (Option<i32>, Sum)| {
+    let of = |(process, sum): (Option<Pid>, Sum)| {
         let name = process.and_then(|process| called.get(&process)).cloned().unwrap_or_default();
         of_process(process, name, sum, names)
     };
@@ -271,7 +271,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
     BreakdownTable { processes, machine, strangers, duration_ns }
 }
 
-fn of_process(process: Option<i32>, name: String, sum: Sum, names: &Names) -> ProcessBreakdown {
+fn of_process(process: Option<Pid>, name: String, sum: Sum, names: &Names) -> ProcessBreakdown {
     let rows = sum.places.into_iter().map(|(place, sums)| Row::new(place, sums, names));
     let mut rows: Vec<_> = rows.filter(|row| !row.is_empty()).collect();
     rows.sort_by(|a, b| {

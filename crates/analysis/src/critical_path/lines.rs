@@ -166,8 +166,11 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        let who =
-            Identity { process: lwp.process, number: lwp.tid.unsigned_abs().into(), name: lwp.name.clone() };
+        let who = Identity {
+            process: lwp.process,
+            number: lwp.tid.0.unsigned_abs().into(),
+            name: lwp.name.clone(),
+        };
         if let Some(life) = self.lwps.take(lwp.serial).life.0 {
             self.candidates.ends(Actor::Lwp(lwp.serial, None), &who, life);
             self.put(&Record::LwpEnds { lwp: lwp.serial, who: who.into() });

@@ -34,7 +34,7 @@ use past::Past;
 use std::fmt;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Timestamp};
 use walk::Walk;
 
 /// So many steps of a path are kept, the last ones.
@@ -75,7 +75,7 @@ pub struct Step {
     /// When it ends.
     pub to_ns: Timestamp,
     /// The CPU, where one was used.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// Who.
     pub who: Arc<Who>,
     /// What.

@@ -9,7 +9,7 @@ use crate::serials::Serials;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Read, Seek};
 use tracewing_trace::super_trace::{Doing, Mode};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 
 /// What an LWP did, and for which user thread, by that one's serial number.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ pub(super) struct Past<F> {
     /// By serial number.
     pub lwps: Serials<Line<LwpDoing>>,
     pub user_threads: Serials<Line<UserDoing>>,
-    cpus: BTreeMap<u32, Stretches<Slot>>,
+    cpus: BTreeMap<Cpu, Stretches<Slot>>,
     /// LWPs and user threads of whom nothing is known before a time.
     begun: BinaryHeap<(Timestamp, Serial)>,
     /// When what has not been read was told at the latest; `None` if all has been read.
@@ -184,7 +184,7 @@ impl<F: Read + Seek> Past<F> {
     }
 
     /// Who had a CPU last before `time`.
-    pub fn on_cpu(&mut self, cpu: u32, time: Timestamp) -> Option<Stretch<Slot>> {
+    pub fn on_cpu(&mut self, cpu: Cpu, time: Timestamp) -> Option<Stretch<Slot>> {
         Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
     }
 

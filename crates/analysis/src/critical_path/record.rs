@@ -7,7 +7,7 @@
 //! known but its latest time.
 
 use tracewing_trace::super_trace::{Doing, Mode, Name, Waker};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// What somebody did for a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ impl From<&Waker> for By {
             Waker { user_thread_serial: Some(thread), .. } => By::UserThread(thread),
             Waker { lwp: Some(lwp), .. } => By::Lwp(lwp),
             // The idle thread wakes nobody, so it was an interrupt that was not recorded.
-            Waker { tid: Some(0), .. } => By::Interrupt(None),
+            Waker { tid: Some(Tid::IDLE), .. } => By::Interrupt(None),
             _ => By::Unknown,
         }
     }
@@ -58,7 +58,7 @@ impl From<&Waker> for By {
 /// Who somebody was, as known at the end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Identity {
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The LWP's number, or the user thread's.
     pub number: u64,
     pub name: String,
@@ -183,7 +183,7 @@ impl Encoder {
             Doing::Nested => (9, None, None),
         };
         name.into_iter().for_each(|name| self.number(name.0.into()));
-        cpu.into_iter().for_each(|cpu| self.number(cpu.into()));
+        cpu.into_iter().for_each(|cpu| self.number(cpu.0.into()));
         self.number(serial as u64);
         self.times(kind | code, from, to);
     }
@@ -207,7 +207,7 @@ impl Encoder {
         self.bytes.extend_from_slice(who.name.as_bytes());
         self.number(who.name.len() as u64);
         self.number(who.number);
-        who.process.iter().for_each(|process| self.number(process.unsigned_abs().into()));
+        who.process.iter().for_each(|process| self.number(process.0.unsigned_abs().into()));
         self.number(serial as u64);
         self.bytes.push(ENDS | code | if who.process.is_some() { OF_PROCESS } else { 0 });
     }
@@ -293,7 +293,7 @@ impl Decoder {
 
     fn ends(&mut self, code: u8) -> Option<Record> {
         let serial = self.serial()?;
-        let process = if code & OF_PROCESS != 0 { i32::try_from(self.number()?).ok() } else { None };
+        let process = if code & OF_PROCESS != 0 { i32::try_from(self.number()?).ok().map(Pid) } else { None };
         let (number, length) = (self.number()?, self.serial()?);
         let name = self.bytes.split_off(self.bytes.len().checked_sub(length)?);
         let who = Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
@@ -310,7 +310,7 @@ impl Decoder {
         let doing = match tag & 0xf {
             0 => Doing::Unknown,
             code @ 1..=5 => {
-                let cpu = u32::try_from(self.number()?).ok()?;
+                let cpu = Cpu(u32::try_from(self.number()?).ok()?);
                 let mode = match code {
                     1 => Mode::Unknown,
                     2 => Mode::User,

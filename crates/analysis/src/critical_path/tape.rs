@@ -106,6 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use tracewing_trace::super_trace::{Doing, Mode, Name};
+    use tracewing_units::{Cpu, Pid};
 
     fn doing() -> impl Strategy<Value = Doing> {
         let name = || any::<u32>().prop_map(Name);
@@ -117,7 +118,7 @@ mod tests {
         ];
         prop_oneof![
             Just(Doing::Unknown),
-            (any::<u32>(), mode).prop_map(|(cpu, mode)| Doing::Running { cpu, mode }),
+            (any::<u32>(), mode).prop_map(|(cpu, mode)| Doing::Running { cpu: Cpu(cpu), mode }),
             Just(Doing::Runnable { preempted: false }),
             prop::option::of(name()).prop_map(|on| Doing::Blocked { on }),
         ]
@@ -143,7 +144,7 @@ mod tests {
         let serial = any::<usize>;
         let user = prop_oneof![doing().prop_map(UserDoing::Off), any::<usize>().prop_map(UserDoing::Nested),];
         let who = || {
-            (prop::option::of(0..i32::MAX), any::<u64>(), ".{0,40}")
+            (prop::option::of((0..i32::MAX).prop_map(Pid)), any::<u64>(), ".{0,40}")
                 .prop_map(|(process, number, name)| Box::new(Identity { process, number, name }))
         };
         prop_oneof![

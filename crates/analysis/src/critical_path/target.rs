@@ -5,7 +5,7 @@ use super::{Actor, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Error, Filter, ThreadPattern};
-use tracewing_units::Timestamp;
+use tracewing_units::{Pid, Tid, Timestamp};
 
 /// Whose path is asked for: one LWP or user thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
     /// An LWP, by its number; where several had it, the last one.
-    Lwp(i32),
+    Lwp(Tid),
     /// A process' first LWP.
     Main,
     UserThread(ThreadPattern),
@@ -67,10 +67,10 @@ impl Target {
     /// Whether somebody may be meant, the names of processes apart.
     fn fits(&self, actor: Actor, who: &Identity) -> bool {
         match (&self.who, actor) {
-            (Wanted::Lwp(tid), Actor::Lwp(..)) => who.number == u64::from(tid.unsigned_abs()),
+            (Wanted::Lwp(tid), Actor::Lwp(..)) => who.number == u64::from(tid.0.unsigned_abs()),
             (Wanted::Main, Actor::Lwp(..)) => is_main(who),
             (Wanted::UserThread(pattern), Actor::UserThread(_)) => {
-                pattern.matches(who.process, who.number, &who.name)
+                pattern.matches(who.process.map(|pid| pid.0), who.number, &who.name)
             }
             _ => false,
         }
@@ -87,7 +87,7 @@ impl Target {
 }
 
 fn is_main(who: &Identity) -> bool {
-    who.process.is_some_and(|process| u64::from(process.unsigned_abs()) == who.number)
+    who.process.is_some_and(|process| u64::from(process.0.unsigned_abs()) == who.number)
 }
 
 /// Somebody who may be meant.
@@ -105,7 +105,7 @@ pub(super) struct Candidates {
     target: Target,
     all: Vec<Candidate>,
     /// Processes whose names fit.
-    named: HashSet<i32>,
+    named: HashSet<Pid>,
 }
 
 impl Candidates {
@@ -119,7 +119,7 @@ impl Candidates {
             && matches!(actor, Actor::Lwp(..))
             && is_main(who)
             && let Some(process) = who.process
-            && self.target.processes.iter().any(|pattern| pattern.fits(process, Some(&who.name)))
+            && self.target.processes.iter().any(|pattern| pattern.fits(process.0, Some(&who.name)))
         {
             self.named.insert(process);
         }
@@ -132,7 +132,7 @@ impl Candidates {
     pub fn choose(self) -> Result<Candidate, NoPath> {
         let Candidates { target, mut all, named } = self;
         let by_number = |process| target.processes.iter().any(|pattern| pattern.fits(process, None));
-        let fits = |process: i32| named.contains(&process) || by_number(process);
+        let fits = |process: Pid| named.contains(&process) || by_number(process.0);
         all.retain(|one| target.processes.is_empty() || one.who.process.is_some_and(fits));
         all.sort_by_key(|one| match one.actor {
             Actor::Lwp(serial, _) | Actor::UserThread(serial) => serial,

@@ -11,7 +11,7 @@ use std::hash::Hash;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 /// So often the path goes from one to another without time passing; more is a circle, which only false stamps
 /// make.
@@ -211,7 +211,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// Whoever had a CPU until now had it while `whom` waited for it, which it did since `since`.
-    fn others_on(&mut self, cpu: u32, since: Timestamp, whom: Actor) {
+    fn others_on(&mut self, cpu: Cpu, since: Timestamp, whom: Actor) {
         let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
             Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
                 match mode {
@@ -226,7 +226,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     }
 
     /// The time since `from` is the followed one's own.
-    fn own(&mut self, frame: Frame, from: Timestamp, cpu: Option<u32>, what: What) {
+    fn own(&mut self, frame: Frame, from: Timestamp, cpu: Option<Cpu>, what: What) {
         let who = self.who(frame.actor);
         self.step((frame.until, from, cpu), who, what, frame.why, frame.whom);
     }
@@ -234,7 +234,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     /// Adds a step `at` a CPU from the second time, but not from before the first, to now, and goes there.
     fn step(
         &mut self,
-        at: (Timestamp, Timestamp, Option<u32>),
+        at: (Timestamp, Timestamp, Option<Cpu>),
         who: Arc<Who>,
         what: What,
         why: Why,
@@ -279,7 +279,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         };
         if let Some(lwp) = lwp {
             let lwp = &self.past.lwps.at(lwp).who;
-            (who.process, who.tid) = (lwp.process, i32::try_from(lwp.number).ok());
+            (who.process, who.tid) = (lwp.process, i32::try_from(lwp.number).ok().map(Tid));
             who.name.clone_from(&lwp.name);
         }
         if let Some(thread) = thread {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 use tracewing_trace::super_trace::Seen;
 
@@ -74,7 +74,7 @@ pub struct Unmatched {
 }
 
 /// A thread, and its process where an event tells.
-pub type ThreadKey = (Option<i32>, i32);
+pub type ThreadKey = (Option<Pid>, Tid);
 
 /// Functions within each other that are followed, at most.
 const DEPTH: usize = 1 << 20;
@@ -82,7 +82,7 @@ const DEPTH: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// In a process, since the code at this address is what it is.
-    Address(Option<i32>, Epoch, u64),
+    Address(Option<Pid>, Epoch, u64),
     Named(Box<str>),
 }
 
@@ -147,7 +147,7 @@ impl Calls {
     /// A process executes another program.
     fn replace(
         &mut self,
-        process: Option<i32>,
+        process: Option<Pid>,
         since: Timestamp,
         tell: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) {
@@ -261,7 +261,7 @@ impl Calls {
         }
     }
 
-    fn number(&mut self, process: Option<i32>, which: Which) -> FunctionId {
+    fn number(&mut self, process: Option<Pid>, which: Which) -> FunctionId {
         let key = match which {
             Which::Named(name) => Key::Named(name),
             Which::Address(address) => {
@@ -331,7 +331,7 @@ mod tests {
             }
         };
         for (at, event) in events.iter().enumerate() {
-            let (key, time) = ((Some(1), 1), Timestamp::from_ns(at as i64));
+            let (key, time) = ((Some(Pid(1)), Tid(1)), Timestamp::from_ns(at as i64));
             match event.strip_prefix('-') {
                 _ if *event == "!" => calls.lost(time),
                 Some(name) => {

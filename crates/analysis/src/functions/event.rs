@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Classes, EventRef, Places};
+use tracewing_units::Pid;
 use tracewing_vocabulary::Class;
 use tracewing_vocabulary::function::{self, Named};
 use tracewing_vocabulary::probe::{AT_RETURN, Reached, Returned};
@@ -95,7 +96,7 @@ pub(crate) struct Reader {
     classes: Classes<Option<Known>>,
     /// Which of several probes at one place counts, by process, the first of them, and the function's
     /// address.
-    counting: HashMap<(Option<i32>, usize, u64), usize>,
+    counting: HashMap<(Option<Pid>, usize, u64), usize>,
 }
 
 impl Reader {

@@ -229,6 +229,7 @@ mod tests {
     use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::TaskState;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
+    use tracewing_units::{Cpu, Pid, Tid};
 
     const READ: Name = Name(0);
 
@@ -243,8 +244,8 @@ mod tests {
         };
         let turns = |prev, next, cause| Kind::UserThread(UserThreadKind::Switch { prev, next, cause });
         let events = [
-            (0, 0, 0, switch(0, 0, 7)),
-            (0, 1, 0, switch(0, 0, 9)),
+            (0, 0, 0, switch(Tid(0), 0, Tid(7))),
+            (0, 1, 0, switch(Tid(0), 0, Tid(9))),
             (
                 5,
                 0,
@@ -255,9 +256,9 @@ mod tests {
             (10, 0, 7, turns(0, 1, SwitchCause::Unknown)),
             (30, 0, 7, turns(1, 0, SwitchCause::Blocked)),
             (40, 0, 7, Kind::SystemCall { call: READ }),
-            (45, 0, 7, switch(7, 1, 0)),
-            (60, 1, 9, Kind::Waking { tid: 7, name: b"lwp" }),
-            (70, 0, 0, switch(0, 0, 7)),
+            (45, 0, 7, switch(Tid(7), 1, Tid(0))),
+            (60, 1, 9, Kind::Waking { tid: Tid(7), name: b"lwp" }),
+            (70, 0, 0, switch(Tid(0), 0, Tid(7))),
             (75, 0, 7, Kind::SystemCallEnd { call: READ }),
             (80, 0, 7, Kind::UserThread(UserThreadKind::Wake { thread: 1 })),
             (90, 0, 7, turns(0, 1, SwitchCause::Unknown)),
@@ -271,9 +272,9 @@ mod tests {
         for (time, cpu, tid, kind) in events {
             let event = Activity {
                 time: at(time),
-                cpu: Some(cpu),
-                tid: Some(tid),
-                process: Some(7),
+                cpu: Some(Cpu(cpu)),
+                tid: Some(Tid(tid)),
+                process: Some(Pid(7)),
                 context: Context::Unknown,
                 kind,
             };

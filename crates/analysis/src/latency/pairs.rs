@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use tracewing_trace::super_trace::{Carried, Place};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// So many bytes are given to begins that wait for their ends; when they are used up, the older half is
 /// forgotten.
@@ -28,11 +28,11 @@ pub struct Moment {
     /// When, in nanoseconds on the recording's clock.
     pub ns: Timestamp,
     /// Its CPU, where the events say; so it is with the others.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// Its process: the number of that one's first thread.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its LWP.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// Its user thread's number in its process.
     pub user_thread: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid, Tid};
 use tracewing_vocabulary::{lock, user_thread};
 
 /// What acquisitions are of, by the name that events have for it.
@@ -106,12 +106,12 @@ impl From<user_thread::Kind> for Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
     /// A thread.
-    Thread(i32),
+    Thread(Tid),
     /// A user thread, by its process and its number there.
-    Task(Option<i32>, u64),
+    Task(Option<Pid>, u64),
     /// One of the user threads of a process of which no event says which they are, by the number of the place
     /// that made its request. Several can be the same.
-    Place(Option<i32>, u64),
+    Place(Option<Pid>, u64),
 }
 
 /// Kinds of locks.

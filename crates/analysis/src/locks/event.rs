@@ -1,6 +1,7 @@
 //! What an event says about a lock.
 
 use tracewing_trace::{Classes, EventRef, Places};
+use tracewing_units::Tid;
 use tracewing_vocabulary::{Class, kernel, lock, user_thread};
 
 use super::Kind;
@@ -15,7 +16,7 @@ pub(super) enum LockEvent {
         lock: u64,
         caller: u64,
         kind: Kind,
-        owner: i32,
+        owner: Option<Tid>,
         /// Whether an event would say that it is given up.
         ends: bool,
     },
@@ -147,12 +148,17 @@ impl Reader {
     }
 }
 
+/// The thread that has a lock, where its number is known.
+fn known_owner(tid: i32) -> Option<Tid> {
+    (tid != 0).then_some(Tid(tid))
+}
+
 /// What an event of provider `lock` says.
 fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
     Some(match class {
         lock::Class::Requested => {
             let lock::Requested { lock, caller, kind, owner } = of.read(event)?;
-            LockEvent::Requested { lock, caller, kind: kind?.into(), owner, ends: true }
+            LockEvent::Requested { lock, caller, kind: kind?.into(), owner: known_owner(owner), ends: true }
         }
         lock::Class::Acquired => {
             let lock::Acquired { lock, caller, kind, waited } = of.read(event)?;
@@ -212,7 +218,7 @@ fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Op
             let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
             let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
             let ends = known.has_given_up;
-            (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: 0, ends })
+            (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: None, ends })
         }
         user_thread::Class::Acquired => {
             let user_thread::Acquired { kind, object, ticket, origin, waited } = of.read(event)?;

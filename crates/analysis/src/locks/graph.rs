@@ -2,7 +2,7 @@
 //! wait at the end, none of which can go on.
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 use super::account::{Party, Sum};
 use super::places::{Frame, Places};
@@ -13,7 +13,7 @@ use crate::images::Epoch;
 #[derive(Debug, Clone)]
 pub struct Edge {
     /// The process of the waiter and of the lock.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Who waits, or waited.
     pub waiter: Party,
     /// Its name, or nothing.
@@ -44,7 +44,7 @@ pub struct Graph {
     /// Deadlocks at the end: places in [`Graph::edges`]. Each one's owner is the next one's waiter, and the
     /// last one's the first one's.
     pub cycles: Vec<Vec<usize>>,
-    arcs: HashMap<(Option<i32>, Party, Party, u64), Arc>,
+    arcs: HashMap<(Option<Pid>, Party, Party, u64), Arc>,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Graph {
 
     /// All has been told.
     pub(super) fn finish(&mut self, name: impl Fn(Party) -> String, places: &Places) {
-        let edge = |((process, waiter, owner, lock), arc): ((Option<i32>, Party, Party, u64), Arc)| Edge {
+        let edge = |((process, waiter, owner, lock), arc): ((Option<Pid>, Party, Party, u64), Arc)| Edge {
             process,
             waiter,
             waiter_name: name(waiter),
@@ -172,10 +172,11 @@ fn cycles(edges: &[Edge]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_units::Tid;
 
-    fn edge(waiter: i32, owner: i32, lasts: bool) -> Edge {
+    fn edge(waiter: Tid, owner: Tid, lasts: bool) -> Edge {
         Edge {
-            process: Some(1),
+            process: Some(Pid(1)),
             waiter: Party::Thread(waiter),
             waiter_name: String::new(),
             owner: Party::Thread(owner),
@@ -192,7 +193,12 @@ mod tests {
     #[test]
     fn who_waits_in_a_circle_waits_for_ever() {
         let found = |edges: &[(i32, i32)]| {
-            cycles(&edges.iter().map(|(waiter, owner)| edge(*waiter, *owner, true)).collect::<Vec<_>>())
+            cycles(
+                &edges
+                    .iter()
+                    .map(|(waiter, owner)| edge(Tid(*waiter), Tid(*owner), true))
+                    .collect::<Vec<_>>(),
+            )
         };
         assert_eq!(found(&[(1, 2), (2, 3), (4, 1)]), Vec::<Vec<usize>>::new());
         assert_eq!(found(&[(1, 1)]), [[0]]);
@@ -200,7 +206,7 @@ mod tests {
         assert_eq!(found(&[(9, 1), (1, 2), (2, 1), (5, 6), (6, 5)]), [[1, 2], [3, 4]]);
         // A lock that several have, for reading: one of them waits for the writer.
         assert_eq!(found(&[(1, 2), (1, 3), (3, 1)]), [[1, 2]]);
-        let over = [edge(1, 2, true), edge(2, 1, false)];
+        let over = [edge(Tid(1), Tid(2), true), edge(Tid(2), Tid(1), false)];
         assert_eq!(cycles(&over), Vec::<Vec<usize>>::new());
     }
 }

@@ -27,7 +27,7 @@ mod tickets;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
@@ -70,7 +70,7 @@ pub enum Subject {
     /// The futex at an address, which may be a part of a lock that begins there, and is no wait for that.
     Futex(u64),
     /// A thread.
-    Thread(i32),
+    Thread(Tid),
     /// A user thread's number; `None` for what threads do for none.
     Task(Option<u64>),
     /// An address to which calls for locks return; `None` where no event tells, as in the kernel.
@@ -83,7 +83,7 @@ pub enum Subject {
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The process; `None` where no event tells, and for the kernel's locks.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
     /// What in it.
@@ -104,7 +104,7 @@ pub struct Row {
 #[derive(Debug, Clone)]
 pub struct AcrossAwait {
     /// The process.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The lock's address.
     pub lock: u64,
     /// What kind of lock it is.
@@ -133,7 +133,7 @@ pub struct LocksTable {
     pub across_awaits: Vec<AcrossAwait>,
     /// Functions that other objects have in front of the library that records locks: the process, the
     /// function, the object.
-    pub shadowed: Vec<(Option<i32>, String, String)>,
+    pub shadowed: Vec<(Option<Pid>, String, String)>,
     /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the
     /// begin. They are in no time but the waits that last, or lasted.
     pub incomplete: u64,
@@ -171,13 +171,13 @@ pub struct Locks {
     silent: HashMap<Party, (Request, Option<Timestamp>)>,
     tickets: Tickets,
     totals: Totals,
-    names: HashMap<i32, String>,
+    names: HashMap<Tid, String>,
     /// Names of threads of processes, for want of the first one's.
-    process_names: HashMap<i32, String>,
-    task_names: HashMap<(Option<i32>, u64), String>,
+    process_names: HashMap<Pid, String>,
+    task_names: HashMap<(Option<Pid>, u64), String>,
     places: Places,
-    shadowed: Vec<(Option<i32>, String, String)>,
-    strangers: HashSet<i32>,
+    shadowed: Vec<(Option<Pid>, String, String)>,
+    strangers: HashSet<Tid>,
 }
 
 #[derive(Debug)]
@@ -188,13 +188,13 @@ struct Totals {
     blind: bool,
     group: Group,
     /// By whose they are, what they are of, and since when that is the place it is.
-    accounts: HashMap<(Option<i32>, Subject, Epoch), Account>,
+    accounts: HashMap<(Option<Pid>, Subject, Epoch), Account>,
     /// Who has which lock, as far as events tell.
-    owners: HashMap<(Option<i32>, u64), Vec<Party>>,
+    owners: HashMap<(Option<Pid>, u64), Vec<Party>>,
     graph: Graph,
     histogram: Histogram,
     /// By process, lock, and the place where it was taken.
-    across_awaits: HashMap<(Option<i32>, u64, u64), Across>,
+    across_awaits: HashMap<(Option<Pid>, u64, u64), Across>,
     incomplete: u64,
 }
 
@@ -256,7 +256,7 @@ impl Locks {
             (self.totals.histogram, self.totals.graph) = Default::default();
             self.totals.across_awaits.clear();
         }
-        let row = |((process, subject, epoch), account): ((Option<i32>, Subject, Epoch), Account)| Row {
+        let row = |((process, subject, epoch), account): ((Option<Pid>, Subject, Epoch), Account)| Row {
             process,
             process_name: process.map(|process| self.process_name(process)).unwrap_or_default(),
             subject,
@@ -310,8 +310,8 @@ impl Locks {
         }
     }
 
-    fn process_name(&self, process: i32) -> String {
-        let name = self.names.get(&process).or_else(|| self.process_names.get(&process));
+    fn process_name(&self, process: Pid) -> String {
+        let name = self.names.get(&process.first_thread()).or_else(|| self.process_names.get(&process));
         name.cloned().unwrap_or_default()
     }
 
@@ -382,7 +382,7 @@ impl Locks {
     }
 
     /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
-    fn replace(&mut self, process: Option<i32>, at: Timestamp) {
+    fn replace(&mut self, process: Option<Pid>, at: Timestamp) {
         self.places.forget_images(process);
         let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
         for (party, mut thread) in self.threads.extract_if(is_gone) {
@@ -396,7 +396,7 @@ impl Locks {
     }
 
     /// Whom the user thread is that an event belongs to, if there is one.
-    fn task(&mut self, process: Option<i32>, carried: Carried<'_>) -> u64 {
+    fn task(&mut self, process: Option<Pid>, carried: Carried<'_>) -> u64 {
         let Carried::Thread { id, name } = carried else { return 0 };
         if !name.is_empty() && self.task_names.get(&(process, id)).is_none_or(|known| known != name) {
             self.task_names.insert((process, id), name.to_owned());
@@ -535,7 +535,7 @@ impl Locks {
         }
     }
 
-    fn dumped(&mut self, tid: i32, name: &[u8]) {
+    fn dumped(&mut self, tid: Tid, name: &[u8]) {
         self.names.entry(tid).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
     }
 
@@ -667,12 +667,12 @@ impl Totals {
     }
 
     /// Who has a lock: as it says itself, else as events do.
-    fn owners_of(&self, acquisition: &Acquisition, owner: i32) -> Vec<Party> {
+    fn owners_of(&self, acquisition: &Acquisition, owner: Option<Tid>) -> Vec<Party> {
         let lock = (acquisition.by.process, acquisition.lock);
         match owner {
             _ if acquisition.kind == Kind::Futex => Vec::new(),
-            0 => self.owners.get(&lock).cloned().unwrap_or_default(),
-            owner => vec![Party::Thread(owner)],
+            None => self.owners.get(&lock).cloned().unwrap_or_default(),
+            Some(owner) => vec![Party::Thread(owner)],
         }
     }
 
@@ -681,7 +681,7 @@ impl Totals {
         party: Party,
         acquisition: &Acquisition,
         wait: Option<Duration>,
-        owner: i32,
+        owner: Option<Tid>,
         spins: Option<u64>,
         places: &Places,
     ) -> &mut Account {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tracewing_trace::super_trace::{Mode, Name, Seen};
+use tracewing_units::Pid;
 
 use crate::images::{Epoch, Images};
 
@@ -25,7 +26,7 @@ pub struct Frame {
 pub(super) struct Places {
     chains: HashMap<u64, Vec<u64>>,
     images: Images,
-    sources: HashMap<(Option<i32>, u64), (String, u64)>,
+    sources: HashMap<(Option<Pid>, u64), (String, u64)>,
     /// What the kernel does where it acquires its own locks; none has a number but by its place.
     activities: Vec<(Mode, String)>,
 }
@@ -45,7 +46,7 @@ impl Places {
 
     pub(super) fn learn_image(
         &mut self,
-        process: Option<i32>,
+        process: Option<Pid>,
         addresses: Range<u64>,
         bias: u64,
         path: String,
@@ -54,7 +55,7 @@ impl Places {
     }
 
     /// A process executes another program.
-    pub(super) fn forget_images(&mut self, process: Option<i32>) {
+    pub(super) fn forget_images(&mut self, process: Option<Pid>) {
         self.images.forget(process);
     }
 
@@ -64,18 +65,18 @@ impl Places {
     }
 
     /// Since when a place has been what it was at a time.
-    pub(super) fn since(&self, process: Option<i32>, caller: Option<u64>, epoch: Epoch) -> Epoch {
+    pub(super) fn since(&self, process: Option<Pid>, caller: Option<u64>, epoch: Epoch) -> Epoch {
         caller.map_or(0, |address| self.images.since(process, address, epoch))
     }
 
     /// The same of a chain: since when all of its places have been what they were.
-    pub(super) fn chain_since(&self, process: Option<i32>, chain: Option<u64>, epoch: Epoch) -> Epoch {
+    pub(super) fn chain_since(&self, process: Option<Pid>, chain: Option<u64>, epoch: Epoch) -> Epoch {
         let frames = self.frames(chain).map(|address| self.images.since(process, address, epoch));
         frames.max().unwrap_or(0)
     }
 
     /// What a caller's number means in a process, or in all of them.
-    pub(super) fn learn_source(&mut self, process: Option<i32>, caller: u64, file: String, line: u64) {
+    pub(super) fn learn_source(&mut self, process: Option<Pid>, caller: u64, file: String, line: u64) {
         self.sources.insert((process, caller), (file, line));
     }
 
@@ -97,12 +98,12 @@ impl Places {
     }
 
     /// The place from which a lock was acquired at a time.
-    pub(super) fn caller(&self, process: Option<i32>, caller: Option<u64>, epoch: Epoch) -> Vec<Frame> {
+    pub(super) fn caller(&self, process: Option<Pid>, caller: Option<u64>, epoch: Epoch) -> Vec<Frame> {
         caller.into_iter().map(|address| self.frame(process, address, epoch)).collect()
     }
 
     /// The places of a chain, the innermost first.
-    pub(super) fn chain(&self, process: Option<i32>, chain: Option<u64>, epoch: Epoch) -> Vec<Frame> {
+    pub(super) fn chain(&self, process: Option<Pid>, chain: Option<u64>, epoch: Epoch) -> Vec<Frame> {
         self.frames(chain).map(|address| self.frame(process, address, epoch)).collect()
     }
 
@@ -111,7 +112,7 @@ impl Places {
         frames.into_iter().flatten().copied()
     }
 
-    fn frame(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Frame {
+    fn frame(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Frame {
         let image = self.images.at(process, address, epoch);
         let mut lineage = self.images.lineage(process, epoch);
         let source = lineage.find_map(|(process, _)| self.sources.get(&(process, address)));

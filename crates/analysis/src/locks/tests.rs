@@ -1,26 +1,27 @@
 //! What becomes of acquisitions that several things at one address have.
 
 use super::*;
+use tracewing_units::{Pid, Tid};
 
 /// tokio's mutex begins with a lock of threads, whose futex lies at the same address.
 #[test]
 fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
     const LOCK: u64 = 0x1000;
-    let by = By { process: Some(1), tid: 2, ..By::default() };
+    let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
     let of = |kind| Acquisition { lock: LOCK, kind, caller: 0, chain: None, by };
     let acquired = |kind, ns| Told::Acquired {
         acquisition: of(kind),
         wait: Wait::For(Duration::from_ns(ns)),
-        owner: 0,
+        owner: None,
         spins: None,
         depth: None,
     };
     let mut totals = Locks::new(Group::Lock, Bins::default()).totals;
     totals.begun = true;
     let places = Places::default();
-    totals.add(Party::Thread(2), &acquired(Kind::Mutex, 100), false, &places);
-    totals.add(Party::Thread(3), &acquired(Kind::Futex, 7), false, &places);
-    let account = |subject| &totals.accounts[&(Some(1), subject, 0)];
+    totals.add(Party::Thread(Tid(2)), &acquired(Kind::Mutex, 100), false, &places);
+    totals.add(Party::Thread(Tid(3)), &acquired(Kind::Futex, 7), false, &places);
+    let account = |subject| &totals.accounts[&(Some(Pid(1)), subject, 0)];
     let (lock, futex) = (account(Subject::Lock(LOCK)), account(Subject::Futex(LOCK)));
     assert_eq!((lock.acquired, lock.waits.total_ns.as_ns()), (1, 100));
     assert_eq!((futex.acquired, futex.waits.total_ns.as_ns()), (1, 7));
@@ -30,11 +31,11 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
 /// Two readers of one place hold a lock at the same time, for which a writer waits: that is one wait.
 #[test]
 fn who_holds_a_lock_together_is_blamed_once() {
-    const WRITER: Party = Party::Place(Some(1), 20);
-    let by = |tid| By { process: Some(1), tid, ..By::default() };
+    const WRITER: Party = Party::Place(Some(Pid(1)), 20);
+    let by = |tid| By { process: Some(Pid(1)), tid, ..By::default() };
     let took = |kind, caller, waited| LockEvent::Acquired { lock: 1, caller, kind, waited };
     let (reads, gives) = (took(Kind::Read, 10, false), LockEvent::Released { lock: 1 });
-    let asks = LockEvent::Requested { lock: 1, caller: 20, kind: Kind::Write, owner: 0, ends: true };
+    let asks = LockEvent::Requested { lock: 1, caller: 20, kind: Kind::Write, owner: None, ends: true };
     let mut told = Vec::new();
     let mut tickets = Tickets::default();
     let events = [
@@ -47,11 +48,11 @@ fn who_holds_a_lock_together_is_blamed_once() {
     ];
     for (ticket, event, at) in events {
         let mut tell = |party, what| told.push((party, what));
-        tickets.event(ticket, event, by(ticket as i32), Timestamp::from_ns(at), &mut tell);
+        tickets.event(ticket, event, by(Tid(ticket as i32)), Timestamp::from_ns(at), &mut tell);
     }
     let blamed = told.iter().filter_map(|(party, what)| match what {
         Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, ns.as_ns())),
         _ => None,
     });
-    assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(1), 10), 1200)]);
+    assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(Pid(1)), 10), 1200)]);
 }

@@ -3,7 +3,7 @@
 use super::Kind;
 use super::event::LockEvent;
 use crate::images::Epoch;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 /// An acquisition: by whom and where is what [`Account`](super::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,17 +19,23 @@ pub(super) struct Acquisition {
 }
 
 /// Who runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct By {
     /// Its process; `None` where no event tells, and for the kernel's own locks, which are nobody's.
-    pub(super) process: Option<i32>,
-    pub(super) tid: i32,
+    pub(super) process: Option<Pid>,
+    pub(super) tid: Tid,
     /// The user thread's number.
     pub(super) task: u64,
     /// For the kernel's own locks: what the kernel does there, as a caller.
     pub(super) within: u64,
     /// When, as far as the places in programs depend on it.
     pub(super) epoch: Epoch,
+}
+
+impl Default for By {
+    fn default() -> Self {
+        By { process: None, tid: Tid::IDLE, task: 0, within: 0, epoch: 0 }
+    }
 }
 
 /// How long an acquisition waited.
@@ -47,15 +53,21 @@ pub(super) enum Wait {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Told {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
-    /// `owner` had the lock; 0: unknown. `spins`: how often it has tried before it slept. `depth`: how many
-    /// other locks it has, where that is known.
-    Acquired { acquisition: Acquisition, wait: Wait, owner: i32, spins: Option<u64>, depth: Option<usize> },
+    /// `owner` had the lock, if that is known. `spins`: how often it has tried before it slept. `depth`: how
+    /// many other locks it has, where that is known.
+    Acquired {
+        acquisition: Acquisition,
+        wait: Wait,
+        owner: Option<Tid>,
+        spins: Option<u64>,
+        depth: Option<usize>,
+    },
     /// It did not get it, after this wait up to then.
     Refused {
         acquisition: Acquisition,
         wait: Option<Duration>,
         at: Timestamp,
-        owner: i32,
+        owner: Option<Tid>,
         spins: Option<u64>,
     },
     /// A critical section has ended, which began then, after so long; of one that began before what is
@@ -72,7 +84,7 @@ pub(super) enum Told {
 pub(super) struct Request {
     pub(super) acquisition: Acquisition,
     /// Who has the lock, as that says; 0 where it does not.
-    pub(super) owner: i32,
+    pub(super) owner: Option<Tid>,
     pub(super) at: Timestamp,
 }
 
@@ -103,7 +115,7 @@ const MOST: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// Its process, where an event tells.
-    pub(super) process: Option<i32>,
+    pub(super) process: Option<Pid>,
     /// When it ended; an event behind that is of another one, which has its number.
     pub(super) ended: Option<Timestamp>,
     request: Option<Request>,
@@ -160,7 +172,7 @@ impl Thread {
                 tell(Told::Acquired {
                     acquisition,
                     wait: Wait::new(request.map(|request| at - request.at), waited),
-                    owner: request.map_or(0, |request| request.owner),
+                    owner: request.and_then(|request| request.owner),
                     spins: self.spins.take(),
                     depth: Some(depth),
                 });
@@ -174,7 +186,7 @@ impl Thread {
                     acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by },
                     wait: request.map(|request| at - request.at),
                     at,
-                    owner: request.map_or(0, |request| request.owner),
+                    owner: request.and_then(|request| request.owner),
                     spins: self.spins.take(),
                 });
             }
@@ -191,7 +203,7 @@ impl Thread {
                     GivenBack::Inner(held) => Some(held),
                     GivenBack::Unmatched => None,
                 };
-                self.condition = Some((self.request(condition, Kind::Condition, caller, 0, at), held));
+                self.condition = Some((self.request(condition, Kind::Condition, caller, None, at), held));
             }
             LockEvent::ConditionWoken { condition, .. } => {
                 let waited = self.condition.take();
@@ -203,7 +215,7 @@ impl Thread {
                 }
             }
             LockEvent::BarrierWait { barrier, caller } => {
-                self.condition = Some((self.request(barrier, Kind::Barrier, caller, 0, at), None));
+                self.condition = Some((self.request(barrier, Kind::Barrier, caller, None, at), None));
             }
             LockEvent::BarrierPassed { barrier } => {
                 let waited = self.condition.take();
@@ -215,7 +227,7 @@ impl Thread {
             LockEvent::KernelWait { lock, kind } => {
                 // A mutex tells again when it goes from spinning to sleeping.
                 let same = self.kernel.filter(|request| request.acquisition.lock == lock);
-                self.kernel = same.or(Some(self.request(lock, kind, by.within, 0, at)));
+                self.kernel = same.or(Some(self.request(lock, kind, by.within, None, at)));
             }
             LockEvent::KernelHas { lock } => {
                 let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
@@ -225,7 +237,7 @@ impl Thread {
             LockEvent::FutexWait { address }
                 if self.request.is_none() && self.condition.is_none() && !goes_on =>
             {
-                self.futex = Some(self.request(address, Kind::Futex, 0, 0, at));
+                self.futex = Some(self.request(address, Kind::Futex, 0, None, at));
             }
             LockEvent::FutexEnd { result } => {
                 const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
@@ -266,7 +278,7 @@ impl Thread {
         goes_on
     }
 
-    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: Timestamp) -> Request {
+    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: Option<Tid>, at: Timestamp) -> Request {
         Request { acquisition: Acquisition { lock, kind, caller, chain: None, by: self.by }, owner, at }
     }
 
@@ -357,10 +369,10 @@ impl Told {
         match self {
             Self::Acquired { acquisition, wait, spins, .. } => {
                 let wait = if wait == Wait::No { Wait::No } else { Wait::Unknown };
-                Self::Acquired { acquisition, wait, owner: 0, spins, depth: None }
+                Self::Acquired { acquisition, wait, owner: None, spins, depth: None }
             }
             Self::Refused { acquisition, at, spins, .. } => {
-                Self::Refused { acquisition, wait: None, at, owner: 0, spins }
+                Self::Refused { acquisition, wait: None, at, owner: None, spins }
             }
             Self::Held { acquisition, begin, .. } => Self::Held { acquisition, begin, length: None },
             told @ (Self::Unended { .. } | Self::Incomplete) => told,
@@ -413,6 +425,7 @@ mod tests {
     }
 
     fn requested(lock: u64, owner: i32) -> LockEvent {
+        let owner = (owner != 0).then_some(Tid(owner));
         LockEvent::Requested { lock, caller: 0x99, kind: Kind::Mutex, owner, ends: true }
     }
 
@@ -427,7 +440,11 @@ mod tests {
             all.push(match told {
                 Told::Acquired { acquisition, wait, owner, depth, .. } => {
                     let depth = depth.unwrap();
-                    format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
+                    format!(
+                        "acquired {:#x} wait {wait:?} owner {} depth {depth}",
+                        acquisition.lock,
+                        owner.unwrap_or(Tid(0))
+                    )
                 }
                 Told::Refused { acquisition, wait, .. } => {
                     format!("refused {:#x} wait {wait:?}", acquisition.lock)

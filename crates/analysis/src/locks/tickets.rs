@@ -6,25 +6,25 @@
 //! not claimed.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
 use super::thread::{Acquisition, By, Told, Wait};
 
 /// By its process and the ticket.
-type Key = (Option<i32>, u64);
+type Key = (Option<Pid>, u64);
 
 /// All requests that wait or hold something.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     requests: HashMap<Key, Request>,
     /// By process and address: who waits for a lock, and who holds it.
-    locks: HashMap<(Option<i32>, u64), Lock>,
+    locks: HashMap<(Option<Pid>, u64), Lock>,
     /// How many locks a user thread holds.
     depths: HashMap<Party, usize>,
     /// When a thread last ran another task than before, as far as events say.
-    suspended: HashMap<i32, Timestamp>,
+    suspended: HashMap<Tid, Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ pub(super) enum Ticketed {
 
 impl Tickets {
     /// The thread runs another task from now on.
-    pub(super) fn suspends(&mut self, tid: i32, at: Timestamp) {
+    pub(super) fn suspends(&mut self, tid: Tid, at: Timestamp) {
         self.suspended.insert(tid, at);
     }
 
@@ -127,7 +127,7 @@ impl Tickets {
                 let depth = (by.task != 0).then(|| self.depths.get(&request.party).copied().unwrap_or(0));
                 let acquisition = request.acquisition;
                 let wait = Wait::new(waits, waited);
-                let told = Told::Acquired { acquisition, wait, owner: 0, spins: None, depth };
+                let told = Told::Acquired { acquisition, wait, owner: None, spins: None, depth };
                 tell(request.party, Ticketed::Told(told));
                 if kind.is_held() {
                     self.requests.insert(key, Request { holds: true, ..request });
@@ -172,7 +172,7 @@ impl Tickets {
     }
 
     /// Nothing more is known of any request, or of those of a process.
-    pub(super) fn finish(&mut self, at: Timestamp, of: Option<i32>, tell: &mut impl FnMut(Party, Ticketed)) {
+    pub(super) fn finish(&mut self, at: Timestamp, of: Option<Pid>, tell: &mut impl FnMut(Party, Ticketed)) {
         let locks: Vec<_> = self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
         for (_, Lock { waiting, holding }) in locks {
             let owners: Vec<Request> = holding.iter().filter_map(|key| self.requests.remove(key)).collect();
@@ -197,7 +197,7 @@ impl Tickets {
         }
     }
 
-    fn lock(&mut self, process: Option<i32>, lock: u64) -> &mut Lock {
+    fn lock(&mut self, process: Option<Pid>, lock: u64) -> &mut Lock {
         self.locks.entry((process, lock)).or_default()
     }
 
@@ -226,7 +226,7 @@ impl Tickets {
     }
 
     /// The request gives its lock back, on this thread.
-    fn releases(&mut self, held: &Request, tid: i32, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn releases(&mut self, held: &Request, tid: Tid, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
         if let Some(depth) = self.depths.get_mut(&held.party) {
             *depth -= 1;
             if *depth == 0 {
@@ -290,6 +290,6 @@ impl Request {
 
     fn refused(&self, at: Timestamp) -> Told {
         let wait = Some(at - self.since);
-        Told::Refused { acquisition: self.acquisition, wait, at, owner: 0, spins: None }
+        Told::Refused { acquisition: self.acquisition, wait, at, owner: None, spins: None }
     }
 }

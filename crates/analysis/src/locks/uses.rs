@@ -1,7 +1,7 @@
 //! Waits for locks and critical sections one by one, each with its begin and its end: what is drawn of locks.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Pid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
@@ -15,7 +15,7 @@ use crate::analysis::Loss;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockUse {
     /// Its process, where an event tells.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Who; of a user thread that is not known, the thread that made the request, or had it.
     pub party: Party,
     /// The lock's address.
@@ -34,7 +34,7 @@ pub struct LockUse {
 #[derive(Debug, Default)]
 pub struct LockUses {
     reader: Reader,
-    threads: HashMap<Party, (Option<i32>, Thread)>,
+    threads: HashMap<Party, (Option<Pid>, Thread)>,
     tickets: Tickets,
     /// Whether events of programs are missing just now: two events of a thread need not belong together.
     blind: bool,
@@ -121,7 +121,7 @@ fn tell_ticketed(party: Party, told: &Ticketed, now: Timestamp, tell: &mut impl 
 
 fn tell_of(
     told: &Told,
-    (process, party): (Option<i32>, Party),
+    (process, party): (Option<Pid>, Party),
     now: Timestamp,
     tell: &mut impl FnMut(LockUse),
 ) {

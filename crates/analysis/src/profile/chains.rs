@@ -2,6 +2,7 @@
 
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::Seen;
+use tracewing_units::Cpu;
 
 use super::event::{self, ProfileEvent, Reader};
 use super::function::Function;
@@ -18,7 +19,7 @@ pub enum Looked {
         /// By their names.
         values: Vec<(String, u64)>,
         /// The CPU that they are of; `None` for those of a command and all that it has started.
-        cpu: Option<u32>,
+        cpu: Option<Cpu>,
     },
 }
 

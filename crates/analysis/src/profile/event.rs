@@ -3,6 +3,7 @@
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope};
 use tracewing_trace::{Actor, Classes, EventRef, Places};
+use tracewing_units::{Cpu, Pid};
 use tracewing_vocabulary::context::PROCESS;
 use tracewing_vocabulary::environment;
 use tracewing_vocabulary::profile::{self, Class, Mode};
@@ -17,7 +18,7 @@ pub(super) enum ProfileEvent {
     Exec,
     /// The process has a new child.
     Fork {
-        child: i32,
+        child: Pid,
     },
     KernelSymbol {
         begin: u64,
@@ -62,12 +63,12 @@ impl Reader {
     }
 
     /// What else an event says, and of which process.
-    pub(super) fn explanation(&mut self, event: &EventRef<'_>) -> Option<(i32, ProfileEvent)> {
+    pub(super) fn explanation(&mut self, event: &EventRef<'_>) -> Option<(Pid, ProfileEvent)> {
         let Known { class, places: of, process } = self.class(event)?;
         if *class == Class::Sample {
             return None;
         }
-        let process = process.read(event)?;
+        let process = process.process(event)?;
         let said = match class {
             Class::Sample => return None,
             Class::Mapping => {
@@ -77,7 +78,7 @@ impl Reader {
             }
             Class::Thread if of.read::<profile::Thread<'_>>(event)?.exec => ProfileEvent::Exec,
             Class::Thread => return None,
-            Class::Fork => match of.read::<profile::Fork>(event)?.child_pid.0 {
+            Class::Fork => match of.read::<profile::Fork>(event)?.child_pid {
                 // A thread, which shares its creator's memory.
                 child if child == process => return None,
                 child => ProfileEvent::Fork { child },
@@ -124,9 +125,9 @@ pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
 }
 
 /// The CPU that an event's counters are of, if they are of one.
-pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<u32> {
+pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<Cpu> {
     match event.trace().class().env(environment::PROFILE_COUNTERS) {
-        Some(EnvValue::String(of)) if of == environment::OF_CPU => event.cpu()?.try_into().ok(),
+        Some(EnvValue::String(of)) if of == environment::OF_CPU => event.cpu()?.try_into().ok().map(Cpu),
         _ => None,
     }
 }

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Lwp, Seen};
+use tracewing_units::Tid;
 
 pub use self::chains::{Chains, Looked};
 use self::event::Reader;
@@ -40,7 +41,7 @@ pub struct Profile {
     reader: Reader,
     spaces: Spaces,
     stacks: HashMap<Stack, Weight>,
-    names: HashMap<i32, String>,
+    names: HashMap<Tid, String>,
     /// By stream: what the counters said in front of what is analysed, and last.
     counters: HashMap<usize, [Vec<(String, u64)>; 2]>,
     /// What the period of a sample is a number of, and how many samples a second were asked for.
@@ -144,10 +145,11 @@ impl Profile {
         }
         let process = seen.place.process;
         if let Some(process) = process
+            && let first = process.first_thread()
             && let Some(name) = seen.state.process_name(process)
-            && self.names.get(&process).is_none_or(|known| known != name)
+            && self.names.get(&first).is_none_or(|known| known != name)
         {
-            self.names.insert(process, name.to_owned());
+            self.names.insert(first, name.to_owned());
         }
         let (codes, user_from) = self.spaces.chain(process, &sample);
         let stack = Stack { process, tid: seen.place.tid, codes, user_from };

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use tracewing_units::{Pid, Tid};
+
 use super::function::Function;
 use super::samples::{Samples, Stack, Weight};
 
@@ -21,11 +23,11 @@ pub enum Group {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The process.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
     /// The thread, if lines stand for these.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// The function, if lines stand for these; of an object one without a name.
     pub function: Function,
     /// Samples in it.
@@ -42,7 +44,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLine {
     /// The process.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
     /// How far from the root, which has 0.
@@ -129,7 +131,7 @@ impl Shown {
             || callers.last().map(function).is_some_and(Function::is_root)
     }
 
-    fn total_of_processes(&self) -> HashMap<Option<i32>, u64> {
+    fn total_of_processes(&self) -> HashMap<Option<Pid>, u64> {
         let mut totals = HashMap::new();
         for (stack, weight) in &self.samples.stacks {
             *totals.entry(stack.process).or_default() += weight.samples;
@@ -138,18 +140,22 @@ impl Shown {
     }
 
     /// A thread's name, or nothing.
-    pub fn thread_name(&self, tid: Option<i32>) -> String {
+    pub fn thread_name(&self, tid: Option<Tid>) -> String {
         tid.and_then(|tid| self.samples.names.get(&tid)).cloned().unwrap_or_default()
     }
 
+    fn process_name(&self, process: Option<Pid>) -> String {
+        self.thread_name(process.map(Pid::first_thread))
+    }
+
     /// The path of the program that a process executes, where anybody told.
-    pub fn program(&self, process: Option<i32>) -> Option<&str> {
+    pub fn program(&self, process: Option<Pid>) -> Option<&str> {
         process.and_then(|process| self.samples.programs.get(&process)).map(String::as_str)
     }
 
     /// The histogram: the process with most samples first, and what has most in it.
     pub fn histogram(&self, group: Group) -> Vec<Row> {
-        type Key = (Option<i32>, Option<i32>, Option<Function>);
+        type Key = (Option<Pid>, Option<Tid>, Option<Function>);
         let of = self.total_of_processes();
         let mut counts: HashMap<Key, (Weight, u64)> = HashMap::new();
         for (stack, weight) in &self.samples.stacks {
@@ -179,7 +185,7 @@ impl Shown {
         }
         let row = |((process, tid, function), (own, total)): (Key, (Weight, u64))| Row {
             process,
-            process_name: self.thread_name(process),
+            process_name: self.process_name(process),
             tid,
             function: function.unwrap_or(Function { name: None, object: String::new() }),
             own: own.samples,
@@ -198,7 +204,7 @@ impl Shown {
     /// Call trees, one for each process: from where programs begin, or `inverted` from where samples were
     /// taken to their callers. What has less than `least` percent of its process' samples is left out.
     pub fn tree(&self, inverted: bool, least: f64) -> Vec<TreeLine> {
-        let mut roots: HashMap<Option<i32>, Node> = HashMap::new();
+        let mut roots: HashMap<Option<Pid>, Node> = HashMap::new();
         for (stack, weight) in &self.samples.stacks {
             let mut node = roots.entry(stack.process).or_default();
             node.total += weight.samples;
@@ -214,7 +220,7 @@ impl Shown {
         let mut lines = Vec::new();
         for (process, root) in roots {
             let of = root.total;
-            let process_name = self.thread_name(process);
+            let process_name = self.process_name(process);
             let mut open = children(&root, 0);
             while let Some((number, node, depth)) = open.pop() {
                 if (node.total as f64) * 100.0 < least * of as f64 {
@@ -240,7 +246,7 @@ impl Shown {
     pub fn folded(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for (stack, weight) in &self.samples.stacks {
-            let mut line = match (self.thread_name(stack.process), stack.process) {
+            let mut line = match (self.process_name(stack.process), stack.process) {
                 (name, Some(process)) if name.is_empty() => process.to_string(),
                 (name, Some(process)) => format!("{}-{process}", part(&name)),
                 (_, None) => "unknown".to_owned(),
@@ -280,13 +286,14 @@ mod tests {
     use super::*;
 
     /// Samples of a program with functions `a`, `b`, ... at offsets 0, 1, ... of a file.
-    fn shown(stacks: &[(i32, &[u64], u64)], names: &[&str]) -> Shown {
+    fn shown(stacks: &[(Pid, &[u64], u64)], names: &[&str]) -> Shown {
         let mut codes = Codes::default();
         codes.images.push(Image { path: "/bin/x".to_owned(), build_id: String::new() });
-        let stack = |(process, offsets, samples): &(i32, &[u64], u64)| {
+        let stack = |(process, offsets, samples): &(Pid, &[u64], u64)| {
             let number = |offset: &u64| codes.number(Code::File { image: 0, offset: *offset });
             let codes = offsets.iter().map(number).collect();
-            let stack = Stack { process: Some(*process), tid: Some(*process), codes, user_from: 0 };
+            let stack =
+                Stack { process: Some(*process), tid: Some(process.first_thread()), codes, user_from: 0 };
             (stack, Weight { samples: *samples, period: 10 * samples })
         };
         let stacks = stacks.iter().map(stack).collect();
@@ -294,7 +301,7 @@ mod tests {
             stacks,
             codes,
             programs: HashMap::new(),
-            names: HashMap::from([(1, "one".to_owned())]),
+            names: HashMap::from([(Tid(1), "one".to_owned())]),
             counters: Vec::new(),
             trigger: "cpu-clock".to_owned(),
             hertz: 100,
@@ -307,16 +314,16 @@ mod tests {
 
     #[test]
     fn a_function_that_calls_itself_counts_once() {
-        let shown = shown(&[(1, &[1, 1, 0], 5), (1, &[0], 2), (2, &[1], 30)], &["main", "f"]);
+        let shown = shown(&[(Pid(1), &[1, 1, 0], 5), (Pid(1), &[0], 2), (Pid(2), &[1], 30)], &["main", "f"]);
         let rows: Vec<_> = shown
             .histogram(Group::Function)
             .into_iter()
             .map(|row| (row.process, row.function.shown(), row.own, row.total, row.of, row.period))
             .collect();
         let expected = [
-            (Some(2), "f".to_owned(), 30, 30, 30, 300),
-            (Some(1), "f".to_owned(), 5, 5, 7, 50),
-            (Some(1), "main".to_owned(), 2, 7, 7, 20),
+            (Some(Pid(2)), "f".to_owned(), 30, 30, 30, 300),
+            (Some(Pid(1)), "f".to_owned(), 5, 5, 7, 50),
+            (Some(Pid(1)), "main".to_owned(), 2, 7, 7, 20),
         ];
         assert_eq!(rows, expected);
         assert_eq!((shown.count(), shown.processes()), (37, 2));
@@ -324,7 +331,10 @@ mod tests {
 
     #[test]
     fn trees_grow_from_both_ends() {
-        let shown = shown(&[(1, &[2, 1, 0], 6), (1, &[1, 0], 3), (1, &[2, 0], 1)], &["main", "f", "g"]);
+        let shown = shown(
+            &[(Pid(1), &[2, 1, 0], 6), (Pid(1), &[1, 0], 3), (Pid(1), &[2, 0], 1)],
+            &["main", "f", "g"],
+        );
         let tree = |inverted, least| -> Vec<_> {
             let lines = shown.tree(inverted, least).into_iter();
             lines.map(|line| (line.depth, line.function.shown(), line.own, line.total)).collect()
@@ -347,7 +357,7 @@ mod tests {
 
     #[test]
     fn chains_that_do_not_lead_to_the_begin_are_cut() {
-        let shown = shown(&[(1, &[1, 0], 4), (1, &[1], 2), (1, &[1, 9], 3)], &["main", "f"]);
+        let shown = shown(&[(Pid(1), &[1, 0], 4), (Pid(1), &[1], 2), (Pid(1), &[1, 9], 3)], &["main", "f"]);
         assert_eq!(shown.chains(), (9, Some(5)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::function::Function;
 use super::named::Shown;
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid, Tid};
 
 /// A file that was mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,8 +70,8 @@ impl Codes {
 /// Whose samples, and where they were taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stack {
-    pub(super) process: Option<i32>,
-    pub(super) tid: Option<i32>,
+    pub(super) process: Option<Pid>,
+    pub(super) tid: Option<Tid>,
     /// The innermost first: the kernel's, then the program's.
     pub(super) codes: Vec<u32>,
     /// Where the program's part begins.
@@ -91,9 +91,9 @@ pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
     pub(super) codes: Codes,
     /// Of processes: the file that each has executed last, where the recording has all events that tell that.
-    pub(super) programs: HashMap<i32, String>,
+    pub(super) programs: HashMap<Pid, String>,
     /// Of threads.
-    pub(super) names: HashMap<i32, String>,
+    pub(super) names: HashMap<Tid, String>,
     /// By how much each counter has grown, whoever the filter wants.
     pub counters: Vec<(String, u64)>,
     /// What triggered samples: `cpu-clock` or `cycles`; empty without samples.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracewing_units::Pid;
+
 use super::event::{ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
 
@@ -33,18 +35,18 @@ type Space = BTreeMap<u64, Mapped>;
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
-    processes: HashMap<i32, Space>,
+    processes: HashMap<Pid, Space>,
     /// By where it begins: where it ends, its number.
     kernel: BTreeMap<u64, (u64, u32)>,
     images: HashMap<Image, u32>,
     /// What each process has mapped first: the program that it executes.
-    programs: HashMap<i32, u32>,
+    programs: HashMap<Pid, u32>,
     codes: Codes,
 }
 
 impl Spaces {
     /// Takes what an event of a process explains; gives what counters say.
-    pub(super) fn learn(&mut self, process: i32, said: ProfileEvent) -> Option<Vec<(String, u64)>> {
+    pub(super) fn learn(&mut self, process: Pid, said: ProfileEvent) -> Option<Vec<(String, u64)>> {
         match said {
             ProfileEvent::Mapping(mapping) => self.map(process, mapping),
             ProfileEvent::Exec => self.clear(process),
@@ -56,7 +58,7 @@ impl Spaces {
     }
 
     /// The code of a sample's chain, the innermost first, and where in it the program's part begins.
-    pub(super) fn chain(&mut self, process: Option<i32>, sample: &Sample) -> (Vec<u32>, usize) {
+    pub(super) fn chain(&mut self, process: Option<Pid>, sample: &Sample) -> (Vec<u32>, usize) {
         let (kernel, user) = match (sample.kernel.is_empty() && sample.user.is_empty(), sample.in_program) {
             (true, true) => (&[][..], &[sample.ip][..]),
             (true, false) => (&[sample.ip][..], &[][..]),
@@ -70,13 +72,13 @@ impl Spaces {
             codes.push(self.of_kernel(inside(at, *address)));
         }
         for (at, address) in user.iter().enumerate() {
-            codes.push(self.of_program(process.unwrap_or(0), inside(at, *address)));
+            codes.push(self.of_program(process.unwrap_or(Pid(0)), inside(at, *address)));
         }
         (codes, kernel.len())
     }
 
     /// A file's code is at a place from now on.
-    pub(super) fn map(&mut self, process: i32, mapping: Mapping) {
+    pub(super) fn map(&mut self, process: Pid, mapping: Mapping) {
         let Mapping { begin, end, offset, path, build_id } = mapping;
         if begin >= end {
             return; // no code at all
@@ -101,13 +103,13 @@ impl Spaces {
     }
 
     /// A process begins with a new program.
-    pub(super) fn clear(&mut self, process: i32) {
+    pub(super) fn clear(&mut self, process: Pid) {
         self.processes.remove(&process);
         self.programs.remove(&process);
     }
 
     /// A child has what its parent has.
-    pub(super) fn fork(&mut self, parent: i32, child: i32) {
+    pub(super) fn fork(&mut self, parent: Pid, child: Pid) {
         match self.processes.get(&parent).cloned() {
             Some(space) => self.processes.insert(child, space),
             None => self.processes.remove(&child),
@@ -130,7 +132,7 @@ impl Spaces {
     }
 
     /// The code at an address of a process.
-    pub(super) fn of_program(&mut self, process: i32, address: u64) -> u32 {
+    pub(super) fn of_program(&mut self, process: Pid, address: u64) -> u32 {
         let space = self.processes.get(&process);
         let mapped = space.and_then(|space| space.range(..=address).next_back());
         let code = match mapped.filter(|(_, mapped)| address < mapped.end) {
@@ -149,7 +151,7 @@ impl Spaces {
     }
 
     /// All code that was asked for, and the files that processes execute.
-    pub(super) fn finish(self) -> (Codes, HashMap<i32, String>) {
+    pub(super) fn finish(self) -> (Codes, HashMap<Pid, String>) {
         let path = |image: u32| self.codes.images[image as usize].path.clone();
         let programs = self.programs.iter().map(|(process, image)| (*process, path(*image))).collect();
         (self.codes, programs)
@@ -165,7 +167,7 @@ mod tests {
     }
 
     /// The file and the place in it of an address.
-    fn at(spaces: &mut Spaces, process: i32, address: u64) -> Option<(String, u64)> {
+    fn at(spaces: &mut Spaces, process: Pid, address: u64) -> Option<(String, u64)> {
         let number = spaces.of_program(process, address);
         match spaces.codes.code(number) {
             Code::File { image, offset } => Some((spaces.codes.images[image as usize].path.clone(), offset)),
@@ -176,23 +178,23 @@ mod tests {
     #[test]
     fn code_is_what_was_mapped_there_last() {
         let mut spaces = Spaces::default();
-        spaces.map(1, mapping(0x1000, 0x3000, 0x200, "a"));
-        assert_eq!(at(&mut spaces, 1, 0xfff), None);
-        assert_eq!(at(&mut spaces, 1, 0x1010), Some(("a".to_owned(), 0x210)));
-        assert_eq!(at(&mut spaces, 1, 0x3000), None);
-        assert_eq!(at(&mut spaces, 2, 0x1010), None);
-        spaces.map(1, mapping(0x2000, 0x4000, 0, "b"));
-        assert_eq!(at(&mut spaces, 1, 0x2001), Some(("b".to_owned(), 1)));
-        assert_eq!(at(&mut spaces, 1, 0x1010), None, "what is mapped over a part is gone");
+        spaces.map(Pid(1), mapping(0x1000, 0x3000, 0x200, "a"));
+        assert_eq!(at(&mut spaces, Pid(1), 0xfff), None);
+        assert_eq!(at(&mut spaces, Pid(1), 0x1010), Some(("a".to_owned(), 0x210)));
+        assert_eq!(at(&mut spaces, Pid(1), 0x3000), None);
+        assert_eq!(at(&mut spaces, Pid(2), 0x1010), None);
+        spaces.map(Pid(1), mapping(0x2000, 0x4000, 0, "b"));
+        assert_eq!(at(&mut spaces, Pid(1), 0x2001), Some(("b".to_owned(), 1)));
+        assert_eq!(at(&mut spaces, Pid(1), 0x1010), None, "what is mapped over a part is gone");
     }
 
     #[test]
     fn a_mapping_that_ends_before_it_begins_is_none() {
         let mut spaces = Spaces::default();
-        spaces.map(1, mapping(0x1000, 0x3000, 0, "a"));
-        spaces.map(1, mapping(0x2000, 0x1000, 0, "b"));
-        spaces.map(1, mapping(u64::MAX, 0, 0, "b"));
-        assert_eq!(at(&mut spaces, 1, 0x1800), Some(("a".to_owned(), 0x800)));
+        spaces.map(Pid(1), mapping(0x1000, 0x3000, 0, "a"));
+        spaces.map(Pid(1), mapping(0x2000, 0x1000, 0, "b"));
+        spaces.map(Pid(1), mapping(u64::MAX, 0, 0, "b"));
+        assert_eq!(at(&mut spaces, Pid(1), 0x1800), Some(("a".to_owned(), 0x800)));
     }
 
     #[test]
@@ -214,13 +216,13 @@ mod tests {
     #[test]
     fn children_inherit_and_new_programs_begin_empty() {
         let mut spaces = Spaces::default();
-        spaces.map(1, mapping(0x1000, 0x3000, 0, "a"));
-        spaces.fork(1, 2);
-        spaces.clear(1);
-        assert_eq!(at(&mut spaces, 1, 0x1001), None);
-        assert_eq!(at(&mut spaces, 2, 0x1001), Some(("a".to_owned(), 1)));
-        spaces.fork(1, 2);
-        assert_eq!(at(&mut spaces, 2, 0x1001), None, "another process of this number");
+        spaces.map(Pid(1), mapping(0x1000, 0x3000, 0, "a"));
+        spaces.fork(Pid(1), Pid(2));
+        spaces.clear(Pid(1));
+        assert_eq!(at(&mut spaces, Pid(1), 0x1001), None);
+        assert_eq!(at(&mut spaces, Pid(2), 0x1001), Some(("a".to_owned(), 1)));
+        spaces.fork(Pid(1), Pid(2));
+        assert_eq!(at(&mut spaces, Pid(2), 0x1001), None, "another process of this number");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tracewing_analysis::{
     Waits,
 };
 use tracewing_programs::symbols::Symbols;
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// What the recording has events for.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ pub struct Known {
 
 /// A line of the table.
 pub struct Line<'b> {
-    process: Option<i32>,
+    process: Option<Pid>,
     process_name: &'b str,
     /// `inside`, `outside`, `threads` or `machine`.
     part: &'static str,
@@ -220,7 +220,7 @@ pub fn start(entry: &Entry, symbols: &mut Symbols) -> String {
     }
 }
 
-pub fn helper(process: Option<i32>, name: &str) -> String {
+pub fn helper(process: Option<Pid>, name: &str) -> String {
     match process {
         None => interrupt(name),
         Some(process) if name.is_empty() => format!("process {process}"),

@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Tid, Timestamp};
 
 /// Lines that wait.
 const MOST: usize = 1 << 14;
@@ -68,7 +68,7 @@ struct Lines<W> {
 }
 
 struct Line {
-    tid: i32,
+    tid: Tid,
     depth: usize,
     function: FunctionId,
     what: What,

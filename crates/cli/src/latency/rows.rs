@@ -182,12 +182,12 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
     let mut columns = columns! { line: Worst<'t>;
         period "time" "ns" key, "length of the period" => Cell::Period(line.period.ns);
         clock "begin" "begin_ns" high, "its begin" => line.time(&line.period.begin);
-        number "begin-cpu" "begin_cpu" low, "CPU of the begin" => Cell::count(line.period.begin.cpu.map(u64::from));
+        number "begin-cpu" "begin_cpu" low, "CPU of the begin" => line.period.begin.cpu.into();
         number "begin-process" "begin_pid" low, "number of the begin's process" => line.period.begin.process.into();
         number "begin-thread" "begin_tid" low, "number of the begin's thread" => line.period.begin.tid.into();
         number "begin-task" "begin_task" low, "number of the begin's user thread" => Cell::count(line.period.begin.user_thread);
         clock "end" "end_ns" high, "its end" => line.time(&line.period.end);
-        number "end-cpu" "end_cpu" low, "CPU of the end" => Cell::count(line.period.end.cpu.map(u64::from));
+        number "end-cpu" "end_cpu" low, "CPU of the end" => line.period.end.cpu.into();
         number "end-process" "end_pid" low, "number of the end's process" => line.period.end.process.into();
         number "end-thread" "end_tid" low, "number of the end's thread" => line.period.end.tid.into();
         number "end-task" "end_task" low, "number of the end's user thread" => Cell::count(line.period.end.user_thread);

@@ -7,7 +7,7 @@ use crate::place;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};
 use tracewing_programs::symbols::Symbols;
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Tid};
 
 /// A line of the table.
 pub struct Line<'r> {
@@ -56,7 +56,7 @@ impl Line<'_> {
         self.row.account.owner().filter(|_| acquisitions && requests && releases)
     }
 
-    fn owner_tid(&self) -> Option<i32> {
+    fn owner_tid(&self) -> Option<Tid> {
         match self.owner() {
             Some((Party::Thread(tid), _)) => Some(tid),
             _ => None,
@@ -94,7 +94,7 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
         },
         By::Thread => columns! { line: Line<'r>;
             number "thread" "tid" key, "number of the thread" => match line.row.subject {
-                Subject::Thread(tid) => Cell::Number(tid.into()),
+                Subject::Thread(tid) => tid.into(),
                 _ => Cell::None,
             };
         },

@@ -54,7 +54,7 @@ impl Waited<'_> {
 fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
     columns! { row: Waited<'r>;
         number "process" "process" key, "number of its process" => row.thread.process.into();
-        number "thread" "tid" key, "number of the thread" => Cell::Number(row.thread.tid.into());
+        number "thread" "tid" key, "number of the thread" => row.thread.tid.into();
         text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
         number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use tracewing_analysis::{Names, Slice, SliceSink, Slices};
 use tracewing_trace::Zone;
 use tracewing_trace::super_trace::{Name, TaskState, Waker};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const HELP: &str = "\
 Examples:
@@ -52,9 +52,9 @@ struct Left {
     zone: Zone,
     state: TaskState,
     name: String,
-    tid: i32,
-    process: Option<i32>,
-    cpu: Option<u32>,
+    tid: Tid,
+    process: Option<Pid>,
+    cpu: Option<Cpu>,
     wait_ns: Option<Duration>,
     delay_ns: Option<Duration>,
     run_ns: Option<Duration>,
@@ -66,10 +66,10 @@ struct Left {
 fn slice_columns() -> Vec<Column<Left>> {
     columns! { left: Left;
         clock(18) "time" "time" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
-        number(4) "cpu" "cpu" high, "the CPU" => Cell::count(left.cpu.map(u64::from));
+        number(4) "cpu" "cpu" high, "the CPU" => left.cpu.into();
         text(32) "task [tid/pid]" "name" key, "name of the thread, in text with its number and its process'"
             => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();
-        number "tid" "tid" extra, "number of the thread" => Cell::Number(left.tid.into());
+        number "tid" "tid" extra, "number of the thread" => left.tid.into();
         number "process" "process" extra, "number of its process" => left.process.into();
         duration(11) "wait" "wait_ns" high, "time off CPUs before" => Cell::ns(left.wait_ns);
         duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
@@ -100,7 +100,7 @@ impl Left {
         let name = waker_name(waker);
         match (&self.interrupt, waker.tid) {
             (Some(by), _) => interrupt(by),
-            (None, Some(0)) => name,
+            (None, Some(Tid(0))) => name,
             (None, Some(tid)) => {
                 let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
                 task + &titled(&name, tid, waker.process)
@@ -177,10 +177,10 @@ impl<W: Write> SliceSink for Printer<W> {
 }
 
 /// As perf has it: the process is left out where it is the thread's own number.
-fn titled(name: &str, tid: i32, process: Option<i32>) -> String {
+fn titled(name: &str, tid: Tid, process: Option<Pid>) -> String {
     let name = if name.is_empty() { "?" } else { name };
     match process {
-        Some(process) if process != tid => format!("{name}[{tid}/{process}]"),
+        Some(process) if process.first_thread() != tid => format!("{name}[{tid}/{process}]"),
         _ => format!("{name}[{tid}]"),
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 /// One value.
@@ -49,9 +49,33 @@ impl From<&str> for Cell {
     }
 }
 
-impl From<Option<i32>> for Cell {
-    fn from(id: Option<i32>) -> Self {
-        id.map_or(Cell::None, |id| Cell::Number(id.into()))
+impl From<Tid> for Cell {
+    fn from(Tid(number): Tid) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<Pid> for Cell {
+    fn from(Pid(number): Pid) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<Option<Tid>> for Cell {
+    fn from(tid: Option<Tid>) -> Self {
+        tid.map_or(Cell::None, Cell::from)
+    }
+}
+
+impl From<Option<Pid>> for Cell {
+    fn from(pid: Option<Pid>) -> Self {
+        pid.map_or(Cell::None, Cell::from)
+    }
+}
+
+impl From<Option<Cpu>> for Cell {
+    fn from(cpu: Option<Cpu>) -> Self {
+        Cell::count(cpu.map(|Cpu(number)| number.into()))
     }
 }
 

@@ -4,11 +4,11 @@ use super::column::Importance;
 use super::*;
 use crate::format::TableFormatOption;
 use tracewing_trace::Zone;
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Duration, Tid, Timestamp};
 
 #[derive(Debug)]
 struct Made {
-    id: Option<i32>,
+    id: Option<Tid>,
     name: &'static str,
     ns: u64,
     parts: Vec<(Option<String>, Duration)>,
@@ -28,7 +28,7 @@ fn columns() -> Vec<Column<Made>> {
 fn rows() -> Vec<Made> {
     let parts = vec![(Some("read".to_owned()), Duration::from_ns(7)), (None, Duration::from_ns(2))];
     vec![
-        Made { id: Some(-1), name: "b, \"c\"", ns: 1_234_561, parts },
+        Made { id: Some(Tid(-1)), name: "b, \"c\"", ns: 1_234_561, parts },
         Made { id: None, name: "a\u{1b}", ns: 22_000_002, parts: Vec::new() },
     ]
 }
@@ -193,7 +193,7 @@ fn a_period_has_the_unit_that_suits_it() {
 
 #[test]
 fn a_sum_that_no_number_holds_is_unknown() {
-    let made = Made { id: Some(1), name: "", ns: u64::MAX, parts: Vec::new() };
+    let made = Made { id: Some(Tid(1)), name: "", ns: u64::MAX, parts: Vec::new() };
     let options = options(None, &["time_ns"], false, TableFormat::Csv);
     let table = options.layout(&columns()).expect("there is such a column").table(&[made]);
     assert_eq!(table.rows, [[Cell::None]]);

@@ -3,7 +3,7 @@
 use super::By;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount};
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// Of which kinds of events a recording has all.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Known {
 
 /// A line of the table: a thread, a user thread or a process.
 pub struct Line<'t> {
-    process: Option<i32>,
+    process: Option<Pid>,
     /// The thread's, or the user thread's.
     number: Cell,
     name: &'t str,
@@ -187,7 +187,7 @@ macro_rules! counts_of {
 pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
     let lines = threads.iter().map(|thread| Line {
         process: thread.process,
-        number: Cell::Number(thread.tid.into()),
+        number: thread.tid.into(),
         name: &thread.name,
         threads: 1,
         times: &thread.times,

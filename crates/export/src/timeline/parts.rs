@@ -6,7 +6,7 @@ use crate::model::{ContainerId, Counter, CounterId, Kind as What, Use, at};
 use tracewing_analysis::profile::{Image, Looked};
 use tracewing_analysis::{Call, Function, LockUse, Party, Seen, ThreadKey};
 use tracewing_programs::symbols::Symbols;
-use tracewing_units::Timestamp;
+use tracewing_units::{Tid, Timestamp};
 
 impl Timeline {
     /// A function begins or ends in a thread.
@@ -63,7 +63,7 @@ impl Timeline {
     /// Somebody has had a lock for a time, or has waited for it.
     pub(super) fn lock_use(&mut self, lock: &LockUse) {
         // What CPUs do while they are idle is nobody's.
-        if lock.party == Party::Thread(0) {
+        if lock.party == Party::Thread(Tid::IDLE) {
             return;
         }
         let known = self.lock_lines.entry((lock.process, lock.party)).or_default();

@@ -3,6 +3,7 @@
 use crate::merge::messages::EventRef;
 use tracewing_ctf::decode::{Compound, Decoder, MemberHandle, Record, RecordField, Value, Visitor};
 use tracewing_ctf::model::Scope;
+use tracewing_units::Pid;
 use tracewing_vocabulary::{Class, Field, Fields, Reader};
 
 /// By stream and event class: what is known of the classes of a recording, found out when the first event of
@@ -105,14 +106,15 @@ impl Actor {
         Place::find(event, Scope::CommonContext, names).map(Self)
     }
 
-    /// The number of the thread or process in an event; the kernel gives none below 0.
-    pub fn read(&self, event: &EventRef<'_>) -> Option<i32> {
-        self.read_record(event, event.record().1.as_ref())
+    /// The process in an event.
+    pub fn process(&self, event: &EventRef<'_>) -> Option<Pid> {
+        self.number(event, event.record().1.as_ref()).map(Pid)
     }
 
-    /// The same of an event whose [`EventRef::record`] is at hand.
+    /// The number of the thread or process in an event whose [`EventRef::record`] is at hand; the kernel
+    /// gives none below 0.
     #[inline]
-    pub(crate) fn read_record(&self, event: &EventRef<'_>, record: Option<&Record<'_>>) -> Option<i32> {
+    pub(crate) fn number(&self, event: &EventRef<'_>, record: Option<&Record<'_>>) -> Option<i32> {
         i32::try_from(self.0.integer(event, record)?).ok().filter(|number| *number >= 0)
     }
 }

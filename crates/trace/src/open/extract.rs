@@ -6,7 +6,7 @@ use crate::open::recording::{Recording, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_rules::ThreadPattern;
-use tracewing_units::Timestamp;
+use tracewing_units::{Pid, Tid, Timestamp};
 use tracewing_vocabulary::environment;
 
 /// What all that an extract says of itself begins with.
@@ -45,7 +45,7 @@ const TIDS: &str = environment::PART_TIDS;
 const CPUS: (&str, &str) = (environment::PART_CPUS, environment::SOME);
 
 /// LWPs, each with its process where that is known.
-pub(crate) type Lwps = BTreeMap<i32, Option<i32>>;
+pub(crate) type Lwps = BTreeMap<Tid, Option<Pid>>;
 
 /// What an extract says of itself, trace by trace.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl Extract<'_> {
         }
         set_flags(class, &[(self.of_tids, LWPS), (self.of_cpus, CPUS)]);
         if let Some(lwps) = self.lwps {
-            let of_process = |(tid, process): (&i32, &Option<i32>)| match process {
+            let of_process = |(tid, process): (&Tid, &Option<Pid>)| match process {
                 Some(process) => format!("{process}/{tid}"),
                 None => tid.to_string(),
             };

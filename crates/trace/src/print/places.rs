@@ -108,9 +108,9 @@ impl SuperPrinter {
             Some(stamp) => self.stamps.wall(out, stamp.time),
         }
         fill(out, start, self.date_width);
-        right(out, place.process.map(i64::from), 8);
-        right(out, place.tid.map(i64::from), 8);
-        right(out, place.cpu.map(i64::from), 5);
+        right(out, place.process.map(|pid| pid.0.into()), 8);
+        right(out, place.tid.map(|tid| tid.0.into()), 8);
+        right(out, place.cpu.map(|cpu| cpu.0.into()), 5);
         out.extend_from_slice(b"  ");
         let start = out.len();
         match place.thread {
@@ -148,8 +148,8 @@ impl SuperPrinter {
             Some(stamp) => write!(out, ",\"ns\":{},\"cycles\":{}", stamp.time.as_ns(), stamp.cycles),
             None => write!(out, ",\"ns\":null,\"cycles\":null"),
         };
-        nullable(out, "pid", place.process.map(i64::from));
-        nullable(out, "tid", place.tid.map(i64::from));
+        nullable(out, "pid", place.process);
+        nullable(out, "tid", place.tid);
         nullable(out, "cpu", place.cpu);
         nullable(out, "thr", thread(place));
         let (mode, call) = running(seen);

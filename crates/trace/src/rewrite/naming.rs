@@ -12,7 +12,7 @@ use crate::super_trace::{Activity, Change, Fold, Follower, Kind, Lwp, Seen, User
 use crate::time::range::TimeRange;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use tracewing_units::Timestamp;
+use tracewing_units::{Tid, Timestamp};
 
 /// Events between two looks whether it is still wanted.
 const PERIOD: u64 = 1 << 16;
@@ -112,7 +112,7 @@ fn has_names(recording: &Recording) -> bool {
 /// Who lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Who {
-    Lwp(i32),
+    Lwp(Tid),
     /// The number that it has among all.
     Thread(usize),
 }
@@ -182,7 +182,7 @@ impl Tellers {
         let at = self.at;
         let lives = !prev_state.is_dead();
         for (tid, name) in [(prev, prev_name), (next, next_name)] {
-            if tid == 0 || (tid == prev && !lives) {
+            if tid.is_idle() || (tid == prev && !lives) {
                 continue;
             }
             let told = self.of(tid);
@@ -193,7 +193,7 @@ impl Tellers {
         }
     }
 
-    fn of(&mut self, tid: i32) -> &mut Told {
+    fn of(&mut self, tid: Tid) -> &mut Told {
         self.living.entry(Who::Lwp(tid)).or_default()
     }
 

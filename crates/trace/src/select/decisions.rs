@@ -13,6 +13,7 @@ use crate::time::range::TimeRange;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use tracewing_ctf::decode::Event;
+use tracewing_units::{Pid, Tid};
 
 /// Events between two looks whether it is still wanted.
 const PERIOD: u64 = 1 << 16;
@@ -142,7 +143,7 @@ impl Decisions {
 /// The LWPs that a filter chooses: the process of each, and whether it is known to be followed.
 #[derive(Debug, Default)]
 struct Chosen {
-    lwps: HashMap<i32, (Option<i32>, bool)>,
+    lwps: HashMap<Tid, (Option<Pid>, bool)>,
 }
 
 impl Chosen {
@@ -150,7 +151,7 @@ impl Chosen {
     /// left out.
     fn looks_at(&mut self, seen: &Seen<'_>, filter: &Filter) {
         for place in [seen.place, seen.at_next().place] {
-            let Some(tid) = place.tid.filter(|tid| *tid != 0) else { continue };
+            let Some(tid) = place.tid.filter(|tid| !tid.is_idle()) else { continue };
             match filter.has_lwp(seen.state, &place) {
                 true => {
                     let followed = seen.state.lwp(tid).is_some_and(|lwp| lwp.followed);

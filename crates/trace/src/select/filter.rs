@@ -7,6 +7,7 @@ use crate::time::zone::Zone;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use tracewing_rules::{Glob, Predicate, ProcessPattern, Scope, ThreadPattern, Variable};
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// What a user wants of a recording; everything by default.
 ///
@@ -30,11 +31,11 @@ pub struct Filter {
     /// User threads.
     pub threads: Vec<ThreadPattern>,
     /// LWPs, by their number.
-    pub tids: Vec<i32>,
+    pub tids: Vec<Tid>,
     /// Processes, by number or name: the name of their first thread.
     pub processes: Vec<ProcessPattern>,
     /// CPUs, by their number.
-    pub cpus: Vec<RangeInclusive<u32>>,
+    pub cpus: Vec<RangeInclusive<Cpu>>,
 }
 
 impl Filter {
@@ -123,18 +124,18 @@ impl Filter {
 
     /// Whether it asks for the LWP of a place, user threads apart.
     pub(crate) fn has_lwp(&self, state: &SuperTrace, place: &Place<'_>) -> bool {
-        let of = |fits: &dyn Fn(i32) -> bool| place.process.is_some_and(fits);
+        let of = |fits: &dyn Fn(Pid) -> bool| place.process.is_some_and(fits);
         (self.tids.is_empty() || place.tid.is_some_and(|tid| self.tids.contains(&tid)))
             && (self.processes.is_empty() || of(&|process| self.names_process(state, process)))
     }
 
-    fn names_process(&self, state: &SuperTrace, process: i32) -> bool {
+    fn names_process(&self, state: &SuperTrace, process: Pid) -> bool {
         let name = state.process_name(process);
-        self.processes.iter().any(|pattern| pattern.fits(process, name))
+        self.processes.iter().any(|pattern| pattern.fits(process.0, name))
     }
 
     /// Whether events of a CPU are wanted; those of none only where all are.
-    pub fn has_cpu(&self, cpu: Option<u32>) -> bool {
+    pub fn has_cpu(&self, cpu: Option<Cpu>) -> bool {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
     }
 
@@ -147,11 +148,12 @@ impl Filter {
         let place = &seen.place;
         let (next, next_thread) = (seen.next_lwp(), seen.next_thread());
         let named =
-            |process: Option<i32>| process.is_some_and(|process| self.names_process(seen.state, process));
-        let is_thread =
-            |process, id, name: &str| threads.iter().any(|pattern| pattern.matches(process, id, name));
+            |process: Option<Pid>| process.is_some_and(|process| self.names_process(seen.state, process));
+        let is_thread = |process: Option<Pid>, id, name: &str| {
+            threads.iter().any(|pattern| pattern.matches(process.map(|pid| pid.0), id, name))
+        };
         let child = seen.child();
-        let next_process = next.and_then(|next| next.process).or(child);
+        let next_process = next.and_then(|next| next.process).or(child.map(Tid::as_process));
         let belongs = |wanted: bool, here: bool, next: bool| !wanted || here || next;
         belongs(
             !tids.is_empty(),

@@ -10,6 +10,7 @@ use crate::super_trace::{Seen, is_kernel};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::Event;
 use tracewing_rules::{CompileError, Glob, Problem, Variable};
+use tracewing_units::Cpu;
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
 #[derive(Debug)]
@@ -101,7 +102,7 @@ impl Selection {
 
     /// Whether `event` is wanted, where no places are needed.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
-        let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
+        let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
         self.everything
             || ((self.filter.cpus.is_empty() || self.filter.has_cpu(cpu()))
                 && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), None))

@@ -1,7 +1,7 @@
 //! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a
 //! thread.
 
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
@@ -18,11 +18,11 @@ pub struct Activity<'a> {
     /// When, in nanoseconds on the recording's clock.
     pub time: Timestamp,
     /// The CPU that recorded it, where the trace says.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The thread that recorded it, where the trace says; 0 is a CPU's idle thread.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// Its process, where the event itself says.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Whose work the CPU was at, where the event itself says.
     pub context: Context,
     /// What happened.
@@ -49,41 +49,41 @@ pub enum Kind<'a> {
     /// `sched_switch`.
     Switch {
         /// The thread that leaves the CPU.
-        prev: i32,
+        prev: Tid,
         /// Its name.
         prev_name: &'a [u8],
         /// Its state from now on.
         prev_state: TaskState,
         /// The thread that gets the CPU.
-        next: i32,
+        next: Tid,
         /// Its name.
         next_name: &'a [u8],
     },
     /// `sched_waking`: somebody asks for the thread to run.
     Waking {
         /// The woken thread.
-        tid: i32,
+        tid: Tid,
         /// Its name.
         name: &'a [u8],
     },
     /// `sched_wakeup`, `sched_wakeup_new`: the thread has become runnable.
     Wakeup {
         /// The woken thread.
-        tid: i32,
+        tid: Tid,
         /// Its name.
         name: &'a [u8],
     },
     /// `sched_process_fork`, for new threads too.
     Fork {
         /// The new thread.
-        child: i32,
+        child: Tid,
         /// Its name.
         name: &'a [u8],
     },
     /// `task_newtask`: says more of a new thread than the fork.
     NewTask {
         /// The new thread.
-        child: i32,
+        child: Tid,
         /// Whether it belongs to its creator's process.
         same_process: bool,
     },
@@ -139,7 +139,7 @@ pub enum Kind<'a> {
     /// A thread of an instrumented program introduces itself (`tracewing:thread`).
     Introduction {
         /// Its process.
-        process: i32,
+        process: Pid,
         /// Its name.
         name: &'a [u8],
     },
@@ -152,9 +152,9 @@ pub enum Kind<'a> {
     /// A state dump names a living thread, whoever recorded it.
     Dump {
         /// The thread.
-        tid: i32,
+        tid: Tid,
         /// Its process.
-        process: i32,
+        process: Pid,
         /// Its name.
         name: &'a [u8],
         /// Whether it is a thread of the kernel's own.
@@ -178,16 +178,16 @@ pub enum Kind<'a> {
     /// The event's thread has this name from now on (`profile:thread`).
     Named {
         /// Its process.
-        process: i32,
+        process: Pid,
         /// Its name.
         name: &'a [u8],
     },
     /// The event's thread has made another one (`profile:fork`).
     Made {
         /// The new thread.
-        child: i32,
+        child: Tid,
         /// Its process.
-        process: i32,
+        process: Pid,
     },
     /// Something that tells of no thread what it does.
     Aside,
@@ -279,7 +279,7 @@ pub enum SwitchCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Kernel events of one CPU, or of any if unknown: what happened there is not known.
-    Kernel(Option<u32>),
+    Kernel(Option<Cpu>),
     /// Events of programs.
     User,
     /// Samples: of nobody is anything missing that he did.

@@ -8,6 +8,7 @@ use crate::open::recording::{Stream, Trace};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::Record;
 use tracewing_ctf::model::Scope as FieldScope;
+use tracewing_units::{Cpu, Pid, Tid};
 use tracewing_vocabulary::context::{FLAGS, PROCESS, TID};
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall, softirq};
 use tracewing_vocabulary::{Class, Reader, environment, kernel, lock, own, profile, recorder, user_thread};
@@ -23,7 +24,7 @@ pub struct Adapter {
     numbers: HashMap<String, Name>,
     general: General,
     /// By trace: the first threads of processes that have introduced themselves since their last exec.
-    introduced: HashSet<(usize, i32)>,
+    introduced: HashSet<(usize, Tid)>,
 }
 
 /// What is known of an event class.
@@ -128,10 +129,11 @@ impl Adapter {
             self.classes.set(stream, index, known);
         }
         let known = self.classes.get(stream, index)?;
-        let id = |actor: &Option<Actor>| actor.as_ref()?.read_record(event, record.as_ref());
+        let id = |actor: &Option<Actor>| actor.as_ref()?.number(event, record.as_ref());
         // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
-        let (tid, process) = (id(&known.tid), id(&known.process).filter(|&process| process > 0));
-        let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
+        let (tid, process) =
+            (id(&known.tid).map(Tid), id(&known.process).filter(|&process| process > 0).map(Pid));
+        let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
         let mut head = Activity { time, cpu, tid, process, context: Context::Unknown, kind: Kind::Aside };
         if let Some(flags) = known.flags.as_ref().and_then(|flags| flags.integer(event, record.as_ref())) {
             head.context = self.general.context(flags);
@@ -181,10 +183,10 @@ impl Adapter {
 
     /// Tells introductions of new programs from the first ones.
     #[cold]
-    fn program<'e>(&mut self, trace: usize, tid: Option<i32>, kind: Kind<'e>) -> Kind<'e> {
+    fn program<'e>(&mut self, trace: usize, tid: Option<Tid>, kind: Kind<'e>) -> Kind<'e> {
         match (kind, tid) {
             (Kind::Introduction { process, name }, Some(tid))
-                if tid == process && !self.introduced.insert((trace, tid)) =>
+                if tid == process.first_thread() && !self.introduced.insert((trace, tid)) =>
             {
                 Kind::Program { name }
             }
@@ -217,7 +219,7 @@ impl Adapter {
     }
 
     /// The CPU of a stream. Streams are numbered by CPU, as in `channel_0` and `uid0_1`, by us and by LTTng.
-    pub fn stream_cpu(stream: &Stream) -> Option<u32> {
+    pub fn stream_cpu(stream: &Stream) -> Option<Cpu> {
         let file = stream.name().rsplit('/').next().unwrap_or_default();
         file.rsplit('_').next().and_then(|cpu| cpu.parse().ok())
     }
@@ -384,29 +386,29 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
             some(
                 head,
                 Kind::Switch {
-                    prev: prev_tid.0,
+                    prev: prev_tid,
                     prev_name: prev_comm,
                     prev_state,
-                    next: next_tid.0,
+                    next: next_tid,
                     next_name: next_comm,
                 },
             )
         }
         Meaning::Waking => {
             let kernel::Waking { tid, comm } = of.read()?;
-            some(head, Kind::Waking { tid: tid.0, name: comm })
+            some(head, Kind::Waking { tid, name: comm })
         }
         Meaning::Wakeup => {
             let kernel::Wakeup { tid, comm } = of.read()?;
-            some(head, Kind::Wakeup { tid: tid.0, name: comm })
+            some(head, Kind::Wakeup { tid, name: comm })
         }
         Meaning::Fork => {
             let kernel::Fork { child_tid, child_comm } = of.read()?;
-            some(head, Kind::Fork { child: child_tid.0, name: child_comm })
+            some(head, Kind::Fork { child: child_tid, name: child_comm })
         }
         Meaning::NewTask => {
             let kernel::NewTask { tid, clone_flags } = of.read()?;
-            some(head, Kind::NewTask { child: tid.0, same_process: clone_flags & kernel::CLONE_THREAD != 0 })
+            some(head, Kind::NewTask { child: tid, same_process: clone_flags & kernel::CLONE_THREAD != 0 })
         }
         Meaning::Exec => some(head, Kind::Exec { file: of.read::<kernel::Exec<'_>>()?.filename }),
         Meaning::Exit => some(head, Kind::Exit),
@@ -422,16 +424,16 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         Meaning::PageFault { user: false } => some(head, Kind::PageFault { user: false, high: false }),
         Meaning::Introduction => {
             let own::Thread { pid, name } = of.read()?;
-            some(head, Kind::Introduction { process: pid.0, name })
+            some(head, Kind::Introduction { process: pid, name })
         }
         Meaning::Dump => {
             let kernel::StateDump { tid, pid, name, r#type } = of.read()?;
             let is_kernel = r#type == Some(kernel::KERNEL_THREAD);
-            some(head, Kind::Dump { tid: tid.0, process: pid.0, name, is_kernel })
+            some(head, Kind::Dump { tid, process: pid, name, is_kernel })
         }
         Meaning::KnownThread => {
             let recorder::KnownThread { tid, pid, name } = of.read()?;
-            some(head, Kind::Dump { tid: tid.0, process: pid.0, name, is_kernel: false })
+            some(head, Kind::Dump { tid, process: pid, name, is_kernel: false })
         }
         Meaning::Socket => some(head, Kind::Socket),
         Meaning::Sample { by_timer } => {
@@ -440,7 +442,7 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         }
         Meaning::Made => {
             let profile::Fork { child_tid, child_pid } = of.read()?;
-            some(head, Kind::Made { child: child_tid.0, process: child_pid.0 })
+            some(head, Kind::Made { child: child_tid, process: child_pid })
         }
         Meaning::Named | Meaning::Aside => some(head, Kind::Aside),
         Meaning::LockWait(on @ Some(_)) => some(head, Kind::Waits { on }),

@@ -19,6 +19,7 @@ use super::lwp::Lwp;
 use super::place::Carried;
 use super::seen::Seen;
 use tracewing_rules::{Condition, Found, Predicate, Problem, Schema, Scope, Type, Value, Variable};
+use tracewing_units::Pid;
 
 /// A derived column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,13 +94,13 @@ impl Column {
     pub fn of<'a>(self, seen: &Seen<'a>) -> Option<Value<'a>> {
         let place = &seen.place;
         match self {
-            Column::Pid => Some(integer(place.process?)),
+            Column::Pid => Some(integer(place.process?.0)),
             Column::Process => text(seen.state.process_name(place.process?)?),
-            Column::Tid => Some(integer(place.tid?)),
+            Column::Tid => Some(integer(place.tid?.0)),
             Column::Comm => text(&seen.lwp()?.name),
             Column::Task => task(place.thread),
             Column::TaskName => task_name(place.thread),
-            Column::Cpu => Some(Value::Integer(place.cpu?.into())),
+            Column::Cpu => Some(integer(place.cpu?.0)),
             Column::Mode => mode(place.mode),
             Column::Call => match place.mode {
                 Mode::SystemCall(call) => text(seen.adapter.name(call)),
@@ -116,13 +117,13 @@ impl Column {
             _ => (None, Mode::Unknown),
         };
         match self {
-            Column::Pid => Some(integer(timed.process?)),
+            Column::Pid => Some(integer(timed.process?.0)),
             Column::Process => text(timed.process_name?),
-            Column::Tid => Some(integer(timed.lwp?.tid)),
+            Column::Tid => Some(integer(timed.lwp?.tid.0)),
             Column::Comm => text(&timed.lwp?.name),
             Column::Task => task(timed.thread),
             Column::TaskName => task_name(timed.thread),
-            Column::Cpu => Some(Value::Integer(cpu?.into())),
+            Column::Cpu => Some(integer(cpu?.0)),
             Column::Mode => mode(ran),
             Column::Call => text(timed.call?),
             Column::WaitsFor => match timed.doing {
@@ -138,7 +139,7 @@ impl Column {
 #[derive(Debug, Clone, Copy)]
 pub struct Timed<'a> {
     /// The process.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its name.
     pub process_name: Option<&'a str>,
     /// The LWP; none for a user thread that no LWP runs.
@@ -215,8 +216,8 @@ fn task_name(thread: Carried<'_>) -> Option<Value<'_>> {
     }
 }
 
-fn integer<'a>(number: i32) -> Value<'a> {
-    Value::Integer(number.into())
+fn integer<'a>(number: impl Into<i64>) -> Value<'a> {
+    Value::Integer(number.into().into())
 }
 
 fn text(text: &str) -> Option<Value<'_>> {

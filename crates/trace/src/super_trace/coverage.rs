@@ -8,7 +8,7 @@ use super::traces::{
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
 use tracewing_rules::ThreadPattern;
-use tracewing_units::Timestamp;
+use tracewing_units::{Pid, Tid, Timestamp};
 
 /// What a recording can know. By default it has everything: what hand-made events do not say otherwise is
 /// taken so.
@@ -30,7 +30,7 @@ pub struct Coverage {
     /// Whether it has the kernel's events of some threads only, and says so.
     pub of_some: bool,
     /// The process of whose tree it has the kernel's events, if it says so.
-    pub root: Option<i32>,
+    pub root: Option<Pid>,
     /// When an extract begins, in nanoseconds on the recording's clock: what lies before only tells names.
     pub begin: Option<Timestamp>,
     /// Whether it is an extract with what happened on certain CPUs: what a thread does after it leaves one is
@@ -103,7 +103,7 @@ impl Coverage {
     }
 
     /// Whether events of this LWP were left out.
-    pub(super) fn leaves_out(&self, tid: i32) -> bool {
+    pub(super) fn leaves_out(&self, tid: Tid) -> bool {
         self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&tid))
     }
 }

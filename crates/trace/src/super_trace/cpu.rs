@@ -3,15 +3,15 @@
 use super::activity::{Interrupt, Name};
 use super::doing::Waker;
 use super::fold::{Change, Fold};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 /// What is known of a CPU.
 #[derive(Debug)]
-pub(super) struct Cpu {
+pub(super) struct CpuState {
     /// Who runs there, 0 for its idle thread; `None` if unknown.
-    pub current: Option<i32>,
+    pub current: Option<Tid>,
     /// The thread that the last switch was away from, until another one is seen.
-    leaving: Option<i32>,
+    leaving: Option<Tid>,
     /// Interrupts within each other; at most one of each kind.
     interrupts: Vec<(Interrupt, Name)>,
     /// Softirqs that have not run yet, and the thread that asked first for each, if it was one.
@@ -25,7 +25,7 @@ pub(super) struct Cpu {
     leaves_idle: bool,
 }
 
-impl Cpu {
+impl CpuState {
     /// A CPU that is watched since `begin`, and of which nothing is known.
     pub fn since(begin: Timestamp) -> Self {
         let (interrupts, raised) = (Vec::new(), Vec::new());
@@ -42,7 +42,7 @@ impl Cpu {
     }
 
     /// A thread is seen to run on it; gives the one that was thought to.
-    pub fn runs(&mut self, tid: i32, now: Timestamp) -> Option<i32> {
+    pub fn runs(&mut self, tid: Tid, now: Timestamp) -> Option<Tid> {
         // Whoever is seen first has had it since it is watched: a switch would have told otherwise.
         self.since = self.since.min(now);
         self.leaving = None;
@@ -52,23 +52,23 @@ impl Cpu {
     /// Whether `tid` is the thread that the last switch was away from. The kernel records a switch shortly
     /// before it makes it: what it records between (a lock that it waits for) has the old thread's number,
     /// and is no sign that this one runs.
-    pub fn is_left_by(&self, tid: i32) -> bool {
-        self.leaving == Some(tid) && !(self.current == Some(0) && self.hides_idle())
+    pub fn is_left_by(&self, tid: Tid) -> bool {
+        self.leaving == Some(tid) && !(self.current == Some(Tid::IDLE) && self.hides_idle())
     }
 
     /// It goes from `prev` to `next`.
-    pub fn switch(&mut self, number: u32, (prev, next): (i32, i32), now: Timestamp, fold: &mut impl Fold) {
+    pub fn switch(&mut self, number: Cpu, (prev, next): (Tid, Tid), now: Timestamp, fold: &mut impl Fold) {
         self.tell(number, now, fold);
-        self.idled += u64::from(next == 0);
-        self.leaves_idle |= prev == 0;
+        self.idled += u64::from(next.is_idle());
+        self.leaves_idle |= prev.is_idle();
         self.drop_interrupts(now);
         (self.current, self.leaving) = (Some(next), Some(prev).filter(|prev| *prev != next));
     }
 
     /// Tells what it did up to now if it has no thread.
-    pub fn tell(&mut self, number: u32, now: Timestamp, fold: &mut impl Fold) {
+    pub fn tell(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
-        if self.current == Some(0) && self.since < now {
+        if self.current == Some(Tid::IDLE) && self.since < now {
             fold.change(Change::CpuIdled {
                 cpu: number,
                 interrupt: self.interrupt(),
@@ -126,7 +126,7 @@ impl Cpu {
     /// missing.
     pub fn enter(
         &mut self,
-        number: u32,
+        number: Cpu,
         interrupt: Interrupt,
         name: Name,
         now: Timestamp,
@@ -149,7 +149,7 @@ impl Cpu {
     }
 
     /// An interrupt ends, and those within it; false if it never began.
-    pub fn exit(&mut self, number: u32, interrupt: Interrupt, now: Timestamp, fold: &mut impl Fold) -> bool {
+    pub fn exit(&mut self, number: Cpu, interrupt: Interrupt, now: Timestamp, fold: &mut impl Fold) -> bool {
         let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
         match began || self.is_interrupted() {
             true => self.tell(number, now, fold),

@@ -2,6 +2,7 @@
 
 use super::activity::Name;
 use super::comm::Comm;
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// What an LWP or a user thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub enum Doing {
     /// It is on a CPU.
     Running {
         /// Which.
-        cpu: u32,
+        cpu: Cpu,
         /// What runs there.
         mode: Mode,
     },
@@ -49,7 +50,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
     /// The CPU.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The interrupt or softirq that had it: then the wake is by that, not by whom it interrupted. All below
     /// is then of the thread that raised the softirq in a system call, as one does that sends over the
     /// loopback device; or `None`.
@@ -57,9 +58,9 @@ pub struct Waker {
     /// The system call that it was in.
     pub call: Option<Name>,
     /// The process: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The LWP; 0 is the CPU's idle thread.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// The LWP's name.
     pub name: Comm,
     /// The LWP's [`Lwp::serial`].
@@ -72,7 +73,7 @@ pub struct Waker {
 
 impl Waker {
     /// Nobody knows who it was.
-    pub(super) fn unknown(cpu: Option<u32>) -> Self {
+    pub(super) fn unknown(cpu: Option<Cpu>) -> Self {
         Self {
             cpu,
             interrupt: None,

@@ -5,7 +5,7 @@ use super::activity::{Name, SwitchCause};
 use super::doing::{Doing, Mode, Waker};
 use super::lwp::Lwp;
 use super::user_thread::UserThread;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 
 /// What has changed, or has come to an end, by an event. Times are in nanoseconds on the recording's clock.
 ///
@@ -50,7 +50,7 @@ pub enum Change<'a> {
     /// A CPU had no LWP for a time: it was idle, or in an interrupt. Left out where no event proves that.
     CpuIdled {
         /// The CPU.
-        cpu: u32,
+        cpu: Cpu,
         /// The interrupt.
         interrupt: Option<Name>,
         /// Since then.
@@ -104,7 +104,7 @@ pub enum Change<'a> {
         /// The LWP.
         lwp: &'a Lwp,
         /// The CPU.
-        cpu: u32,
+        cpu: Cpu,
         /// When.
         at: Timestamp,
     },
@@ -113,7 +113,7 @@ pub enum Change<'a> {
         /// The LWP.
         lwp: &'a Lwp,
         /// The CPU.
-        cpu: u32,
+        cpu: Cpu,
         /// The kernel's state in which it was ([`Kind::Switch`](super::Kind::Switch)).
         prev_state: TaskState,
         /// When.

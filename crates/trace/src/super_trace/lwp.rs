@@ -9,7 +9,7 @@ use super::activity::Name;
 use super::calls::Calls;
 use super::doing::{Doing, Mode};
 use super::user_thread::Key;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// What is known of a thread at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum State {
     /// It runs.
     Running {
         /// Where.
-        cpu: u32,
+        cpu: Cpu,
     },
     /// It wants to run and waits for a CPU.
     Runnable {
@@ -76,7 +76,7 @@ pub(super) enum Sight {
 /// What a state dump tells of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Dumped {
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     pub name: Vec<u8>,
     pub is_kernel: bool,
 }
@@ -87,9 +87,9 @@ pub struct Lwp {
     /// How many LWPs the super-trace had before this one.
     pub serial: usize,
     /// Its number.
-    pub tid: i32,
+    pub tid: Tid,
     /// The process it belongs to, where the events say: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its last known name.
     pub name: String,
     /// Whether events show that the recording follows this thread: it recorded something itself.
@@ -116,7 +116,7 @@ pub struct Lwp {
     pub program: Program,
     pub(super) carries: Carries,
     /// The CPU on which the user thread that it runs has arrived last.
-    pub(super) carried_to: Option<u32>,
+    pub(super) carried_to: Option<Cpu>,
     pub(super) sight: Sight,
     /// Whether events tell of each begin and end of its system calls. Otherwise, what it is known to be in at
     /// one moment says nothing of the time around.
@@ -139,14 +139,14 @@ pub struct Lwp {
     /// Those that had it before within the same outermost one, each with its end: not told before that one's
     /// end is seen.
     interrupts: Vec<(Name, Timestamp)>,
-    last_cpu: Option<u32>,
+    last_cpu: Option<Cpu>,
     /// A waking without a wake-up so far.
     waking: bool,
 }
 
 impl Lwp {
     /// A thread of which nothing is known since `begin`.
-    pub(super) fn new(serial: usize, tid: i32, begin: Timestamp) -> Self {
+    pub(super) fn new(serial: usize, tid: Tid, begin: Timestamp) -> Self {
         Self {
             serial,
             tid,
@@ -183,7 +183,7 @@ impl Lwp {
     }
 
     /// A thread that was created just now: it does not run before its first wake-up.
-    pub(super) fn created(serial: usize, tid: i32, now: Timestamp) -> Self {
+    pub(super) fn created(serial: usize, tid: Tid, now: Timestamp) -> Self {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
     }
 
@@ -245,7 +245,7 @@ impl Lwp {
     }
 
     /// The CPU on which it runs.
-    pub fn cpu(&self) -> Option<u32> {
+    pub fn cpu(&self) -> Option<Cpu> {
         match self.state {
             State::Running { cpu } => Some(cpu),
             _ => None,

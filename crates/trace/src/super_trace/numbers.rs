@@ -3,6 +3,7 @@
 //! grows with the values, and those that have neighbours take little more than themselves.
 
 use super::map::Map;
+use tracewing_units::{Cpu, Tid};
 
 /// Numbers below this are indices: as many as a kernel has for threads (`PID_MAX_LIMIT` of
 /// `include/linux/threads.h`).
@@ -17,17 +18,17 @@ pub(super) trait Number: Copy + Eq {
     fn bits(self) -> u64;
 }
 
-impl Number for u32 {
+impl Number for Cpu {
     #[inline]
     fn bits(self) -> u64 {
-        self.into()
+        self.0.into()
     }
 }
 
-impl Number for i32 {
+impl Number for Tid {
     #[inline]
     fn bits(self) -> u64 {
-        (self as u32).into()
+        self.0.cast_unsigned().into()
     }
 }
 

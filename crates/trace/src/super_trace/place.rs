@@ -2,21 +2,22 @@
 //! there.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::cpu::Cpu;
+use super::cpu::CpuState;
 use super::doing::Mode;
 use super::lwp::{Carries, Lwp};
 use super::state::SuperTrace;
-use super::user_thread::{Key, UserThread};
+use super::user_thread::{Key, Owner, UserThread};
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// Where an event belongs. What is `None` or `Unknown` no event tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'s> {
     /// The CPU.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The process: its first thread's number.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// The LWP; 0 is a CPU's idle thread.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// The LWP's [`Lwp::serial`], where it is known.
     pub lwp: Option<usize>,
     /// The user thread.
@@ -29,7 +30,7 @@ pub struct Place<'s> {
 
 impl Place<'_> {
     /// The place of an event of which only the CPU is known.
-    pub(super) fn unknown(cpu: Option<u32>) -> Self {
+    pub(super) fn unknown(cpu: Option<Cpu>) -> Self {
         let (thread, mode) = (Carried::Unknown, Mode::Unknown);
         Place { cpu, process: None, tid: None, lwp: None, thread, thread_serial: None, mode }
     }
@@ -53,13 +54,13 @@ pub enum Carried<'s> {
 
 impl SuperTrace {
     /// The living LWP of this number.
-    pub fn lwp(&self, tid: i32) -> Option<&Lwp> {
+    pub fn lwp(&self, tid: Tid) -> Option<&Lwp> {
         self.lwps.get(tid)
     }
 
     /// The living user thread of this number; where nobody knows its process, by the LWP that runs it.
-    pub fn user_thread(&self, process: Option<i32>, tid: i32, id: u64) -> Option<&UserThread> {
-        self.programs.get(Key { owner: process.unwrap_or(-tid), id })
+    pub fn user_thread(&self, process: Option<Pid>, tid: Tid, id: u64) -> Option<&UserThread> {
+        self.programs.get(Key { owner: Owner::of(process, tid), id })
     }
 
     /// The user thread that an LWP runs, as far as anybody knows.
@@ -71,15 +72,19 @@ impl SuperTrace {
     }
 
     /// A process' name: its first thread's, where any event tells it.
-    pub fn process_name(&self, process: i32) -> Option<&str> {
-        let first = self.lwps.get(process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
+    pub fn process_name(&self, process: Pid) -> Option<&str> {
+        let first = self
+            .lwps
+            .get(process.first_thread())
+            .map(|lwp| lwp.name.as_str())
+            .filter(|name| !name.is_empty());
         first
             .or_else(|| self.headless.get(&process).map(String::as_str))
-            .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.name).ok())
+            .or_else(|| std::str::from_utf8(&self.dumped.get(&process.first_thread())?.name).ok())
     }
 
     /// The process of an LWP: as far as it has been met, else as a state dump tells it.
-    pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
+    pub(super) fn process_of(&self, tid: Tid) -> Option<Pid> {
         match self.lwps.get(tid) {
             Some(lwp) => lwp.process,
             None => self.dumped.get(&tid)?.process,
@@ -98,7 +103,7 @@ impl SuperTrace {
             }
             Kind::UserThread(UserThreadKind::Switch { next: 0, .. }) => (*place, Carries::None),
             Kind::UserThread(UserThreadKind::Switch { next: id, .. }) => {
-                let owner = place.process.or(place.tid.map(|tid| -tid))?;
+                let owner = place.process.map(Owner::process).or(place.tid.map(Owner::lwp))?;
                 (*place, Carries::Thread(Key { owner, id }))
             }
             _ => return None,
@@ -146,8 +151,8 @@ impl SuperTrace {
             );
         let interrupt = match event.kind {
             Kind::InterruptEntry { name, .. } => Some(name),
-            Kind::Sample { by_timer: true, .. } => cpu.and_then(Cpu::softirq),
-            _ => cpu.and_then(Cpu::interrupt),
+            Kind::Sample { by_timer: true, .. } => cpu.and_then(CpuState::softirq),
+            _ => cpu.and_then(CpuState::interrupt),
         };
         let interrupted = matches!(event.kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_))
             || (!in_thread && interrupt.is_some());
@@ -163,17 +168,17 @@ impl SuperTrace {
         };
         let process = match event.kind {
             Kind::Introduction { process, .. } => Some(process),
-            Kind::Program { .. } => event.tid,
+            Kind::Program { .. } => event.tid.map(Tid::as_process),
             _ => event
                 .process
                 .or_else(|| self.process_of(tid?))
-                .or_else(|| self.root.filter(|root| Some(*root) == tid)),
+                .or_else(|| self.root.filter(|root| Some(root.first_thread()) == tid)),
         };
         let carries = match (event.kind, tid) {
             _ if interrupted => Carries::None,
             (Kind::UserThread(UserThreadKind::Switch { prev: 0, .. }), _) => Carries::None,
             (Kind::UserThread(UserThreadKind::Switch { prev, .. }), Some(tid)) => {
-                Carries::Thread(Key { owner: process.unwrap_or(-tid), id: prev })
+                Carries::Thread(Key { owner: Owner::of(process, tid), id: prev })
             }
             _ => lwp.map_or(Carries::Unknown, |lwp| lwp.carries),
         };

@@ -11,17 +11,17 @@ use super::fold::{Change, Fold};
 use super::lwp::{Carries, Lwp, Sight};
 use super::numbers::Numbers;
 use super::origins::Origins;
-use super::user_thread::{Key, State, UserThread};
+use super::user_thread::{Key, Owner, State, UserThread};
 use tracewing_rules::ThreadPattern;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
-type Lwps = Numbers<i32, Lwp>;
+type Lwps = Numbers<Tid, Lwp>;
 type UserThreads = Numbers<u64, UserThread>;
 
 #[derive(Debug)]
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
-    programs: Numbers<i32, UserThreads>,
+    programs: Numbers<Owner, UserThreads>,
     /// What user threads of an origin are called.
     origins: Origins,
     /// How many user threads there have been.
@@ -52,7 +52,7 @@ impl Programs {
         now < self.blind_until
     }
 
-    pub fn has(&self, owner: i32) -> bool {
+    pub fn has(&self, owner: Owner) -> bool {
         self.programs.has(owner)
     }
 
@@ -68,8 +68,8 @@ impl Programs {
     pub fn event(
         &mut self,
         kind: UserThreadKind<'_>,
-        tid: i32,
-        cpu: Option<u32>,
+        tid: Tid,
+        cpu: Option<Cpu>,
         times: (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
@@ -167,7 +167,7 @@ impl Programs {
     }
 
     /// Who does what an LWP does on a CPU.
-    pub fn waker(&self, lwp: &Lwp, cpu: Option<u32>) -> Waker {
+    pub fn waker(&self, lwp: &Lwp, cpu: Option<Cpu>) -> Waker {
         let thread = match lwp.carries {
             Carries::Thread(key) => self.get(key),
             Carries::None | Carries::Unknown | Carries::Late(_) => None,
@@ -189,25 +189,26 @@ impl Programs {
     }
 
     /// The user thread that an LWP runs is on this CPU now.
-    pub fn arrives(&mut self, key: Key, cpu: u32) {
+    pub fn arrives(&mut self, key: Key, cpu: Cpu) {
         self.get_mut(key).into_iter().for_each(|thread| thread.arrives(cpu));
     }
 
     /// The process of an LWP becomes known.
-    pub fn adopt(&mut self, tid: i32, process: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
-        let Some(orphans) = self.programs.remove(-tid) else { return };
+    pub fn adopt(&mut self, tid: Tid, process: Pid, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
+        let Some(orphans) = self.programs.remove(Owner::lwp(tid)) else { return };
+        let owner = Owner::process(process);
         let Some(lwp) = lwps.get_mut(tid) else { return };
         if let Carries::Thread(key) = &mut lwp.carries {
-            key.owner = process;
+            key.owner = owner;
         }
         for (id, mut orphan) in orphans.into_iter() {
             // One that the process has by that number is the same one: it cannot run elsewhere.
-            if let Some(double) = self.remove(Key { owner: process, id }) {
+            if let Some(double) = self.remove(Key { owner, id }) {
                 self.interrupt(&double, lwps, now, fold);
                 self.finish_one(double, now, fold);
             }
             orphan.process = Some(process);
-            self.programs.at(process, Numbers::default).insert(id, orphan);
+            self.programs.at(owner, Numbers::default).insert(id, orphan);
         }
     }
 
@@ -247,7 +248,7 @@ impl Programs {
     }
 
     /// A program has ended, or another one has taken its process.
-    pub fn ends(&mut self, owner: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn ends(&mut self, owner: Owner, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         if !self.has(owner) {
             return;
         }
@@ -281,7 +282,7 @@ impl Programs {
         &mut self,
         prev: u64,
         cause: SwitchCause,
-        tid: i32,
+        tid: Tid,
         (now, begin): (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
@@ -329,7 +330,7 @@ impl Programs {
     fn runs(
         &mut self,
         key: Key,
-        (tid, cpu): (i32, Option<u32>),
+        (tid, cpu): (Tid, Option<Cpu>),
         (now, begin): (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
@@ -363,7 +364,7 @@ impl Programs {
         &self,
         key: Key,
         lwp: &mut Lwp,
-        cpu: Option<u32>,
+        cpu: Option<Cpu>,
         now: Timestamp,
         fold: &mut impl Fold,
     ) {
@@ -379,7 +380,7 @@ impl Programs {
 
     /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so
     /// yet.
-    fn is_taken_over(&mut self, key: Key, tid: i32, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
+    fn is_taken_over(&mut self, key: Key, tid: Tid, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         lwp.tell(now, fold);
         if let Some(thread) = self.get_mut(key) {
@@ -447,7 +448,8 @@ impl Programs {
     /// Whether the recording has all events of a user thread, which is known.
     fn is_chosen(&self, key: Key) -> bool {
         let Some(UserThread { process, id, name, .. }) = self.get(key) else { return false };
-        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(*process, *id, name)))
+        let process = process.map(|pid| pid.0);
+        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(process, *id, name)))
     }
 
     fn known(&mut self, key: Key, begin: Timestamp) -> &mut UserThread {
@@ -463,6 +465,6 @@ impl Programs {
 }
 
 /// Whose user threads an LWP runs.
-fn owner(lwp: &Lwp) -> i32 {
-    lwp.process.unwrap_or(-lwp.tid)
+fn owner(lwp: &Lwp) -> Owner {
+    Owner::of(lwp.process, lwp.tid)
 }

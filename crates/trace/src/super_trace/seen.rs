@@ -11,7 +11,7 @@ use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
 use crate::merge::messages::{EventRef, Lost};
 use crate::open::recording::{Recording, Stream, Trace};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The LWP that it creates. Of a new process, that is its number, too.
-    pub fn child(&self) -> Option<i32> {
+    pub fn child(&self) -> Option<Tid> {
         match self.activity?.kind {
             Kind::Fork { child, .. } | Kind::NewTask { child, .. } | Kind::Made { child, .. } => Some(child),
             _ => None,
@@ -107,7 +107,7 @@ impl Follower {
     pub fn seen<'a>(&'a self, event: &'a EventRef<'a>, activity: Option<&'a Activity<'a>>) -> Seen<'a> {
         let place = match activity {
             Some(activity) => self.state.place(activity),
-            None => Place::unknown(event.cpu().and_then(|cpu| u32::try_from(cpu).ok())),
+            None => Place::unknown(event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu))),
         };
         Seen { event, activity, place, state: &self.state, adapter: &self.adapter }
     }

@@ -9,14 +9,15 @@ use super::activity::{Activity, Context, Interrupt, Kind, Scope};
 use super::calls::Calls;
 use super::comm;
 use super::coverage::{Coverage, Interrupts};
-use super::cpu::Cpu;
+use super::cpu::CpuState;
 use super::doing::{Mode, Waker};
 use super::fold::{Change, Fold};
 use super::lwp::{Carries, Dumped, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::numbers::Numbers;
 use super::programs::Programs;
-use tracewing_units::{Duration, Timestamp};
+use super::user_thread::Owner;
+use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// How the names of the kernel's stoppers begin, one for each CPU, with its number after it
 /// (`kernel/stop_machine.c`).
@@ -25,15 +26,15 @@ const STOPPER: &str = "migration/";
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
 pub struct SuperTrace {
-    pub(super) lwps: Numbers<i32, Lwp>,
+    pub(super) lwps: Numbers<Tid, Lwp>,
     /// How many there have been.
     serials: usize,
     pub(super) programs: Programs,
     /// Threads that were dumped and not met so far.
-    pub(super) dumped: Map<i32, Dumped>,
+    pub(super) dumped: Map<Tid, Dumped>,
     /// Names of processes whose first thread has ended before others.
-    pub(super) headless: Map<i32, String>,
-    pub(super) cpus: Numbers<u32, Cpu>,
+    pub(super) headless: Map<Pid, String>,
+    pub(super) cpus: Numbers<Cpu, CpuState>,
     begin: Option<Timestamp>,
     now: Timestamp,
     /// Until then, something may have happened on some CPU that was lost.
@@ -42,7 +43,7 @@ pub struct SuperTrace {
     partial: bool,
     pub(super) coverage: Coverage,
     /// The process whose tree it is of, as long as its first thread has not been seen.
-    pub(super) root: Option<i32>,
+    pub(super) root: Option<Pid>,
     /// Whether any thread is one that the recording follows.
     follows: bool,
     /// How many of those that have ended had [`Lwp::lacks_calls`].
@@ -99,8 +100,8 @@ impl SuperTrace {
     /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel
     /// does not tell of them, or the recording follows some LWPs only. Since when others run there is not
     /// known.
-    pub fn idle_untold(&self) -> Vec<u32> {
-        let mut cpus: Vec<u32> =
+    pub fn idle_untold(&self) -> Vec<Cpu> {
+        let mut cpus: Vec<Cpu> =
             self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| number).collect();
         cpus.sort_unstable();
         cpus
@@ -127,7 +128,7 @@ impl SuperTrace {
             return;
         }
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
-            let state = self.cpus.at(cpu, || Cpu::since(begin));
+            let state = self.cpus.at(cpu, || CpuState::since(begin));
             let began = state.exit(cpu, interrupt, now, fold);
             if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
                 match (began, state.interrupt()) {
@@ -175,7 +176,8 @@ impl SuperTrace {
                     .map_or((Mode::Unknown, false, Calls::default()), |lwp| {
                         (lwp.mode(), lwp.is_kernel, lwp.calls.of_child())
                     });
-                let process = if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child) };
+                let process =
+                    if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child.as_process()) };
                 let created = self.created(child, now);
                 created.process = process.or(created.process);
                 created.calls = calls;
@@ -201,7 +203,7 @@ impl SuperTrace {
                 }
             }
             (Kind::InterruptEntry { kind, name }, Some(cpu)) => {
-                let state = self.cpus.at(cpu, || Cpu::since(begin));
+                let state = self.cpus.at(cpu, || CpuState::since(begin));
                 let missing = state.enter(cpu, kind, name, now, fold);
                 if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
                     if missing {
@@ -219,10 +221,10 @@ impl SuperTrace {
             (Kind::Raise { name }, Some(cpu)) => {
                 let by = self.waker(event, false);
                 let by = Some(by).filter(|by| by.interrupt.is_none() && by.call.is_some());
-                self.cpus.at(cpu, || Cpu::since(begin)).raise(name, by);
+                self.cpus.at(cpu, || CpuState::since(begin)).raise(name, by);
             }
             (Kind::UserThread(kind), cpu) => {
-                if let Some(tid) = tid.filter(|tid| *tid != 0) {
+                if let Some(tid) = tid.filter(|tid| !tid.is_idle()) {
                     self.known(tid);
                     self.programs.event(kind, tid, cpu, (now, begin), &mut self.lwps, fold);
                 }
@@ -234,12 +236,15 @@ impl SuperTrace {
     /// Takes what the kernel's events from before a part tell of threads: only who they are. False if it is
     /// another event.
     #[cold]
-    fn is_told_before(&mut self, tid: Option<i32>, kind: &Kind<'_>) -> bool {
+    fn is_told_before(&mut self, tid: Option<Tid>, kind: &Kind<'_>) -> bool {
         let (tid, process, name) = match *kind {
-            Kind::NewTask { child, same_process: false } => (child, Some(child), None),
+            Kind::NewTask { child, same_process: false } => (child, Some(child.as_process()), None),
             Kind::NewTask { child, .. } => (child, tid.and_then(|tid| self.process_of(tid)), None),
             Kind::Fork { child, name } => (child, self.process_of(child), Some(name)),
-            Kind::Exec { file } => (tid.unwrap_or_default(), tid, Some(program_name(file))),
+            Kind::Exec { file } => {
+                let Some(tid) = tid else { return true };
+                (tid, Some(tid.as_process()), Some(program_name(file)))
+            }
             Kind::Switch { prev, prev_name, next, next_name, .. } => {
                 self.was_called(prev, prev_name);
                 self.was_called(next, next_name);
@@ -255,10 +260,10 @@ impl SuperTrace {
     }
 
     /// A thread had this name before the part began.
-    fn was_called(&mut self, tid: i32, name: &[u8]) {
+    fn was_called(&mut self, tid: Tid, name: &[u8]) {
         match self.lwps.get_mut(tid) {
             Some(lwp) => lwp.rename(name),
-            None if tid != 0 => self.dumped.entry(tid).or_default().name = name.to_owned(),
+            None if !tid.is_idle() => self.dumped.entry(tid).or_default().name = name.to_owned(),
             None => {}
         }
     }
@@ -283,7 +288,7 @@ impl SuperTrace {
         for (number, cpu) in self.cpus.iter_mut() {
             if lossy.is_none_or(|lossy| lossy == number) {
                 cpu.tell(number, from, fold);
-                *cpu = Cpu::since(to);
+                *cpu = CpuState::since(to);
             }
         }
     }
@@ -319,7 +324,7 @@ impl SuperTrace {
     }
 
     /// What any event says about the thread that recorded it.
-    fn seen(&mut self, tid: i32, cpu: u32, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
+    fn seen(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
         match kind {
             Kind::Introduction { process, name } => {
                 let lwp = self.known(tid);
@@ -327,9 +332,9 @@ impl SuperTrace {
                 lwp.rename(name);
                 self.programs.adopt(tid, *process, now, &mut self.lwps, fold);
                 // That there is such a process says to which one its first thread belongs.
-                if let Some(first) = self.lwps.get_mut(*process) {
+                if let Some(first) = self.lwps.get_mut(process.first_thread()) {
                     first.process = Some(*process);
-                    self.programs.adopt(*process, *process, now, &mut self.lwps, fold);
+                    self.programs.adopt(process.first_thread(), *process, now, &mut self.lwps, fold);
                 }
                 return;
             }
@@ -342,7 +347,7 @@ impl SuperTrace {
             // It tells that there is such a thread. That it runs is for the kernel's events to say, whose
             // stamps are exact.
             Kind::Sample { .. } => {
-                if tid != 0 {
+                if !tid.is_idle() {
                     self.known(tid).records();
                 }
                 return;
@@ -368,7 +373,7 @@ impl SuperTrace {
         if in_thread && self.coverage.switches {
             self.has_cpu(tid, cpu, now, fold);
         }
-        if tid == 0 {
+        if tid.is_idle() {
             return;
         }
         let switches = self.coverage.switches;
@@ -413,18 +418,19 @@ impl SuperTrace {
     }
 
     /// A process has another program, and one thread.
-    fn executes(&mut self, tid: i32, name: &[u8], now: Timestamp, fold: &mut impl Fold) {
-        self.programs.ends(tid, now, &mut self.lwps, fold);
+    fn executes(&mut self, tid: Tid, name: &[u8], now: Timestamp, fold: &mut impl Fold) {
+        let process = tid.as_process();
+        self.programs.ends(Owner::process(process), now, &mut self.lwps, fold);
         self.follows = true;
         let lwp = self.known(tid);
-        (lwp.process, lwp.is_kernel) = (Some(tid), false);
+        (lwp.process, lwp.is_kernel) = (Some(process), false);
         lwp.records();
         lwp.program = Program { number: lwp.program.number + 1, since: now };
         lwp.rename(name);
     }
 
     /// What the event itself says about the process of the thread that recorded it.
-    fn belongs(&mut self, tid: i32, process: Option<i32>, now: Timestamp, fold: &mut impl Fold) {
+    fn belongs(&mut self, tid: Tid, process: Option<Pid>, now: Timestamp, fold: &mut impl Fold) {
         if let Some(process) = process
             && let Some(lwp) = self.lwps.get_mut(tid)
             && lwp.process.replace(process) != Some(process)
@@ -435,7 +441,7 @@ impl SuperTrace {
 
     /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into
     /// the buffer of a CPU that it has just left.
-    fn seen_in_program(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
+    fn seen_in_program(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         self.follows = true;
         let lwp = self.known(tid);
         lwp.user_events += 1;
@@ -451,7 +457,7 @@ impl SuperTrace {
     }
 
     /// A thread, not an interrupt, does something on a CPU.
-    fn has_cpu(&mut self, tid: i32, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
+    fn has_cpu(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         if let Some(state) = self.cpus.get_mut(cpu)
             && state.is_interrupted()
         {
@@ -463,9 +469,9 @@ impl SuperTrace {
     }
 
     /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
-    fn takes_over(&mut self, tid: i32, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
+    fn takes_over(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         let begin = self.begin.unwrap_or(now);
-        let state = self.cpus.at(cpu, || Cpu::since(begin));
+        let state = self.cpus.at(cpu, || CpuState::since(begin));
         let before = state.runs(tid, now);
         if let Some(before) = before
             && before != tid
@@ -485,13 +491,14 @@ impl SuperTrace {
 
     /// A thread that executes a program while it is not its process' first one gets that one's number, which
     /// has ended by then (`de_thread` of the kernel's `fs/exec.c`). Whether this is what happened.
-    fn takes_first_number(&mut self, tid: i32, first: i32) -> bool {
-        let is_so = tid != 0
-            && self.headless.contains_key(&first)
+    fn takes_first_number(&mut self, tid: Tid, first: Tid) -> bool {
+        let process = first.as_process();
+        let is_so = !tid.is_idle()
+            && self.headless.contains_key(&process)
             && !self.lwps.has(first)
-            && self.lwps.get(tid).is_some_and(|lwp| lwp.process == Some(first));
+            && self.lwps.get(tid).is_some_and(|lwp| lwp.process == Some(process));
         if is_so && let Some(mut lwp) = self.lwps.remove(tid) {
-            self.headless.remove(&first);
+            self.headless.remove(&process);
             lwp.tid = first;
             self.lwps.add(first, lwp);
         }
@@ -500,10 +507,10 @@ impl SuperTrace {
 
     fn switch(
         &mut self,
-        cpu: u32,
+        cpu: Cpu,
         now: Timestamp,
-        prev: (i32, &[u8], TaskState),
-        next: (i32, &[u8]),
+        prev: (Tid, &[u8], TaskState),
+        next: (Tid, &[u8]),
         fold: &mut impl Fold,
     ) {
         let (prev, prev_name, prev_state) = prev;
@@ -516,7 +523,7 @@ impl SuperTrace {
             }
         }
         let blind = self.is_blind(now);
-        if prev != 0 {
+        if !prev.is_idle() {
             let lwp = self.known(prev);
             lwp.rename(prev_name);
             lwp.switched_out(cpu, prev_state, now, fold);
@@ -536,7 +543,7 @@ impl SuperTrace {
                 self.bury(prev, now, fold);
             }
         }
-        if next != 0 {
+        if !next.is_idle() {
             let lwp = self.known(next);
             lwp.rename(next_name);
             lwp.switched_in(cpu, now, fold);
@@ -553,7 +560,7 @@ impl SuperTrace {
 
     fn woken<F: Fold>(
         &mut self,
-        (tid, name): (i32, &[u8]),
+        (tid, name): (Tid, &[u8]),
         event: &Activity<'_>,
         fold: &mut F,
         how: fn(&mut Lwp, Timestamp, &mut F) -> bool,
@@ -583,10 +590,10 @@ impl SuperTrace {
     fn waker(&self, event: &Activity<'_>, by_thread: bool) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         let interrupt = match event.context {
-            Context::Unknown => cpu.and_then(Cpu::interrupt),
+            Context::Unknown => cpu.and_then(CpuState::interrupt),
             Context::Thread => None,
-            Context::Softirq(general) => Some(cpu.and_then(Cpu::softirq).unwrap_or(general)),
-            Context::Interrupt(general) => Some(cpu.and_then(Cpu::hard_interrupt).unwrap_or(general)),
+            Context::Softirq(general) => Some(cpu.and_then(CpuState::softirq).unwrap_or(general)),
+            Context::Interrupt(general) => Some(cpu.and_then(CpuState::hard_interrupt).unwrap_or(general)),
         };
         if let Some(interrupt) = interrupt {
             let raiser = cpu.and_then(|cpu| cpu.raiser(interrupt));
@@ -598,7 +605,7 @@ impl SuperTrace {
         match tid.and_then(|tid| self.lwps.get(tid)) {
             Some(lwp) if by_thread || self.has_interrupts_of(lwp) => self.programs.waker(lwp, event.cpu),
             // It is the CPU's idle thread, which tells no less: it does nothing itself.
-            None if tid == Some(0) => Waker { tid, ..Waker::unknown(event.cpu) },
+            None if tid == Some(Tid::IDLE) => Waker { tid, ..Waker::unknown(event.cpu) },
             _ => Waker::unknown(event.cpu),
         }
     }
@@ -636,7 +643,7 @@ impl SuperTrace {
     }
 
     /// The kernel tells a thread's name beside its other events, or without any.
-    fn named(&mut self, tid: i32, process: i32, name: &[u8]) {
+    fn named(&mut self, tid: Tid, process: Pid, name: &[u8]) {
         match self.lwps.get_mut(tid) {
             Some(lwp) => {
                 lwp.process = Some(process);
@@ -651,7 +658,7 @@ impl SuperTrace {
     }
 
     /// A thread's name, as far as it is known.
-    fn name(&self, tid: i32) -> Option<Vec<u8>> {
+    fn name(&self, tid: Tid) -> Option<Vec<u8>> {
         let met = self.lwps.get(tid).map(|lwp| lwp.name.clone().into_bytes());
         met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
     }
@@ -662,7 +669,7 @@ impl SuperTrace {
     }
 
     /// When it is known what a thread does, of which nothing was known so far.
-    fn sight(&self, tid: i32) -> Sight {
+    fn sight(&self, tid: Tid) -> Sight {
         if self.coverage.leaves_out(tid) {
             return Sight::Stranger;
         }
@@ -673,7 +680,7 @@ impl SuperTrace {
         }
     }
 
-    fn known(&mut self, tid: i32) -> &mut Lwp {
+    fn known(&mut self, tid: Tid) -> &mut Lwp {
         let place = match self.lwps.place(tid) {
             Some(place) => place,
             None => self.meets(tid),
@@ -683,7 +690,7 @@ impl SuperTrace {
 
     /// A thread of which nothing was known so far, apart from dumps.
     #[cold]
-    fn meets(&mut self, tid: i32) -> usize {
+    fn meets(&mut self, tid: Tid) -> usize {
         let begin = self.begin.unwrap_or(self.now);
         let place = self.add(Lwp::new(self.serials, tid, begin));
         if let Some(dumped) = self.dumped.remove(&tid) {
@@ -693,10 +700,10 @@ impl SuperTrace {
     }
 
     /// A thread that was created now, so that no earlier dump can mean it.
-    fn created(&mut self, tid: i32, now: Timestamp) -> &mut Lwp {
+    fn created(&mut self, tid: Tid, now: Timestamp) -> &mut Lwp {
         self.dumped.remove(&tid);
-        self.root.take_if(|root| *root == tid);
-        self.headless.remove(&tid);
+        self.root.take_if(|root| root.first_thread() == tid);
+        self.headless.remove(&tid.as_process());
         let place = match self.lwps.place(tid) {
             Some(place) => place,
             // Where events are missing, it may have been woken and run.
@@ -710,7 +717,7 @@ impl SuperTrace {
         let chosen = self.coverage.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
         (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.coverage.system_calls);
         (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
-        if let Some(root) = self.root.take_if(|root| *root == lwp.tid) {
+        if let Some(root) = self.root.take_if(|root| root.first_thread() == lwp.tid) {
             lwp.records();
             lwp.process = Some(root);
         }
@@ -719,18 +726,19 @@ impl SuperTrace {
     }
 
     /// The thread is gone, or its number belongs to another one now.
-    fn bury(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
+    fn bury(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
         self.without_calls += u64::from(lwp.lacks_calls());
         lwp.tell(now, fold);
         self.programs.detach(&mut lwp, fold);
         fold.change(Change::LwpEnds { lwp: &lwp });
-        if lwp.process == Some(tid) && self.lwps.values().any(|other| other.process == Some(tid)) {
-            self.headless.insert(tid, std::mem::take(&mut lwp.name));
+        let lives_on = |process: Pid| self.lwps.values().any(|other| other.process == Some(process));
+        if lwp.process == Some(tid.as_process()) && lives_on(tid.as_process()) {
+            self.headless.insert(tid.as_process(), std::mem::take(&mut lwp.name));
         }
-        let process = lwp.process.unwrap_or(-tid);
-        if self.programs.has(process) && self.lwps.values().all(|other| other.process != Some(process)) {
-            self.programs.ends(process, now, &mut self.lwps, fold);
+        let owner = Owner::of(lwp.process, tid);
+        if self.programs.has(owner) && !lwp.process.is_some_and(lives_on) {
+            self.programs.ends(owner, now, &mut self.lwps, fold);
         }
     }
 }

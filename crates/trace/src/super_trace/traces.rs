@@ -3,6 +3,7 @@
 use crate::open::extract::{has_some_interrupts, has_some_switches, has_some_system_calls};
 use crate::open::recording::Trace;
 use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_units::Pid;
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall};
 use tracewing_vocabulary::{environment, kernel, user_thread};
 
@@ -47,9 +48,9 @@ pub(super) fn is_of_some(trace: &Trace) -> bool {
 }
 
 /// The process whose tree a trace has the kernel's events of, if it says so.
-pub(super) fn root_process(trace: &Trace) -> Option<i32> {
+pub(super) fn root_process(trace: &Trace) -> Option<Pid> {
     match trace.class().env(environment::ROOT_PROCESS)? {
-        EnvValue::Integer(process) => i32::try_from(*process).ok().filter(|_| is_of_some(trace)),
+        EnvValue::Integer(process) => i32::try_from(*process).ok().map(Pid).filter(|_| is_of_some(trace)),
         EnvValue::String(_) => None,
     }
 }

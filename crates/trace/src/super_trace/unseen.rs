@@ -5,7 +5,7 @@ use super::activity::Scope;
 use super::adapter::Adapter;
 use crate::open::recording::Recording;
 use std::cmp::Reverse;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 
 /// Events that were overwritten before a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Unseen {
     /// Whose.
     pub scope: Scope,
     /// The CPU in whose buffer they were, where the stream says.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// They are younger, in nanoseconds on the recording's clock.
     pub from: Timestamp,
     /// They are older.

@@ -6,15 +6,50 @@
 mod moves;
 
 use super::activity::Name;
+use super::numbers::Number;
 use super::origins::Origins;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// Its process; where nobody knows that, the LWP that ran it, negative.
-    pub owner: i32,
+    pub owner: Owner,
     pub id: u64,
+}
+
+/// Whose user threads: a process's; where it is not known which, those of the LWP that ran them. The numbers
+/// of LWPs are negative in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub(super) struct Owner(i32);
+
+impl Owner {
+    pub const fn process(pid: Pid) -> Self {
+        Owner(pid.0)
+    }
+
+    pub const fn lwp(tid: Tid) -> Self {
+        Owner(-tid.0)
+    }
+
+    /// An LWP's process, if it is known.
+    pub const fn of(process: Option<Pid>, tid: Tid) -> Self {
+        match process {
+            Some(pid) => Owner::process(pid),
+            None => Owner::lwp(tid),
+        }
+    }
+
+    pub fn as_process(self) -> Option<Pid> {
+        (self.0 >= 0).then_some(Pid(self.0))
+    }
+}
+
+impl Number for Owner {
+    #[inline]
+    fn bits(self) -> u64 {
+        self.0.cast_unsigned().into()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +59,7 @@ pub(super) enum State {
     /// An LWP runs it.
     Running {
         /// The LWP.
-        tid: i32,
+        tid: Tid,
     },
     /// It waits for an LWP.
     Runnable {
@@ -46,7 +81,7 @@ pub struct UserThread {
     /// How many user threads the super-trace had before this one.
     pub serial: usize,
     /// Its process, where the events say.
-    pub process: Option<i32>,
+    pub process: Option<Pid>,
     /// Its number, unique in its process.
     pub id: u64,
     /// Its last known name.
@@ -71,8 +106,8 @@ pub struct UserThread {
     confirmed: Timestamp,
     /// It was made ready while it was running.
     woken: bool,
-    last_lwp: Option<i32>,
-    last_cpu: Option<u32>,
+    last_lwp: Option<Tid>,
+    last_cpu: Option<Cpu>,
 }
 
 impl UserThread {
@@ -80,7 +115,7 @@ impl UserThread {
     pub(super) fn new(serial: usize, key: Key, since: Timestamp) -> Self {
         UserThread {
             serial,
-            process: Some(key.owner).filter(|owner| *owner >= 0),
+            process: key.owner.as_process(),
             id: key.id,
             name: String::new(),
             origin: None,

@@ -8,7 +8,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
     UserThread, UserThreadKind as User,
 };
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 pub const SLEEPS: i64 = 1;
 pub const GOES_ON: i64 = 0x100;
@@ -33,7 +33,7 @@ pub enum Who {
 #[derive(Default)]
 pub struct Notes {
     pub spans: BTreeMap<Who, Spans>,
-    pub pending: BTreeMap<i32, Spans>,
+    pub pending: BTreeMap<Tid, Spans>,
     /// Polls, wake-ups, changes of LWP, changes of CPU.
     pub counts: BTreeMap<u64, [u64; 4]>,
 }
@@ -90,7 +90,7 @@ impl Fold for Notes {
 
 impl Notes {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Lwp(lwp.tid), doing, from, to);
+        self.add(Who::Lwp(lwp.tid.0), doing, from, to);
         if lwp.runs_user_thread() {
             self.pending.entry(lwp.tid).or_default().push((from, to, doing));
         }
@@ -115,7 +115,14 @@ impl Notes {
 /// The event as the super-trace takes it.
 pub fn activity(&(time, cpu, tid, kind): &Event) -> Activity<'static> {
     let time = Timestamp::from_ns(time);
-    Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind }
+    Activity {
+        time,
+        cpu: Some(Cpu(cpu)),
+        tid: Some(Tid(tid)),
+        process: None,
+        context: Context::Unknown,
+        kind,
+    }
 }
 
 pub fn fold(events: &[Event]) -> Notes {
@@ -135,7 +142,13 @@ pub fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> 
 }
 
 pub fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"prev", prev_state: TaskState(prev_state), next, next_name: b"next" }
+    Kind::Switch {
+        prev: Tid(prev),
+        prev_name: b"prev",
+        prev_state: TaskState(prev_state),
+        next: Tid(next),
+        next_name: b"next",
+    }
 }
 
 pub fn takes(kind: Interrupt) -> Kind<'static> {

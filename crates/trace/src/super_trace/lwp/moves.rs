@@ -10,7 +10,7 @@ use crate::super_trace::activity::Name;
 use crate::super_trace::activity::TaskState;
 use crate::super_trace::doing::{Doing, Mode};
 use crate::super_trace::fold::{Change, Fold};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 
 /// So many interrupts within one wait for its end.
 const INTERRUPTS: usize = 1000;
@@ -26,7 +26,7 @@ impl Lwp {
     }
 
     /// It recorded something on a CPU, so it runs there.
-    pub(in crate::super_trace) fn seen_on(&mut self, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn seen_on(&mut self, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Running here: the event fits.
             State::Running { cpu: known } if known == cpu => self.confirmed = self.confirmed.max(now),
@@ -56,7 +56,7 @@ impl Lwp {
     }
 
     /// It gets a CPU.
-    pub(in crate::super_trace) fn switched_in(&mut self, cpu: u32, now: Timestamp, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn switched_in(&mut self, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Runnable: the only state from which a switch leads here. Unknown: the first event that fixes
             // it.
@@ -72,7 +72,7 @@ impl Lwp {
     /// It leaves a CPU, in one of the kernel's states (`TASK_REPORT` of `include/linux/sched.h`).
     pub(in crate::super_trace) fn switched_out(
         &mut self,
-        cpu: u32,
+        cpu: Cpu,
         left_in: TaskState,
         now: Timestamp,
         fold: &mut impl Fold,
@@ -298,7 +298,7 @@ impl Lwp {
         (self.mode, self.mode_confirmed) = (mode, now);
     }
 
-    fn arrive(&mut self, cpu: u32) {
+    fn arrive(&mut self, cpu: Cpu) {
         if self.last_cpu.is_some_and(|last| last != cpu) {
             self.migrations += 1;
         }

@@ -9,11 +9,11 @@ use super::{State, UserThread};
 use crate::super_trace::activity::SwitchCause;
 use crate::super_trace::doing::Doing;
 use crate::super_trace::fold::{Change, Fold};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 impl UserThread {
     /// An LWP begins to run it. It does not run elsewhere.
-    pub(in crate::super_trace) fn begins(&mut self, tid: i32, now: Timestamp, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn begins(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Blocked: its wake is missing, so how long it was blocked is unknown. But where no wake of it is
             // ever recorded, as of tasks that only tokio's hooks know, its own word counts: it waited until
@@ -37,7 +37,7 @@ impl UserThread {
     }
 
     /// It runs on a CPU.
-    pub(in crate::super_trace) fn arrives(&mut self, cpu: u32) {
+    pub(in crate::super_trace) fn arrives(&mut self, cpu: Cpu) {
         if self.last_cpu.is_some_and(|last| last != cpu) {
             self.cpu_migrations += 1;
         }
