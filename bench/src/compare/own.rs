@@ -128,7 +128,7 @@ pub fn contents(tracewing: &Path, folder: &Path, class: &str) -> Result<Contents
         }
         for of in list(trace, "event_classes") {
             if of["name"] == class {
-                contents.events += of["count"].as_u64().unwrap_or(0);
+                contents.events += of["events"].as_u64().unwrap_or(0);
             }
         }
     }

@@ -11,6 +11,7 @@ pub struct ShownTimes {
     /// See [`Times::running_ns`].
     pub running_ns: Option<Duration>,
     /// See [`Times::waiting_ns`].
+    #[serde(rename = "ready_ns")]
     pub waiting_ns: Option<Duration>,
     /// See [`Times::blocked_ns`].
     pub blocked_ns: Option<Duration>,

@@ -12,6 +12,7 @@ pub struct Times {
     /// On a CPU, interrupts included.
     pub running_ns: Duration,
     /// Ready to run, but no CPU was free for it.
+    #[serde(rename = "ready_ns")]
     pub waiting_ns: Duration,
     /// Waiting for something else: a lock, data, time, its first start.
     pub blocked_ns: Duration,

@@ -16,8 +16,10 @@ pub struct Who {
     /// Its name.
     pub name: String,
     /// The user thread's number, unique in its process.
+    #[serde(rename = "task")]
     pub user_thread: Option<u64>,
     /// Its name.
+    #[serde(rename = "task_name")]
     pub user_thread_name: String,
     /// The interrupt's name, if it is one; empty if that is not known.
     pub interrupt: Option<String>,

@@ -65,7 +65,7 @@ const PARTS: [MissingPart; 5] = [
     MissingPart::wakes(
         "waits for others, wakes, and what others did for a process are not known; waits are `blocked`",
     ),
-    MissingPart::interrupts("their time is in `own`, or in `idle`"),
+    MissingPart::interrupts("their time is in `running`, or in `idle`"),
     MissingPart::page_faults("`faults` are not known"),
 ];
 

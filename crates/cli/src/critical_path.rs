@@ -128,36 +128,36 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 #[derive(serde::Serialize)]
 struct Document<'p> {
     target: String,
-    from_ns: Timestamp,
-    to_ns: Timestamp,
+    begin_ns: Timestamp,
+    end_ns: Timestamp,
     steps: &'p Table,
     left_out: u64,
-    by_who: Vec<Whose<'p>>,
-    by_what: Vec<Spent<'p>>,
+    by_subject: Vec<Subject<'p>>,
+    by_activity: Vec<Activity<'p>>,
 }
 
 #[derive(serde::Serialize)]
-struct Whose<'p> {
-    who: &'p str,
-    ns: Duration,
+struct Subject<'p> {
+    subject: &'p str,
+    duration_ns: Duration,
 }
 
 #[derive(serde::Serialize)]
-struct Spent<'p> {
-    what: &'p str,
-    ns: Duration,
+struct Activity<'p> {
+    activity: &'p str,
+    duration_ns: Duration,
 }
 
 impl<'p> Document<'p> {
     fn new(path: &'p CriticalPath, steps: &'p Table) -> Self {
         Document {
             target: path.target.to_string(),
-            from_ns: path.from_ns,
-            to_ns: path.to_ns,
+            begin_ns: path.from_ns,
+            end_ns: path.to_ns,
             steps,
             left_out: path.left_out,
-            by_who: path.by_who.iter().map(|(who, ns)| Whose { who, ns: *ns }).collect(),
-            by_what: path.by_what.iter().map(|(what, ns)| Spent { what, ns: *ns }).collect(),
+            by_subject: path.by_who.iter().map(|(subject, ns)| Subject { subject, duration_ns: *ns }).collect(),
+            by_activity: path.by_what.iter().map(|(activity, ns)| Activity { activity, duration_ns: *ns }).collect(),
         }
     }
 }
@@ -181,15 +181,15 @@ fn name(name: &str) -> Cell {
 
 fn columns<'p>() -> Vec<Column<Line<'p>>> {
     columns! { line: Line<'p>;
-        clock "from" "from_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
-        clock "to" "to_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
-        duration "at" "after_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns - line.begin);
-        duration "time" "ns" key, "length of the step" => Cell::Ns(line.step.ns());
+        clock "begin" "begin_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
+        clock "end" "end_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
+        duration "at" "offset_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns - line.begin);
+        duration "time" "duration_ns" key, "length of the step" => Cell::Ns(line.step.ns());
         number "cpu" "cpu" low, "the CPU" => line.step.cpu.into();
-        text "who" "who" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
-        text "what" "what" key, "what it did" => Cell::Text(line.step.what.to_string());
-        text "why" "why" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
-        text "whom" "whom" normal + shrinking, "thread or task that it held up or woke"
+        text "subject" "subject" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
+        text "activity" "activity" key, "what it did" => Cell::Text(line.step.what.to_string());
+        text "reason" "reason" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
+        text "waiter" "waiter" normal + shrinking, "thread or task that it held up or woke"
             => Cell::Text(line.step.whom.as_ref().map(ToString::to_string).unwrap_or_default());
         number "process" "process" extra, "number of the process that the time is of" => line.step.who.process.into();
         number "tid" "tid" extra, "number of its thread" => line.step.who.tid.into();
@@ -215,11 +215,11 @@ fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> 
     const MOST: usize = 20;
     let whole = path.to_ns - path.from_ns;
     let percent = |ns: Duration| ns.percent_of(whole);
-    for (title, sums) in [("who", &path.by_who), ("what", &path.by_what)] {
+    for (title, sums) in [("subject", &path.by_who), ("activity", &path.by_what)] {
         let columns = [
             Column::duration("", "ns", "time", |sum: &Sum| Cell::Ns(sum.ns)).key(),
             Column::percent("", "percent", "part of the path", |sum: &Sum| Cell::Rate(sum.percent)).key(),
-            Column::text(title, title, "of whom, or in what", |sum: &Sum| sum.name.into()).shrinking(),
+            Column::text(title, title, "the thread, task or interrupt, or what it did", |sum: &Sum| sum.name.into()).shrinking(),
         ];
         let most = sums.iter().take(MOST);
         let lines: Vec<_> = most.map(|(name, ns)| Sum { name, ns: *ns, percent: percent(*ns) }).collect();

@@ -53,7 +53,7 @@ enum Show {
 const EXAMPLES: &str = "\
 Examples:
   tracewing info my-trace
-  tracewing info my-trace --show classes --sort count -n 10
+  tracewing info my-trace --show classes --sort events -n 10
   tracewing info my-trace --show streams --format csv > streams.csv
   tracewing info my-trace --format json | jq '.traces[].event_classes[].name'
 

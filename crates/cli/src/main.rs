@@ -111,7 +111,7 @@ enum Command {
     /// Show when each thread had a CPU, how long it had waited for it, and what had woken it
     Sched(sched::Args),
     /// Show what each task of an async runtime did in its polls, how long it waited for them, and warn of
-    /// tasks that block, run long, or are woken in vain
+    /// tasks that block, run long, or have spurious wakes
     Tasks(tasks::Args),
     /// Show how long it takes from one event to another, and what happened in the worst cases
     Latency(latency::Args),

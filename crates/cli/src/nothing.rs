@@ -195,7 +195,7 @@ impl Needed {
 /// By which options the recordings were made that say so.
 fn asked_for(recording: &Recording) -> Vec<String> {
     let all = described(recording);
-    let options = all.iter().filter_map(|note| note.get("asked_for")?.as_array()).flatten();
+    let options = all.iter().filter_map(|note| note.get("options")?.as_array()).flatten();
     options.filter_map(|option| Some(option.as_str()?.to_owned())).collect()
 }
 

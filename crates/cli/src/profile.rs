@@ -194,7 +194,7 @@ fn print(args: &Args, table: &Table, name: &str, found: &Shown, out: &mut impl W
     let members = [
         ("duration_ns", Cell::Ns(samples.duration_ns)),
         ("samples", Cell::Count(found.count())),
-        ("lost", Cell::Count(samples.lost)),
+        ("lost_samples", Cell::Count(samples.lost)),
         ("chains", Cell::Count(chains)),
         ("cut_chains", cut.map_or(Cell::None, Cell::Count)),
         ("trigger", samples.trigger.as_str().into()),

@@ -88,10 +88,10 @@ fn print_rules(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     for rule in rules.chain(majors.as_deref()) {
         writeln!(out, "events    {}", shown(rule))?;
     }
-    for option in list("asked_for").filter_map(Value::as_str) {
-        writeln!(out, "asked for {}", shown(option))?;
+    for option in list("options").filter_map(Value::as_str) {
+        writeln!(out, "option    {}", shown(option))?;
     }
-    let changes = list("changes").filter_map(|change| Some((change.get("time")?, text(change, "/what")?)));
+    let changes = list("changes").filter_map(|change| Some((change.get("time_cycles")?, text(change, "/change")?)));
     for (time, what) in changes.clone().take(MAX_CHANGES) {
         let when = real_time(note, time).map(|ns| format!(" at {}", zone.format(ns))).unwrap_or_default();
         writeln!(out, "changed   {}{when}", shown(what))?;
@@ -106,7 +106,7 @@ fn print_rules(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
 fn print_snapshot(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     let Some(number) = number(note, "/snapshot/number") else { return Ok(()) };
     let reason = text(note, "/snapshot/reason").unwrap_or_default();
-    let taken = note.pointer("/snapshot/taken").and_then(|taken| real_time(note, taken));
+    let taken = note.pointer("/snapshot/taken_cycles").and_then(|taken| real_time(note, taken));
     let taken = taken.map(|ns| format!(", taken at {}", zone.format(ns))).unwrap_or_default();
     writeln!(out, "snapshot  number {number} ({}){taken}", shown(reason))
 }
@@ -125,7 +125,7 @@ fn print_overwritten(out: &mut impl Write, note: &Value, zone: Zone) -> Result<(
         };
         let time =
             |end: &str| range.get(end).and_then(|cycles| real_time(note, cycles)).map(|ns| zone.format(ns));
-        let when = time("begin").zip(time("end"));
+        let when = time("begin_cycles").zip(time("end_cycles"));
         let when = when.map(|(begin, end)| format!(" from {begin} to {end}")).unwrap_or_default();
         writeln!(out, "not kept  {}: {what}{when}", shown(stream))?;
     }
@@ -150,7 +150,7 @@ fn print_calibration(out: &mut impl Write, note: &Value, zone: Zone) -> Result<(
         }
     }
     if let ([(first, begin), (last, end)], Some(frequency @ 1..)) =
-        (&points[..], number(note, "/clock/frequency"))
+        (&points[..], number(note, "/clock/frequency_hz"))
     {
         let by_clock = (last - first) * 1_000_000_000 / frequency;
         writeln!(out, "drift     {} ns from begin to end", by_clock - (end - begin))?;

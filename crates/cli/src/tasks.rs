@@ -21,7 +21,7 @@ use tracewing_units::{Duration, Timestamp};
 /// So many warnings are printed.
 const WARNINGS: usize = 20;
 
-/// Polls in vain are no matter before there are so many.
+/// Fewer spurious polls than this are worth no warning.
 const FEW: u64 = 10;
 
 const HELP: &str = "\
@@ -34,7 +34,7 @@ Examples:
 A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what only they show \
 is not known (-).
 
-Warnings are about the columns blocking, long and vain. Wakes in vain are those of polls, but not the first, that ended pending within \
+Warnings are about the columns blocking, long and spurious. Spurious wakes are those of polls, but not the first, that ended pending within \
 10 us and in which the task recorded no event, began no system call, and woke and created no thread or task; the warning comes where at least half \
 of its polls, and ten, are such.
 ";
@@ -127,7 +127,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::Ns(line.task.unknown_ns);
         duration "longest" "longest_poll_ns" normal, "the longest poll"
             => Cell::ns_if(line.polls(), line.task.longest_ns);
-        clock "at" "longest_poll_begin" low, "begin of the longest poll" => line.time(line.task.longest_begin);
+        clock "at" "longest_poll_begin_ns" low, "begin of the longest poll" => line.time(line.task.longest_begin);
         duration "running" "running_ns" extra, "part of busy: its worker ran on a CPU"
             => Cell::ns_if(line.worker(), line.task.running_ns);
         duration "preempted" "preempted_ns" low, "part of busy: the kernel had taken the CPU from its worker"
@@ -141,18 +141,18 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on then" => line.slept_on();
         number "faults" "page_faults" low, "page faults in polls"
             => Cell::count_if(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
-        duration "delay" "mean_delay_ns" normal, "mean time that it was ready before a poll"
+        duration "delay" "avg_delay_ns" normal, "mean time that it was ready before a poll"
             => Cell::ns_if(line.polls(), line.task.mean_delay_ns());
         duration "max-delay" "max_delay_ns" normal, "the longest time that it was ready before a poll"
             => Cell::ns_if(line.polls(), line.task.max_delay_ns);
-        clock "max-delay-end" "max_delay_end" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
+        clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
         number "delays" "delays" extra, "how many delays are known" => Cell::count_if(line.polls(), line.task.delays);
-        duration "long-polls-ran" "long_polls_ran_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
+        duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
         number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without an await that gave way to others"
             => Cell::count_if(line.worker(), line.task.long_polls);
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
             => Cell::count_if(line.wakes(), line.task.blocking_polls);
-        number "vain" "vain_polls" normal + alarming, "polls after wakes in vain: short, pending, and without any effect"
+        number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
             => Cell::count_if(line.polls(), line.task.vain_polls);
     }
 }
@@ -241,7 +241,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
         if task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
             warnings.push((
                 task,
-                format!("is woken in vain: {} of {} polls had nothing to do", task.vain_polls, task.polls),
+                format!("has spurious wakes: {} of {} polls had nothing to do", task.vain_polls, task.polls),
             ));
         }
     }
@@ -257,7 +257,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
     if warnings.len() > WARNINGS {
         writeln!(
             out,
-            "and {} more warnings; --sort long, blocking or vain shows whose",
+            "and {} more warnings; --sort long, blocking or spurious shows whose",
             warnings.len() - WARNINGS
         )?;
     }

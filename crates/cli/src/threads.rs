@@ -39,7 +39,7 @@ Examples:
   tracewing threads my-trace
   tracewing threads my-trace --by task
   tracewing threads my-trace --active-time --cpu 1 --from +1s --to +2s
-  tracewing threads my-trace --sort waiting -n 10
+  tracewing threads my-trace --sort ready -n 10
   tracewing threads my-trace --columns name,running,switches --format csv > threads.csv
 
 Times are in ms (ns in JSON and CSV). The rest of running that is not user, system or irq is of unknown mode. JSON and CSV have all \
@@ -64,7 +64,7 @@ enum By {
 const KERNEL_PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known (-)"),
     MissingPart::system_calls("`user`, `system` and the number of calls are not known (-)"),
-    MissingPart::wakes("`waiting`, `blocked` and the number of wakes are not known (-)"),
+    MissingPart::wakes("`ready`, `blocked` and the number of wakes are not known (-)"),
     MissingPart::interrupts("`irq` is not known (-), and their time is that of what they interrupted"),
     MissingPart::page_faults("`faults` are not known (-)"),
 ];

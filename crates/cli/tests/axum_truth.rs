@@ -20,7 +20,7 @@ fn record(options: &[&str]) -> Run {
 fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, Vec<(u64, u64)>) {
     let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
     let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
-    let all = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "ns"))).collect();
+    let all = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "duration_ns"))).collect();
     (table, all)
 }
 
@@ -84,7 +84,7 @@ fn without_the_kernel() {
         for line in run.log.of("client") {
             let row = threads["threads"].as_array().unwrap().iter().find(|row| row["tid"] == line[0]);
             let row = row.unwrap_or_else(|| panic!("{} in {threads}", line[0]));
-            for column in ["running_ns", "waiting_ns", "blocked_ns"] {
+            for column in ["running_ns", "ready_ns", "blocked_ns"] {
                 assert_eq!(row[column].as_u64().unwrap_or(0), 0, "{column} of {row}");
             }
         }
@@ -105,7 +105,7 @@ fn with_the_kernel() {
         let &[tid, computed, begin, end] = line else { panic!("{line:?}") };
         let row = rows.iter().find(|row| row["tid"] == tid).unwrap();
         assert!(is_cpu_time(&run, row, computed), "{row}: {computed}");
-        let whole = ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
+        let whole = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
         let whole = whole.iter().sum::<u64>() + row["interrupted_ns"].as_u64().unwrap_or(0);
         assert!(whole >= end - begin, "{row}: {}", end - begin);
         // Of its calls, it is in the kernel to wait for the answers, without a CPU, or computes; it may wait
@@ -118,7 +118,7 @@ fn with_the_kernel() {
         let of_it = |call: &&[u64]| clients[&call[0]] == tid;
         let asked: u64 = run.log.of("call").filter(of_it).map(|call| call[3] - call[2]).sum();
         assert!(read <= asked, "{row}: {asked}");
-        let rest = ["running_ns", "waiting_ns", "unknown_ns"].map(|field| number(row, field));
+        let rest = ["running_ns", "ready_ns", "unknown_ns"].map(|field| number(row, field));
         let rest = rest.iter().sum::<u64>() + row["interrupted_ns"].as_u64().unwrap_or(0) + untold;
         assert!(read + rest >= asked, "{row}: {asked}");
         let path = path_without_gaps(&run.trace(), &["--tid", &tid.to_string()]);

@@ -39,7 +39,7 @@ fn ns(row: &Value, name: &str) -> u64 {
 fn recorded(command: &mut Command) -> Option<String> {
     let output = command.succeeds();
     let summary = common::summary(&output);
-    if summary["lost"] != 0 {
+    if summary["lost_events"] != 0 {
         tracewing_testing::skip(
             tracewing_testing::Cause::Listed("events lost"),
             format_args!("events were lost: {summary}"),
@@ -90,9 +90,9 @@ fn system_calls_are_those_that_strace_counts() {
     let Some(_) = recorded(&mut record(folder.path(), &[], &["sh", "-c", work])) else { return };
     let mut found = BTreeMap::new();
     for row in rows(folder.path(), &[]) {
-        let name = row["row"].as_str().unwrap();
+        let name = row["activity"].as_str().unwrap();
         if row["name"] == "dd"
-            && row["part"] == "inside"
+            && row["section"] == "inside"
             && row["calls"].as_u64().is_some_and(|calls| calls > 0)
         {
             // The kernel calls them so, where older ones of the same name are there.
@@ -123,9 +123,9 @@ fn times_are_the_wall_time_of_all_cpus() {
     assert_eq!(ns(&table, "cpus") as i64, unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) });
     let (mut inside, mut machine) = (0, BTreeMap::new());
     for row in table["rows"].as_array().unwrap() {
-        match row["part"].as_str().unwrap() {
-            "inside" if row["own_ns"].is_u64() => inside += ns(row, "own_ns") + ns(row, "interrupted_ns"),
-            "machine" => drop(machine.insert(row["row"].as_str().unwrap(), ns(row, "own_ns"))),
+        match row["section"].as_str().unwrap() {
+            "inside" if row["running_ns"].is_u64() => inside += ns(row, "running_ns") + ns(row, "interrupted_ns"),
+            "machine" => drop(machine.insert(row["activity"].as_str().unwrap(), ns(row, "running_ns"))),
             _ => {}
         }
     }
@@ -230,10 +230,10 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     };
     let rows = rows(folder.path(), &["--tid", &said("tid ").to_string()]);
     let inside: Vec<_> =
-        rows.iter().filter(|row| row["part"] == "inside" && row["own_ns"].is_u64()).collect();
+        rows.iter().filter(|row| row["section"] == "inside" && row["running_ns"].is_u64()).collect();
     let mut waits: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &inside {
-        if let Some(over) = row["ipc_over"][0]["on"].as_str() {
+        if let Some(over) = row["ipc_via"][0]["on"].as_str() {
             *waits.entry(over).or_default() += ns(row, "ipc_waits");
         }
     }
@@ -246,11 +246,11 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
         }
     }
     let of =
-        |name: &str| inside.iter().find(|row| row["row"] == name).unwrap_or_else(|| panic!("no row {name}"));
+        |name: &str| inside.iter().find(|row| row["activity"] == name).unwrap_or_else(|| panic!("no row {name}"));
     let turns = TURNS as u64;
     assert!(ns(of("read"), "calls") >= turns && ns(of("write"), "calls") >= turns);
     assert_eq!((ns(of("recvfrom"), "calls"), ns(of("sendto"), "calls")), (turns, turns));
-    let running: u64 = inside.iter().map(|row| ns(row, "own_ns") + ns(row, "interrupted_ns")).sum();
+    let running: u64 = inside.iter().map(|row| ns(row, "running_ns") + ns(row, "interrupted_ns")).sum();
     let kernels = said("schedstat ");
     eprintln!("on CPUs for {running} ns, schedstat {kernels} ns");
     // It ends somewhat later; and each of its switches is some hundred nanoseconds earlier in the kernel's
@@ -273,17 +273,17 @@ fn who_serves_is_told_with_whom_it_serves_and_a_filter_leaves_nothing_of_that_ou
         return;
     };
     let outside = |filter: &[&str]| -> Vec<Value> {
-        let wanted = |row: &Value| row["name"] == "dd" && row["part"] == "outside";
+        let wanted = |row: &Value| row["name"] == "dd" && row["section"] == "outside";
         rows(folder.path(), filter).into_iter().filter(wanted).collect()
     };
     let whole = outside(&[]);
     assert_eq!(whole, outside(&["--process", "dd"]));
-    let served = whole.iter().find(|row| row["row"].as_str().unwrap().ends_with("(md5sum)"));
+    let served = whole.iter().find(|row| row["activity"].as_str().unwrap().ends_with("(md5sum)"));
     let served = served.unwrap_or_else(|| panic!("{whole:?}"));
     let reader = rows(folder.path(), &["--process", "md5sum"]);
-    let inside = reader.iter().filter(|row| row["part"] == "inside" && row["own_ns"].is_u64());
-    let own: u64 = inside.map(|row| ns(row, "own_ns")).sum();
-    assert!(ns(served, "calls") > 0 && ns(served, "own_ns") <= own, "{served}: {own} ns");
+    let inside = reader.iter().filter(|row| row["section"] == "inside" && row["running_ns"].is_u64());
+    let own: u64 = inside.map(|row| ns(row, "running_ns")).sum();
+    assert!(ns(served, "calls") > 0 && ns(served, "running_ns") <= own, "{served}: {own} ns");
     let text = tracewing(folder.path()).args(["breakdown", "t", "--process", "dd"]).ran();
     let text = text.text();
     assert!(text.contains("outside, for it") && !text.contains("all CPUs"), "{text}");
@@ -317,8 +317,8 @@ fn threads_begin_with_the_functions_that_their_program_tells() {
         return;
     };
     let rows = rows(folder.path(), &[]);
-    let threads = rows.iter().filter(|row| row["part"] == "threads");
-    let begun: BTreeMap<_, _> = threads.map(|row| (row["row"].as_str().unwrap(), ns(row, "calls"))).collect();
+    let threads = rows.iter().filter(|row| row["section"] == "threads");
+    let begun: BTreeMap<_, _> = threads.map(|row| (row["activity"].as_str().unwrap(), ns(row, "calls"))).collect();
     assert_eq!(begun, BTreeMap::from([("main", 1), ("worker", 3)]), "{rows:?}");
 }
 
@@ -334,9 +334,9 @@ fn where_a_kind_of_interrupt_is_not_recorded_their_time_is_unknown() {
         let options = [&["--system-wide", "-k", "irq:*", "-k", "sched:sched_switch"], more].concat();
         recorded(&mut record(folder.path(), &options, &["sleep", "0.1"]));
         let rows = rows(folder.path(), &[]);
-        let machine = rows.iter().filter(|row| row["part"] == "machine");
+        let machine = rows.iter().filter(|row| row["section"] == "machine");
         let times: BTreeMap<_, _> =
-            machine.map(|row| (row["row"].as_str().unwrap(), &row["own_ns"])).collect();
+            machine.map(|row| (row["activity"].as_str().unwrap(), &row["running_ns"])).collect();
         assert!(times["interrupts"].is_null() && times["unknown"].is_u64(), "{more:?}: {times:?}");
         assert!(rows.iter().all(|row| row["interrupted_ns"].is_null()), "{more:?}: {rows:?}");
         for command in ["breakdown", "threads"] {

@@ -83,7 +83,7 @@ fn locks_are_gone_when_their_process_executes_another_program() {
             "kernel: {with_kernel}, {row}"
         );
         let depths = json(&recording.trace(), &["locks", "--histogram"]);
-        let depths = depths["histogram"].as_array().unwrap().iter().filter(|bin| bin["what"] == "depth");
+        let depths = depths["histogram"].as_array().unwrap().iter().filter(|bin| bin["measure"] == "depth");
         assert!(depths.clone().all(|bin| bin["from"] == 0), "{depths:?}");
     }
 }

@@ -61,7 +61,7 @@ fn times(filter: &[&str]) -> BTreeMap<String, Times> {
                 "thread" => row["tid"].to_string(),
                 _ => format!("{}/{}", row["process"], row["task"]),
             };
-            let columns = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+            let columns = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "unknown_ns"];
             let times = columns.map(|column| (column, row[column].as_u64().expect("ns")));
             let times: Times = times.into_iter().filter(|(_, ns)| *ns > 0).collect();
             if !times.is_empty() {

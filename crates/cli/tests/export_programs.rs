@@ -134,7 +134,7 @@ fn locks_and_functions_have_the_times_of_their_tables() {
     for row in rows(&table, "threads") {
         let tid = row["tid"].to_string();
         let of = |state| shown.times.get(&tid).and_then(|times| times.get(state)).copied().unwrap_or(0);
-        for state in ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"] {
+        for state in ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"] {
             assert_eq!(row[state].as_u64(), Some(of(state)), "{state} of {tid}");
         }
     }
@@ -167,7 +167,7 @@ fn samples_and_counters_are_those_of_profile() {
     let mut wanted: BTreeMap<_, u64> = BTreeMap::new();
     for row in rows(&table, "profile") {
         *wanted.entry(row["function"].as_str().unwrap().to_owned()).or_default() +=
-            row["own"].as_u64().unwrap();
+            row["self_samples"].as_u64().unwrap();
     }
     wanted.retain(|_, own| *own > 0);
     let mut found: BTreeMap<_, u64> = BTreeMap::new();

@@ -165,7 +165,7 @@ fn check(options: &[&str], has_own_buffers: bool) {
         Ok(_) => {
             let (printed, warnings) = lines(Command::new("babeltrace2").arg(&trace));
             assert!(warnings.lines().all(|line| line.contains("Tracer discarded")), "{warnings}");
-            assert_eq!(warnings.is_empty(), summary["lost"] == 0);
+            assert_eq!(warnings.is_empty(), summary["lost_events"] == 0);
             assert!(printed == listed, "babeltrace2 and tracewing list differ");
         }
     }
@@ -191,7 +191,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     // The child that is killed may also be told of, as one that waited in vain.
     let mut notes = summary["notes"].as_array().unwrap().iter();
     assert!(notes.any(|note| note.as_str().unwrap().contains("the disk is full")), "{summary}");
-    assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
+    assert!(summary["lost_events"].as_u64().unwrap() > 0, "{summary}");
     let trace = folder.path().join("t");
     let (listed, _) = lines(harness::tracewing().arg("list").arg(&trace));
     assert_eq!(Some(listed.len() as u64), summary["events"].as_u64());
@@ -201,7 +201,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let info: serde_json::Value = serde_json::from_str(&info[0]).unwrap();
     let streams = info["traces"].as_array().unwrap().iter().flat_map(|it| it["streams"].as_array().unwrap());
     let lost: u64 = streams.map(|stream| stream["lost_events"].as_u64().unwrap()).sum();
-    assert_eq!(Some(lost), summary["lost"].as_u64());
+    assert_eq!(Some(lost), summary["lost_events"].as_u64());
     assert!(warnings.contains("the recording was cut short"), "{warnings}");
     let index = fs::read_dir(trace.join("user/index")).unwrap();
     assert!(index.flatten().all(|file| file.metadata().unwrap().len() % 72 == 16), "a torn index");

@@ -71,7 +71,7 @@ fn every_process_of_a_compile_is_named_and_nothing_is_lost() {
     let output = end(record(folder.path(), &["--system-wide"], &command).spawn().unwrap());
     assert!(output.status.success(), "{}", output.notes());
     let summary = summary(&output);
-    assert_eq!((&summary["lost"], &summary["state"]), (&0.into(), &"complete".into()), "{summary}");
+    assert_eq!((&summary["lost_events"], &summary["state"]), (&0.into(), &"complete".into()), "{summary}");
     let trace = folder.path().join("t");
     let (text, warnings) = listing(&trace);
     assert_eq!(warnings, "");

@@ -95,7 +95,7 @@ fn an_interrupted_recording_is_a_good_one() {
         let output = end(recorder);
         assert_eq!(output.status.code(), Some(status));
         let summary = summary(&output);
-        assert_eq!((&summary["state"], &summary["lost"]), (&"complete".into(), &0.into()), "{summary}");
+        assert_eq!((&summary["state"], &summary["lost_events"]), (&"complete".into(), &0.into()), "{summary}");
         check_trace(folder.path(), false);
         assert!(!socket_folder(folder.path()).exists(), "left behind");
     }
@@ -187,7 +187,7 @@ fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
     assert_eq!(summary["state"], "cut_short", "{summary}");
     let description = fs::read_to_string(folder.path().join("t/tracewing.json")).unwrap();
     assert!(description.contains("\"cut_short\""), "{description}");
-    assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
+    assert!(summary["lost_events"].as_u64().unwrap() > 0, "{summary}");
     let full: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
     let stopped = full.iter().filter(|line| line.contains("the disk is full")).count();
     assert_eq!(stopped, 1, "{stderr}");

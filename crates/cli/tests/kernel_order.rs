@@ -147,8 +147,8 @@ fn user_events_lie_within_the_times_at_which_their_thread_ran() {
         let output = end(play(&mut record(folder.path(), &options, &command), "program").spawn().unwrap());
         assert!(output.status.success());
         let summary = summary(&output);
-        assert_eq!(summary["lost"], 0, "{summary}");
-        let frequency = summary["frequency"].as_u64().unwrap();
+        assert_eq!(summary["lost_events"], 0, "{summary}");
+        let frequency = summary["frequency_hz"].as_u64().unwrap();
         let (text, warnings) = listing(&folder.path().join("t"));
         assert_eq!(warnings, "");
         let events = events(&text);

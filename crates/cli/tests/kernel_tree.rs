@@ -50,7 +50,7 @@ fn the_default_is_what_concerns_the_tree() {
     let command = ["sh", "-c", script, harness::TRACEWING, SCRIPT];
     let output = end(record(folder.path(), &["--system-wide"], &command).spawn().unwrap());
     assert!(output.status.success(), "{}", output.notes());
-    assert_eq!(kernel_common::summary(&output)["lost"], 0);
+    assert_eq!(kernel_common::summary(&output)["lost_events"], 0);
     let ((all, _), (tree, warnings)) = (listing(&folder.path().join("t")), listing(&inner.join("t")));
     assert_eq!(warnings, "");
     let (all, tree) = (events(&all), events(&tree));

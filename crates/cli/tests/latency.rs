@@ -81,18 +81,18 @@ fn figures_are_those_of_the_events() {
         let figures = ["min_ns", "p50_ns", "p90_ns", "max_ns"].map(figure);
         assert_eq!(figures, [sorted[0], sorted[2], sorted[4], sorted[4]]);
         let mean = sorted.iter().sum::<u64>() as f64 / 5.0;
-        assert!((table["mean_ns"].as_f64().unwrap() - mean).abs() < 1.0);
+        assert!((table["avg_ns"].as_f64().unwrap() - mean).abs() < 1.0);
         let bars = table["histogram"].as_array().unwrap().iter();
         assert_eq!(bars.map(|bar| bar["count"].as_u64().unwrap()).sum::<u64>(), 5);
         let worst = table["worst"].as_array().unwrap();
-        let longest: Vec<u64> = worst.iter().map(|period| period["ns"].as_u64().unwrap()).collect();
+        let longest: Vec<u64> = worst.iter().map(|period| period["duration_ns"].as_u64().unwrap()).collect();
         assert_eq!(longest, [sorted[4], sorted[3]]);
     }
     let message: u64 = by_message["worst"][0]["key"][0][1].as_str().unwrap().parse().unwrap();
     assert_eq!(late[&message], sorted[4]);
 
     let csv = printed(&[&["latency"], &SENT[..], &["--match", "message", "--format", "csv"]].concat());
-    assert!(csv.starts_with("count,min_ns,mean_ns,"), "{csv}");
+    assert!(csv.starts_with("count,min_ns,avg_ns,"), "{csv}");
     assert!(csv.lines().nth(1).unwrap().starts_with(&format!("5,{},", sorted[0])), "{csv}");
     let one = json(&[
         "latency",
@@ -211,11 +211,11 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
         // It is told of the thread that gets the CPU, unless it was not met before: another one of its name
         // was woken.
         let worst = &table["worst"][0];
-        if begin == "tid" || !worst["lwp"].is_null() {
-            assert_eq!(worst["lwp"]["who"]["tid"], worst["end"]["tid"]);
+        if begin == "tid" || !worst["thread"].is_null() {
+            assert_eq!(worst["thread"]["subject"]["tid"], worst["end"]["tid"]);
         }
         if begin == "tid" {
-            assert_eq!(sum(&worst["lwp"]), worst["ns"].as_u64().unwrap());
+            assert_eq!(sum(&worst["thread"]), worst["duration_ns"].as_u64().unwrap());
             assert_eq!(worst["key"][0][1], worst["end"]["tid"].to_string());
         }
     }
@@ -254,7 +254,7 @@ fn what_makes_no_sense_is_told() {
 /// The sum of the parts of a task's, or a thread's, time.
 fn sum(episode: &Value) -> u64 {
     let times = &episode["times"];
-    let parts = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+    let parts = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "unknown_ns"];
     parts.iter().map(|part| times[*part].as_u64().unwrap_or(0)).sum()
 }
 
@@ -273,9 +273,9 @@ fn the_worst_period_is_taken_apart_and_its_path_leads_over_other_tasks() {
     let table = json(&question);
     assert!(table["count"].as_u64().unwrap() >= 1, "{table}");
     let worst = &table["worst"][0];
-    let ns = worst["ns"].as_u64().unwrap();
-    assert_eq!(worst["user_thread"]["who"]["user_thread_name"], "daemon");
-    assert_eq!((sum(&worst["user_thread"]), sum(&worst["lwp"])), (ns, ns), "{worst}");
+    let ns = worst["duration_ns"].as_u64().unwrap();
+    assert_eq!(worst["task"]["subject"]["task_name"], "daemon");
+    assert_eq!((sum(&worst["task"]), sum(&worst["thread"])), (ns, ns), "{worst}");
     assert!(printed(&question).contains("(daemon): "));
 
     let seconds = |at: &Value| {
@@ -287,17 +287,17 @@ fn the_worst_period_is_taken_apart_and_its_path_leads_over_other_tasks() {
     let same = ["--task", "daemon", "--process", "reactivity", "--from", &from, "--to", &to];
     assert_eq!(path, json(&[&["critical-path"], &same[..]].concat()));
     let steps = path["steps"].as_array().unwrap();
-    assert_eq!(steps.iter().map(|step| step["ns"].as_u64().unwrap()).sum::<u64>(), ns);
-    for sums in [&path["by_who"], &path["by_what"]] {
+    assert_eq!(steps.iter().map(|step| step["duration_ns"].as_u64().unwrap()).sum::<u64>(), ns);
+    for sums in [&path["by_subject"], &path["by_activity"]] {
         let sums = sums.as_array().unwrap().iter();
-        assert_eq!(sums.map(|sum| sum["ns"].as_u64().unwrap()).sum::<u64>(), ns);
+        assert_eq!(sums.map(|sum| sum["duration_ns"].as_u64().unwrap()).sum::<u64>(), ns);
     }
-    let times = |step: &Value| [&step["from_ns"], &step["to_ns"]].map(|ns| ns.as_i64().unwrap());
+    let times = |step: &Value| [&step["begin_ns"], &step["end_ns"]].map(|ns| ns.as_i64().unwrap());
     assert!(steps.windows(2).all(|pair| times(&pair[0])[1] == times(&pair[1])[0]));
     // It came while another task had the only worker, or waited for that.
     let others =
         steps.iter().filter(|step| step["task_name"].as_str().is_some_and(|name| name.starts_with("work/")));
     let others: Vec<_> = others.collect();
-    assert!(others.iter().all(|step| step["why"] == "has the thread for"), "{others:?}");
+    assert!(others.iter().all(|step| step["reason"] == "has the thread for"), "{others:?}");
     assert!(!others.is_empty(), "{path}");
 }

@@ -157,7 +157,7 @@ fn info_in_tables_and_in_json() {
     let output = of(folder.path(), &["info", "--format", "json"]).ran();
     let report: serde_json::Value = output.json();
     assert_eq!(report["traces"][0]["streams"][0]["lost_events"], 3);
-    assert_eq!(report["traces"][0]["event_classes"][0]["count"], 5);
+    assert_eq!(report["traces"][0]["event_classes"][0]["events"], 5);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     (
         "sched_switch",
         &["switches", "preemptions", "migrations"],
-        &["own_ns", "ipc_ns", "ipc_waits", "blocked_ns", "ready_ns"],
+        &["running_ns", "ipc_ns", "ipc_waits", "blocked_ns", "ready_ns"],
         "",
     ),
     ("sched_waking", &["wakeups"], &["woke", "ipc_ns", "ipc_waits"], "not all wake-ups"),
@@ -25,12 +25,12 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     (
         "syscall_exit_*",
         &["user_ns", "system_ns"],
-        &["own_ns", "events", "faults", "woke", "ipc_ns", "ipc_waits"],
+        &["running_ns", "events", "page_faults", "woke", "ipc_ns", "ipc_waits"],
         "not all system calls",
     ),
-    ("syscall_exit_read", &["user_ns", "system_ns"], &["faults", "woke"], "not all system calls"),
-    ("x86_exceptions_page_fault_user", &["page_faults"], &["faults"], "not all page faults"),
-    ("x86_exceptions_page_fault_kernel", &["page_faults"], &["faults"], "not all page faults"),
+    ("syscall_exit_read", &["user_ns", "system_ns"], &["page_faults", "woke"], "not all system calls"),
+    ("x86_exceptions_page_fault_user", &["page_faults"], &["page_faults"], "not all page faults"),
+    ("x86_exceptions_page_fault_kernel", &["page_faults"], &["page_faults"], "not all page faults"),
     ("irq_softirq_entry", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
     ("x86_irq_vectors_local_timer_entry", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
     ("x86_irq_vectors_local_timer_exit", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
@@ -94,12 +94,12 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         let (some, why) = json_and_notes(&part, &["breakdown"]);
         // What others did for a process, and what all CPUs did, is in the events that are left.
         // So it is what happened somewhere, if no event tells where: that is in `unknown`.
-        let is_of_it = |row: &&Value| match row["part"].as_str() {
-            Some("inside") => !name.starts_with("syscall_exit") || row["row"] != "unknown",
+        let is_of_it = |row: &&Value| match row["section"].as_str() {
+            Some("inside") => !name.starts_with("syscall_exit") || row["activity"] != "unknown",
             part => part == Some("threads"),
         };
         for row in some["rows"].as_array().unwrap().iter().filter(is_of_it) {
-            if row["part"] == "threads" && name != "sched_switch" {
+            if row["section"] == "threads" && name != "sched_switch" {
                 continue;
             }
             for column in of_breakdown {
@@ -129,7 +129,7 @@ fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
     for thread in some {
         let same = all.iter().find(|other| other["tid"] == thread["tid"]).unwrap();
         let time = |column: &str| [same, thread].map(|thread| thread[column].as_u64().unwrap());
-        for column in ["waiting_ns", "blocked_ns", "running_ns"] {
+        for column in ["ready_ns", "blocked_ns", "running_ns"] {
             let [was, is] = time(column);
             assert!(is <= was, "{column}: {is} of {was}: {thread}");
             fell |= is < was;

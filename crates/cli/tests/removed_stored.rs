@@ -89,19 +89,19 @@ fn ns(step: &Value, name: &str) -> i64 {
 
 /// The steps of a path that lie in the time of another one's step.
 fn around<'v>(step: &Value, all: &'v [Value]) -> impl Iterator<Item = &'v Value> + use<'v> {
-    let (from, to) = (ns(step, "from_ns"), ns(step, "to_ns"));
-    let first = all.partition_point(|of| ns(of, "to_ns") <= from);
-    all[first..].iter().take_while(move |of| ns(of, "from_ns") < to)
+    let (from, to) = (ns(step, "begin_ns"), ns(step, "end_ns"));
+    let first = all.partition_point(|of| ns(of, "end_ns") <= from);
+    all[first..].iter().take_while(move |of| ns(of, "begin_ns") < to)
 }
 
 /// Whether a step says no more than the one of the whole recording in the same time: it is that one, or its
 /// thread or kind of activity is not known in it, or somebody waits in it for others who are not known.
 fn says_no_more(step: &Value, of: &Value) -> bool {
-    let what = step["what"].as_str().unwrap();
+    let what = step["activity"].as_str().unwrap();
     let is_same = |member: &str| step[member] == of[member];
     let waits = what == "ready" || what.starts_with("blocked");
-    let is_who = is_same("who") || (step["task"].is_null() && is_same("tid"));
-    what == "unknown" || step["who"] == "" || waits || (is_who && (is_same("what") || what == "running"))
+    let is_who = is_same("subject") || (step["task"].is_null() && is_same("tid"));
+    what == "unknown" || step["subject"] == "" || waits || (is_who && (is_same("activity") || what == "running"))
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn steps_of_critical_paths_are_those_of_the_whole_or_say_less() {
                 let (steps, said) = path(target, &part);
                 assert!(steps.is_empty() || said.contains(says), "{events}, {target:?}: {said}");
                 for (step, of) in steps.iter().flat_map(|step| around(step, all).map(move |of| (step, of))) {
-                    if ns(step, "to_ns").min(ns(of, "to_ns"))
-                        > ns(step, "from_ns").max(ns(of, "from_ns")) + DELAY
+                    if ns(step, "end_ns").min(ns(of, "end_ns"))
+                        > ns(step, "begin_ns").max(ns(of, "begin_ns")) + DELAY
                     {
                         assert!(says_no_more(step, of), "{name} without {events}: {step} of {of}");
-                        common += u32::from(step["who"] == of["who"] && step["what"] == of["what"]);
+                        common += u32::from(step["subject"] == of["subject"] && step["activity"] == of["activity"]);
                     }
                 }
             }

@@ -21,7 +21,7 @@ const TABLES: [Table; 8] = [
     (&["tasks", "-n", "1000"], "tasks", &["task"]),
     (&["locks"], "locks", &["lock", "kind"]),
     (&["functions"], "functions", &["function"]),
-    (&["breakdown"], "rows", &["process", "part", "row"]),
+    (&["breakdown"], "rows", &["process", "section", "activity"]),
     (
         &["latency", "--begin", "server:request", "--end", "server:response", "--match", "id", "-n", "1000"],
         "worst",
@@ -68,7 +68,7 @@ const REMOVED: [(&str, &[&str]); 22] = [
     ("user_thread:switch", &["owner_wait_ns"]),
     ("user_thread:create", &[]),
     // Delays are of first polls, as the table says.
-    ("user_thread:wake", &["mean_delay_ns", "max_delay_ns", "max_delay_end", "delays"]),
+    ("user_thread:wake", &["avg_delay_ns", "max_delay_ns", "max_delay_end_ns", "delays"]),
     ("user_thread:exit", &[]),
     ("user_thread:name", &[]),
     ("user_thread:origin", &[]),
@@ -89,15 +89,15 @@ const REMOVED: [(&str, &[&str]); 22] = [
     ("server:request", &[]),
     // What the LWPs were blocked for is unknown, or ends some microseconds later.
     // So is how often another one interrupted who waited.
-    ("sched_waking", &["blocked_ns", "waiting_ns", "calls", "woken_ns"]),
-    ("sched_wak*", &["blocked_ns", "waiting_ns", "calls"]),
+    ("sched_waking", &["blocked_ns", "ready_ns", "calls", "woken_ns"]),
+    ("sched_wak*", &["blocked_ns", "ready_ns", "calls"]),
     // Without interrupts, theirs is in the time of what they interrupted.
-    ("irq_softirq_exit", &["user_ns", "system_ns", "own_ns"]),
-    ("sched_switch", &["blocked_ns", "waiting_ns"]),
+    ("irq_softirq_exit", &["user_ns", "system_ns", "running_ns"]),
+    ("sched_switch", &["blocked_ns", "ready_ns"]),
 ];
 
 /// Counts of events, of which some are gone, and what is not known.
-const ALWAYS: [&str; 4] = ["events", "user_events", "unknown_ns", "unseen_ns"];
+const ALWAYS: [&str; 3] = ["events", "user_events", "unknown_ns"];
 
 #[test]
 fn numbers_are_those_of_the_whole_or_unknown() {

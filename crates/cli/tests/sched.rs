@@ -181,7 +181,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
         if *ran < 60e6 {
             continue;
         }
-        let [running, waiting, unknown] = ["running_ns", "waiting_ns", "unknown_ns"].map(figure);
+        let [running, waiting, unknown] = ["running_ns", "ready_ns", "unknown_ns"].map(figure);
         eprintln!(
             "running {:.3} ms, schedstat {:.3} ms ({:+.3} %); waiting {:.3} ms, schedstat {:.3} ms ({:+.3} %); unknown \
              {:.3} ms; {slices} slices",
@@ -220,7 +220,7 @@ fn without_switches_no_time_is_known() {
     let threads: serde_json::Value = threads.json();
     let thread = &threads["threads"][0];
     assert!(thread["system_calls"].as_u64().unwrap() > 0, "{threads}");
-    for figure in ["running_ns", "waiting_ns", "blocked_ns"] {
+    for figure in ["running_ns", "ready_ns", "blocked_ns"] {
         assert!(thread[figure].is_null(), "{figure}: {threads}");
     }
     assert!(thread["unknown_ns"].as_u64().unwrap() >= 200_000_000, "{threads}");

@@ -61,11 +61,11 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
         |name: &str, what: &str| task(name)[what].as_u64().unwrap_or_else(|| panic!("{what} in {table}"));
     // The first poll was not woken, and the last one had something to do. A slow machine makes polls longer
     // than those that count; one that loses its CPU meanwhile is short all the same.
-    let vain = count("vain", "vain_polls");
+    let vain = count("vain", "spurious_polls");
     assert!((short_polls(&trace, "vain")..=TIMES).contains(&vain), "{table}");
     assert_eq!(count("vain", "polls"), TIMES + 2, "{table}");
     for other in ["main", "blocks", "hogs"] {
-        assert!(count(other, "vain_polls") * 2 < count(other, "polls").max(10), "{other}: {table}");
+        assert!(count(other, "spurious_polls") * 2 < count(other, "polls").max(10), "{other}: {table}");
     }
     let text = tasks(&[]);
     let warned: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();

@@ -53,7 +53,7 @@ fn compare_a_shell() -> Result<(), String> {
     // The recording begins between the shell's own begin and what it prints first. What it does after it
     // printed, and what is unknown, may be on either side.
     for (name, before, after, stolen) in
-        [("running_ns", ran_before, running, stolen), ("waiting_ns", waited_before, waiting, 0)]
+        [("running_ns", ran_before, running, stolen), ("ready_ns", waited_before, waiting, 0)]
     {
         let tolerance = after / 20 + 3_000_000 + unknown;
         let range = (after - before).saturating_sub(tolerance)..=after + tolerance + stolen;
@@ -62,7 +62,7 @@ fn compare_a_shell() -> Result<(), String> {
         }
     }
     // Asleep, or kept from it by others.
-    let off = figure("blocked_ns") + figure("waiting_ns");
+    let off = figure("blocked_ns") + figure("ready_ns");
     assert!(off + unknown >= 50_000_000, "{shell}: its child slept for 50 ms");
     Ok(())
 }
@@ -131,9 +131,9 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
     assert!(user > running / 2, "it computes: {busiest}");
     let breakdown = told("breakdown");
     let returns = breakdown["rows"].as_array().expect("rows").iter();
-    let returns: Vec<_> = returns.filter(|row| row["row"] == "rt_sigreturn").collect();
+    let returns: Vec<_> = returns.filter(|row| row["activity"] == "rt_sigreturn").collect();
     assert!(returns.iter().any(|row| row["calls"].as_u64() > Some(2)), "{returns:?}");
-    assert!(returns.iter().all(|row| row["own_ns"].is_null()), "{returns:?}");
+    assert!(returns.iter().all(|row| row["running_ns"].is_null()), "{returns:?}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
     run(record.args(["\"$0\" --tasks 2 --quantum 1 --messages 1; sleep 2"]).arg(program));
     let told = std::fs::read_to_string(folder.path().join("t/tracewing.json")).expect("a description");
     let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
-    let end = tracewing_trace::real_time(&told, &told["clock"]["stopped"]).expect("it says when it stopped");
+    let end = tracewing_trace::real_time(&told, &told["clock"]["stopped_cycles"]).expect("it says when it stopped");
     let begin = tracewing(&["list", "--clock-seconds", "-n", "1", "t"]);
     let (seconds, ns) = begin[1..].split_once(']').expect("a time").0.split_once('.').expect("a fraction");
     let begin: i64 = [seconds, ns].concat().parse().expect("digits");

@@ -158,7 +158,7 @@ pub struct Description {
     pub majors: Option<String>,
     /// The options by which more was asked for than events of programs that have such, and of the kernel:
     /// `--locks`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "options", skip_serializing_if = "Vec::is_empty")]
     pub asked_for: Vec<String>,
     /// What was changed while it ran.
     pub changes: Vec<ChangeDescription>,
@@ -189,8 +189,10 @@ pub struct Description {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeDescription {
     /// When it was asked for, cycles.
+    #[serde(rename = "time_cycles")]
     pub time: u64,
     /// What: the command and its options.
+    #[serde(rename = "change")]
     pub what: String,
 }
 
@@ -202,6 +204,7 @@ pub struct SnapshotDescription {
     /// What asked for it.
     pub reason: String,
     /// When it was begun, cycles: everything emitted before is in it, as far as the buffers still hold it.
+    #[serde(rename = "taken_cycles")]
     pub taken: u64,
 }
 
@@ -283,11 +286,13 @@ pub struct ClockDescription {
     /// `tsc` or `monotonic`.
     pub name: &'static str,
     /// Hz.
+    #[serde(rename = "frequency_hz")]
     pub frequency: u64,
     /// At the recording's begin; the metadata's offset comes from it.
     pub begin: Calibration,
     /// When it stopped, cycles: until then nothing is missing behind the last event. A snapshot says when it
     /// was taken.
+    #[serde(rename = "stopped_cycles")]
     pub stopped: Option<u64>,
     /// At its end: how far the clocks had drifted apart.
     pub end: Option<Calibration>,
@@ -333,6 +338,7 @@ pub struct ProcessDescription {
     /// Its executable.
     pub executable: String,
     /// When it joined, cycles.
+    #[serde(rename = "joined_cycles")]
     pub joined: u64,
 }
 

@@ -18,12 +18,13 @@ pub struct StreamSummary {
     /// Bytes written.
     pub bytes: u64,
     /// Events lost, as far as that is known.
+    #[serde(rename = "lost_events")]
     pub lost: u64,
     /// Whether more were lost: a process has overwritten the counters with nonsense.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lost_unknown: bool,
     /// Begin of the first packet, cycles, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "begin_cycles", skip_serializing_if = "Option::is_none")]
     pub begin: Option<u64>,
     /// Overwritten before it was read.
     pub overwritten: OverwrittenTotal,
@@ -63,8 +64,10 @@ pub struct LossRange {
     /// How many.
     pub events: u64,
     /// The buffer had lost none of them then, cycles.
+    #[serde(rename = "begin_cycles")]
     pub begin: u64,
     /// The buffer had lost all of them then, cycles.
+    #[serde(rename = "end_cycles")]
     pub end: u64,
 }
 
@@ -82,8 +85,10 @@ pub struct OverwrittenRange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
     /// No event in them is older, cycles.
+    #[serde(rename = "begin_cycles")]
     pub begin: u64,
     /// No event in them is younger, cycles.
+    #[serde(rename = "end_cycles")]
     pub end: u64,
 }
 

@@ -231,7 +231,7 @@ impl Waiting {
     }
 
     fn change(&mut self, of: ContainerId, name: Option<NameId>, time: Timestamp) {
-        let waits = matches!(name, Some(state::WAITING | state::PREEMPTED));
+        let waits = matches!(name, Some(state::READY | state::PREEMPTED));
         let Some((true, waited)) = self.lwps.get_mut(of as usize) else { return };
         match (std::mem::replace(waited, waits), waits) {
             (false, true) => self.count += 1,
@@ -251,7 +251,7 @@ impl Waiting {
     ) {
         if self.count != self.told && next != Some(self.since) {
             self.told = self.count;
-            encoder.counter(out, model, Counter::WAITING, self.count, self.since);
+            encoder.counter(out, model, Counter::READY, self.count, self.since);
         }
     }
 }

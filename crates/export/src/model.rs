@@ -30,7 +30,7 @@ pub(crate) struct Model {
 
 impl Default for Model {
     fn default() -> Self {
-        let counters = vec![Counter { name: "waiting threads".to_owned(), cpu: None }];
+        let counters = vec![Counter { name: "ready threads".to_owned(), cpu: None }];
         let (containers, names) = Default::default();
         Model {
             containers,
@@ -116,7 +116,7 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// How many LWPs wait for a CPU: the first counter.
-    pub const WAITING: CounterId = 0;
+    pub const READY: CounterId = 0;
 
     /// Its name, with the number of its CPU.
     pub fn label(&self) -> String {
@@ -241,14 +241,14 @@ pub(crate) mod state {
     /// On a CPU, in whatever.
     pub(crate) const RUNNING: NameId = 3;
     pub(crate) const PREEMPTED: NameId = 4;
-    pub(crate) const WAITING: NameId = 5;
+    pub(crate) const READY: NameId = 5;
     /// On something that no event tells.
     pub(crate) const BLOCKED: NameId = 6;
     pub(crate) const NESTED: NameId = 7;
     /// Of a CPU.
     pub(crate) const IDLE: NameId = 8;
     pub(crate) const TEXTS: [&str; 9] =
-        ["unknown", "user", "interrupt", "running", "preempted", "waiting", "blocked", "nested", "idle"];
+        ["unknown", "user", "interrupt", "running", "preempted", "ready", "blocked", "nested", "idle"];
 }
 
 /// What a name is used for.
@@ -349,7 +349,7 @@ impl Names {
                 _ => self.add_call(call),
             },
             Doing::Runnable { preempted: true } => state::PREEMPTED,
-            Doing::Runnable { preempted: false } => state::WAITING,
+            Doing::Runnable { preempted: false } => state::READY,
             Doing::Blocked { on: None } => state::BLOCKED,
             Doing::Blocked { on: Some(cause) } => match self.causes.get(cause.0 as usize) {
                 Some(Some(name)) => *name,

@@ -116,7 +116,7 @@ fn a_story_of_two_threads_and_a_task() {
         Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),
         Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: 7 })),
     ];
-    // n5 is waiting, n1 user, n6 blocked: the numbers are those of `state`.
+    // n5 is ready, n1 user, n6 blocked: the numbers are those of `state`.
     let expected = "\
 6 0.000000000 m M 0 \"Machine\"
 6 0.000000000 P3 P m \"in 10\"
@@ -325,7 +325,7 @@ fn column(state: &str) -> usize {
     match state {
         "user" | "running" => 0,
         _ if state.starts_with("interrupt") => 0,
-        "preempted" | "waiting" => 1,
+        "preempted" | "ready" => 1,
         "nested" => 3,
         "unknown" => 4,
         _ if state.starts_with("system call ") => 0,

@@ -191,7 +191,7 @@ impl BufferFolder {
                     "events": stream.events,
                     "packets": stream.packets,
                     "bytes": stream.bytes,
-                    "lost": stream.lost,
+                    "lost_events": stream.lost,
                 })
             })
             .collect();

@@ -26,12 +26,15 @@ pub struct Summary {
     /// Seconds from the command's start to the end.
     pub seconds: f64,
     /// The recording's clock when the command was started, cycles.
+    #[serde(rename = "begin_cycles")]
     pub begin: u64,
     /// Hz of the recording's clock.
+    #[serde(rename = "frequency_hz")]
     pub frequency: u64,
     /// Events in the trace; in all snapshots together, those that several have counted in each.
     pub events: u64,
     /// Events lost.
+    #[serde(rename = "lost_events")]
     pub lost: u64,
     /// Size of the trace folder, bytes.
     pub bytes: u64,

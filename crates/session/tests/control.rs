@@ -418,10 +418,10 @@ fn the_folder_tells_the_rules_and_every_change() {
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(value["event_rules"][0].as_str().unwrap().contains("a:*"), "{text}");
     let changes = value["changes"].as_array().unwrap();
-    let whats: Vec<&str> = changes.iter().map(|change| change["what"].as_str().unwrap()).collect();
+    let whats: Vec<&str> = changes.iter().map(|change| change["change"].as_str().unwrap()).collect();
     assert!(whats[0].starts_with("enable") && whats[0].contains("b:*"), "{whats:?}");
     assert_eq!(whats[1..], ["pause", "disable --major 3-4"]);
-    let times: Vec<u64> = changes.iter().map(|change| change["time"].as_u64().unwrap()).collect();
+    let times: Vec<u64> = changes.iter().map(|change| change["time_cycles"].as_u64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] > value["clock"]["begin"]["cycles"].as_u64().unwrap());
 }
 

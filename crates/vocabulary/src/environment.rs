@@ -52,26 +52,26 @@ keys! {
     PROFILE_COUNTERS = "profile_counters";
     /// In an extract: when it begins, in nanoseconds on the recording's clock. Earlier events only give
     /// names.
-    PART_BEGIN = "part_begin";
+    EXTRACT_BEGIN = "extract_begin_ns";
     /// In an extract: when it ends, likewise. Until then nothing is missing after its last event.
-    PART_END = "part_end";
+    EXTRACT_END = "extract_end_ns";
     /// In an extract: [`SOME`] where switches of threads that are in it may be missing.
-    PART_SWITCHES = "part_switches";
+    EXTRACT_SWITCHES = "extract_switches";
     /// In an extract: [`SOME`] where system calls may be missing.
-    PART_SYSTEM_CALLS = "part_system_calls";
+    EXTRACT_SYSTEM_CALLS = "extract_system_calls";
     /// In an extract: [`SOME`] where interrupts may be missing.
-    PART_INTERRUPTS = "part_interrupts";
+    EXTRACT_INTERRUPTS = "extract_interrupts";
     /// In an extract: the names of classes of which events were left out, a line each.
-    PART_LEFT_OUT = "part_left_out";
+    EXTRACT_LEFT_OUT = "extract_left_out";
     /// In an extract: patterns for the user threads that it is of, a line each. An extract of an extract has
     /// a second one, under a key that begins with this one.
-    PART_TASKS = "part_tasks";
+    EXTRACT_TASKS = "extract_tasks";
     /// In an extract: [`SOME`] where it is of certain LWPs.
-    PART_LWPS = "part_lwps";
+    EXTRACT_LWPS = "extract_lwps";
     /// In an extract: the LWPs that it is of, `PROCESS/TID`, or `TID` where the process is unknown.
-    PART_TIDS = "part_tids";
+    EXTRACT_TIDS = "extract_tids";
     /// In an extract: [`SOME`] where it is of certain CPUs.
-    PART_CPUS = "part_cpus";
+    EXTRACT_CPUS = "extract_cpus";
     /// In a trace that was made of another one: what was lost before the first packet, a line for each
     /// stream.
     LOST_AT_BEGIN = "lost_at_begin";
@@ -80,7 +80,7 @@ keys! {
 }
 
 /// What all keys of extracts begin with.
-pub const PART: &str = "part_";
+pub const EXTRACT: &str = "extract_";
 
 /// [`DOMAIN`]: the kernel.
 pub const KERNEL: &str = "kernel";

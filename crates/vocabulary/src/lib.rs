@@ -12,6 +12,7 @@
 //! | [`probe`] | fields of probes, whose names are users' |
 //! | [`context`] | what all events can have in front of their fields |
 //! | [`environment`] | what a trace says of itself |
+//! | [`renamed`] | names of earlier versions |
 //!
 //! A declaration is a macro ([`user_thread_events!`], …) that hands its text to another one. Here that makes
 //! a struct of it, which [`Reader::read`] fills from whatever implements [`Fields`]; in the crate that emits
@@ -32,6 +33,7 @@ pub mod own;
 pub mod probe;
 pub mod profile;
 pub mod recorder;
+pub mod renamed;
 pub mod user_thread;
 
 pub use field::{Field, FieldKind, Fields, Reader, Recorded};

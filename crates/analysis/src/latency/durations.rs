@@ -21,8 +21,10 @@ pub struct Distribution {
     /// The shortest.
     pub min_ns: Duration,
     /// The arithmetic mean.
+    #[serde(rename = "avg_ns")]
     pub mean_ns: f64,
     /// Standard deviation from the mean, of all durations that there are.
+    #[serde(rename = "stdev_ns")]
     pub deviation_ns: f64,
     /// Half of them are at most as long as this: like the following, the shortest one of which that is true.
     pub p50_ns: Duration,

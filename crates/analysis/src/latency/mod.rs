@@ -104,6 +104,7 @@ pub struct LatencyTable {
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Period {
     /// How long.
+    #[serde(rename = "duration_ns")]
     pub ns: Duration,
     /// Its begin.
     pub begin: Moment,
@@ -113,8 +114,10 @@ pub struct Period {
     pub key: Vec<(String, String)>,
     /// The end's LWP, and what it did meanwhile. Of a switch that is the one that leaves the CPU, or, if
     /// periods are matched by the one that gets it (`next_tid`), that one.
+    #[serde(rename = "thread")]
     pub lwp: Option<Episode>,
     /// The end's user thread, likewise.
+    #[serde(rename = "task")]
     pub user_thread: Option<Episode>,
 }
 
@@ -122,6 +125,7 @@ pub struct Period {
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Episode {
     /// Who.
+    #[serde(rename = "subject")]
     pub who: Who,
     /// What for how long: together the whole period, or as much of it as is known of this one.
     pub times: ShownTimes,

@@ -34,6 +34,7 @@ pub struct Moment {
     /// Its LWP.
     pub tid: Option<Tid>,
     /// Its user thread's number in its process.
+    #[serde(rename = "task")]
     pub user_thread: Option<u64>,
 }
 

@@ -123,19 +123,19 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
             "machine" => Cell::None,
             _ => line.process_name.into(),
         };
-        text "part" "part" extra, "inside: in the process; outside: others, for it; threads: its threads; machine: all CPUs"
+        text "section" "section" extra, "inside: in the process; outside: others, for it; threads: its threads; machine: all CPUs"
             => line.part.into();
-        text "in" "row" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows what"
+        text "activity" "activity" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows what"
             => line.place.as_str().into();
-        duration "own" "own_ns" key, "time on a CPU, with page faults" => line.own();
+        duration "running" "running_ns" key, "time on a CPU, with page faults" => line.own();
         number "calls" "calls" high, "how often it was called; of outside, how often it happened; of threads, how many" => line.calls();
         number "events" "events" low, "events of the program" => line.count(|row| row.events, has_places);
-        number "faults" "faults" low, "page faults; the kernel does not record their time"
+        number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => line.count(|row| row.faults, |row, known| has_places(row, known) && known.recorded.page_faults);
         duration "ipc" "ipc_ns" high, "time waiting for another thread" => line.time(|row| row.ipc().ns, has_ipc);
         number "waits" "ipc_waits" normal, "how often it waited for another thread"
             => line.count(|row| row.ipc().count, has_ipc);
-        parts "over" "ipc_over" normal, "over what it waited for another thread: pipe, socket, futex, signal"
+        parts "via" "ipc_via" normal, "through what it waited for another thread: pipe, socket, futex, signal"
             => line.ipc_over();
         number "woke" "woke" low, "how many threads were woken"
             => line.count(|row| row.woke, |row, known| has_places(row, known) && known.recorded.wakes);
@@ -146,7 +146,7 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
             => line.time(|row| row.blocked_ns, has_ipc);
         duration "ready" "ready_ns" high, "time waiting for a CPU"
             => line.time(|row| row.ready_ns, |row, known| has_switches(row, known) && known.recorded.wakes);
-        duration "unseen" "unseen_ns" extra, "time in which no event shows where the threads were" => line.unseen();
+        duration "unknown" "unknown_ns" extra, "time in which no event shows where the threads were" => line.unseen();
     }
 }
 

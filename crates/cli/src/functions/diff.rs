@@ -44,17 +44,17 @@ impl Both<'_> {
 pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
     columns! { both: Both<'r>;
         period "total" "total_ns" key, "time from begin to end" => Cell::Period(both.here.total_ns);
-        period "there" "total_there_ns" high, "total in the other recording" => Cell::Period(both.there.total_ns);
-        period "difference" "total_difference_ns" high, "how much longer total is there"
+        period "other" "total_other_ns" high, "total in the other recording" => Cell::Period(both.there.total_ns);
+        period "delta" "total_delta_ns" high, "how much longer total is there"
             => Cell::Longer(both.difference(|figures| figures.total_ns.as_ns()));
         period "self" "self_ns" normal, "total less that of the recorded functions that it called"
             => both.own(Cell::Period(both.here.own_ns));
-        period "there" "self_there_ns" normal, "self in the other recording" => both.own(Cell::Period(both.there.own_ns));
-        period "difference" "self_difference_ns" normal, "how much longer self is there"
+        period "other" "self_other_ns" normal, "self in the other recording" => both.own(Cell::Period(both.there.own_ns));
+        period "delta" "self_delta_ns" normal, "how much longer self is there"
             => both.own(Cell::Longer(both.difference(|figures| figures.own_ns.as_ns())));
         number "calls" "calls" low, "how often it was called" => Cell::Count(both.here.calls);
-        number "there" "calls_there" low, "calls in the other recording" => Cell::Count(both.there.calls);
-        number "difference" "calls_difference" low, "how much more often it was called there"
+        number "other" "calls_other" low, "calls in the other recording" => Cell::Count(both.there.calls);
+        number "delta" "calls_delta" low, "how much more often it was called there"
             => Cell::Number(both.difference(|figures| figures.calls));
         text "function" "function" key + shrinking, "the function" => both.name.into();
     }

@@ -93,7 +93,7 @@ pub fn class_columns<'r>() -> Vec<Column<Class<'r>>> {
         number "log level" "log_level" extra, "LTTng's number for the level: 3 error, 4 warn, 6 info, 10 debug, 14 trace"
             => class.report.log_level.map_or(Cell::None, Cell::Number);
         number "major" "major" extra, "major class" => class.report.major.map_or(Cell::None, Cell::Number);
-        number "count" "count" key, "events of the class" => Cell::Count(class.report.count);
+        number "events" "events" key, "events of the class" => Cell::Count(class.report.count);
         text "description" "description" extra, "the author's description" => text(&class.report.description);
         text "print" "print" extra, "how its author has it printed" => text(&class.report.print);
         text "source" "source" extra, "file and line of the source" => text(&class.report.source);

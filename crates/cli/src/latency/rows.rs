@@ -35,8 +35,8 @@ fn figures<'t>() -> Vec<Column<Figures<'t>>> {
     columns! { line: Figures<'t>;
         number "count" "count" key, "how many periods" => Cell::Count(line.distribution.count);
         period "min" "min_ns" low, "the shortest" => Cell::Period(line.distribution.min_ns);
-        period "mean" "mean_ns" high, "their mean" => Cell::Period(rounded(line.distribution.mean_ns));
-        period "deviation" "deviation_ns" low, "standard deviation from the mean"
+        period "avg" "avg_ns" high, "their mean" => Cell::Period(rounded(line.distribution.mean_ns));
+        period "stdev" "stdev_ns" low, "standard deviation from the mean"
             => Cell::Period(rounded(line.distribution.deviation_ns));
         period "p50" "p50_ns" normal, "median: half of them are at most as long" => Cell::Period(line.distribution.p50_ns);
         period "p90" "p90_ns" normal, "90 % of them are at most as long" => Cell::Period(line.distribution.p90_ns);
@@ -180,15 +180,15 @@ fn woken_by(episode: &Episode) -> Option<String> {
 
 pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
     let mut columns = columns! { line: Worst<'t>;
-        period "time" "ns" key, "length of the period" => Cell::Period(line.period.ns);
+        period "time" "duration_ns" key, "length of the period" => Cell::Period(line.period.ns);
         clock "begin" "begin_ns" high, "its begin" => line.time(&line.period.begin);
         number "begin-cpu" "begin_cpu" low, "CPU of the begin" => line.period.begin.cpu.into();
-        number "begin-process" "begin_pid" low, "number of the begin's process" => line.period.begin.process.into();
+        number "begin-process" "begin_process" low, "number of the begin's process" => line.period.begin.process.into();
         number "begin-thread" "begin_tid" low, "number of the begin's thread" => line.period.begin.tid.into();
         number "begin-task" "begin_task" low, "number of the begin's user thread" => Cell::count(line.period.begin.user_thread);
         clock "end" "end_ns" high, "its end" => line.time(&line.period.end);
         number "end-cpu" "end_cpu" low, "CPU of the end" => line.period.end.cpu.into();
-        number "end-process" "end_pid" low, "number of the end's process" => line.period.end.process.into();
+        number "end-process" "end_process" low, "number of the end's process" => line.period.end.process.into();
         number "end-thread" "end_tid" low, "number of the end's thread" => line.period.end.tid.into();
         number "end-task" "end_task" low, "number of the end's user thread" => Cell::count(line.period.end.user_thread);
         text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
@@ -202,7 +202,7 @@ fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
         text "thread" "thread" normal, "the end's thread" => text(line.thread(|of| of.who.to_string()));
         duration "thread-running" "thread_running_ns" low, "time that it ran" => Cell::ns(line.thread_time(|times| times.running_ns));
-        duration "thread-waiting" "thread_waiting_ns" low, "time that it was ready to run"
+        duration "thread-ready" "thread_ready_ns" low, "time that it was ready to run"
             => Cell::ns(line.thread_time(|times| times.waiting_ns));
         duration "thread-blocked" "thread_blocked_ns" low, "time that it waited for something else"
             => Cell::ns(line.thread_time(|times| times.blocked_ns));
@@ -220,7 +220,7 @@ fn task_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
         text "task" "task" normal, "the end's user thread" => text(line.task(|of| of.who.to_string()));
         duration "task-running" "task_running_ns" low, "time that it ran" => Cell::ns(line.task_time(|times| times.running_ns));
-        duration "task-waiting" "task_waiting_ns" low, "time that it was ready to run"
+        duration "task-ready" "task_ready_ns" low, "time that it was ready to run"
             => Cell::ns(line.task_time(|times| times.waiting_ns));
         duration "task-blocked" "task_blocked_ns" low, "time that it waited for something else"
             => Cell::ns(line.task_time(|times| times.blocked_ns));

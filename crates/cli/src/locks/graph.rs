@@ -42,7 +42,7 @@ pub fn columns<'g>() -> Vec<Column<Line<'g>>> {
         number "waits" "waits" normal, "how many waits" => Cell::Count(line.edge.waits.count);
         period "wait" "wait_ns" high, "time of the waits together" => Cell::Period(line.edge.waits.total_ns);
         period "wait-max" "wait_max_ns" normal, "the longest wait" => Cell::Period(line.edge.waits.max_ns);
-        period "lasts" "lasts_ns" high, "for how long a wait lasts when the recording ends" => Cell::period(line.edge.lasts_ns);
+        period "pending" "pending_ns" high, "for how long a wait lasts when the recording ends" => Cell::period(line.edge.lasts_ns);
         number "deadlock" "deadlock" high, "number of the deadlock that it is a part of" => Cell::count(line.deadlock);
         text "at" "at" low + shrinking, "place of the request" => line.at.as_str().into();
     }

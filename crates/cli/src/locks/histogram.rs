@@ -37,7 +37,7 @@ impl Bin {
 
 pub fn columns() -> Vec<Column<Bin>> {
     columns! { bin: Bin;
-        text "what" "what" key, "length of critical sections, or depth of nesting" => bin.what.into();
+        text "measure" "measure" key, "length of critical sections, or depth of nesting" => bin.what.into();
         bound "from" "from" key, "where the bin begins" => bin.from.clone();
         bound "to" "to" normal, "where it ends" => bin.to.clone();
         number "count" "count" key, "how many are in it" => Cell::Count(bin.count);

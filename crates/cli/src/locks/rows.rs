@@ -103,7 +103,7 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
                 Subject::Task(task) => Cell::count(task),
                 _ => Cell::None,
             };
-            text "called" "task_name" key + shrinking, "name of the task" => line.row.task_name.as_str().into();
+            text "task-name" "task_name" key + shrinking, "name of the task" => line.row.task_name.as_str().into();
         },
         By::Caller | By::Chain => Vec::new(),
     }

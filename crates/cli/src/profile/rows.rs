@@ -22,9 +22,9 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
         text "name" "name" extra, "name of the process" => line.row.process_name.as_str().into();
         text "program" "program" extra, "file that the process runs"
             => line.found.program(line.row.process).map_or(Cell::None, Cell::from);
-        number "own" "own" key, "samples in it" => Cell::Count(line.row.own);
-        percent "own" "own_percent" high, "samples in it, of those of the process" => percent(line.row.own, line.row.of);
-        number "total" "total" high, "samples in it and in what it called" => Cell::Count(line.row.total);
+        number "self" "self_samples" key, "samples in it" => Cell::Count(line.row.own);
+        percent "self" "self_percent" high, "samples in it, of those of the process" => percent(line.row.own, line.row.of);
+        number "total" "total_samples" high, "samples in it and in what it called" => Cell::Count(line.row.total);
         percent "total" "total_percent" normal, "samples in it and in what it called, of those of the process"
             => percent(line.row.total, line.row.of);
         period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(Duration::from_ns(line.row.period));
@@ -35,8 +35,8 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
         By::Function => vec![function(), object().low()],
         By::Object => vec![object().key()],
         By::Thread => columns! { line: Line<'f>;
-            number "thread" "thread" key, "number of the thread" => line.row.tid.into();
-            text "name" "thread_name" high + shrinking, "name of the thread"
+            number "thread" "tid" key, "number of the thread" => line.row.tid.into();
+            text "thread-name" "thread_name" high + shrinking, "name of the thread"
                 => Cell::Text(line.found.thread_name(line.row.tid));
         },
     });
@@ -69,10 +69,10 @@ pub fn tree_columns() -> Vec<Column<TreeLine>> {
     columns! { line: TreeLine;
         number "process" "process" normal, "number of the process" => line.process.into();
         text "name" "name" low + shrinking, "name of the process" => line.process_name.as_str().into();
-        number "total" "total" key, "samples in it and in what it called" => Cell::Count(line.total);
+        number "total" "total_samples" key, "samples in it and in what it called" => Cell::Count(line.total);
         percent "total" "total_percent" high, "samples in it and in what it called, of those of the process"
             => percent(line.total, line.of);
-        number "own" "own" high, "samples in it" => Cell::Count(line.own);
+        number "self" "self_samples" high, "samples in it" => Cell::Count(line.own);
         number "depth" "depth" extra, "distance from the tree's root" => Cell::Count(line.depth as u64);
         text "function" "function" key, "the function, in text indented by its depth" => Cell::Text(line.function.shown()),
             in_text: Cell::Text(format!("{}{}", "  ".repeat(line.depth), line.function.shown()));

@@ -17,7 +17,7 @@ use tracewing_units::{Duration, Timestamp};
 const HELP: &str = "\
 Examples:
   tracewing sched latency my-trace
-  tracewing sched latency my-trace --sort mean -n 10
+  tracewing sched latency my-trace --sort avg -n 10
   tracewing sched latency my-trace --format json | jq .threads[0]
 
 The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV); those that no event shows are left out.
@@ -59,11 +59,11 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
         number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
             => Cell::count_if(row.wakes, row.thread.slices);
-        duration "mean" "mean_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
+        duration "avg" "avg_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
             => Cell::ns_if(row.wakes, row.thread.mean_ns());
         duration "max" "max_delay_ns" key, "the longest time that it was ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
-        clock "from" "max_delay_begin" low, "begin of the longest wait" => row.time(row.thread.max_begin());
-        clock "to" "max_delay_end" low, "end of the longest wait" => row.time(row.thread.max_end);
+        clock "from" "max_delay_begin_ns" low, "begin of the longest wait" => row.time(row.thread.max_begin());
+        clock "to" "max_delay_end_ns" low, "end of the longest wait" => row.time(row.thread.max_end);
         text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
             => row.thread.max_waker.as_ref().filter(|_| row.wakes).map_or(Cell::None, name_of_waker);
     }

@@ -65,7 +65,7 @@ struct Left {
 
 fn slice_columns() -> Vec<Column<Left>> {
     columns! { left: Left;
-        clock(18) "time" "time" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
+        clock(18) "time" "time_ns" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
         number(4) "cpu" "cpu" high, "the CPU" => left.cpu.into();
         text(32) "task [tid/pid]" "name" key, "name of the thread, in text with its number and its process'"
             => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();

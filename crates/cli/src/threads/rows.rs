@@ -82,7 +82,7 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         duration "running" "running_ns" key, "time on a CPU"
             => Cell::ns_if(line.known.switches, line.times.running_ns);
-        duration "waiting" "waiting_ns" high, "time ready to run: no CPU was free, or for a task no thread"
+        duration "ready" "ready_ns" high, "time ready to run: no CPU was free, or for a task no thread"
             => Cell::ns_if(line.waits, line.times.waiting_ns);
         duration "blocked" "blocked_ns" high, "time waiting for something else"
             => Cell::ns_if(line.waits, line.times.blocked_ns);

@@ -83,18 +83,18 @@ fn critical_paths_are_as_long_as_the_programs(trace: &Path, log: &Log) {
             panic!("two polls")
         };
         let path = json(trace, &["critical-path", "--task", &task.to_string()]);
-        let (from, to) = (number(&path, "from_ns"), number(&path, "to_ns"));
+        let (from, to) = (number(&path, "begin_ns"), number(&path, "end_ns"));
         // It begins when it is made, which is some instructions before; another thread may have had the CPU
         // between these.
         let earliest = log.0.iter().map(|(.., stamps)| stamps[0]).min().unwrap();
         let length = Sums { count: 1, least: last[2] - first[1], most: last[3] - earliest };
         assert!(length.has(to - from), "{task}: {from} to {to}, {length:?}");
         let steps = path["steps"].as_array().unwrap();
-        assert_eq!(steps.iter().map(|step| number(step, "ns")).sum::<u64>(), to - from, "{task}");
-        let gaps = steps.windows(2).filter(|pair| pair[0]["to_ns"] != pair[1]["from_ns"]).count();
+        assert_eq!(steps.iter().map(|step| number(step, "duration_ns")).sum::<u64>(), to - from, "{task}");
+        let gaps = steps.windows(2).filter(|pair| pair[0]["end_ns"] != pair[1]["begin_ns"]).count();
         assert_eq!(gaps, 0, "{task}: {path}");
         let own =
-            steps.iter().filter(|step| step["task"] == *task).map(|step| number(step, "ns")).sum::<u64>();
+            steps.iter().filter(|step| step["task"] == *task).map(|step| number(step, "duration_ns")).sum::<u64>();
         let polls = &log.of("poll")[task];
         assert!(own <= polls.most, "{task}: {own} ns of its own, {polls:?}");
     }
@@ -106,7 +106,7 @@ fn nothing_is_known_of_cpus(trace: &Path, log: &Log) {
     for tid in log.of("thread").keys() {
         let row =
             threads.iter().find(|row| row["tid"] == *tid).unwrap_or_else(|| panic!("{tid} in {threads:?}"));
-        for column in ["running_ns", "waiting_ns", "blocked_ns"] {
+        for column in ["running_ns", "ready_ns", "blocked_ns"] {
             assert_eq!(row[column].as_u64().unwrap_or(0), 0, "{column} of {row}");
         }
         assert!(row["system_calls"].is_null(), "{row}");
@@ -134,11 +134,11 @@ fn threads_are_the_programs(run: &Run) {
         };
         // A sleep may end before the thread has left the CPU, which it does not then; and before it has one
         // again. It computes at other times.
-        let awake = running + interrupted + number(row, "waiting_ns") - COMPUTED_NS;
+        let awake = running + interrupted + number(row, "ready_ns") - COMPUTED_NS;
         let slept =
             Sums { least: sleep[tid].least.saturating_sub(awake), ..sleep[tid] }.has(on("clock_nanosleep"));
         assert!(slept, "{row}: {:?}", sleep[tid]);
-        let whole = ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
+        let whole = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
         let whole = whole.iter().sum::<u64>() + interrupted;
         assert!(whole >= life[tid].least, "{row}: {:?}", life[tid]);
     }
@@ -149,7 +149,7 @@ fn threads_are_the_programs(run: &Run) {
 fn system_calls_are_the_programs(trace: &Path, log: &Log, has_all: bool) {
     let table = json(trace, &["breakdown"]);
     let mut rows = table["rows"].as_array().unwrap().iter();
-    let row = rows.find(|row| row["row"] == "clock_nanosleep" && row["name"] == "clerks").unwrap();
+    let row = rows.find(|row| row["activity"] == "clock_nanosleep" && row["name"] == "clerks").unwrap();
     let sleep = log.of("sleep");
     let slept = sleep.values().fold(Sums::default(), |all, one| Sums {
         count: all.count + one.count,
@@ -158,12 +158,12 @@ fn system_calls_are_the_programs(trace: &Path, log: &Log, has_all: bool) {
     });
     assert_eq!(number(row, "calls"), slept.count, "{row}");
     if !has_all {
-        for column in ["own_ns", "blocked_ns", "ready_ns", "ipc_ns"] {
+        for column in ["running_ns", "blocked_ns", "ready_ns", "ipc_ns"] {
             assert!(row[column].is_null(), "{column}: {row}");
         }
         return;
     }
-    let times = ["own_ns", "blocked_ns", "ready_ns", "ipc_ns", "interrupted_ns"].map(|of| number(row, of));
+    let times = ["running_ns", "blocked_ns", "ready_ns", "ipc_ns", "interrupted_ns"].map(|of| number(row, of));
     assert!(slept.has(times.iter().sum()), "{row}: {slept:?}");
 }
 

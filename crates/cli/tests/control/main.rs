@@ -212,7 +212,7 @@ fn programs_of_a_recording_that_runs_are_recorded_once_more() {
     let second = second.wait_with_output().unwrap();
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     let summary: Value = serde_json::from_slice(&second.stderr).unwrap();
-    assert_eq!((&summary["processes"], &summary["lost"]), (&1.into(), &0.into()));
+    assert_eq!((&summary["processes"], &summary["lost_events"]), (&1.into(), &0.into()));
     steps.step(4);
     let recording = steps.end();
     assert_eq!(numbers(&recording.trace(), "steps:step"), [1, 2]);

@@ -36,13 +36,13 @@ pub struct Shown {
 }
 
 /// The counter of which [`Shown::waiting`] is.
-const WAITING: &str = "waiting threads";
+const WAITING: &str = "ready threads";
 
 impl Shown {
     fn state(&mut self, line: &str, state: &str, ns: u64) {
         let what = match state {
             "unknown" => "unknown_ns",
-            "preempted" | "waiting" => "waiting_ns",
+            "preempted" | "ready" => "ready_ns",
             "nested" => "nested_ns",
             "user" | "running" => "running_ns",
             _ if state.starts_with("interrupt") || state.starts_with("spinning on ") => "running_ns",

@@ -104,7 +104,7 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     // Threads that were created before it are in their process.
     run(&["extract", "trace", "-o", "of-kernel", "--kernel", "--from", "reactivity:received_msg#2"]);
     assert!(threads_of("of-kernel", &["--process", "reactivity"]).len() > 2);
-    let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "waiting_ns", "blocked_ns"]);
+    let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "ready_ns", "blocked_ns"]);
     // What workers did for the task, and nothing else. Others' events may show that one of its is missing, as
     // where a kernel does not tell when a CPU's idle thread stops: what was taken for running without them is
     // unknown then.
@@ -121,7 +121,7 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     run(&["extract", "trace", "-o", "of-cpu", "--cpu", &cpu]);
     let rows = threads_of("of-cpu", &[]);
     assert!(running(&rows) > 0);
-    assert!(rows.iter().all(|row| row["waiting_ns"] == 0 && row["blocked_ns"] == 0), "{rows:?}");
+    assert!(rows.iter().all(|row| row["ready_ns"] == 0 && row["blocked_ns"] == 0), "{rows:?}");
     let whole = threads("thread", &["--cpu", &cpu]);
     assert!(running(&rows) <= running(&whole) + sum(&whole, &["unknown_ns"]), "{rows:?} of {whole:?}");
     let all = places();
@@ -148,7 +148,7 @@ fn a_part_tells_times_of_whom_it_is_of_only() {
     let stranger = all.iter().map(|(_, here, _)| here).find(|here| is_stranger(here));
     let stranger = stranger.and_then(|here| here.1).expect("another process is met").to_string();
     let pid = process.to_string();
-    let known = ["running_ns", "waiting_ns", "blocked_ns"];
+    let known = ["running_ns", "ready_ns", "blocked_ns"];
     let number = |row: &Value| row["tid"].as_i64().expect("a number");
     let filters: [&[&str]; 4] =
         [&["--tid", &tid], &["--process", &pid], &["--process", "react*"], &["--tid", &stranger]];

@@ -56,7 +56,7 @@ fn slices_are_those_of_whom_is_wanted_only() {
         let text = run(&[&["sched", "timehist", "trace", "--format", "json"], filter].concat());
         assert!(!text.contains(r#""waker":"""#), "a name that is not known is null");
         let slices = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        slices.map(|slice| ["process", "tid", "time"].map(|name| slice[name].clone())).collect()
+        slices.map(|slice| ["process", "tid", "time_ns"].map(|name| slice[name].clone())).collect()
     };
     let mut wanted = slices(&[]);
     wanted.retain(|[of, ..]| *of == process);
@@ -72,7 +72,7 @@ fn slices_are_those_of_whom_is_wanted_only() {
 
 #[test]
 fn times_are_clipped_to_the_range() {
-    const ALL: [&str; 5] = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+    const ALL: [&str; 5] = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "unknown_ns"];
     let range = ["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"];
     let received = super_trace(&["-e", "reactivity:received_msg"]);
     let time = |index: usize| received[index]["ns"].as_u64().expect("a time");

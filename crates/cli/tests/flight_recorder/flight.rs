@@ -164,7 +164,7 @@ pub fn check(trace: &Path) -> BTreeMap<u64, (u64, u64)> {
                 let before = bytes_of(first - 1, announcement);
                 assert!(before.contains(&range["bytes"].as_u64().unwrap()), "{range}, not {before:?}");
                 assert!(range["sub_buffers"].as_u64().unwrap() >= before.start() / SUB_BUFFER);
-                assert!(range["begin"].as_u64() < range["end"].as_u64());
+                assert!(range["begin_cycles"].as_u64() < range["end_cycles"].as_u64());
             }
         }
     }

@@ -61,7 +61,7 @@ fn what_is_overwritten_unread_is_told_with_its_range_of_time() {
         let mut of = ranges.iter().filter(|range| range["stream"].as_str().unwrap().ends_with(&name));
         let bytes: u64 = of.clone().map(|range| range["bytes"].as_u64().unwrap()).sum();
         assert!(bytes_of(events, 0).contains(&bytes), "{events} are not {ranges:?}");
-        assert!(events > 0 && of.all(|range| range["begin"].as_u64() < range["end"].as_u64()));
+        assert!(events > 0 && of.all(|range| range["begin_cycles"].as_u64() < range["end_cycles"].as_u64()));
     }
     let Ok(peer) = Command::new("babeltrace2").arg(&trace).output() else {
         return tracewing_testing::skip(

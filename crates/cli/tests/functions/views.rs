@@ -56,13 +56,13 @@ fn recordings_are_compared_and_drawn() {
     let other = after.trace();
     let difference = rows(&json(&before, &["--diff", other.to_str().unwrap()]));
     let calls = |name: &str| {
-        ["calls", "calls_there", "calls_difference"].map(|column| difference[name][column].as_i64().unwrap())
+        ["calls", "calls_other", "calls_delta"].map(|column| difference[name][column].as_i64().unwrap())
     };
     assert_eq!(calls("outer"), [10, 10, 0]);
     assert_eq!(calls("inner"), [0, 30, 30]);
     let row = &difference["inner"];
     assert_eq!(row["total_ns"], 0);
-    assert_eq!(row["total_there_ns"], row["total_difference_ns"]);
+    assert_eq!(row["total_other_ns"], row["total_delta_ns"]);
 
     let drawn = folder.path().join("graph.svg");
     text(&after, &["--flame-graph", drawn.to_str().unwrap()]);

@@ -192,7 +192,7 @@ fn the_table_counts_what_the_program_did() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|bin| bin["what"] == "depth")
+        .filter(|bin| bin["measure"] == "depth")
         .map(|bin| (bin["from"].as_u64().unwrap(), bin["count"].as_u64().unwrap()))
         .collect();
     let [(0, _), (1, one), (2, two)] = depths[..] else { panic!("{depths:?}") };

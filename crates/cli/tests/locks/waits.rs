@@ -69,7 +69,7 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
     let mut waits: Vec<(&str, &str, Option<u64>)> = Vec::new();
     let number = |party: &'_ Value| party.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let rows: Vec<_> =
-        table["graph"].as_array().unwrap().iter().filter(|row| !row["lasts_ns"].is_null()).collect();
+        table["graph"].as_array().unwrap().iter().filter(|row| !row["pending_ns"].is_null()).collect();
     let numbers: Vec<_> = rows.iter().map(|row| (number(&row["waiter"]), number(&row["owner"]))).collect();
     for ((waiter, owner), row) in numbers.iter().zip(&rows) {
         assert!(row["at"].as_str().unwrap().contains("(deadlock.c:"), "{row}");
@@ -126,7 +126,7 @@ fn what_was_waited_for_before_a_part_begins_is_known() {
     let rows = graph["graph"].as_array().unwrap();
     assert_eq!(rows.len(), 4, "{graph}");
     let is_known =
-        |row: &&Value| !row["lasts_ns"].is_null() && row["at"].as_str().unwrap().contains("(deadlock.c:");
+        |row: &&Value| !row["pending_ns"].is_null() && row["at"].as_str().unwrap().contains("(deadlock.c:");
     assert_eq!(rows.iter().filter(is_known).count(), 4, "{graph}");
     assert_eq!(rows.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{graph}");
     let threads = table(&recording, &[&part[..], &["--by", "thread"]].concat());
@@ -155,11 +155,11 @@ fn who_has_died_waits_no_longer_but_has_waited() {
     let recording = ended(place, recorder);
     let found = table(&recording, &["--graph"]);
     let longest = found["duration_ns"].as_u64().unwrap() - 500_000_000;
-    let lasts = found["graph"].as_array().unwrap().iter().filter(|row| !row["lasts_ns"].is_null());
+    let lasts = found["graph"].as_array().unwrap().iter().filter(|row| !row["pending_ns"].is_null());
     let lasts: Vec<&Value> = lasts.collect();
     assert_eq!(lasts.len(), 4, "{found}");
     assert_eq!(lasts.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{found}");
-    assert!(lasts.iter().all(|row| row["lasts_ns"].as_u64().unwrap() < longest), "{found}");
+    assert!(lasts.iter().all(|row| row["pending_ns"].as_u64().unwrap() < longest), "{found}");
     let threads = table(&recording, &["--by", "thread"]);
     let rows = threads["locks"]
         .as_array()

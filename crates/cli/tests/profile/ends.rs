@@ -25,7 +25,7 @@ fn lost_samples_are_counted() {
         );
     }
     assert_eq!(recording.reasons(), BTreeMap::from([("profile buffer full", lost)]));
-    assert_eq!(json(&[], &recording.trace())["lost"], lost);
+    assert_eq!(json(&[], &recording.trace())["lost_samples"], lost);
     let shown = String::from_utf8(of(&recording.trace(), &["profile"]).ran().stdout).unwrap();
     assert!(shown.contains(&format!(" {lost} lost")), "{shown}");
 }
@@ -59,7 +59,7 @@ fn ctrl_c_leaves_a_good_recording() {
     let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
     assert_eq!(summary["state"], "complete");
     let found = json(&[], &folder.path().join("t"));
-    assert!(by_function(&found, "total").contains_key("heavy"));
+    assert!(by_function(&found, "total_samples").contains_key("heavy"));
     assert_eq!(told.contains("profile: no hardware counters"), found["trigger"] == "cpu-clock", "{told}");
 }
 
@@ -77,7 +77,7 @@ fn a_killed_recorder_leaves_what_was_written() {
     unsafe { libc::kill(group, libc::SIGKILL) };
     let output = of(&folder.path().join("t"), &["profile", "--format", "json"]).ran();
     let found: Value = output.json();
-    assert!(by_function(&found, "total").contains_key("heavy"));
+    assert!(by_function(&found, "total_samples").contains_key("heavy"));
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn by_function(found: &Value, column: &str) -> BTreeMap<String, u64> {
 fn outside_kernel(found: &Value) -> BTreeMap<String, u64> {
     let outside: Value =
         rows(found, "profile").iter().filter(|row| row["object"] != "[kernel]").cloned().collect();
-    by_function(&serde_json::json!({ "profile": outside }), "own")
+    by_function(&serde_json::json!({ "profile": outside }), "self_samples")
 }
 
 /// Whether a part of samples is near to what it should be: five times the deviation that chance gives it.
@@ -110,7 +110,7 @@ fn samples_are_where_the_time_goes() {
     let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1"]) else { return };
     assert_eq!(recording.lost(), 0);
     let found = json(&[], &recording.trace());
-    let (all, total) = (found["samples"].as_u64().unwrap(), by_function(&found, "total"));
+    let (all, total) = (found["samples"].as_u64().unwrap(), by_function(&found, "total_samples"));
     assert!(all > 50, "{all} samples");
     assert!(is_about(total["heavy"], all, 0.75), "{total:?} of {all}");
     assert!(is_about(total["light"], all, 0.25), "{total:?} of {all}");
@@ -119,7 +119,7 @@ fn samples_are_where_the_time_goes() {
     }
     let is_program = |row: &Value| row["program"].as_str().is_some_and(|path| path.ends_with("/busy"));
     assert!(rows(&found, "profile").iter().all(is_program), "{found}");
-    assert_eq!(by_function(&found, "own").values().sum::<u64>(), all);
+    assert_eq!(by_function(&found, "self_samples").values().sum::<u64>(), all);
     let own = outside_kernel(&found);
     assert!(own["spin"] > 50 && own["spin"] * 100 >= own.values().sum::<u64>() * 95, "{own:?} of {all}");
     let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
@@ -160,13 +160,13 @@ fn threads_are_told_apart() {
     assert_eq!(threads.len(), 3);
     let found = json(&["--by", "thread"], &recording.trace());
     let sampled: BTreeSet<i64> =
-        rows(&found, "profile").iter().map(|row| row["thread"].as_i64().unwrap()).collect();
+        rows(&found, "profile").iter().map(|row| row["tid"].as_i64().unwrap()).collect();
     assert_eq!(sampled, threads);
     let names: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["thread_name"].as_str()).collect();
     assert_eq!(names, BTreeSet::from([Some("busy")]));
     let of_each = threads.iter().map(|tid| {
         let found = json(&["--tid", &tid.to_string()], &recording.trace());
-        assert!(by_function(&found, "total").contains_key("heavy"), "mappings are the whole process'");
+        assert!(by_function(&found, "total_samples").contains_key("heavy"), "mappings are the whole process'");
         found["samples"].as_u64().unwrap()
     });
     assert_eq!(of_each.sum::<u64>(), found["samples"].as_u64().unwrap());
@@ -179,7 +179,7 @@ fn slices_add_up_and_know_what_was_mapped_before() {
     let samples = |options: &[&str]| json(options, &trace)["samples"].as_u64().unwrap();
     let (all, first, last) = (samples(&[]), samples(&["--to", "+0.4999s"]), samples(&["--from", "+0.5s"]));
     assert!((all - 1..=all).contains(&(first + last)), "{first} and {last} of {all}");
-    let own = by_function(&json(&["--from", "+0.5s"], &trace), "own");
+    let own = by_function(&json(&["--from", "+0.5s"], &trace), "self_samples");
     assert!(own.contains_key("spin"), "{own:?}");
     let tree = json(&["--tree"], &trace);
     let deepest = rows(&tree, "tree").iter().find(|row| row["function"] == "spin").unwrap();
@@ -216,7 +216,7 @@ fn what_explains_samples_is_named_where_it_is_missing() {
     let script = format!("{0} 0.3; {0} 0.2", program.path().join("busy").display());
     let recording = record(&["--profile", "499"], &["sh", "-c", &script]);
     let found = json(&["--least", "0"], &recording.trace());
-    let whole = by_function(&found, "own");
+    let whole = by_function(&found, "self_samples");
     assert!(whole["spin"] > 0 && found["cut_chains"].is_u64(), "{found}");
     let all: u64 = whole.values().sum();
     for (events, says) in [
@@ -233,7 +233,7 @@ fn what_explains_samples_is_named_where_it_is_missing() {
         let said = String::from_utf8(of(&part, &["profile", "--format", "json"]).ran().stderr).unwrap();
         assert!(said.contains(says), "{events}: {said}");
         let some = json(&["--least", "0"], &part);
-        let counts = by_function(&some, "own");
+        let counts = by_function(&some, "self_samples");
         assert_eq!(counts.values().sum::<u64>(), all, "{events}: samples are left out");
         for (function, count) in counts.iter().filter(|(function, _)| !function.starts_with('[')) {
             assert!(*count <= whole[function], "{events}: {count} in {function} of {whole:?}");

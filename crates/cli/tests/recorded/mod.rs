@@ -103,7 +103,7 @@ impl Recording {
     }
 
     pub fn lost(&self) -> u64 {
-        self.summary["lost"].as_u64().unwrap()
+        self.summary["lost_events"].as_u64().unwrap()
     }
 
     /// Losses by reason.
@@ -125,7 +125,7 @@ impl Recording {
         for stream in self.summary["user_streams"].as_array().unwrap() {
             let number = |name: &str| stream[name].as_u64().unwrap();
             *told.entry(number("cpu")).or_default() += number("events");
-            lost += number("lost");
+            lost += number("lost_events");
         }
         told.retain(|_, events: &mut u64| *events > 0);
         assert_eq!(told, by_cpu, "the summary's events by CPU, and those listed");

@@ -199,10 +199,10 @@ pub fn sum_of<'v>(rows: impl Iterator<Item = &'v Value>, columns: [(&str, &str);
 pub fn compare_waits(run: &Run, periods: &[Value]) {
     let (mut blocked, mut ready) = (0, 0);
     for period in periods {
-        let times = &period["user_thread"]["times"];
+        let times = &period["task"]["times"];
         let on = times["blocked_on"].as_array().unwrap().iter().find(|on| on["on"] == "mutex");
         blocked += on.map_or(0, |on| number(on, "ns"));
-        ready += times["waiting_ns"].as_u64().unwrap_or(0);
+        ready += times["ready_ns"].as_u64().unwrap_or(0);
     }
     let table = run.json(&["locks"]);
     let locks = locks(&table);
@@ -291,8 +291,8 @@ pub fn compare_cpu_time(run: &Run) -> Value {
     assert!(is_cpu_time(run, &sum, computed), "{sum} of {computed}: {threads}");
     let table = run.json(&["breakdown"]);
     let rows = table["rows"].as_array().unwrap().iter();
-    let rows = rows.filter(|row| row["process"] == process && row["part"] == "inside");
-    let sum = sum_of(rows, [("own_ns", "running_ns"), ("interrupted_ns", "interrupted_ns")]);
+    let rows = rows.filter(|row| row["process"] == process && row["section"] == "inside");
+    let sum = sum_of(rows, [("running_ns", "running_ns"), ("interrupted_ns", "interrupted_ns")]);
     assert!(is_cpu_time(run, &sum, computed), "{sum} of {computed}: {table}");
     threads
 }
@@ -309,7 +309,7 @@ pub fn compare_latency(trace: &Path, run: &Run) -> Vec<Value> {
     assert_eq!(periods.len(), lengths.len());
     for period in &periods {
         let id = period["key"][0][1].as_str().unwrap().parse().unwrap();
-        assert!(lengths[&id].has(number(period, "ns")), "{period}: {:?}", lengths[&id]);
+        assert!(lengths[&id].has(number(period, "duration_ns")), "{period}: {:?}", lengths[&id]);
     }
     periods
 }
@@ -340,9 +340,9 @@ const SEARCH_NS: u64 = 100_000;
 /// A thread's or task's path from `begin` to `end` has no gaps; gives its length.
 pub fn path_without_gaps(trace: &Path, arguments: &[&str]) -> u64 {
     let path = json(trace, &[&["critical-path"], arguments].concat());
-    let length = number(&path, "to_ns") - number(&path, "from_ns");
+    let length = number(&path, "end_ns") - number(&path, "begin_ns");
     let steps = path["steps"].as_array().unwrap();
-    assert_eq!(steps.iter().map(|step| number(step, "ns")).sum::<u64>(), length, "{arguments:?}: {path}");
-    assert!(steps.windows(2).all(|pair| pair[0]["to_ns"] == pair[1]["from_ns"]), "{arguments:?}: {path}");
+    assert_eq!(steps.iter().map(|step| number(step, "duration_ns")).sum::<u64>(), length, "{arguments:?}: {path}");
+    assert!(steps.windows(2).all(|pair| pair[0]["end_ns"] == pair[1]["begin_ns"]), "{arguments:?}: {path}");
     length
 }

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::Path;
 use tracewing_files::Tree;
 use tracewing_units::Timestamp;
+use tracewing_vocabulary::renamed;
 
 /// The file beside the traces.
 pub(crate) const NAME: &str = "tracewing.json";
@@ -45,9 +46,10 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
 /// lists: it says so, and what the recording lacked. One that is broken stays as it is.
 pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
     let bytes = read(folder)?;
-    let Ok(Value::Object(mut described)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
-    described.insert(COPIED.to_owned(), true.into());
-    described.insert(MISSING.to_owned(), missing.into());
+    let Ok(mut described @ Value::Object(_)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
+    rename(&mut described);
+    described[COPIED] = true.into();
+    described[MISSING] = missing.into();
     serde_json::to_vec_pretty(&described).ok()
 }
 
@@ -55,10 +57,30 @@ pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
 /// write another: it holds a lock on the folder as long as it works.
 pub(crate) fn parsed(folder: &Path) -> Option<Value> {
     let mut described: Value = serde_json::from_slice(&read(folder)?).ok()?;
+    rename(&mut described);
     if described["state"] == RECORDING && File::open(folder).is_ok_and(|it| it.try_lock_shared().is_ok()) {
         described["state"] = KILLED.into();
     }
     Some(described)
+}
+
+/// Gives members that an earlier version wrote their present names.
+fn rename(described: &mut Value) {
+    let in_object = |object: &mut Value, of: &str| {
+        let Value::Object(object) = object else { return };
+        for (earlier, present) in renamed::description_keys(of) {
+            if let Some(value) = object.remove(earlier) {
+                object.insert(present.to_owned(), value);
+            }
+        }
+    };
+    in_object(described, "");
+    for (name, member) in described.as_object_mut().into_iter().flatten() {
+        match member {
+            Value::Array(all) => all.iter_mut().for_each(|one| in_object(one, name)),
+            one => in_object(one, name),
+        }
+    }
 }
 
 /// Whether the recording in `folder` is one of tracewing's, and nobody adds to it any more.
@@ -95,14 +117,14 @@ pub fn described(recording: &Recording) -> Vec<serde_json::Value> {
 
 /// When the recording ended that is described so.
 fn end(described: &Value) -> Option<Timestamp> {
-    let cycles = described.pointer("/snapshot/taken").or_else(|| described.pointer("/clock/stopped"))?;
+    let cycles = described.pointer("/snapshot/taken_cycles").or_else(|| described.pointer("/clock/stopped_cycles"))?;
     (described["state"] == COMPLETE).then(|| real_time(described, cycles))?
 }
 
 /// Real time of a stamp of the clock of the recording that is described so.
 pub fn real_time(described: &Value, cycles: &Value) -> Option<Timestamp> {
     let number = |pointer| described.pointer(pointer).and_then(Value::as_i64).map(i128::from);
-    let frequency = number("/clock/frequency").filter(|frequency| *frequency > 0)?;
+    let frequency = number("/clock/frequency_hz").filter(|frequency| *frequency > 0)?;
     let since = i128::from(cycles.as_u64()?) - number("/clock/begin/cycles")?;
     let ns = number("/clock/begin/realtime_ns")? + since * 1_000_000_000 / frequency;
     i64::try_from(ns).ok().map(Timestamp::from_ns)

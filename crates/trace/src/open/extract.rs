@@ -10,39 +10,39 @@ use tracewing_units::{Pid, Tid, Timestamp};
 use tracewing_vocabulary::environment;
 
 /// What all that an extract says of itself begins with.
-const PART: &str = environment::PART;
+const EXTRACT: &str = environment::EXTRACT;
 
 /// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
-const BEGIN: &str = environment::PART_BEGIN;
+const BEGIN: &str = environment::EXTRACT_BEGIN;
 
 /// When it ends, likewise: until then nothing is missing behind its last event.
-const END: &str = environment::PART_END;
+const END: &str = environment::EXTRACT_END;
 
 /// Whether switches of threads that are in it are all that there were.
-const SWITCHES: (&str, &str) = (environment::PART_SWITCHES, environment::SOME);
+const SWITCHES: (&str, &str) = (environment::EXTRACT_SWITCHES, environment::SOME);
 
 /// Whether system calls that are in it are all that there were.
-const CALLS: (&str, &str) = (environment::PART_SYSTEM_CALLS, environment::SOME);
+const CALLS: (&str, &str) = (environment::EXTRACT_SYSTEM_CALLS, environment::SOME);
 
 /// Whether interrupts that are in it are all that there were.
-const INTERRUPTS: (&str, &str) = (environment::PART_INTERRUPTS, environment::SOME);
+const INTERRUPTS: (&str, &str) = (environment::EXTRACT_INTERRUPTS, environment::SOME);
 
 /// The names of classes of which events were left out, a line each.
-const LEFT_OUT: &str = environment::PART_LEFT_OUT;
+const LEFT_OUT: &str = environment::EXTRACT_LEFT_OUT;
 
 /// Of which user threads it is: patterns, a line each. An extract of an extract has a second one, and so on,
 /// behind this name.
-const TASKS: &str = environment::PART_TASKS;
+const TASKS: &str = environment::EXTRACT_TASKS;
 
 /// Whether it is of certain LWPs, on which only user threads are seen then.
-const LWPS: (&str, &str) = (environment::PART_LWPS, environment::SOME);
+const LWPS: (&str, &str) = (environment::EXTRACT_LWPS, environment::SOME);
 
 /// Of which LWPs it is: `PROCESS/TID`, or `TID` where that is not known. All others were left out, apart from
 /// what tells who they are.
-const TIDS: &str = environment::PART_TIDS;
+const TIDS: &str = environment::EXTRACT_TIDS;
 
 /// Whether it is of certain CPUs, on which only threads are seen then.
-const CPUS: (&str, &str) = (environment::PART_CPUS, environment::SOME);
+const CPUS: (&str, &str) = (environment::EXTRACT_CPUS, environment::SOME);
 
 /// LWPs, each with its process where that is known.
 pub(crate) type Lwps = BTreeMap<Tid, Option<Pid>>;
@@ -184,7 +184,7 @@ impl Recording {
     /// Whether something of it is an extract of another recording, and says so.
     pub fn is_extract(&self) -> bool {
         let mut env = self.traces().iter().flat_map(|trace| &trace.class().env);
-        env.any(|(name, _)| name.starts_with(PART))
+        env.any(|(name, _)| name.starts_with(EXTRACT))
     }
 
     /// The LWPs that it is of, each with its process, if it is of certain ones or of certain processes.

@@ -154,7 +154,7 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
         let Some(stream) = begin else { continue };
         let Some(to) = recording.streams()[stream].files[0].begin else { continue };
         // What was overwritten later lies between two packets, and they tell.
-        if let Some(from) = real_time(described, &range["begin"]).filter(|from| *from < to) {
+        if let Some(from) = real_time(described, &range["begin_cycles"]).filter(|from| *from < to) {
             let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
             recording.set_lost_at_begin(stream, lost);
         }
@@ -174,7 +174,7 @@ fn gone_trace(folder: &Path, name: &str, told: &Value) -> Option<String> {
 fn streams(told: &Value) -> BTreeMap<String, Told> {
     let stream = |stream: &Value| {
         let number = |key: &str| stream[key].as_u64().unwrap_or(0);
-        let told = Told { events: number("events"), bytes: number("bytes"), lost: number("lost") };
+        let told = Told { events: number("events"), bytes: number("bytes"), lost: number("lost_events") };
         let name = stream["name"].as_str()?;
         (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), told))
     };

@@ -19,7 +19,7 @@ use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_files::{Refused, Tree};
-use tracewing_vocabulary::environment;
+use tracewing_vocabulary::{environment, renamed};
 
 /// Largest metadata file that is read, in bytes; it takes up to fifty times as much memory. Real ones have a
 /// few megabytes.
@@ -189,7 +189,12 @@ fn read_metadata(found: &Found, warnings: &mut Vec<String>) -> Result<Arc<TraceC
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(Error::io(&path))?;
-    let (class, ignored) = metadata::parse_with_warnings(&bytes).map_err(Error::ctf(&path))?;
+    let (mut class, ignored) = metadata::parse_with_warnings(&bytes).map_err(Error::ctf(&path))?;
+    for (key, _) in &mut class.env {
+        if let Some(present) = renamed::environment_key(key) {
+            *key = present;
+        }
+    }
     warnings.extend(ignored.into_iter().map(|line| format!("{}: {line}", path.display())));
     Ok(Arc::new(class))
 }
