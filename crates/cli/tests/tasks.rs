@@ -72,7 +72,7 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
     let about = |name: &str, what: &str| {
         warned.iter().any(|line| line.contains(&format!("({name})")) && line.contains(what))
     };
-    assert_eq!(about("vain", "woken in vain"), vain >= FEW && vain * 2 >= TIMES + 2, "{text}");
+    assert_eq!(about("vain", "spurious wakes"), vain >= FEW && vain * 2 >= TIMES + 2, "{text}");
     if !trace.join("kernel").exists() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,

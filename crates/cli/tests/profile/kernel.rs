@@ -18,7 +18,7 @@ fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
     before.wait().unwrap();
     assert!(output.status.success(), "{}", output.notes());
     let found = json(&["--process", &before.id().to_string()], &folder.path().join("t"));
-    assert!(by_function(&found, "total").contains_key("heavy"), "{found}");
+    assert!(by_function(&found, "total_samples").contains_key("heavy"), "{found}");
     assert!(rows(&found, "profile").iter().all(|row| row["name"] == "busy"), "{found}");
 }
 
@@ -150,7 +150,7 @@ fn samples_of_those_who_wait_for_a_lock_are_found() {
     let held = |condition: &str| {
         let found = json(&["--where", condition], &recording.trace());
         let samples = found["samples"].as_u64().unwrap();
-        (by_function(&found, "total").get("hold").copied().unwrap_or(0), samples)
+        (by_function(&found, "total_samples").get("hold").copied().unwrap_or(0), samples)
     };
     let (all_held, all) = held("period > 0");
     let (held_in_wait, waiting) = held("$waits_for == \"spin\"");
@@ -198,7 +198,7 @@ fn without_privileges_there_are_programs_only() {
     let found = json(&[], &folder.path().join("t"));
     let objects: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["object"].as_str()).collect();
     assert!(!objects.contains(&Some("[kernel]")), "{objects:?}");
-    assert!(by_function(&found, "total")["heavy"] > 0);
+    assert!(by_function(&found, "total_samples")["heavy"] > 0);
 
     let output = recorder_system_wide(folder.path(), &program).unwrap();
     let told = output.notes();
