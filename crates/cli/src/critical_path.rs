@@ -156,8 +156,16 @@ impl<'p> Document<'p> {
             end_ns: path.to_ns,
             steps,
             left_out: path.left_out,
-            by_subject: path.by_who.iter().map(|(subject, ns)| Subject { subject, duration_ns: *ns }).collect(),
-            by_activity: path.by_what.iter().map(|(activity, ns)| Activity { activity, duration_ns: *ns }).collect(),
+            by_subject: path
+                .by_who
+                .iter()
+                .map(|(subject, ns)| Subject { subject, duration_ns: *ns })
+                .collect(),
+            by_activity: path
+                .by_what
+                .iter()
+                .map(|(activity, ns)| Activity { activity, duration_ns: *ns })
+                .collect(),
         }
     }
 }
@@ -219,7 +227,10 @@ fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> 
         let columns = [
             Column::duration("", "ns", "time", |sum: &Sum| Cell::Ns(sum.ns)).key(),
             Column::percent("", "percent", "part of the path", |sum: &Sum| Cell::Rate(sum.percent)).key(),
-            Column::text(title, title, "the thread, task or interrupt, or what it did", |sum: &Sum| sum.name.into()).shrinking(),
+            Column::text(title, title, "the thread, task or interrupt, or what it did", |sum: &Sum| {
+                sum.name.into()
+            })
+            .shrinking(),
         ];
         let most = sums.iter().take(MOST);
         let lines: Vec<_> = most.map(|(name, ns)| Sum { name, ns: *ns, percent: percent(*ns) }).collect();

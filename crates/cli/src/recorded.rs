@@ -91,7 +91,8 @@ fn print_rules(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     for option in list("options").filter_map(Value::as_str) {
         writeln!(out, "option    {}", shown(option))?;
     }
-    let changes = list("changes").filter_map(|change| Some((change.get("time_cycles")?, text(change, "/change")?)));
+    let changes =
+        list("changes").filter_map(|change| Some((change.get("time_cycles")?, text(change, "/change")?)));
     for (time, what) in changes.clone().take(MAX_CHANGES) {
         let when = real_time(note, time).map(|ns| format!(" at {}", zone.format(ns))).unwrap_or_default();
         writeln!(out, "changed   {}{when}", shown(what))?;

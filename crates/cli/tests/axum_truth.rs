@@ -20,7 +20,8 @@ fn record(options: &[&str]) -> Run {
 fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, Vec<(u64, u64)>) {
     let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
     let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
-    let all = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "duration_ns"))).collect();
+    let all =
+        table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "duration_ns"))).collect();
     (table, all)
 }
 

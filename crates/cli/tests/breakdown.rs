@@ -124,7 +124,9 @@ fn times_are_the_wall_time_of_all_cpus() {
     let (mut inside, mut machine) = (0, BTreeMap::new());
     for row in table["rows"].as_array().unwrap() {
         match row["section"].as_str().unwrap() {
-            "inside" if row["running_ns"].is_u64() => inside += ns(row, "running_ns") + ns(row, "interrupted_ns"),
+            "inside" if row["running_ns"].is_u64() => {
+                inside += ns(row, "running_ns") + ns(row, "interrupted_ns")
+            }
             "machine" => drop(machine.insert(row["activity"].as_str().unwrap(), ns(row, "running_ns"))),
             _ => {}
         }
@@ -245,8 +247,9 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
             return Err(format!("{over}: {found} waits, slept {slept} times: {rows:?}"));
         }
     }
-    let of =
-        |name: &str| inside.iter().find(|row| row["activity"] == name).unwrap_or_else(|| panic!("no row {name}"));
+    let of = |name: &str| {
+        inside.iter().find(|row| row["activity"] == name).unwrap_or_else(|| panic!("no row {name}"))
+    };
     let turns = TURNS as u64;
     assert!(ns(of("read"), "calls") >= turns && ns(of("write"), "calls") >= turns);
     assert_eq!((ns(of("recvfrom"), "calls"), ns(of("sendto"), "calls")), (turns, turns));
@@ -318,7 +321,8 @@ fn threads_begin_with_the_functions_that_their_program_tells() {
     };
     let rows = rows(folder.path(), &[]);
     let threads = rows.iter().filter(|row| row["section"] == "threads");
-    let begun: BTreeMap<_, _> = threads.map(|row| (row["activity"].as_str().unwrap(), ns(row, "calls"))).collect();
+    let begun: BTreeMap<_, _> =
+        threads.map(|row| (row["activity"].as_str().unwrap(), ns(row, "calls"))).collect();
     assert_eq!(begun, BTreeMap::from([("main", 1), ("worker", 3)]), "{rows:?}");
 }
 

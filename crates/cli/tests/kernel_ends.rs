@@ -95,7 +95,11 @@ fn an_interrupted_recording_is_a_good_one() {
         let output = end(recorder);
         assert_eq!(output.status.code(), Some(status));
         let summary = summary(&output);
-        assert_eq!((&summary["state"], &summary["lost_events"]), (&"complete".into(), &0.into()), "{summary}");
+        assert_eq!(
+            (&summary["state"], &summary["lost_events"]),
+            (&"complete".into(), &0.into()),
+            "{summary}"
+        );
         check_trace(folder.path(), false);
         assert!(!socket_folder(folder.path()).exists(), "left behind");
     }

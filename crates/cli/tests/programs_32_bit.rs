@@ -67,7 +67,8 @@ fn time_in_system_calls_that_are_not_recorded_is_not_the_programs() {
     let (breakdown, _) = json_and_notes(&trace, &["breakdown", "--process", "calls"]);
     let own = |name: &str| {
         let mut rows = breakdown["rows"].as_array().unwrap().iter();
-        rows.find(|row| row["section"] == "inside" && row["activity"] == name).and_then(|row| row["running_ns"].as_u64())
+        rows.find(|row| row["section"] == "inside" && row["activity"] == name)
+            .and_then(|row| row["running_ns"].as_u64())
     };
     assert!(own("unknown") > own("user"), "{breakdown}");
 }

@@ -101,7 +101,10 @@ fn says_no_more(step: &Value, of: &Value) -> bool {
     let is_same = |member: &str| step[member] == of[member];
     let waits = what == "ready" || what.starts_with("blocked");
     let is_who = is_same("subject") || (step["task"].is_null() && is_same("tid"));
-    what == "unknown" || step["subject"] == "" || waits || (is_who && (is_same("activity") || what == "running"))
+    what == "unknown"
+        || step["subject"] == ""
+        || waits
+        || (is_who && (is_same("activity") || what == "running"))
 }
 
 #[test]
@@ -124,7 +127,8 @@ fn steps_of_critical_paths_are_those_of_the_whole_or_say_less() {
                         > ns(step, "begin_ns").max(ns(of, "begin_ns")) + DELAY
                     {
                         assert!(says_no_more(step, of), "{name} without {events}: {step} of {of}");
-                        common += u32::from(step["subject"] == of["subject"] && step["activity"] == of["activity"]);
+                        common +=
+                            u32::from(step["subject"] == of["subject"] && step["activity"] == of["activity"]);
                     }
                 }
             }

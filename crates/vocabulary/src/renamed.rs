@@ -50,7 +50,8 @@ const DESCRIPTION: &[(&str, &str, &str)] = &[
 pub fn environment_key(key: &str) -> Option<String> {
     let is_number = |rest: &str| {
         let digits = rest.strip_prefix('_');
-        rest.is_empty() || digits.is_some_and(|of| !of.is_empty() && of.bytes().all(|byte| byte.is_ascii_digit()))
+        rest.is_empty()
+            || digits.is_some_and(|of| !of.is_empty() && of.bytes().all(|byte| byte.is_ascii_digit()))
     };
     ENVIRONMENT.iter().find_map(|(earlier, present)| {
         let rest = key.strip_prefix(earlier).filter(|rest| is_number(rest))?;
@@ -61,7 +62,10 @@ pub fn environment_key(key: &str) -> Option<String> {
 /// The members of `tracewing.json` that have been renamed in objects in the member `of`: the earlier name and
 /// the present one.
 pub fn description_keys(of: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    DESCRIPTION.iter().filter(move |(member, ..)| *member == of).map(|&(_, earlier, present)| (earlier, present))
+    DESCRIPTION
+        .iter()
+        .filter(move |(member, ..)| *member == of)
+        .map(|&(_, earlier, present)| (earlier, present))
 }
 
 #[cfg(test)]

@@ -155,7 +155,8 @@ fn check(
     let last = said.lines().next_back().unwrap_or_default();
     let summary: Value =
         serde_json::from_str(last).with_context(|| format!("record has no summary: {said}"))?;
-    let lost = summary["lost_events"].as_u64().with_context(|| format!("no number of lost events: {said}"))?;
+    let lost =
+        summary["lost_events"].as_u64().with_context(|| format!("no number of lost events: {said}"))?;
     if is_full {
         ensure!(read <= begun, "{read} read of {begun} events");
         return Ok(());

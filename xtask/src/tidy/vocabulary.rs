@@ -9,7 +9,7 @@ use super::comments::tests_begin;
 use super::{File, Finding};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use tracewing_vocabulary::environment::{KEYS, NOTE, PART};
+use tracewing_vocabulary::environment::{EXTRACT, KEYS, NOTE};
 use tracewing_vocabulary::{Class, context, function, lock, own, profile, user_thread};
 
 /// What the names of our own events begin with.
@@ -70,7 +70,7 @@ fn named(before: &str, literal: &str) -> Option<&'static str> {
         Some("events")
     } else if literal.strip_prefix(NOTE).is_some_and(|rest| rest.starts_with('{')) {
         Some("a note on an event class")
-    } else if is_meant && (KEYS.contains(&literal) || literal == PART) {
+    } else if is_meant && (KEYS.contains(&literal) || literal == EXTRACT) {
         Some("a key of a trace's environment")
     } else if is_meant && FIELDS.contains(literal) {
         Some("a field of events")

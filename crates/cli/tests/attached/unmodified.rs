@@ -23,7 +23,7 @@ fn all_threads_are_recorded_and_what_began_before_is_unknown() {
     let recording = recorder.ended();
 
     let summary = recording.summary();
-    assert_eq!((&summary["state"], &summary["lost"]), (&"complete".into(), &0.into()));
+    assert_eq!((&summary["state"], &summary["lost_events"]), (&"complete".into(), &0.into()));
     assert_eq!(recording.attached(), [u64::from(pid)]);
     assert_eq!(summary["attached"][0]["name"], "subject");
     let rows: BTreeMap<i64, Value> =

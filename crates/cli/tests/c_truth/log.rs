@@ -130,6 +130,7 @@ pub fn rows(trace: &Path, arguments: &[&str]) -> Vec<Value> {
 pub fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, BTreeMap<u64, u64>) {
     let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
     let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
-    let worst = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "duration_ns"))).collect();
+    let worst =
+        table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "duration_ns"))).collect();
     (table, worst)
 }

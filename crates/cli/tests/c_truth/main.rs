@@ -93,8 +93,11 @@ fn critical_paths_are_as_long_as_the_programs(trace: &Path, log: &Log) {
         assert_eq!(steps.iter().map(|step| number(step, "duration_ns")).sum::<u64>(), to - from, "{task}");
         let gaps = steps.windows(2).filter(|pair| pair[0]["end_ns"] != pair[1]["begin_ns"]).count();
         assert_eq!(gaps, 0, "{task}: {path}");
-        let own =
-            steps.iter().filter(|step| step["task"] == *task).map(|step| number(step, "duration_ns")).sum::<u64>();
+        let own = steps
+            .iter()
+            .filter(|step| step["task"] == *task)
+            .map(|step| number(step, "duration_ns"))
+            .sum::<u64>();
         let polls = &log.of("poll")[task];
         assert!(own <= polls.most, "{task}: {own} ns of its own, {polls:?}");
     }
@@ -163,7 +166,8 @@ fn system_calls_are_the_programs(trace: &Path, log: &Log, has_all: bool) {
         }
         return;
     }
-    let times = ["running_ns", "blocked_ns", "ready_ns", "ipc_ns", "interrupted_ns"].map(|of| number(row, of));
+    let times =
+        ["running_ns", "blocked_ns", "ready_ns", "ipc_ns", "interrupted_ns"].map(|of| number(row, of));
     assert!(slept.has(times.iter().sum()), "{row}: {slept:?}");
 }
 

@@ -166,7 +166,10 @@ fn threads_are_told_apart() {
     assert_eq!(names, BTreeSet::from([Some("busy")]));
     let of_each = threads.iter().map(|tid| {
         let found = json(&["--tid", &tid.to_string()], &recording.trace());
-        assert!(by_function(&found, "total_samples").contains_key("heavy"), "mappings are the whole process'");
+        assert!(
+            by_function(&found, "total_samples").contains_key("heavy"),
+            "mappings are the whole process'"
+        );
         found["samples"].as_u64().unwrap()
     });
     assert_eq!(of_each.sum::<u64>(), found["samples"].as_u64().unwrap());

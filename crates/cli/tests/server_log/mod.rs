@@ -342,7 +342,11 @@ pub fn path_without_gaps(trace: &Path, arguments: &[&str]) -> u64 {
     let path = json(trace, &[&["critical-path"], arguments].concat());
     let length = number(&path, "end_ns") - number(&path, "begin_ns");
     let steps = path["steps"].as_array().unwrap();
-    assert_eq!(steps.iter().map(|step| number(step, "duration_ns")).sum::<u64>(), length, "{arguments:?}: {path}");
+    assert_eq!(
+        steps.iter().map(|step| number(step, "duration_ns")).sum::<u64>(),
+        length,
+        "{arguments:?}: {path}"
+    );
     assert!(steps.windows(2).all(|pair| pair[0]["end_ns"] == pair[1]["begin_ns"]), "{arguments:?}: {path}");
     length
 }

@@ -117,7 +117,8 @@ pub fn described(recording: &Recording) -> Vec<serde_json::Value> {
 
 /// When the recording ended that is described so.
 fn end(described: &Value) -> Option<Timestamp> {
-    let cycles = described.pointer("/snapshot/taken_cycles").or_else(|| described.pointer("/clock/stopped_cycles"))?;
+    let cycles =
+        described.pointer("/snapshot/taken_cycles").or_else(|| described.pointer("/clock/stopped_cycles"))?;
     (described["state"] == COMPLETE).then(|| real_time(described, cycles))?
 }
 
