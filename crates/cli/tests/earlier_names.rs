@@ -1,5 +1,5 @@
-//! Recordings of earlier versions, whose metadata and `tracewing.json` have other names for some things, are read
-//! as today's.
+//! Recordings of earlier versions, whose metadata and `tracewing.json` have other names for some things, are
+//! read as today's.
 
 mod harness;
 

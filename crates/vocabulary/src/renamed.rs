@@ -1,4 +1,4 @@
-//! Names in recordings of earlier versions whose name has changed since. Readers replace them when they open a
+//! Names in recordings of earlier versions that have changed since. Readers replace them when they open a
 //! recording; nothing writes them.
 //!
 //! An event class or a field that is renamed gets its earlier name in its declaration: a second name of the
