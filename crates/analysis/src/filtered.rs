@@ -10,7 +10,9 @@ use crate::names::Names;
 use crate::subjects::Subjects;
 use std::collections::HashSet;
 use tracewing_trace::Filter;
-use tracewing_trace::super_trace::{Activity, Change, Doing, Fold, Kind, Lwp, Mode, SuperTrace, UserThread};
+use tracewing_trace::super_trace::{
+    Activity, Change, Doing, Fold, Kind, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
+};
 
 /// An analysis behind a filter.
 #[derive(Debug)]
@@ -20,10 +22,10 @@ pub(crate) struct Filtered<'a, A> {
     subjects: Option<Subjects<'a>>,
     names: Names,
     /// Of whom something was told, by serial number; only where somebody is left out.
-    lwps: HashSet<usize>,
-    threads: HashSet<usize>,
+    lwps: HashSet<LwpSerial>,
+    threads: HashSet<TaskSerial>,
     /// LWPs of which something was told since it was told for whom they did it.
-    pending: HashSet<usize>,
+    pending: HashSet<LwpSerial>,
 }
 
 /// What a user thread does that has just been made ready.

@@ -1,14 +1,14 @@
 //! Which program each process executes, and that it executes another one, by which all ends that it was at.
 
 use std::collections::HashMap;
-use tracewing_trace::super_trace::SuperTrace;
+use tracewing_trace::super_trace::{LwpSerial, SuperTrace};
 use tracewing_units::{Pid, Timestamp};
 
 /// The programs of processes, as they were when last asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     /// Of a process: the serial number of its first thread, where that is known, and the program's number.
-    known: HashMap<Pid, Option<(usize, u32)>>,
+    known: HashMap<Pid, Option<(LwpSerial, u32)>>,
 }
 
 impl Programs {

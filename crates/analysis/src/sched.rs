@@ -99,10 +99,10 @@ impl<S> Slices<S> {
 
     #[inline]
     fn of(&mut self, lwp: &Lwp) -> &mut Progress {
-        if self.lwps.len() <= lwp.serial {
-            self.lwps.resize_with(lwp.serial + 1, Progress::default);
+        if self.lwps.len() <= lwp.serial.0 {
+            self.lwps.resize_with(lwp.serial.0 + 1, Progress::default);
         }
-        &mut self.lwps[lwp.serial]
+        &mut self.lwps[lwp.serial.0]
     }
 }
 
@@ -286,10 +286,10 @@ impl SchedLatencies {
 impl SliceSink for SchedLatencies {
     fn slice(&mut self, slice: &Slice<'_>) {
         let lwp = slice.lwp;
-        if self.places.len() <= lwp.serial {
-            self.places.resize(lwp.serial + 1, None);
+        if self.places.len() <= lwp.serial.0 {
+            self.places.resize(lwp.serial.0 + 1, None);
         }
-        let place = *self.places[lwp.serial].get_or_insert_with(|| {
+        let place = *self.places[lwp.serial.0].get_or_insert_with(|| {
             self.rows.push(SchedLatency {
                 process: None,
                 tid: lwp.tid,

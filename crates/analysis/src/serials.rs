@@ -1,12 +1,16 @@
 //! Values by serial numbers: a look-up is an index, and memory grows with those that live, not with all that
 //! ever did.
 
+use std::marker::PhantomData;
+use tracewing_trace::super_trace::Serial;
+
 /// Serial numbers that share an allocation; it is freed when the last of them is taken away.
 const CHUNK: usize = 64;
 
 /// A value for each serial number that lives.
 #[derive(Debug)]
-pub(crate) struct Serials<T> {
+pub(crate) struct Serials<K, T> {
+    of: PhantomData<K>,
     chunks: Vec<Option<Box<Chunk<T>>>>,
 }
 
@@ -17,16 +21,17 @@ struct Chunk<T> {
     live: usize,
 }
 
-impl<T> Default for Serials<T> {
+impl<K, T> Default for Serials<K, T> {
     fn default() -> Self {
-        Serials { chunks: Vec::new() }
+        Serials { of: PhantomData, chunks: Vec::new() }
     }
 }
 
-impl<T: Default> Serials<T> {
+impl<K: Serial, T: Default> Serials<K, T> {
     /// The value of a serial number: a new one if there is none.
     #[inline]
-    pub(crate) fn at(&mut self, serial: usize) -> &mut T {
+    pub(crate) fn at(&mut self, serial: K) -> &mut T {
+        let serial = serial.index();
         let chunk = serial / CHUNK;
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, || None);
@@ -39,7 +44,8 @@ impl<T: Default> Serials<T> {
     }
 
     /// Takes the value of a serial number away: the default one if there is none.
-    pub(crate) fn take(&mut self, serial: usize) -> T {
+    pub(crate) fn take(&mut self, serial: K) -> T {
+        let serial = serial.index();
         let Some(place) = self.chunks.get_mut(serial / CHUNK) else { return T::default() };
         let Some(chunk) = place else { return T::default() };
         let value = chunk.values[serial % CHUNK].take();
@@ -54,20 +60,21 @@ impl<T: Default> Serials<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_trace::super_trace::LwpSerial;
 
     #[test]
     fn each_has_its_own_and_the_ended_take_no_room() {
-        let mut serials: Serials<u64> = Serials::default();
+        let mut serials: Serials<LwpSerial, u64> = Serials::default();
         for serial in 0..1000 {
-            *serials.at(serial) += serial as u64;
-            *serials.at(serial) += 1;
+            *serials.at(LwpSerial(serial)) += serial as u64;
+            *serials.at(LwpSerial(serial)) += 1;
         }
         for serial in 0..999 {
-            assert_eq!(serials.take(serial), serial as u64 + 1);
-            assert_eq!(serials.take(serial), 0);
+            assert_eq!(serials.take(LwpSerial(serial)), serial as u64 + 1);
+            assert_eq!(serials.take(LwpSerial(serial)), 0);
         }
         assert_eq!(serials.chunks.iter().flatten().count(), 1);
-        assert_eq!(*serials.at(999), 1000);
-        assert_eq!(serials.take(1_000_000), 0);
+        assert_eq!(*serials.at(LwpSerial(999)), 1000);
+        assert_eq!(serials.take(LwpSerial(1_000_000)), 0);
     }
 }

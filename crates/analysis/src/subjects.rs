@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
-    Activity, Carried, Doing, Kind, Lwp, SuperTrace, TimeCondition, Timed, UserThread,
+    Activity, Carried, Doing, Kind, Lwp, LwpSerial, SuperTrace, TimeCondition, Timed, UserThread,
 };
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Task};
 
 /// Whether somebody is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) struct Subjects<'a> {
     /// Names of processes, and whether they are wanted by them.
     named: HashMap<Pid, (String, bool)>,
     /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is wanted.
-    carried: HashMap<usize, (u64, String, bool)>,
+    carried: HashMap<LwpSerial, (Task, String, bool)>,
 }
 
 impl<'a> Subjects<'a> {
@@ -121,7 +121,7 @@ impl<'a> Subjects<'a> {
         wanted.is_empty()
             || wanted
                 .iter()
-                .any(|pattern| pattern.matches(thread.process.map(|pid| pid.0), thread.id, &thread.name))
+                .any(|pattern| pattern.matches(thread.process.map(|pid| pid.0), thread.id.0, &thread.name))
     }
 
     /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time

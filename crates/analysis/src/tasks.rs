@@ -5,7 +5,9 @@ use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use crate::times::grow;
 use std::collections::HashMap;
-use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
+use tracewing_trace::super_trace::{
+    Change, Doing, Fold, Lwp, LwpSerial, Mode, Name, SwitchCause, TaskSerial, UserThread,
+};
 use tracewing_units::{Duration, Pid, Timestamp};
 
 /// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
@@ -36,7 +38,7 @@ pub struct Task {
     /// Its process, where the events say.
     pub process: Option<Pid>,
     /// Its number, unique in its process; `None` for several of one name.
-    pub task: Option<u64>,
+    pub task: Option<tracewing_units::Task>,
     /// How many tasks these are.
     pub tasks: u64,
     /// Its last known name.
@@ -133,10 +135,10 @@ pub struct Tasks {
     thresholds: Thresholds,
     /// Whether tasks of one name make one row.
     by_name: bool,
-    tasks: Serials<Live>,
+    tasks: Serials<TaskSerial, Live>,
     /// By the serial numbers of LWPs: what it did for the task that it runs, and has not been told to be that
     /// task's.
-    workers: Serials<Spent>,
+    workers: Serials<LwpSerial, Spent>,
     rows: Vec<Task>,
     sums: HashMap<(Option<Pid>, String), Task>,
 }

@@ -8,8 +8,8 @@ use crate::run::Ran;
 use crate::serials::Serials;
 use crate::times::{Clock, Times};
 use std::collections::{BTreeMap, HashMap};
-use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread};
-use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, LwpSerial, TaskSerial, UserThread};
+use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
 /// So many user threads have an account each. What more have ended are summed by their names.
 const ACCOUNTS: usize = 1 << 18;
@@ -51,7 +51,7 @@ pub struct UserThreadAccount {
     /// Its process, where the events say.
     pub process: Option<Pid>,
     /// Its number, unique in its process; `None` for several of one name.
-    pub thread: Option<u64>,
+    pub thread: Option<Task>,
     /// Its last known name.
     pub name: String,
     /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no
@@ -151,8 +151,8 @@ impl ThreadsTable {
 /// The analysis: what is counted, by the serial numbers of LWPs and user threads.
 #[derive(Debug, Default)]
 pub struct Threads {
-    lwps: Serials<LwpClocks>,
-    user_threads: Serials<Clock>,
+    lwps: Serials<LwpSerial, LwpClocks>,
+    user_threads: Serials<TaskSerial, Clock>,
     ended: Vec<Ended>,
     ended_user_threads: Vec<(Clock, UserThreadAccount)>,
     sums: HashMap<(Option<Pid>, String), (Clock, UserThreadAccount)>,

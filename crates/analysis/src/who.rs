@@ -4,7 +4,7 @@ use crate::names::Names;
 use serde::Serialize;
 use std::fmt;
 use tracewing_trace::super_trace::{Lwp, UserThread, Waker};
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Pid, Task, Tid};
 
 /// Somebody. What is `None` or empty does not apply, or no event tells.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -17,7 +17,7 @@ pub struct Who {
     pub name: String,
     /// The user thread's number, unique in its process.
     #[serde(rename = "task")]
-    pub user_thread: Option<u64>,
+    pub user_thread: Option<Task>,
     /// Its name.
     #[serde(rename = "task_name")]
     pub user_thread_name: String,
@@ -68,7 +68,7 @@ impl fmt::Display for Who {
         let (kind, number, name) = match (&self.interrupt, self.user_thread, self.tid) {
             (Some(name), ..) if name.is_empty() => return f.write_str("interrupt"),
             (Some(name), ..) => return write!(f, "interrupt {name}"),
-            (None, Some(thread), _) => ("task", thread, &self.user_thread_name),
+            (None, Some(thread), _) => ("task", thread.0, &self.user_thread_name),
             (None, None, Some(tid)) => ("thread", tid.0.unsigned_abs().into(), &self.name),
             (None, None, None) => return f.write_str("nobody known"),
         };

@@ -10,7 +10,7 @@ use tracewing_trace::super_trace::{
     UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -103,7 +103,7 @@ fn task(time: i64, cpu: u32, tid: i32, kind: UserThreadKind<'static>) -> Event {
 }
 
 fn turns(time: i64, cpu: u32, tid: i32, prev: u64, next: u64, cause: SwitchCause) -> Event {
-    task(time, cpu, tid, UserThreadKind::Switch { prev, next, cause })
+    task(time, cpu, tid, UserThreadKind::Switch { prev: Task(prev), next: Task(next), cause })
 }
 
 /// A path's steps as lines: from, to, who, what, why, whom.
@@ -317,16 +317,16 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
         switch(0, 0, 0, 0, 7),
         (0, 0, 7, Kind::User),
         origin(5, 0xa, &b"work"[..]),
-        create(5, 1, 0xa),
+        create(5, Task(1), 0xa),
         turns(5, 0, 7, 0, 1, Unknown),
         origin(10, 0xd, b"daemon"),
-        create(10, 2, 0xd), // by work
+        create(10, Task(2), 0xd), // by work
         turns(20, 0, 7, 1, 0, Yielded),
         turns(20, 0, 7, 0, 2, Unknown),
         task(28, 0, 7, UserThreadKind::Wait { kind: MUTEX }),
         turns(30, 0, 7, 2, 0, Blocked),
         turns(35, 0, 7, 0, 1, Unknown),
-        task(50, 0, 7, UserThreadKind::Wake { thread: 2 }),
+        task(50, 0, 7, UserThreadKind::Wake { thread: Task(2) }),
         turns(60, 0, 7, 1, 0, Yielded),
         turns(60, 0, 7, 0, 2, Unknown),
         turns(80, 0, 7, 2, 0, Ended),
@@ -355,7 +355,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 fn who_is_meant_must_be_clear() {
     let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: 1 });
     let origin = task(5, 0, 7, UserThreadKind::Origin { origin: 1, name: b"work", file: b"", line: 0 });
-    let events = [switch(0, 0, 0, 0, 7), origin, create(1), create(2), (9, 0, 7, Kind::User)];
+    let events = [switch(0, 0, 0, 0, 7), origin, create(Task(1)), create(Task(2)), (9, 0, 7, Kind::User)];
     let fails = |target| path_of(&events, target, 0, 9).unwrap_err();
     assert_eq!(fails(lwp(8)), NoPath::Missing("thread 8".to_owned()));
     assert_eq!(fails(user_thread("play")), NoPath::Missing("such a task".to_owned()));
@@ -377,12 +377,12 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
     ];
     let state = prop_oneof![Just(SLEEPS), Just(GOES_ON), Just(0x20)];
     let user = prop_oneof![
-        thread().prop_map(|thread| UserThreadKind::Create { thread, origin: 1 }),
-        thread().prop_map(|thread| UserThreadKind::Wake { thread }),
-        thread().prop_map(|thread| UserThreadKind::Exit { thread }),
+        thread().prop_map(|thread| UserThreadKind::Create { thread: Task(thread), origin: 1 }),
+        thread().prop_map(|thread| UserThreadKind::Wake { thread: Task(thread) }),
+        thread().prop_map(|thread| UserThreadKind::Exit { thread: Task(thread) }),
         (thread(), thread(), cause).prop_map(|(prev, next, cause)| UserThreadKind::Switch {
-            prev,
-            next,
+            prev: Task(prev),
+            next: Task(next),
             cause
         }),
     ];

@@ -9,6 +9,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
     UserThread, UserThreadKind,
 };
+use tracewing_units::Task as Number;
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -122,18 +123,21 @@ impl Machine {
             (Some(task), _) if self.below(3) > 0 => {
                 let blocked = self.below(2) == 0;
                 let cause = if blocked { SwitchCause::Blocked } else { SwitchCause::Yielded };
-                self.user(cpu, UserThreadKind::Switch { prev: number(task), next: 0, cause });
+                self.user(cpu, UserThreadKind::Switch { prev: Number(number(task)), next: Number(0), cause });
                 self.tasks[task] = if blocked { State::Blocked } else { State::Runnable };
                 self.threads.insert(tid, (State::Running, false, None));
             }
             (None, State::Runnable) => {
                 let cause = SwitchCause::Unknown;
-                self.user(cpu, UserThreadKind::Switch { prev: 0, next: number(chosen), cause });
+                self.user(
+                    cpu,
+                    UserThreadKind::Switch { prev: Number(0), next: Number(number(chosen)), cause },
+                );
                 self.tasks[chosen] = State::Running;
                 self.threads.insert(tid, (State::Running, false, Some(chosen)));
             }
             (_, State::Blocked) => {
-                self.user(cpu, UserThreadKind::Wake { thread: number(chosen) });
+                self.user(cpu, UserThreadKind::Wake { thread: Number(number(chosen)) });
                 self.tasks[chosen] = State::Runnable;
             }
             _ => {}
@@ -234,17 +238,17 @@ impl Fold for Lives {
 impl Lives {
     fn lwp(&mut self, lwp: &Lwp, from: i64, to: i64) {
         if lwp.runs_user_thread() {
-            *self.pending.entry(lwp.serial).or_default() += to - from;
+            *self.pending.entry(lwp.serial.0).or_default() += to - from;
         }
     }
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        let ran = self.pending.remove(&lwp.serial).unwrap_or(0);
-        thread.into_iter().for_each(|thread| *self.lives.entry(thread.id).or_default() += ran);
+        let ran = self.pending.remove(&lwp.serial.0).unwrap_or(0);
+        thread.into_iter().for_each(|thread| *self.lives.entry(thread.id.0).or_default() += ran);
     }
 
     fn user_thread(&mut self, thread: &UserThread, from: i64, to: i64) {
-        *self.lives.entry(thread.id).or_default() += to - from;
+        *self.lives.entry(thread.id.0).or_default() += to - from;
     }
 }
 
@@ -334,11 +338,11 @@ proptest! {
         let mut sums: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
         for thread in &table.user_threads {
             let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = thread.times;
-            sums.entry(thread.thread.expect("a number")).or_default()[0] +=
+            sums.entry(thread.thread.expect("a number").0).or_default()[0] +=
                 (running_ns + waiting_ns + blocked_ns + nested_ns + unknown_ns).as_ns();
         }
         for task in tasks(&events) {
-            sums.entry(task.task.expect("a number")).or_default()[1] +=
+            sums.entry(task.task.expect("a number").0).or_default()[1] +=
                 (task.busy_ns + task.scheduled_ns + task.idle_ns + task.nested_ns + task.unknown_ns).as_ns();
         }
         let lives: BTreeMap<u64, [u64; 2]> =

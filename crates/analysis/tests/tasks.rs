@@ -5,6 +5,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
 };
+use tracewing_units::Task as Number;
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -46,15 +47,15 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
 }
 
 fn runs(thread: u64) -> Kind<'static> {
-    Kind::UserThread(User::Switch { prev: 0, next: thread, cause: SwitchCause::Unknown })
+    Kind::UserThread(User::Switch { prev: Number(0), next: Number(thread), cause: SwitchCause::Unknown })
 }
 
 fn stops(thread: u64, cause: SwitchCause) -> Kind<'static> {
-    Kind::UserThread(User::Switch { prev: thread, next: 0, cause })
+    Kind::UserThread(User::Switch { prev: Number(thread), next: Number(0), cause })
 }
 
 fn create(thread: u64) -> Kind<'static> {
-    Kind::UserThread(User::Create { thread, origin: 1 })
+    Kind::UserThread(User::Create { thread: Number(thread), origin: 1 })
 }
 
 fn work() -> Kind<'static> {
@@ -62,7 +63,7 @@ fn work() -> Kind<'static> {
 }
 
 fn wake(thread: u64) -> Kind<'static> {
-    Kind::UserThread(User::Wake { thread })
+    Kind::UserThread(User::Wake { thread: Number(thread) })
 }
 
 /// A poll that sleeps in a system call and is preempted, then waits for a mutex; another one that runs long.
@@ -93,7 +94,7 @@ fn a_poll_is_what_its_worker_did() {
     let tasks = fold(&story(), MS, false);
     let expected = Task {
         process: Some(Pid(10)),
-        task: Some(1),
+        task: Some(Number(1)),
         tasks: 1,
         name: "work".to_owned(),
         polls: 2,
@@ -183,8 +184,8 @@ fn a_poll_goes_on_where_one_within_it_ends() {
     let within = |prev, next, cause| Kind::UserThread(User::Switch { prev, next, cause });
     let events = [
         (0, 10, runs(1)),
-        (5, 10, within(1, 2, SwitchCause::Nested)),
-        (25, 10, within(2, 1, SwitchCause::Blocked)),
+        (5, 10, within(Number(1), Number(2), SwitchCause::Nested)),
+        (25, 10, within(Number(2), Number(1), SwitchCause::Blocked)),
         (30, 10, stops(1, SwitchCause::Blocked)),
     ];
     let tasks = fold(&events, 1, false);
@@ -195,7 +196,10 @@ fn a_poll_goes_on_where_one_within_it_ends() {
             (task.task, task.polls, times, task.longest_begin.map(Timestamp::as_ns))
         })
         .collect();
-    assert_eq!(told, [(Some(2), 1, [20, 0, 20], Some(5)), (Some(1), 1, [10, 20, 10], Some(0))]);
+    assert_eq!(
+        told,
+        [(Some(Number(2)), 1, [20, 0, 20], Some(5)), (Some(Number(1)), 1, [10, 20, 10], Some(0))]
+    );
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
         number "process" "process" extra, "number of the process that the time is of" => line.step.who.process.into();
         number "tid" "tid" extra, "number of its thread" => line.step.who.tid.into();
         text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.who.name);
-        number "task" "task" extra, "number of the user thread" => Cell::count(line.step.who.user_thread);
+        number "task" "task" extra, "number of the user thread" => line.step.who.user_thread.into();
         text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.who.user_thread_name);
     }
 }

@@ -112,7 +112,7 @@ impl Line<'_> {
 fn columns<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         number "process" "process" key, "number of its process" => line.task.process.into();
-        number "task" "task" key, "number of the task" => Cell::count(line.task.task);
+        number "task" "task" key, "number of the task" => line.task.task.into();
         number "tasks" "tasks" extra, "how many tasks a line is the sum of (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
         number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use tracewing_analysis::{Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// Numbers a container.
 pub(crate) type ContainerId = u32;
@@ -165,7 +165,7 @@ pub(crate) enum Kind {
     },
     /// A user thread.
     Task {
-        number: u64,
+        number: Task,
     },
     /// The functions of an LWP.
     Functions {

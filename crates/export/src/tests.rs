@@ -12,7 +12,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
 
 const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
@@ -90,7 +90,7 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
 }
 
 fn runs(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
-    Kind::UserThread(UserThreadKind::Switch { prev, next, cause })
+    Kind::UserThread(UserThreadKind::Switch { prev: Task(prev), next: Task(next), cause })
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn a_story_of_two_threads_and_a_task() {
             10,
             Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"t", file: b"", line: 0 }),
         ),
-        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: 7, origin: 1 })),
+        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: Task(7), origin: 1 })),
         Event(1700, 0, 10, runs(0, 7, SwitchCause::Unknown)),
         Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),
-        Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: 7 })),
+        Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: Task(7) })),
     ];
     // n5 is ready, n1 user, n6 blocked: the numbers are those of `state`.
     let expected = "\
@@ -219,13 +219,13 @@ fn random(seed: u32) -> Vec<Step> {
             10 => Kind::InterruptExit(Interrupt::Handler),
             11 => Kind::Introduction { process: Pid(1 + tid / 3), name: b"i" },
             12 => Kind::Fork { child: Tid(other), name: b"f" },
-            13 => Kind::UserThread(UserThreadKind::Create { thread: task, origin: 1 }),
+            13 => Kind::UserThread(UserThreadKind::Create { thread: Task(task), origin: 1 }),
             14 | 15 => {
                 let cause =
                     [SwitchCause::Blocked, SwitchCause::Yielded, SwitchCause::Nested, SwitchCause::Ended];
                 runs(task, next, cause[below(4) as usize])
             }
-            16 => Kind::UserThread(UserThreadKind::Wake { thread: task }),
+            16 => Kind::UserThread(UserThreadKind::Wake { thread: Task(task) }),
             17 => Kind::UserThread(UserThreadKind::Wait { kind: MUTEX }),
             18 => Kind::User,
             _ => {

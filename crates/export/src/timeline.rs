@@ -21,7 +21,7 @@ use tracewing_analysis::profile::Chains;
 use tracewing_analysis::{Analysis, Calls, Input, LockUses, Loss, Party, Ran, Seen, ThreadKey};
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{
-    self, Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker,
+    self, Carried, Doing, Fold, Kind, Lwp, LwpSerial, Mode, Place, Scope, UserThread, Waker,
 };
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
@@ -171,21 +171,21 @@ impl Timeline {
         (self.lines.len() - 1) as ContainerId
     }
 
-    fn lwp_container(&mut self, serial: usize, tid: Tid) -> ContainerId {
-        if let Some(Some(known)) = self.lwps.get(serial) {
+    fn lwp_container(&mut self, serial: LwpSerial, tid: Tid) -> ContainerId {
+        if let Some(Some(known)) = self.lwps.get(serial.0) {
             return *known;
         }
         let new = self.container(What::Lwp { tid });
-        *at(&mut self.lwps, serial) = Some(new);
+        *at(&mut self.lwps, serial.0) = Some(new);
         new
     }
 
     fn task_container(&mut self, thread: &UserThread) -> ContainerId {
-        if let Some(Some(known)) = self.tasks.get(thread.serial) {
+        if let Some(Some(known)) = self.tasks.get(thread.serial.0) {
             return *known;
         }
         let new = self.container(What::Task { number: thread.id });
-        *at(&mut self.tasks, thread.serial) = Some(new);
+        *at(&mut self.tasks, thread.serial.0) = Some(new);
         new
     }
 
@@ -231,7 +231,7 @@ impl Timeline {
 
     /// Who made `woken` ready; at most one has, before it goes on.
     fn wake(&mut self, woken: ContainerId, by: &Waker, at: Timestamp) {
-        let by = match (by.interrupt, by.user_thread_serial.and_then(|serial| *self.tasks.get(serial)?)) {
+        let by = match (by.interrupt, by.user_thread_serial.and_then(|serial| *self.tasks.get(serial.0)?)) {
             (Some(_), _) => by.cpu.map(|cpu| self.cpu(cpu).container),
             (None, Some(task)) if self.is_task(woken) => Some(task),
             (None, _) => by.lwp.zip(by.tid).map(|(serial, tid)| self.lwp_container(serial, tid)),
@@ -247,7 +247,7 @@ impl Timeline {
 
     /// Where an event is shown.
     fn place(&mut self, place: &Place<'_>) -> Option<ContainerId> {
-        let task = place.thread_serial.and_then(|serial| *self.tasks.get(serial)?);
+        let task = place.thread_serial.and_then(|serial| *self.tasks.get(serial.0)?);
         match (place.mode, place.thread, place.lwp.zip(place.tid)) {
             (Mode::Interrupt(_), ..) => {}
             (_, Carried::Thread { .. }, _) if task.is_some() => return task,
@@ -301,8 +301,8 @@ impl Timeline {
         }
     }
 
-    fn undecided(&mut self, serial: usize) -> &mut Undecided {
-        at(&mut self.undecided, serial).get_or_insert_with(|| Undecided::new(&self.folder))
+    fn undecided(&mut self, serial: LwpSerial) -> &mut Undecided {
+        at(&mut self.undecided, serial.0).get_or_insert_with(|| Undecided::new(&self.folder))
     }
 }
 
@@ -351,7 +351,7 @@ impl Timeline {
     }
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        let Some(Some(undecided)) = self.undecided.get_mut(lwp.serial).map(Option::take) else { return };
+        let Some(Some(undecided)) = self.undecided.get_mut(lwp.serial.0).map(Option::take) else { return };
         let mut undecided = undecided;
         let done = match thread {
             Some(thread) => {
@@ -363,7 +363,7 @@ impl Timeline {
             }
             None => undecided.clear(),
         };
-        self.undecided[lwp.serial] = Some(undecided);
+        self.undecided[lwp.serial.0] = Some(undecided);
         self.check(done);
     }
 
@@ -392,15 +392,15 @@ impl Timeline {
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        if let Some(Some(known)) = self.lwps.get(lwp.serial) {
+        if let Some(Some(known)) = self.lwps.get(lwp.serial.0) {
             self.model.containers[*known as usize].ends(lwp.process, &lwp.name, lwp.followed);
         }
-        at(&mut self.undecided, lwp.serial).take();
+        at(&mut self.undecided, lwp.serial.0).take();
         self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        if let Some(Some(known)) = self.tasks.get(thread.serial) {
+        if let Some(Some(known)) = self.tasks.get(thread.serial.0) {
             self.model.containers[*known as usize].ends(thread.process, &thread.name, true);
         }
         self.lock_user_ends(Party::Task(thread.process, thread.id), thread.told_to());

@@ -16,7 +16,7 @@ impl Fold for Notes {
         if let Change::LwpDid { lwp, doing, from, to } = change
             && from < to
         {
-            self.0.push((lwp.serial, lwp.tid.0, doing == Doing::Unknown, from.as_ns(), to.as_ns()));
+            self.0.push((lwp.serial.0, lwp.tid.0, doing == Doing::Unknown, from.as_ns(), to.as_ns()));
         }
     }
 }

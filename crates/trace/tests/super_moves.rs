@@ -7,7 +7,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Change, Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Pid, Task, Tid};
 
 /// Notes wakers and woken threads, polls and time slices.
 #[derive(Default)]
@@ -17,6 +17,7 @@ fn by(waker: &Waker) -> String {
     let Waker { cpu, interrupt, process, tid, name, user_thread, .. } = waker;
     let name = name.as_str();
     let (cpu, process, tid) = (cpu.map(|cpu| cpu.0), process.map(|pid| pid.0), tid.map(|tid| tid.0));
+    let user_thread = user_thread.map(|task| task.0);
     format!(
         "cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?}{name} thread {user_thread:?}"
     )
@@ -84,7 +85,7 @@ fn moves(events: &[Event]) -> Vec<String> {
 
 #[test]
 fn who_woke_whom() {
-    let create = Kind::UserThread(User::Create { thread: 2, origin: 0xb });
+    let create = Kind::UserThread(User::Create { thread: Task(2), origin: 0xb });
     let events = [
         (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
@@ -95,7 +96,7 @@ fn who_woke_whom() {
         (42, 0, 10, Kind::Waking { tid: Tid(21), name: b"by an interrupt" }),
         (44, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
         (50, 0, 10, user_switch(1, 0, SwitchCause::Budget)),
-        (60, 0, 10, Kind::UserThread(User::Wake { thread: 2 })),
+        (60, 0, 10, Kind::UserThread(User::Wake { thread: Task(2) })),
         (70, 0, 10, switch(10, SLEEPS, 0)),
         (80, 0, 0, Kind::Wakeup { tid: Tid(10), name: b"program" }),
         (90, 0, 0, switch(0, 0, 10)),

@@ -10,7 +10,7 @@ use tracewing_trace::super_trace::{
     Activity, Carried, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope,
     SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
 };
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
@@ -27,8 +27,8 @@ fn story() -> Vec<Event> {
         (50, 1, 11, introduction),
         (55, 1, 11, Kind::UserThread(User::Worker)),
         (60, 0, 10, Kind::UserThread(User::Origin { origin: 0xa, name: b"a", file: b"", line: 0 })),
-        (60, 0, 10, create(1, 0xa)),
-        (70, 0, 10, create(2, 0xb)),
+        (60, 0, 10, create(Task(1), 0xa)),
+        (70, 0, 10, create(Task(2), 0xb)),
         (70, 0, 10, Kind::UserThread(User::Origin { origin: 0xb, name: b"b", file: b"", line: 0 })),
         (80, 1, 11, user_switch(0, 1, Unknown)),
         (90, 1, 11, Kind::SystemCall { call: READ }),
@@ -48,10 +48,10 @@ fn story() -> Vec<Event> {
         (180, 0, 11, user_switch(1, 2, Blocked)),
         (190, 0, 11, Kind::PageFault { user: true, high: true }),
         (200, 0, 11, switch(11, GOES_ON, 10)),
-        (210, 0, 10, Kind::UserThread(User::Wake { thread: 1 })),
+        (210, 0, 10, Kind::UserThread(User::Wake { thread: Task(1) })),
         (220, 0, 10, user_switch(0, 1, Unknown)),
         (230, 0, 10, user_switch(1, 0, Ended)),
-        (240, 0, 10, Kind::UserThread(User::Exit { thread: 1 })),
+        (240, 0, 10, Kind::UserThread(User::Exit { thread: Task(1) })),
         (245, 0, 10, Kind::SystemCall { call: FUTEX }),
         (250, 0, 10, switch(10, SLEEPS, 11)),
         (260, 0, 11, user_switch(2, 0, Yielded)),
@@ -143,10 +143,10 @@ fn concerns(event: &Event) -> Vec<Who> {
         Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => whom.push(Who::Lwp(tid.0)),
         Kind::NewTask { child, .. } | Kind::Fork { child, .. } => whom.push(Who::Lwp(child.0)),
         Kind::UserThread(User::Create { thread, .. } | User::Wake { thread } | User::Exit { thread }) => {
-            whom.push(Who::Thread(thread));
+            whom.push(Who::Thread(thread.0));
         }
         Kind::UserThread(User::Switch { prev, next, .. }) => {
-            whom.extend([Who::Thread(prev), Who::Thread(next)]);
+            whom.extend([Who::Thread(prev.0), Who::Thread(next.0)]);
         }
         Kind::UserThread(User::Wait { .. }) => whom.push(Who::Thread(1)),
         _ => {}
@@ -247,7 +247,7 @@ fn an_event_belongs_to_what_ran_before_it() {
         let index = story.iter().position(|event| event.0 == time).expect("such an event");
         place(&story[..index], story[index], look);
     };
-    let a = Carried::Thread { id: 1, name: "a" };
+    let a = Carried::Thread { id: Task(1), name: "a" };
     let expect = |time, process, tid, thread, mode| {
         at(time, &|place| {
             let is = (place.process, place.tid, place.thread, place.mode);
@@ -262,7 +262,7 @@ fn an_event_belongs_to_what_ran_before_it() {
     expect(155, Some(Pid(10)), Tid(11), Carried::None, Mode::Interrupt(Some(IRQ)));
     expect(159, Some(Pid(10)), Tid(11), Carried::None, Mode::Interrupt(Some(IRQ)));
     expect(180, Some(Pid(10)), Tid(11), a, Mode::User);
-    expect(200, Some(Pid(10)), Tid(11), Carried::Thread { id: 2, name: "b" }, Mode::User);
+    expect(200, Some(Pid(10)), Tid(11), Carried::Thread { id: Task(2), name: "b" }, Mode::User);
     expect(210, Some(Pid(10)), Tid(10), Carried::Unknown, Mode::User);
     expect(230, Some(Pid(10)), Tid(10), a, Mode::User);
     // Who has not been met, a state dump may have told.
@@ -272,7 +272,7 @@ fn an_event_belongs_to_what_ran_before_it() {
     });
     // What the switch itself says counts, also where nobody knew it.
     place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Yielded)), |place| {
-        assert_eq!(place.thread, Carried::Thread { id: 7, name: "" });
+        assert_eq!(place.thread, Carried::Thread { id: Task(7), name: "" });
     });
 }
 
@@ -397,19 +397,19 @@ impl Fold for Renumbered {
 
 impl Renumbered {
     fn lwp(&mut self, lwp: &Lwp, from: i64, to: i64) {
-        let gap = self.ends.get(&(false, lwp.serial)).is_some_and(|last| *last != from);
+        let gap = self.ends.get(&(false, lwp.serial.0)).is_some_and(|last| *last != from);
         assert!(!gap, "LWP {} has a gap before {from}", lwp.tid);
-        self.add((false, lwp.serial), from, to);
+        self.add((false, lwp.serial.0), from, to);
     }
 
     fn user_thread(&mut self, thread: &UserThread, from: i64, to: i64) {
-        self.add((true, thread.serial), from, to);
+        self.add((true, thread.serial.0), from, to);
     }
 }
 
 #[test]
 fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
-    let wake = Kind::UserThread(User::Wake { thread: 1 });
+    let wake = Kind::UserThread(User::Wake { thread: Task(1) });
     let story = [
         (0, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (10, 1, 11, wake),

@@ -4,7 +4,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind as User,
 };
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// What each did, and how long.
 #[derive(Default)]
@@ -22,17 +22,17 @@ impl Fold for Times {
 impl Times {
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
         if to > from {
-            self.0.push((thread.id, doing, to - from));
+            self.0.push((thread.id.0, doing, to - from));
         }
     }
 }
 
 /// Two are created by an LWP; the first runs at once to its end, of the second nothing more is told.
 const EVENTS: [(i64, User<'static>); 4] = [
-    (10, User::Create { thread: 1, origin: 1 }),
-    (20, User::Switch { prev: 0, next: 1, cause: SwitchCause::Unknown }),
-    (30, User::Switch { prev: 1, next: 0, cause: SwitchCause::Ended }),
-    (40, User::Create { thread: 2, origin: 1 }),
+    (10, User::Create { thread: Task(1), origin: 1 }),
+    (20, User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown }),
+    (30, User::Switch { prev: Task(1), next: Task(0), cause: SwitchCause::Ended }),
+    (40, User::Create { thread: Task(2), origin: 1 }),
 ];
 
 fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i64)> {
@@ -56,7 +56,7 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
         state.event(&event(Timestamp::from_ns(time), Kind::UserThread(kind)), &mut times);
     }
     state.event(&event(Timestamp::from_ns(100), Kind::User), &mut times);
-    assert!(state.user_thread(Some(Pid(7)), Tid(7), 1).is_none(), "it has ended");
+    assert!(state.user_thread(Some(Pid(7)), Tid(7), Task(1)).is_none(), "it has ended");
     state.finish(&mut times);
     times.0
 }
@@ -124,15 +124,15 @@ impl Runs {
 fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
     let switch = |prev, next, cause| User::Switch { prev, next, cause };
     let events = [
-        (10, 7, switch(0, 1, SwitchCause::Unknown)),
-        (20, 8, switch(0, 1, SwitchCause::Unknown)),
-        (25, 7, switch(1, 0, SwitchCause::Blocked)),
-        (30, 8, switch(1, 0, SwitchCause::Blocked)),
-        (40, 7, switch(0, 1, SwitchCause::Unknown)),
-        (50, 8, switch(0, 1, SwitchCause::Unknown)),
-        (60, 8, User::Exit { thread: 1 }),
-        (61, 8, switch(1, 0, SwitchCause::Ended)),
-        (70, 7, switch(1, 0, SwitchCause::Blocked)),
+        (10, 7, switch(Task(0), Task(1), SwitchCause::Unknown)),
+        (20, 8, switch(Task(0), Task(1), SwitchCause::Unknown)),
+        (25, 7, switch(Task(1), Task(0), SwitchCause::Blocked)),
+        (30, 8, switch(Task(1), Task(0), SwitchCause::Blocked)),
+        (40, 7, switch(Task(0), Task(1), SwitchCause::Unknown)),
+        (50, 8, switch(Task(0), Task(1), SwitchCause::Unknown)),
+        (60, 8, User::Exit { thread: Task(1) }),
+        (61, 8, switch(Task(1), Task(0), SwitchCause::Ended)),
+        (70, 7, switch(Task(1), Task(0), SwitchCause::Blocked)),
     ];
     let (mut state, mut runs) = (SuperTrace::default(), Runs::default());
     let event = |time, tid: i32, kind| Activity {

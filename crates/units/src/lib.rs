@@ -5,7 +5,7 @@
 //! | [`Timestamp`] | a moment, in nanoseconds since the clock's origin |
 //! | [`Duration`] | the time between two moments, in nanoseconds |
 //! | [`Cycles`] | a clock's value before it is converted |
-//! | [`Tid`], [`Pid`], [`Cpu`] | numbers of threads, processes and CPUs |
+//! | [`Tid`], [`Pid`], [`Cpu`], [`Task`] | numbers of threads, processes, CPUs and user threads |
 //!
 //! All are as large as the integer within, and operators exist only where the units fit:
 //!
@@ -66,6 +66,13 @@
 //! let cpu: Cpu = Tid(1);
 //! ```
 //!
+//! Nor is a user thread a thread:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Task, Tid};
+//! let task: Task = Tid(1);
+//! ```
+//!
 //! Nor are they plain integers; what the standard library gives is converted where it comes from:
 //!
 //! ```
@@ -96,7 +103,7 @@ mod numbers;
 mod timestamp;
 
 pub use duration::Duration;
-pub use numbers::{Cpu, Cycles, Pid, Tid};
+pub use numbers::{Cpu, Cycles, Pid, Task, Tid};
 pub use timestamp::Timestamp;
 
 /// A type that is serialised as the integer within.

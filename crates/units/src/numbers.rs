@@ -1,4 +1,4 @@
-//! Numbers of threads, processes and CPUs, and of a clock's cycles.
+//! Numbers of threads, processes, CPUs and user threads, and of a clock's cycles.
 
 use core::fmt;
 use core::num::ParseIntError;
@@ -70,6 +70,22 @@ impl Cpu {
     }
 }
 
+/// A user thread's number, such as that of a task of an async runtime: unique in its process, and never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Task(pub u64);
+
+impl Task {
+    /// In place of a number: no user thread.
+    pub const NONE: Task = Task(0);
+
+    /// Whether it stands for no user thread.
+    #[inline]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
 /// A value of a clock, as the recorder read it. Only the clock knows how long a cycle is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -97,6 +113,6 @@ macro_rules! parse {
     )* };
 }
 
-display!(Tid, Pid, Cpu, Cycles);
-parse!(Tid, Pid, Cpu);
-crate::transparent!(Tid, Pid, Cpu, Cycles);
+display!(Tid, Pid, Cpu, Task, Cycles);
+parse!(Tid, Pid, Cpu, Task);
+crate::transparent!(Tid, Pid, Cpu, Task, Cycles);

@@ -35,14 +35,14 @@ use ipc::Means;
 use outside::Served;
 use std::collections::HashMap;
 use table::Ended;
-use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
+use tracewing_trace::super_trace::{LwpSerial, TaskState};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// The analysis.
 #[derive(Debug, Default)]
 pub struct Breakdown {
-    lwps: Serials<Account>,
+    lwps: Serials<LwpSerial, Account>,
     ended: Vec<Ended>,
     /// What names mean, by their numbers.
     means: Vec<Means>,

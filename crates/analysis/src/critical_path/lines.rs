@@ -7,7 +7,7 @@ use super::{Actor, NoPath, Target};
 use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use std::io::{self, Read, Seek, Write};
-use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread, Waker};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, LwpSerial, TaskSerial, UserThread, Waker};
 use tracewing_units::Timestamp;
 
 /// The analysis: takes down what all do, and gives the path at the end ([`CriticalPaths::path`]). It needs
@@ -15,8 +15,8 @@ use tracewing_units::Timestamp;
 #[derive(Debug)]
 pub struct CriticalPaths<F> {
     tape: Tape<F>,
-    lwps: Serials<LiveLwp>,
-    user_threads: Serials<LiveThread>,
+    lwps: Serials<LwpSerial, LiveLwp>,
+    user_threads: Serials<TaskSerial, LiveThread>,
     candidates: Candidates,
     failed: Option<io::Error>,
 }
@@ -48,7 +48,7 @@ struct LiveLwp {
 struct LiveThread {
     life: Life,
     /// The LWP that ran it last.
-    lwp: Option<usize>,
+    lwp: Option<LwpSerial>,
 }
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
@@ -140,7 +140,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         }
         let live = self.user_threads.at(thread.serial);
         let doing = match (doing, live.lwp) {
-            (Doing::Nested, Some(lwp)) => UserDoing::Nested(lwp),
+            (Doing::Nested, Some(lwp)) => UserDoing::Nested(LwpSerial(lwp.0)),
             (Doing::Nested, None) => return,
             _ => UserDoing::Off(doing),
         };
@@ -178,7 +178,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        let who = Identity { process: thread.process, number: thread.id, name: thread.name.clone() };
+        let who = Identity { process: thread.process, number: thread.id.0, name: thread.name.clone() };
         if let Some(life) = self.user_threads.take(thread.serial).life.0 {
             self.candidates.ends(Actor::UserThread(thread.serial), &who, life);
             self.put(&Record::UserThreadEnds { thread: thread.serial, who: who.into() });

@@ -34,6 +34,7 @@ use past::Past;
 use std::fmt;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
+use tracewing_trace::super_trace::{LwpSerial, TaskSerial};
 use tracewing_units::{Cpu, Duration, Timestamp};
 use walk::Walk;
 
@@ -44,8 +45,8 @@ const STEPS: usize = 1 << 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Actor {
     /// With the user thread for which it acts.
-    Lwp(usize, Option<usize>),
-    UserThread(usize),
+    Lwp(LwpSerial, Option<TaskSerial>),
+    UserThread(TaskSerial),
 }
 
 /// A path in the order of time. Its steps follow each other without gaps.

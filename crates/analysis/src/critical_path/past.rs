@@ -8,22 +8,22 @@ use super::target::Candidate;
 use crate::serials::Serials;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Read, Seek};
-use tracewing_trace::super_trace::{Doing, Mode};
+use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, TaskSerial};
 use tracewing_units::{Cpu, Timestamp};
 
 /// What an LWP did, and for which user thread, by that one's serial number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LwpDoing {
     pub doing: Doing,
-    pub user_thread: Option<usize>,
+    pub user_thread: Option<TaskSerial>,
 }
 
 /// Who had a CPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// The LWP's serial number.
-    pub lwp: usize,
-    pub user_thread: Option<usize>,
+    pub lwp: LwpSerial,
+    pub user_thread: Option<TaskSerial>,
     pub mode: Mode,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Line<D> {
     pub wake: Option<(Timestamp, By)>,
     pub created: Option<By>,
     /// For which user thread it did what comes next; of an LWP.
-    carries: Option<usize>,
+    carries: Option<TaskSerial>,
 }
 
 impl<D> Default for Line<D> {
@@ -114,8 +114,8 @@ impl<D: Copy> Line<D> {
 pub(super) struct Past<F> {
     tape: Rewind<F>,
     /// By serial number.
-    pub lwps: Serials<Line<LwpDoing>>,
-    pub user_threads: Serials<Line<UserDoing>>,
+    pub lwps: Serials<LwpSerial, Line<LwpDoing>>,
+    pub user_threads: Serials<TaskSerial, Line<UserDoing>>,
     cpus: BTreeMap<Cpu, Stretches<Slot>>,
     /// LWPs and user threads of whom nothing is known before a time.
     begun: BinaryHeap<(Timestamp, Serial)>,
@@ -125,8 +125,8 @@ pub(super) struct Past<F> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Serial {
-    Lwp(usize),
-    UserThread(usize),
+    Lwp(LwpSerial),
+    UserThread(TaskSerial),
 }
 
 impl<F: Read + Seek> Past<F> {

@@ -6,7 +6,7 @@
 //! eighth bit. Times count from the latest one of all records before; of a block of records nothing has to be
 //! known but its latest time.
 
-use tracewing_trace::super_trace::{Doing, Mode, Name, Waker};
+use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, Name, TaskSerial, Waker};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 /// What somebody did for a time.
@@ -21,9 +21,9 @@ pub(super) struct Stretch<D> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum UserDoing {
     /// What the LWP with this serial number did.
-    On(usize),
+    On(LwpSerial),
     /// The LWP that ran it ran another one within it.
-    Nested(usize),
+    Nested(LwpSerial),
     /// No LWP ran it.
     Off(Doing),
 }
@@ -31,12 +31,12 @@ pub(super) enum UserDoing {
 /// Who woke or created somebody, by serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    Lwp(usize),
-    UserThread(usize),
+    Lwp(LwpSerial),
+    UserThread(TaskSerial),
     /// An interrupt or softirq, by its name where that is known.
     Interrupt(Option<Name>),
     /// A softirq, which this LWP raised in a system call.
-    Via(Name, usize),
+    Via(Name, LwpSerial),
     /// Nobody knows.
     Unknown,
 }
@@ -44,7 +44,7 @@ pub(super) enum By {
 impl From<&Waker> for By {
     fn from(waker: &Waker) -> Self {
         match *waker {
-            Waker { interrupt: Some(name), lwp: Some(lwp), .. } => By::Via(name, lwp),
+            Waker { interrupt: Some(name), lwp: Some(lwp), .. } => By::Via(name, LwpSerial(lwp.0)),
             Waker { interrupt: Some(name), .. } => By::Interrupt(Some(name)),
             Waker { user_thread_serial: Some(thread), .. } => By::UserThread(thread),
             Waker { lwp: Some(lwp), .. } => By::Lwp(lwp),
@@ -69,43 +69,43 @@ pub(super) struct Identity {
 pub(super) enum Record {
     /// What an LWP did, and whether nothing is known of it before.
     Lwp {
-        lwp: usize,
+        lwp: LwpSerial,
         first: bool,
         did: Stretch<Doing>,
     },
     /// What the LWP did since the last such record it did for this user thread, or for none.
     Ran {
-        lwp: usize,
-        thread: Option<usize>,
+        lwp: LwpSerial,
+        thread: Option<TaskSerial>,
         from: Timestamp,
         to: Timestamp,
     },
     /// What a user thread did that was not on an LWP.
     UserThread {
-        thread: usize,
+        thread: TaskSerial,
         did: Stretch<UserDoing>,
     },
     LwpWoken {
-        lwp: usize,
+        lwp: LwpSerial,
         at: Timestamp,
         by: By,
     },
     UserThreadWoken {
-        thread: usize,
+        thread: TaskSerial,
         at: Timestamp,
         by: By,
     },
     UserThreadCreated {
-        thread: usize,
+        thread: TaskSerial,
         at: Timestamp,
         by: By,
     },
     LwpEnds {
-        lwp: usize,
+        lwp: LwpSerial,
         who: Box<Identity>,
     },
     UserThreadEnds {
-        thread: usize,
+        thread: TaskSerial,
         who: Box<Identity>,
     },
 }
@@ -141,30 +141,30 @@ impl Encoder {
         match record {
             Record::Lwp { lwp, first, did } => {
                 let kind = if *first { LWP_FIRST } else { LWP };
-                self.stretch(kind, *lwp, did.from, did.to, did.doing);
+                self.stretch(kind, lwp.0, did.from, did.to, did.doing);
             }
             Record::UserThread { thread, did } => {
                 let doing = match did.doing {
                     UserDoing::Off(doing) => doing,
                     UserDoing::On(lwp) | UserDoing::Nested(lwp) => {
-                        self.number(lwp as u64);
+                        self.number(lwp.0 as u64);
                         Doing::Nested
                     }
                 };
-                self.stretch(USER_THREAD, *thread, did.from, did.to, doing);
+                self.stretch(USER_THREAD, thread.0, did.from, did.to, doing);
             }
             Record::Ran { lwp, thread, from, to } => {
-                thread.iter().for_each(|thread| self.number(*thread as u64));
-                self.number(*lwp as u64);
+                thread.iter().for_each(|thread| self.number(thread.0 as u64));
+                self.number(lwp.0 as u64);
                 self.times(RAN | u8::from(thread.is_some()), *from, *to);
             }
-            Record::LwpWoken { lwp, at, by } => self.woken(LWP_WOKEN, *lwp, *at, *by),
-            Record::UserThreadWoken { thread, at, by } => self.woken(USER_THREAD_WOKEN, *thread, *at, *by),
+            Record::LwpWoken { lwp, at, by } => self.woken(LWP_WOKEN, lwp.0, *at, *by),
+            Record::UserThreadWoken { thread, at, by } => self.woken(USER_THREAD_WOKEN, thread.0, *at, *by),
             Record::UserThreadCreated { thread, at, by } => {
-                self.woken(USER_THREAD_CREATED, *thread, *at, *by);
+                self.woken(USER_THREAD_CREATED, thread.0, *at, *by);
             }
-            Record::LwpEnds { lwp, who } => self.ends(0, *lwp, who),
-            Record::UserThreadEnds { thread, who } => self.ends(OF_USER_THREAD, *thread, who),
+            Record::LwpEnds { lwp, who } => self.ends(0, lwp.0, who),
+            Record::UserThreadEnds { thread, who } => self.ends(OF_USER_THREAD, thread.0, who),
         }
     }
 
@@ -190,11 +190,11 @@ impl Encoder {
 
     fn woken(&mut self, kind: u8, serial: usize, at: Timestamp, by: By) {
         let (code, name, other) = match by {
-            By::Lwp(lwp) => (0, None, Some(lwp)),
-            By::UserThread(thread) => (1, None, Some(thread)),
+            By::Lwp(lwp) => (0, None, Some(lwp.0)),
+            By::UserThread(thread) => (1, None, Some(thread.0)),
             By::Interrupt(None) => (2, None, None),
             By::Interrupt(Some(name)) => (3, Some(name), None),
-            By::Via(name, lwp) => (4, Some(name), Some(lwp)),
+            By::Via(name, lwp) => (4, Some(name), Some(lwp.0)),
             By::Unknown => (5, None, None),
         };
         other.into_iter().for_each(|other| self.number(other as u64));
@@ -254,37 +254,37 @@ impl Decoder {
         Some(match tag & 0x70 {
             kind @ (LWP | LWP_FIRST) => {
                 let (lwp, did) = self.stretch(tag)?;
-                Record::Lwp { lwp, first: kind == LWP_FIRST, did }
+                Record::Lwp { lwp: LwpSerial(lwp), first: kind == LWP_FIRST, did }
             }
             USER_THREAD => {
                 let (thread, Stretch { from, to, doing }) = self.stretch(tag)?;
                 let doing = match doing {
-                    Doing::Nested => UserDoing::Nested(self.serial()?),
+                    Doing::Nested => UserDoing::Nested(LwpSerial(self.serial()?)),
                     doing => UserDoing::Off(doing),
                 };
-                Record::UserThread { thread, did: Stretch { from, to, doing } }
+                Record::UserThread { thread: TaskSerial(thread), did: Stretch { from, to, doing } }
             }
             RAN => {
                 let (from, to) = self.times(tag)?;
                 let lwp = self.serial()?;
-                let thread = if code == 1 { Some(self.serial()?) } else { None };
-                Record::Ran { lwp, thread, from, to }
+                let thread = if code == 1 { Some(TaskSerial(self.serial()?)) } else { None };
+                Record::Ran { lwp: LwpSerial(lwp), thread, from, to }
             }
             kind @ (LWP_WOKEN | USER_THREAD_WOKEN | USER_THREAD_CREATED) => {
                 let (_, at) = self.times(tag)?;
                 let serial = self.serial()?;
                 let by = match code {
-                    0 => By::Lwp(self.serial()?),
-                    1 => By::UserThread(self.serial()?),
+                    0 => By::Lwp(LwpSerial(self.serial()?)),
+                    1 => By::UserThread(TaskSerial(self.serial()?)),
                     2 => By::Interrupt(None),
                     3 => By::Interrupt(Some(self.name()?)),
-                    4 => By::Via(self.name()?, self.serial()?),
+                    4 => By::Via(self.name()?, LwpSerial(self.serial()?)),
                     _ => By::Unknown,
                 };
                 match kind {
-                    LWP_WOKEN => Record::LwpWoken { lwp: serial, at, by },
-                    USER_THREAD_WOKEN => Record::UserThreadWoken { thread: serial, at, by },
-                    _ => Record::UserThreadCreated { thread: serial, at, by },
+                    LWP_WOKEN => Record::LwpWoken { lwp: LwpSerial(serial), at, by },
+                    USER_THREAD_WOKEN => Record::UserThreadWoken { thread: TaskSerial(serial), at, by },
+                    _ => Record::UserThreadCreated { thread: TaskSerial(serial), at, by },
                 }
             }
             _ => self.ends(code)?,
@@ -298,8 +298,8 @@ impl Decoder {
         let name = self.bytes.split_off(self.bytes.len().checked_sub(length)?);
         let who = Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
         Some(match code & OF_USER_THREAD {
-            0 => Record::LwpEnds { lwp: serial, who },
-            _ => Record::UserThreadEnds { thread: serial, who },
+            0 => Record::LwpEnds { lwp: LwpSerial(serial), who },
+            _ => Record::UserThreadEnds { thread: TaskSerial(serial), who },
         })
     }
 

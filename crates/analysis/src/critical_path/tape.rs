@@ -105,7 +105,7 @@ mod tests {
     use super::super::record::{By, Identity, Stretch, UserDoing};
     use super::*;
     use proptest::prelude::*;
-    use tracewing_trace::super_trace::{Doing, Mode, Name};
+    use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, Name, TaskSerial};
     use tracewing_units::{Cpu, Pid};
 
     fn doing() -> impl Strategy<Value = Doing> {
@@ -127,10 +127,10 @@ mod tests {
     fn by() -> impl Strategy<Value = By> {
         let name = || any::<u32>().prop_map(Name);
         prop_oneof![
-            any::<usize>().prop_map(By::Lwp),
-            any::<usize>().prop_map(By::UserThread),
+            any::<usize>().prop_map(LwpSerial).prop_map(By::Lwp),
+            any::<usize>().prop_map(TaskSerial).prop_map(By::UserThread),
             prop::option::of(name()).prop_map(By::Interrupt),
-            (name(), any::<usize>()).prop_map(|(name, lwp)| By::Via(name, lwp)),
+            (name(), any::<usize>()).prop_map(|(name, lwp)| By::Via(name, LwpSerial(lwp))),
             Just(By::Unknown),
         ]
     }
@@ -142,29 +142,41 @@ mod tests {
     fn record() -> impl Strategy<Value = Record> {
         let times = || (time(), time()).prop_map(|(a, b)| (a.min(b), a.max(b)));
         let serial = any::<usize>;
-        let user = prop_oneof![doing().prop_map(UserDoing::Off), any::<usize>().prop_map(UserDoing::Nested),];
+        let user = prop_oneof![
+            doing().prop_map(UserDoing::Off),
+            any::<usize>().prop_map(LwpSerial).prop_map(UserDoing::Nested),
+        ];
         let who = || {
             (prop::option::of((0..i32::MAX).prop_map(Pid)), any::<u64>(), ".{0,40}")
                 .prop_map(|(process, number, name)| Box::new(Identity { process, number, name }))
         };
         prop_oneof![
             (serial(), any::<bool>(), times(), doing()).prop_map(|(lwp, first, (from, to), doing)| {
-                Record::Lwp { lwp, first, did: Stretch { from, to, doing } }
+                Record::Lwp { lwp: LwpSerial(lwp), first, did: Stretch { from, to, doing } }
             }),
-            (serial(), prop::option::of(serial()), times())
-                .prop_map(|(lwp, thread, (from, to))| Record::Ran { lwp, thread, from, to }),
+            (serial(), prop::option::of(serial().prop_map(TaskSerial)), times())
+                .prop_map(|(lwp, thread, (from, to))| Record::Ran { lwp: LwpSerial(lwp), thread, from, to }),
             (serial(), times(), user).prop_map(|(thread, (from, to), doing)| {
-                Record::UserThread { thread, did: Stretch { from, to, doing } }
+                Record::UserThread { thread: TaskSerial(thread), did: Stretch { from, to, doing } }
             }),
-            (serial(), time(), by()).prop_map(|(lwp, at, by)| Record::LwpWoken { lwp, at, by }),
-            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadWoken { thread, at, by }),
-            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadCreated {
-                thread,
+            (serial(), time(), by()).prop_map(|(lwp, at, by)| Record::LwpWoken {
+                lwp: LwpSerial(lwp),
                 at,
                 by
             }),
-            (serial(), who()).prop_map(|(lwp, who)| Record::LwpEnds { lwp, who }),
-            (serial(), who()).prop_map(|(thread, who)| Record::UserThreadEnds { thread, who }),
+            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadWoken {
+                thread: TaskSerial(thread),
+                at,
+                by
+            }),
+            (serial(), time(), by()).prop_map(|(thread, at, by)| Record::UserThreadCreated {
+                thread: TaskSerial(thread),
+                at,
+                by
+            }),
+            (serial(), who()).prop_map(|(lwp, who)| Record::LwpEnds { lwp: LwpSerial(lwp), who }),
+            (serial(), who())
+                .prop_map(|(thread, who)| Record::UserThreadEnds { thread: TaskSerial(thread), who }),
         ]
     }
 

@@ -135,7 +135,8 @@ impl Candidates {
         let fits = |process: Pid| named.contains(&process) || by_number(process.0);
         all.retain(|one| target.processes.is_empty() || one.who.process.is_some_and(fits));
         all.sort_by_key(|one| match one.actor {
-            Actor::Lwp(serial, _) | Actor::UserThread(serial) => serial,
+            Actor::Lwp(serial, _) => serial.0,
+            Actor::UserThread(serial) => serial.0,
         });
         let differ = |two: &[Candidate]| match target.who {
             Wanted::UserThread(_) => true,

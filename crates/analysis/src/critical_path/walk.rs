@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
-use tracewing_trace::super_trace::{Doing, Mode, Name};
-use tracewing_units::{Cpu, Duration, Tid, Timestamp};
+use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, Name, TaskSerial};
+use tracewing_units::{Cpu, Duration, Task, Tid, Timestamp};
 
 /// So often the path goes from one to another without time passing; more is a circle, which only false stamps
 /// make.
@@ -78,7 +78,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         Ok(self.steps.finish(target, from, to))
     }
 
-    fn follow_lwp(&mut self, frame: Frame, serial: usize) {
+    fn follow_lwp(&mut self, frame: Frame, serial: LwpSerial) {
         let time = self.time;
         let line = self.past.lwps.at(serial);
         let Some((stretch, next)) = line.before(time) else {
@@ -118,7 +118,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
     }
 
-    fn follow_user_thread(&mut self, frame: Frame, serial: usize) {
+    fn follow_user_thread(&mut self, frame: Frame, serial: TaskSerial) {
         let time = self.time;
         let line = self.past.user_threads.at(serial);
         let Some((stretch, next)) = line.before(time) else {
@@ -138,16 +138,16 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         let until = frame.until.max(from);
         match doing {
             UserDoing::On(lwp) => {
-                let actor = Actor::Lwp(lwp, Some(serial));
+                let actor = Actor::Lwp(LwpSerial(lwp.0), Some(serial));
                 self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
             }
             UserDoing::Nested(lwp) => {
-                let actor = Actor::Lwp(lwp, None);
+                let actor = Actor::Lwp(LwpSerial(lwp.0), None);
                 self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
             }
             UserDoing::Off(Doing::Runnable { .. }) => match next {
                 Some(Stretch { from: begin, doing: UserDoing::On(lwp), .. }) if begin == to => {
-                    let (actor, whom) = (Actor::Lwp(lwp, None), Some(self.who(frame.actor)));
+                    let (actor, whom) = (Actor::Lwp(LwpSerial(lwp.0), None), Some(self.who(frame.actor)));
                     let next = Frame { actor, until, why: Why::HasThread, whom };
                     self.go(frame, next, What::Ready);
                 }
@@ -170,7 +170,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             // doing.
             Some(By::Via(softirq, lwp)) => {
                 let why = Why::WakesVia(self.names.get(softirq).into());
-                self.go(frame, next(Actor::Lwp(lwp, None), why), what);
+                self.go(frame, next(Actor::Lwp(LwpSerial(lwp.0), None), why), what);
             }
             Some(By::Interrupt(name)) => {
                 let who = self.interrupt(name);
@@ -284,7 +284,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
         if let Some(thread) = thread {
             let thread = &self.past.user_threads.at(thread).who;
-            (who.process, who.user_thread) = (thread.process.or(who.process), Some(thread.number));
+            (who.process, who.user_thread) = (thread.process.or(who.process), Some(Task(thread.number)));
             who.user_thread_name.clone_from(&thread.name);
         }
         who

@@ -8,7 +8,9 @@ use crate::run::Ran;
 use crate::shown::Shown;
 use crate::times::{Clock, grow};
 use crate::who::Who;
-use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
+use tracewing_trace::super_trace::{
+    Change, Doing, Fold, Lwp, LwpSerial, Mode, Name, TaskSerial, UserThread, Waker,
+};
 use tracewing_units::{Duration, Timestamp};
 
 /// The analysis. Serial numbers are those of a pass over the same recording from the same time on.
@@ -22,10 +24,10 @@ pub struct Episodes {
 struct Asked {
     from: Timestamp,
     to: Timestamp,
-    lwp: Option<Account>,
-    user_thread: Option<Account>,
+    lwp: Option<Account<LwpSerial>>,
+    user_thread: Option<Account<TaskSerial>>,
     /// What LWPs did in it for user threads that are not told yet, by serial number.
-    pending: Vec<(usize, Sums)>,
+    pending: Vec<(LwpSerial, Sums)>,
 }
 
 /// Time by what it was spent on, in more detail than others want it.
@@ -61,18 +63,18 @@ impl Sums {
     }
 }
 
-#[derive(Debug, Default)]
-struct Account {
-    serial: usize,
+#[derive(Debug)]
+struct Account<S> {
+    serial: S,
     who: Option<Who>,
     sums: Sums,
     wakeups: u64,
     woken: Option<(Timestamp, Waker)>,
 }
 
-impl Account {
-    fn new(serial: usize) -> Self {
-        Self { serial, ..Self::default() }
+impl<S> Account<S> {
+    fn new(serial: S) -> Self {
+        Self { serial, who: None, sums: Sums::default(), wakeups: 0, woken: None }
     }
 
     fn woken(&mut self, by: &Waker, at: Timestamp) {
@@ -103,8 +105,8 @@ impl Episodes {
         &mut self,
         from: Timestamp,
         to: Timestamp,
-        lwp: Option<usize>,
-        user_thread: Option<usize>,
+        lwp: Option<LwpSerial>,
+        user_thread: Option<TaskSerial>,
     ) {
         let (lwp, user_thread) = (lwp.map(Account::new), user_thread.map(Account::new));
         self.asked.push(Asked { from, to, lwp, user_thread, pending: Vec::new() });
@@ -229,12 +231,12 @@ mod tests {
     use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::TaskState;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
-    use tracewing_units::{Cpu, Pid, Tid};
+    use tracewing_units::{Cpu, Pid, Task, Tid};
 
     const READ: Name = Name(0);
 
     /// Two LWPs, of which 7 runs a task; told from 20 to 95.
-    fn told(lwp: usize, user_thread: Option<usize>, recorded: Recorded) -> Period {
+    fn told(lwp: usize, user_thread: Option<TaskSerial>, recorded: Recorded) -> Period {
         let switch = |prev, prev_state, next| Kind::Switch {
             prev,
             prev_name: b"lwp",
@@ -252,21 +254,21 @@ mod tests {
                 7,
                 Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"task", file: b"", line: 0 }),
             ),
-            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: 1, origin: 1 })),
-            (10, 0, 7, turns(0, 1, SwitchCause::Unknown)),
-            (30, 0, 7, turns(1, 0, SwitchCause::Blocked)),
+            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: Task(1), origin: 1 })),
+            (10, 0, 7, turns(Task(0), Task(1), SwitchCause::Unknown)),
+            (30, 0, 7, turns(Task(1), Task(0), SwitchCause::Blocked)),
             (40, 0, 7, Kind::SystemCall { call: READ }),
             (45, 0, 7, switch(Tid(7), 1, Tid(0))),
             (60, 1, 9, Kind::Waking { tid: Tid(7), name: b"lwp" }),
             (70, 0, 0, switch(Tid(0), 0, Tid(7))),
             (75, 0, 7, Kind::SystemCallEnd { call: READ }),
-            (80, 0, 7, Kind::UserThread(UserThreadKind::Wake { thread: 1 })),
-            (90, 0, 7, turns(0, 1, SwitchCause::Unknown)),
+            (80, 0, 7, Kind::UserThread(UserThreadKind::Wake { thread: Task(1) })),
+            (90, 0, 7, turns(Task(0), Task(1), SwitchCause::Unknown)),
             (100, 0, 7, Kind::User),
         ];
         let mut episodes = Episodes::default();
         let at = Timestamp::from_ns;
-        episodes.add(at(20), at(95), Some(lwp), user_thread);
+        episodes.add(at(20), at(95), Some(LwpSerial(lwp)), user_thread);
         assert_eq!(episodes.until(), Some(at(95)));
         let mut state = SuperTrace::default();
         for (time, cpu, tid, kind) in events {
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn all_of_the_time_is_told_of_an_lwp_and_of_its_user_thread() {
-        let period = told(0, Some(0), ALL);
+        let period = told(0, Some(TaskSerial(0)), ALL);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [20 + 20, 5 + 5, 10, 15, 75].map(Some));
         assert_eq!(times(&task.times), [10 + 5, 0, 10, 50, 75].map(Some));
@@ -337,7 +339,7 @@ mod tests {
     #[test]
     fn what_no_event_shows_is_unknown() {
         let without = Recorded { wakes: false, interrupts: false, lacks_user_wakes: true, ..ALL };
-        let period = told(0, Some(0), without);
+        let period = told(0, Some(TaskSerial(0)), without);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [Some(40), Some(10), None, None, Some(75)]);
         assert_eq!(times(&task.times), [Some(15), Some(0), None, None, Some(75)]);
@@ -348,7 +350,7 @@ mod tests {
 
     #[test]
     fn nobody_else_is_told_of() {
-        let period = told(1, Some(5), ALL);
+        let period = told(1, Some(TaskSerial(5)), ALL);
         assert_eq!(times(&period.lwp.unwrap().times)[4], Some(75));
         assert_eq!(period.user_thread, None);
     }

@@ -28,7 +28,7 @@ use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tracewing_trace::super_trace::{Change, Fold, Seen};
+use tracewing_trace::super_trace::{Change, Fold, LwpSerial, Seen, TaskSerial};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 use tracewing_units::{Duration, Timestamp};
 
@@ -216,8 +216,8 @@ struct Candidate {
     begin: Moment,
     key: Vec<u8>,
     /// Serial numbers of the end's.
-    lwp: Option<usize>,
-    user_thread: Option<usize>,
+    lwp: Option<LwpSerial>,
+    user_thread: Option<TaskSerial>,
 }
 
 impl Latency {

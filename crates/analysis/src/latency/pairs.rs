@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use tracewing_trace::super_trace::{Carried, Place};
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// So many bytes are given to begins that wait for their ends; when they are used up, the older half is
 /// forgotten.
@@ -35,7 +35,7 @@ pub struct Moment {
     pub tid: Option<Tid>,
     /// Its user thread's number in its process.
     #[serde(rename = "task")]
-    pub user_thread: Option<u64>,
+    pub user_thread: Option<Task>,
 }
 
 impl Moment {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracewing_units::{Duration, Pid, Tid};
+use tracewing_units::{Duration, Pid, Task, Tid};
 use tracewing_vocabulary::{lock, user_thread};
 
 /// What acquisitions are of, by the name that events have for it.
@@ -108,7 +108,7 @@ pub enum Party {
     /// A thread.
     Thread(Tid),
     /// A user thread, by its process and its number there.
-    Task(Option<Pid>, u64),
+    Task(Option<Pid>, Task),
     /// One of the user threads of a process of which no event says which they are, by the number of the place
     /// that made its request. Several can be the same.
     Place(Option<Pid>, u64),

@@ -27,7 +27,7 @@ mod tickets;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
@@ -72,7 +72,7 @@ pub enum Subject {
     /// A thread.
     Thread(Tid),
     /// A user thread's number; `None` for what threads do for none.
-    Task(Option<u64>),
+    Task(Option<Task>),
     /// An address to which calls for locks return; `None` where no event tells, as in the kernel.
     Caller(Option<u64>),
     /// A call chain; `None` for acquisitions without one.
@@ -174,7 +174,7 @@ pub struct Locks {
     names: HashMap<Tid, String>,
     /// Names of threads of processes, for want of the first one's.
     process_names: HashMap<Pid, String>,
-    task_names: HashMap<(Option<Pid>, u64), String>,
+    task_names: HashMap<(Option<Pid>, Task), String>,
     places: Places,
     shadowed: Vec<(Option<Pid>, String, String)>,
     strangers: HashSet<Tid>,
@@ -401,7 +401,7 @@ impl Locks {
         if !name.is_empty() && self.task_names.get(&(process, id)).is_none_or(|known| known != name) {
             self.task_names.insert((process, id), name.to_owned());
         }
-        id
+        id.0
     }
 }
 
@@ -511,7 +511,7 @@ impl Locks {
                 let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
                 let of = process.filter(|_| level != Level::Kernel || is_who);
                 let task = self.task(process, seen.place.thread);
-                let by = By { process: of, tid, task, within, epoch: self.places.epoch() };
+                let by = By { process: of, tid, task: Task(task), within, epoch: self.places.epoch() };
                 if self.totals.begun && process.is_none() && level != Level::Kernel {
                     self.strangers.insert(tid);
                 }
@@ -521,7 +521,7 @@ impl Locks {
                             self.totals.ticketed(party, &told, false, &self.places);
                         });
                     }
-                    Level::Task(None) if by.task != 0 => Party::Task(process, by.task),
+                    Level::Task(None) if !by.task.is_none() => Party::Task(process, by.task),
                     Level::Task(None) => return self.totals.unpaired(&event, by, &self.places),
                     Level::Thread | Level::Kernel => Party::Thread(tid),
                 };
@@ -708,7 +708,7 @@ impl Totals {
             Group::Lock if acquisition.kind == Kind::Futex => Subject::Futex(acquisition.lock),
             Group::Lock => Subject::Lock(acquisition.lock),
             Group::Thread => Subject::Thread(by.tid),
-            Group::Task => Subject::Task(Some(by.task).filter(|task| *task != 0)),
+            Group::Task => Subject::Task(Some(by.task).filter(|task| !task.is_none())),
             Group::Caller => Subject::Caller(Some(acquisition.caller).filter(|caller| *caller != 0)),
             Group::Chain => Subject::Chain(acquisition.chain),
         };

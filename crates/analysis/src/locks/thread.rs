@@ -3,7 +3,7 @@
 use super::Kind;
 use super::event::LockEvent;
 use crate::images::Epoch;
-use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
 /// An acquisition: by whom and where is what [`Account`](super::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) struct By {
     pub(super) process: Option<Pid>,
     pub(super) tid: Tid,
     /// The user thread's number.
-    pub(super) task: u64,
+    pub(super) task: Task,
     /// For the kernel's own locks: what the kernel does there, as a caller.
     pub(super) within: u64,
     /// When, as far as the places in programs depend on it.
@@ -34,7 +34,7 @@ pub(super) struct By {
 
 impl Default for By {
     fn default() -> Self {
-        By { process: None, tid: Tid::IDLE, task: 0, within: 0, epoch: 0 }
+        By { process: None, tid: Tid::IDLE, task: Task::NONE, within: 0, epoch: 0 }
     }
 }
 

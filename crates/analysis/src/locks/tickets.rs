@@ -6,7 +6,7 @@
 //! not claimed.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
@@ -97,7 +97,7 @@ impl Tickets {
     ) {
         let key = (by.process, ticket);
         let party = |caller| match by.task {
-            0 => Party::Place(by.process, caller),
+            Task(0) => Party::Place(by.process, caller),
             task => Party::Task(by.process, task),
         };
         let new = |lock, kind, caller| Request {
@@ -124,7 +124,8 @@ impl Tickets {
                 if waited {
                     self.suspends(by.tid, at);
                 }
-                let depth = (by.task != 0).then(|| self.depths.get(&request.party).copied().unwrap_or(0));
+                let depth =
+                    (!by.task.is_none()).then(|| self.depths.get(&request.party).copied().unwrap_or(0));
                 let acquisition = request.acquisition;
                 let wait = Wait::new(waits, waited);
                 let told = Told::Acquired { acquisition, wait, owner: None, spins: None, depth };

@@ -1,7 +1,7 @@
 //! Waits for locks and critical sections one by one, each with its begin and its end: what is drawn of locks.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Pid, Timestamp};
+use tracewing_units::{Duration, Pid, Task, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
@@ -48,7 +48,7 @@ impl LockUses {
         let (process, time) = (seen.place.process, activity.time);
         let task = match seen.place.thread {
             Carried::Thread { id, .. } => id,
-            _ => 0,
+            _ => Task(0),
         };
         let party = match level {
             Level::Task(Some(ticket)) => {
@@ -57,7 +57,7 @@ impl LockUses {
                     tell_ticketed(party, &told, time, tell);
                 });
             }
-            Level::Task(None) if task != 0 => Party::Task(process, task),
+            Level::Task(None) if !task.is_none() => Party::Task(process, task),
             // Which wait and which release belong together is not known.
             Level::Task(None) => return,
             Level::Thread | Level::Kernel => Party::Thread(tid),

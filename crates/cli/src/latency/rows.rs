@@ -185,12 +185,12 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
         number "begin-cpu" "begin_cpu" low, "CPU of the begin" => line.period.begin.cpu.into();
         number "begin-process" "begin_process" low, "number of the begin's process" => line.period.begin.process.into();
         number "begin-thread" "begin_tid" low, "number of the begin's thread" => line.period.begin.tid.into();
-        number "begin-task" "begin_task" low, "number of the begin's user thread" => Cell::count(line.period.begin.user_thread);
+        number "begin-task" "begin_task" low, "number of the begin's user thread" => line.period.begin.user_thread.into();
         clock "end" "end_ns" high, "its end" => line.time(&line.period.end);
         number "end-cpu" "end_cpu" low, "CPU of the end" => line.period.end.cpu.into();
         number "end-process" "end_process" low, "number of the end's process" => line.period.end.process.into();
         number "end-thread" "end_tid" low, "number of the end's thread" => line.period.end.tid.into();
-        number "end-task" "end_task" low, "number of the end's user thread" => Cell::count(line.period.end.user_thread);
+        number "end-task" "end_task" low, "number of the end's user thread" => line.period.end.user_thread.into();
         text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
     };
     columns.extend(thread_columns());

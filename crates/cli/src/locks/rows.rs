@@ -100,7 +100,7 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
         },
         By::Task => columns! { line: Line<'r>;
             number "task" "task" key, "number of the task" => match line.row.subject {
-                Subject::Task(task) => Cell::count(task),
+                Subject::Task(task) => task.into(),
                 _ => Cell::None,
             };
             text "task-name" "task_name" key + shrinking, "name of the task" => line.row.task_name.as_str().into();

@@ -85,7 +85,7 @@ fn slice_columns() -> Vec<Column<Left>> {
         number "waker-process" "waker_process" extra, "number of that thread's process"
             => left.of_waker(|waker| waker.process).into();
         number "waker-task" "waker_task" extra, "number of the user thread that it ran"
-            => Cell::count(left.of_waker(|waker| waker.user_thread));
+            => left.of_waker(|waker| waker.user_thread).into();
         text "waker-interrupt" "waker_interrupt" extra, "interrupt that ended its sleep"
             => left.interrupt.as_deref().map_or(Cell::None, Cell::from);
     }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 /// One value.
@@ -70,6 +70,12 @@ impl From<Option<Tid>> for Cell {
 impl From<Option<Pid>> for Cell {
     fn from(pid: Option<Pid>) -> Self {
         pid.map_or(Cell::None, Cell::from)
+    }
+}
+
+impl From<Option<Task>> for Cell {
+    fn from(task: Option<Task>) -> Self {
+        Cell::count(task.map(|Task(number)| number))
     }
 }
 

@@ -155,7 +155,7 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
     };
     let lines = user_threads.iter().map(|thread| Line {
         process: thread.process,
-        number: Cell::count(thread.thread),
+        number: thread.thread.into(),
         name: &thread.name,
         threads: 0,
         times: &thread.times,

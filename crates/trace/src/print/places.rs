@@ -117,7 +117,7 @@ impl SuperPrinter {
             Carried::Unknown => out.push(b'?'),
             Carried::None => out.push(b'-'),
             Carried::Thread { id, name } => {
-                number::unsigned(out, id);
+                number::unsigned(out, id.0);
                 if !name.is_empty() {
                     // A program may give it any name.
                     out.push(b'(');
@@ -204,7 +204,7 @@ fn thread(place: &Place<'_>) -> Option<u64> {
     match place.thread {
         Carried::Unknown => None,
         Carried::None => Some(0),
-        Carried::Thread { id, .. } => Some(id),
+        Carried::Thread { id, .. } => Some(id.0),
     }
 }
 

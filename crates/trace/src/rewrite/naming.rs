@@ -8,7 +8,7 @@ use crate::open::recording::Recording;
 use crate::rewrite::names::{names_lwp, names_task};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
-use crate::super_trace::{Activity, Change, Fold, Follower, Kind, Lwp, Seen, UserThread};
+use crate::super_trace::{Activity, Change, Fold, Follower, Kind, Lwp, Seen, TaskSerial, UserThread};
 use crate::time::range::TimeRange;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -114,7 +114,7 @@ fn has_names(recording: &Recording) -> bool {
 enum Who {
     Lwp(Tid),
     /// The number that it has among all.
-    Thread(usize),
+    Thread(TaskSerial),
 }
 
 /// Where the names of one who lives are told.
@@ -223,15 +223,15 @@ impl Fold for Tellers {
 
 impl Tellers {
     fn user_thread_created(&mut self, thread: &UserThread) {
-        self.living.entry(Who::Thread(thread.serial)).or_default().created = Some(self.at);
+        self.living.entry(Who::Thread(TaskSerial(thread.serial.0))).or_default().created = Some(self.at);
     }
 
     fn user_thread_named(&mut self, thread: &UserThread) {
-        self.living.entry(Who::Thread(thread.serial)).or_default().named = Some(self.at);
+        self.living.entry(Who::Thread(TaskSerial(thread.serial.0))).or_default().named = Some(self.at);
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        self.ends(Who::Thread(thread.serial));
+        self.ends(Who::Thread(TaskSerial(thread.serial.0)));
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {

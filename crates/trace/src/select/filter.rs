@@ -162,9 +162,9 @@ impl Filter {
         ) && belongs(!processes.is_empty(), named(place.process), named(next_process))
             && belongs(
                 !threads.is_empty(),
-                matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id, name)),
-                next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name))
-                    || seen.created_thread().is_some_and(|(id, name)| is_thread(place.process, id, name)),
+                matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id.0, name)),
+                next_thread.is_some_and(|next| is_thread(next.process, next.id.0, &next.name))
+                    || seen.created_thread().is_some_and(|(id, name)| is_thread(place.process, id.0, name)),
             )
     }
 }

@@ -152,7 +152,7 @@ fn is_user_thread(variable: &Variable) -> bool {
 fn append_user_thread(place: &Place<'_>, key: &mut Vec<u8>) -> bool {
     let Carried::Thread { id, .. } = place.thread else { return false };
     append(Value::Integer(place.process.map_or(-1, |pid| pid.0).into()), key);
-    append(Value::Integer(id.into()), key);
+    append(Value::Integer(id.0.into()), key);
     true
 }
 

@@ -1,7 +1,7 @@
 //! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a
 //! thread.
 
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
@@ -204,7 +204,7 @@ pub enum UserThreadKind<'a> {
     /// There is a new one, which may run from now on.
     Create {
         /// It.
-        thread: u64,
+        thread: Task,
         /// What it has in common with others that are created at the same place.
         origin: u64,
     },
@@ -222,28 +222,28 @@ pub enum UserThreadKind<'a> {
     /// It is called otherwise from now on.
     Rename {
         /// It.
-        thread: u64,
+        thread: Task,
         /// What it is called.
         name: &'a [u8],
     },
     /// The event's LWP runs another one from now on.
     Switch {
         /// The one that it ran, 0 for none.
-        prev: u64,
+        prev: Task,
         /// The one that it runs, 0 for none.
-        next: u64,
+        next: Task,
         /// Why `prev` stopped.
         cause: SwitchCause,
     },
     /// It is made ready by whatever the event's LWP is at.
     Wake {
         /// It.
-        thread: u64,
+        thread: Task,
     },
     /// It is gone.
     Exit {
         /// It.
-        thread: u64,
+        thread: Task,
     },
     /// The LWP's user thread begins to wait for something.
     Wait {

@@ -8,7 +8,7 @@ use crate::open::recording::{Stream, Trace};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::Record;
 use tracewing_ctf::model::Scope as FieldScope;
-use tracewing_units::{Cpu, Pid, Tid};
+use tracewing_units::{Cpu, Pid, Task, Tid};
 use tracewing_vocabulary::context::{FLAGS, PROCESS, TID};
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall, softirq};
 use tracewing_vocabulary::{Class, Reader, environment, kernel, lock, own, profile, recorder, user_thread};
@@ -451,7 +451,7 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => some(head, Kind::Kernel),
         Meaning::Create => {
             let user_thread::Create { thread, origin, .. } = of.read()?;
-            some(head, Kind::UserThread(UserThreadKind::Create { thread, origin }))
+            some(head, Kind::UserThread(UserThreadKind::Create { thread: Task(thread), origin }))
         }
         Meaning::Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read()?;
@@ -460,19 +460,26 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         }
         Meaning::Rename => {
             let user_thread::Name { thread, name } = of.read()?;
-            some(head, Kind::UserThread(UserThreadKind::Rename { thread, name }))
+            some(head, Kind::UserThread(UserThreadKind::Rename { thread: Task(thread), name }))
         }
         Meaning::UserSwitch => {
             let user_thread::Switch { prev, next, cause } = of.read()?;
-            some(head, Kind::UserThread(UserThreadKind::Switch { prev, next, cause: cause_of(cause) }))
+            some(
+                head,
+                Kind::UserThread(UserThreadKind::Switch {
+                    prev: Task(prev),
+                    next: Task(next),
+                    cause: cause_of(cause),
+                }),
+            )
         }
         Meaning::Wake => some(
             head,
-            Kind::UserThread(UserThreadKind::Wake { thread: of.read::<user_thread::Wake>()?.thread }),
+            Kind::UserThread(UserThreadKind::Wake { thread: Task(of.read::<user_thread::Wake>()?.thread) }),
         ),
         Meaning::UserExit => some(
             head,
-            Kind::UserThread(UserThreadKind::Exit { thread: of.read::<user_thread::Exit>()?.thread }),
+            Kind::UserThread(UserThreadKind::Exit { thread: Task(of.read::<user_thread::Exit>()?.thread) }),
         ),
         Meaning::Acquired => some(head, Kind::UserThread(UserThreadKind::Acquired)),
         Meaning::Worker => some(head, Kind::UserThread(UserThreadKind::Worker)),

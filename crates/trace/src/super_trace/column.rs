@@ -205,7 +205,7 @@ fn task<'a>(thread: Carried<'_>) -> Option<Value<'a>> {
     match thread {
         Carried::Unknown => None,
         Carried::None => Some(integer(0)),
-        Carried::Thread { id, .. } => Some(Value::Integer(id.into())),
+        Carried::Thread { id, .. } => Some(Value::Integer(id.0.into())),
     }
 }
 

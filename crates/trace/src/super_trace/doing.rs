@@ -2,7 +2,8 @@
 
 use super::activity::Name;
 use super::comm::Comm;
-use tracewing_units::{Cpu, Pid, Tid};
+use super::serial::{LwpSerial, TaskSerial};
+use tracewing_units::{Cpu, Pid, Task, Tid};
 
 /// What an LWP or a user thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +65,11 @@ pub struct Waker {
     /// The LWP's name.
     pub name: Comm,
     /// The LWP's [`Lwp::serial`].
-    pub lwp: Option<usize>,
+    pub lwp: Option<LwpSerial>,
     /// The user thread that the LWP ran: its number, unique in the process.
-    pub user_thread: Option<u64>,
+    pub user_thread: Option<Task>,
     /// The user thread's [`UserThread::serial`].
-    pub user_thread_serial: Option<usize>,
+    pub user_thread_serial: Option<TaskSerial>,
 }
 
 impl Waker {

@@ -8,6 +8,7 @@ mod moves;
 use super::activity::Name;
 use super::calls::Calls;
 use super::doing::{Doing, Mode};
+use super::serial::LwpSerial;
 use super::user_thread::Key;
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
@@ -85,7 +86,7 @@ pub(super) struct Dumped {
 #[derive(Debug)]
 pub struct Lwp {
     /// How many LWPs the super-trace had before this one.
-    pub serial: usize,
+    pub serial: LwpSerial,
     /// Its number.
     pub tid: Tid,
     /// The process it belongs to, where the events say: its first thread's number.
@@ -146,7 +147,7 @@ pub struct Lwp {
 
 impl Lwp {
     /// A thread of which nothing is known since `begin`.
-    pub(super) fn new(serial: usize, tid: Tid, begin: Timestamp) -> Self {
+    pub(super) fn new(serial: LwpSerial, tid: Tid, begin: Timestamp) -> Self {
         Self {
             serial,
             tid,
@@ -183,7 +184,7 @@ impl Lwp {
     }
 
     /// A thread that was created just now: it does not run before its first wake-up.
-    pub(super) fn created(serial: usize, tid: Tid, now: Timestamp) -> Self {
+    pub(super) fn created(serial: LwpSerial, tid: Tid, now: Timestamp) -> Self {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
     }
 

@@ -11,6 +11,7 @@
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
 //! | `numbers`, `map`, `comm` | values by small numbers, and by any; names of one size |
 //! | `doing`, `fold` | what threads do; what changes by an event, which analyses take |
+//! | `serial` | numbers of its own |
 //! | `unseen` | what was overwritten before streams begin |
 //! | `place` | where an event belongs |
 //! | `seen` | events with their places, one after the other |
@@ -36,6 +37,7 @@ mod origins;
 mod place;
 mod programs;
 mod seen;
+mod serial;
 mod state;
 mod traces;
 mod unseen;
@@ -51,6 +53,7 @@ pub use fold::{Change, Fold};
 pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
 pub use seen::{Follower, Seen};
+pub use serial::{LwpSerial, Serial, TaskSerial};
 pub use state::SuperTrace;
 pub use unseen::{AllUnseen, Unseen};
 pub use user_thread::UserThread;

@@ -3,7 +3,7 @@
 //! grows with the values, and those that have neighbours take little more than themselves.
 
 use super::map::Map;
-use tracewing_units::{Cpu, Tid};
+use tracewing_units::{Cpu, Task, Tid};
 
 /// Numbers below this are indices: as many as a kernel has for threads (`PID_MAX_LIMIT` of
 /// `include/linux/threads.h`).
@@ -32,10 +32,10 @@ impl Number for Tid {
     }
 }
 
-impl Number for u64 {
+impl Number for Task {
     #[inline]
     fn bits(self) -> u64 {
-        self
+        self.0
     }
 }
 
@@ -202,19 +202,22 @@ mod tests {
             let number = random >> 57;
             let number = [number, number * 4096, number + SMALL - 64, !number][(random >> 40) as usize % 4];
             match (random >> 32) % 4 {
-                0 => assert_eq!(*numbers.at(number, || count), *expected.entry(number).or_insert(count)),
+                0 => {
+                    assert_eq!(*numbers.at(Task(number), || count), *expected.entry(number).or_insert(count))
+                }
                 1 => {
-                    numbers.insert(number, count);
+                    numbers.insert(Task(number), count);
                     expected.insert(number, count);
                 }
-                _ => assert_eq!(numbers.remove(number), expected.remove(&number)),
+                _ => assert_eq!(numbers.remove(Task(number)), expected.remove(&number)),
             }
-            assert_eq!(numbers.get(number), expected.get(&number));
-            assert_eq!(numbers.has(number), expected.contains_key(&number));
+            assert_eq!(numbers.get(Task(number)), expected.get(&number));
+            assert_eq!(numbers.has(Task(number)), expected.contains_key(&number));
             if count % 100 == 0 {
-                let all: BTreeMap<_, _> = numbers.iter().map(|(number, value)| (number, *value)).collect();
+                let all: BTreeMap<_, _> =
+                    numbers.iter().map(|(Task(number), value)| (number, *value)).collect();
                 assert_eq!(all, expected);
-                assert!(expected.iter().all(|(number, value)| numbers.get(*number) == Some(value)));
+                assert!(expected.iter().all(|(number, value)| numbers.get(Task(*number)) == Some(value)));
                 let pages: BTreeSet<_> = expected
                     .keys()
                     .filter(|number| **number < SMALL)

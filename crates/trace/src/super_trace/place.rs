@@ -5,9 +5,10 @@ use super::activity::{Activity, Kind, UserThreadKind};
 use super::cpu::CpuState;
 use super::doing::Mode;
 use super::lwp::{Carries, Lwp};
+use super::serial::{LwpSerial, TaskSerial};
 use super::state::SuperTrace;
 use super::user_thread::{Key, Owner, UserThread};
-use tracewing_units::{Cpu, Pid, Tid};
+use tracewing_units::{Cpu, Pid, Task, Tid};
 
 /// Where an event belongs. What is `None` or `Unknown` no event tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,11 @@ pub struct Place<'s> {
     /// The LWP; 0 is a CPU's idle thread.
     pub tid: Option<Tid>,
     /// The LWP's [`Lwp::serial`], where it is known.
-    pub lwp: Option<usize>,
+    pub lwp: Option<LwpSerial>,
     /// The user thread.
     pub thread: Carried<'s>,
     /// The user thread's [`UserThread::serial`](super::UserThread::serial), where it is known.
-    pub thread_serial: Option<usize>,
+    pub thread_serial: Option<TaskSerial>,
     /// What was running.
     pub mode: Mode,
 }
@@ -46,7 +47,7 @@ pub enum Carried<'s> {
     /// This one.
     Thread {
         /// Its number, unique in its process.
-        id: u64,
+        id: Task,
         /// Its last known name, which may be empty.
         name: &'s str,
     },
@@ -59,7 +60,7 @@ impl SuperTrace {
     }
 
     /// The living user thread of this number; where nobody knows its process, by the LWP that runs it.
-    pub fn user_thread(&self, process: Option<Pid>, tid: Tid, id: u64) -> Option<&UserThread> {
+    pub fn user_thread(&self, process: Option<Pid>, tid: Tid, id: Task) -> Option<&UserThread> {
         self.programs.get(Key { owner: Owner::of(process, tid), id })
     }
 
@@ -101,7 +102,7 @@ impl SuperTrace {
                 let next = Place { process, tid: Some(next), lwp: serial, mode, ..*place };
                 (next, lwp.map_or(Carries::Unknown, |lwp| lwp.carries))
             }
-            Kind::UserThread(UserThreadKind::Switch { next: 0, .. }) => (*place, Carries::None),
+            Kind::UserThread(UserThreadKind::Switch { next: Task::NONE, .. }) => (*place, Carries::None),
             Kind::UserThread(UserThreadKind::Switch { next: id, .. }) => {
                 let owner = place.process.map(Owner::process).or(place.tid.map(Owner::lwp))?;
                 (*place, Carries::Thread(Key { owner, id }))
@@ -113,7 +114,7 @@ impl SuperTrace {
     }
 
     /// Whom an LWP runs, and that one's serial number.
-    fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<usize>) {
+    fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<TaskSerial>) {
         match carries {
             Carries::Unknown => (Carried::Unknown, None),
             Carries::None | Carries::Late(_) => (Carried::None, None),
@@ -176,7 +177,7 @@ impl SuperTrace {
         };
         let carries = match (event.kind, tid) {
             _ if interrupted => Carries::None,
-            (Kind::UserThread(UserThreadKind::Switch { prev: 0, .. }), _) => Carries::None,
+            (Kind::UserThread(UserThreadKind::Switch { prev: Task::NONE, .. }), _) => Carries::None,
             (Kind::UserThread(UserThreadKind::Switch { prev, .. }), Some(tid)) => {
                 Carries::Thread(Key { owner: Owner::of(process, tid), id: prev })
             }

@@ -11,12 +11,13 @@ use super::fold::{Change, Fold};
 use super::lwp::{Carries, Lwp, Sight};
 use super::numbers::Numbers;
 use super::origins::Origins;
+use super::serial::TaskSerial;
 use super::user_thread::{Key, Owner, State, UserThread};
 use tracewing_rules::ThreadPattern;
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 type Lwps = Numbers<Tid, Lwp>;
-type UserThreads = Numbers<u64, UserThread>;
+type UserThreads = Numbers<Task, UserThread>;
 
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -88,7 +89,7 @@ impl Programs {
                 self.interrupt(&namesake, lwps, now, fold);
                 self.finish_one(namesake, now, fold);
             }
-            let mut created = UserThread::new(self.serials, key(thread), now).of_origin(origin);
+            let mut created = UserThread::new(TaskSerial(self.serials), key(thread), now).of_origin(origin);
             created.learn_name(&self.origins);
             // Else its first switch may be missing.
             if !self.is_blind(now) && !self.unseen {
@@ -128,7 +129,7 @@ impl Programs {
             }
             UserThreadKind::Switch { prev, next, cause } => {
                 self.leaves(prev, cause, tid, times, lwps, fold);
-                if next != 0 {
+                if !next.is_none() {
                     self.runs(key(next), (tid, cpu), times, lwps, fold);
                 }
             }
@@ -280,7 +281,7 @@ impl Programs {
     /// The LWP `tid` stops running `prev`, or none if that is 0.
     fn leaves(
         &mut self,
-        prev: u64,
+        prev: Task,
         cause: SwitchCause,
         tid: Tid,
         (now, begin): (Timestamp, Timestamp),
@@ -310,7 +311,7 @@ impl Programs {
         } else {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
-            if prev != 0 {
+            if !prev.is_none() {
                 self.known(key, begin);
                 self.leaves_others(key, now, lwps, fold);
                 if let Some(thread) = self.get_mut(key) {
@@ -449,7 +450,7 @@ impl Programs {
     fn is_chosen(&self, key: Key) -> bool {
         let Some(UserThread { process, id, name, .. }) = self.get(key) else { return false };
         let process = process.map(|pid| pid.0);
-        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(process, *id, name)))
+        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(process, id.0, name)))
     }
 
     fn known(&mut self, key: Key, begin: Timestamp) -> &mut UserThread {
@@ -457,7 +458,7 @@ impl Programs {
         let threads = self.programs.at(key.owner, Numbers::default);
         let thread = threads.at(key.id, || {
             *serials += 1;
-            UserThread::new(*serials - 1, key, begin)
+            UserThread::new(TaskSerial(*serials - 1), key, begin)
         });
         thread.learn_name(&self.origins);
         thread

@@ -11,7 +11,7 @@ use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
 use crate::merge::messages::{EventRef, Lost};
 use crate::open::recording::{Recording, Stream, Trace};
-use tracewing_units::{Cpu, Tid, Timestamp};
+use tracewing_units::{Cpu, Task, Tid, Timestamp};
 
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The user thread that it creates, and what that is called.
-    pub fn created_thread(&self) -> Option<(u64, &'a str)> {
+    pub fn created_thread(&self) -> Option<(Task, &'a str)> {
         match self.activity?.kind {
             Kind::UserThread(UserThreadKind::Create { thread, origin }) => {
                 Some((thread, self.state.origin_name(origin).unwrap_or_default()))

@@ -16,6 +16,7 @@ use super::lwp::{Carries, Dumped, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::numbers::Numbers;
 use super::programs::Programs;
+use super::serial::LwpSerial;
 use super::user_thread::Owner;
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
@@ -692,7 +693,7 @@ impl SuperTrace {
     #[cold]
     fn meets(&mut self, tid: Tid) -> usize {
         let begin = self.begin.unwrap_or(self.now);
-        let place = self.add(Lwp::new(self.serials, tid, begin));
+        let place = self.add(Lwp::new(LwpSerial(self.serials), tid, begin));
         if let Some(dumped) = self.dumped.remove(&tid) {
             self.lwps.in_place(place).introduce(&dumped);
         }
@@ -707,8 +708,8 @@ impl SuperTrace {
         let place = match self.lwps.place(tid) {
             Some(place) => place,
             // Where events are missing, it may have been woken and run.
-            None if self.is_blind(now) => self.add(Lwp::new(self.serials, tid, now)),
-            None => self.add(Lwp::created(self.serials, tid, now)),
+            None if self.is_blind(now) => self.add(Lwp::new(LwpSerial(self.serials), tid, now)),
+            None => self.add(Lwp::created(LwpSerial(self.serials), tid, now)),
         };
         self.lwps.in_place(place)
     }

@@ -8,13 +8,14 @@ mod moves;
 use super::activity::Name;
 use super::numbers::Number;
 use super::origins::Origins;
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use super::serial::TaskSerial;
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub owner: Owner,
-    pub id: u64,
+    pub id: Task,
 }
 
 /// Whose user threads: a process's; where it is not known which, those of the LWP that ran them. The numbers
@@ -79,11 +80,11 @@ pub(super) enum State {
 #[derive(Debug)]
 pub struct UserThread {
     /// How many user threads the super-trace had before this one.
-    pub serial: usize,
+    pub serial: TaskSerial,
     /// Its process, where the events say.
     pub process: Option<Pid>,
     /// Its number, unique in its process.
-    pub id: u64,
+    pub id: Task,
     /// Its last known name.
     pub name: String,
     /// How often an LWP began to run it.
@@ -112,7 +113,7 @@ pub struct UserThread {
 
 impl UserThread {
     /// A user thread of which nothing is known since `since`.
-    pub(super) fn new(serial: usize, key: Key, since: Timestamp) -> Self {
+    pub(super) fn new(serial: TaskSerial, key: Key, since: Timestamp) -> Self {
         UserThread {
             serial,
             process: key.owner.as_process(),

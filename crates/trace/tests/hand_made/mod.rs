@@ -8,7 +8,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
     UserThread, UserThreadKind as User,
 };
-use tracewing_units::{Cpu, Tid, Timestamp};
+use tracewing_units::{Cpu, Task, Tid, Timestamp};
 
 pub const SLEEPS: i64 = 1;
 pub const GOES_ON: i64 = 0x100;
@@ -98,17 +98,17 @@ impl Notes {
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         for (from, to, doing) in self.pending.remove(&lwp.tid).unwrap_or_default() {
-            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id), doing, from, to));
+            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id.0), doing, from, to));
         }
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Thread(thread.id), doing, from, to);
+        self.add(Who::Thread(thread.id.0), doing, from, to);
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
         let counts = [thread.polls, thread.wakeups, thread.lwp_migrations, thread.cpu_migrations];
-        self.counts.insert(thread.id, counts);
+        self.counts.insert(thread.id.0, counts);
     }
 }
 
@@ -156,5 +156,5 @@ pub fn takes(kind: Interrupt) -> Kind<'static> {
 }
 
 pub fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
-    Kind::UserThread(User::Switch { prev, next, cause })
+    Kind::UserThread(User::Switch { prev: Task(prev), next: Task(next), cause })
 }

@@ -1,0 +1,32 @@
+//! Numbers that the super-trace gives itself: unlike those of the system and of programs, they are never
+//! given again.
+
+/// How many LWPs the super-trace had before this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct LwpSerial(pub usize);
+
+/// How many user threads the super-trace had before this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct TaskSerial(pub usize);
+
+/// A number of the super-trace's own, which counts from 0.
+pub trait Serial: Copy {
+    /// The number.
+    fn index(self) -> usize;
+}
+
+impl Serial for LwpSerial {
+    #[inline]
+    fn index(self) -> usize {
+        self.0
+    }
+}
+
+impl Serial for TaskSerial {
+    #[inline]
+    fn index(self) -> usize {
+        self.0
+    }
+}
