@@ -40,6 +40,7 @@ use std::process::ExitCode;
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask tidy --count-idioms crates/  how often comments there have an idiom that pages must not have\n  \
         cargo xtask events                   write docs/reference/events.md anew\n  \
+        cargo xtask messages                 write docs/reference/messages.md anew\n  \
         cargo xtask book                     build the book of docs/\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
@@ -72,6 +73,8 @@ enum Chore {
     Tidy(tidy::Options),
     /// Write docs/reference/events.md, the page of all events that tracewing records or interprets
     Events,
+    /// Write docs/reference/messages.md, the page of all messages with cause and remedy
+    Messages,
     /// Build the book of docs/ with mdBook
     Book(book::Options),
     /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy(options) => tidy::run_with(&options),
         Chore::Events => tidy::write_events(),
+        Chore::Messages => tidy::write_messages(),
         Chore::Book(options) => book::run(&options),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Capi(options) => capi::run(&options),

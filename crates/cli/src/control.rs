@@ -99,7 +99,7 @@ pub fn enable(args: &EnableArgs) -> anyhow::Result<ExitCode> {
 pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         args.condition.is_none(),
-        "`disable` has no condition: it takes events away whatever is in them. To keep some of them, say which: \
+        "`disable` has no condition: it disables all events of a class. To keep some, choose them: \
          `tracewing enable -e GLOB --where CONDITION`"
     );
     args.common.make(&change(args.selection.disable(), false)?, None)

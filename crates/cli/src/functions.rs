@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.replay {
         ensure!(
             format == TableFormat::Table,
-            "--replay is for people: `tracewing list` prints events for programs"
+            "--replay prints text only: `tracewing list --format json` prints events for programs"
         );
         return replay::run(&args.input, args.table.first.rows());
     }

@@ -216,7 +216,7 @@ fn a_header_that_cannot_tell_the_stamp_is_refused() {
     let error = writer.event(0, Some(0x2_0000), &event).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "event \"e\", header: it has no form that tells the id 3 and the stamp 131072"
+        "event \"e\", header: it has no form that holds the id 3 and the stamp 131072"
     );
     assert!(writer.event(0, Some(0x1_0000), &event).unwrap());
 }

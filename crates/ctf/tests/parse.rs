@@ -252,7 +252,7 @@ fn what_cannot_be_decoded_is_shown_in_the_text() {
         (
             "event { name = e; fields := struct {\n\tstruct { string s[stream.event.header.x]; } a; }; };",
             "line 2, column 20: event \"e\" (id 0), field `s`: its length `x` is no earlier field; \
-             expected an integer in front of it\n   struct { string s[stream.event.header.x]; } a; }; };\n                     ^",
+             expected an integer before it\n   struct { string s[stream.event.header.x]; } a; }; };\n                     ^",
         ),
         (
             "typealias struct {\n string s[n]; } := t;\nevent { name = e; fields := struct { t t; }; };",

@@ -8,7 +8,7 @@ use std::io;
 pub enum Error {
     /// The kernel's setting does not allow it.
     #[error(
-        "no samples of {what}: /proc/sys/kernel/perf_event_paranoid is {setting}, which allows that to root only{hint}"
+        "no samples of {what}: /proc/sys/kernel/perf_event_paranoid is {setting}, which allows this for root only{hint}"
     )]
     NotAllowed {
         /// Of whom samples were wanted.
@@ -30,7 +30,7 @@ pub enum Error {
         most: u64,
     },
     /// The kernel was built without it, or a container's filter keeps it away.
-    #[error("no samples: this system has no perf_event_open, or a container keeps it away ({0})")]
+    #[error("no samples: this system has no perf_event_open, or a container forbids it ({0})")]
     Unavailable(io::Error),
     /// Something else.
     #[error("no samples: {call}: {source}")]

@@ -25,7 +25,7 @@ macro_rules! lock_events {
         }
         events {
             /// The thread could not acquire a lock at once and waits.
-            Requested "requested" [print = "{kind} {lock:#x}, which thread {owner} has, wanted at {caller:#x}"] {
+            Requested "requested" [print = "{kind} {lock:#x}, held by thread {owner}, requested at {caller:#x}"] {
                 /// Address of the lock.
                 lock: u64 [hex],
                 /// Return address of the call, or a number described by `lock:place`.

@@ -13,6 +13,7 @@ mod layers;
 mod lexer;
 mod licences;
 mod links;
+mod messages;
 mod references;
 mod text;
 mod vocabulary;
@@ -72,11 +73,24 @@ pub fn write_events() -> Result<()> {
     std::fs::write(root.join(events::PAGE), text).with_context(|| format!("cannot write {}", events::PAGE))
 }
 
+/// Writes docs/reference/messages.md.
+pub fn write_messages() -> Result<()> {
+    let root = crate::root()?;
+    let (text, lacks) = messages::text(&Tree::read(&root)?)?;
+    std::fs::write(root.join(messages::PAGE), text)
+        .with_context(|| format!("cannot write {}", messages::PAGE))?;
+    match lacks.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", lacks.join("\n")),
+    }
+}
+
 /// All rules that need only the files.
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     layers::check(tree, &mut findings);
     events::check(tree, &mut findings);
+    messages::check(tree, &mut findings);
     for file in tree.files.values() {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);

@@ -185,7 +185,7 @@ pub enum RoleFault {
     #[error("is not for fields of this scope")]
     Scope,
     /// There is no clock.
-    #[error("needs a default clock class, which this data stream class has not")]
+    #[error("needs a default clock class, which this data stream class lacks")]
     NoClock,
     /// The field has another size than a UUID.
     #[error("is for 16 bytes, not {0}")]

@@ -68,7 +68,7 @@ pub enum PacketFault {
     #[error("an event without id, and the metadata does not have exactly one event")]
     NoEventId,
     /// An event record takes no bits.
-    #[error("the event record has no size, so that nobody can say how many there are")]
+    #[error("the event record has no size, so their number is unknown")]
     NoSize,
     /// A field cannot be decoded.
     #[error("{part}{}{fault}", of_field(field.as_deref(), fault))]

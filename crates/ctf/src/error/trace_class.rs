@@ -80,7 +80,7 @@ pub enum TraceClassFault {
         path: String,
     },
     /// A length, a tag or a selector is not there, or only afterwards.
-    #[error("its {reference} `{path}` is no earlier field; expected an integer in front of it")]
+    #[error("its {reference} `{path}` is no earlier field; expected an integer before it")]
     NoEarlierField {
         /// What the field is for.
         reference: Reference,

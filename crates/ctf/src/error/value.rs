@@ -129,7 +129,7 @@ pub enum ValueFault {
     #[error("it has no sizes, so that there can be one packet only")]
     OnePacket,
     /// Padding of a class whose packets have no content size.
-    #[error("it has no content size, so that padding cannot be told from event records")]
+    #[error("it has no content size, so padding and event records look alike")]
     Padding,
     /// A packet is larger than its size field can say.
     #[error("the packet has {packet} bits, which do not fit in {bits} bits")]
@@ -143,7 +143,7 @@ pub enum ValueFault {
     #[error("the event record has no size, which no reader accepts")]
     NoSize,
     /// No form of the event header says what it should.
-    #[error("it has no form that tells the id {id}{}", stamp.map_or_else(String::new, |stamp| format!(" and the stamp {stamp}")))]
+    #[error("it has no form that holds the id {id}{}", stamp.map_or_else(String::new, |stamp| format!(" and the stamp {stamp}")))]
     NoHeader {
         /// The class's id.
         id: u64,

@@ -156,7 +156,7 @@ pub enum VariableFault {
     #[error("the compiler has optimised it out here")]
     OptimisedOut,
     /// It gets its value later.
-    #[error("it has no value yet where the function begins; probe behind that (+OFFSET)")]
+    #[error("it has no value yet where the function begins; probe after it (+OFFSET)")]
     NoValueYet,
     /// It was somewhere earlier.
     #[error("its place is used for something else here; probe where the function begins")]
@@ -178,12 +178,12 @@ pub enum VariableFault {
     NoRegister,
     /// The function is called in a way of its own.
     #[error(
-        "the compiler passes the function's parameters otherwise; probe behind its first instructions (+OFFSET)"
+        "the compiler passes the function's parameters otherwise; probe after its first instructions (+OFFSET)"
     )]
     OtherConvention,
     /// The calling convention needs more than the debug information says.
     #[error(
-        "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)"
+        "it is not certain in which register it is passed; probe after the function's first instructions (+OFFSET)"
     )]
     UncertainRegister,
     /// It is a number of a size that the kernel does not fetch.
@@ -205,10 +205,10 @@ pub enum VariableFault {
     )]
     TwoWords(Vec<String>),
     /// The member is at the end of a pointer.
-    #[error("{0} is behind a pointer: write ->{0}")]
+    #[error("{0} is reached by a pointer: write ->{0}")]
     BehindPointer(String),
     /// The member is in the structure itself.
-    #[error("{0} is behind no pointer: write .{0}")]
+    #[error("{0} is not reached by a pointer: write .{0}")]
     BehindNoPointer(String),
     /// What should have the member has none.
     #[error("there is no member {0}: it is no structure")]

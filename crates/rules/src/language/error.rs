@@ -46,7 +46,7 @@ pub enum Problem {
     #[error("the condition is too large: more than {} bytes when compiled", crate::filter::MAX_FILTER)]
     TooLarge,
     /// More positions are needed than a filter has registers for.
-    #[error("the condition asks for too many fields behind texts, slices and optional fields")]
+    #[error("the condition asks for too many fields after texts, slices and optional fields")]
     TooManyPositions,
 }
 

@@ -60,7 +60,7 @@ impl<'a> Lexer<'a> {
             '-' => {
                 self.at += 1;
                 if !self.rest().starts_with(|char: char| char.is_ascii_digit()) {
-                    return Err(Fault::new(start, "expected a number behind `-`"));
+                    return Err(Fault::new(start, "expected a number after `-`"));
                 }
                 self.number(Integer::from(-1)).map_err(|fault| Fault { at: start, ..fault })?
             }

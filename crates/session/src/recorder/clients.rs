@@ -65,7 +65,7 @@ impl Recorder<'_> {
         let all = || classes.described().map(|(id, _)| id).collect();
         if !self.connections.keep(number, rules_differ, all) {
             self.join.note(format!(
-                "more than {} programs at once: some of them cannot be told when event rules change (the limit on \
+                "more than {} programs at once: changed event rules do not reach some of them (the limit on \
                  open files, ulimit -n, allows no more)",
                 self.connections.most()
             ));

@@ -29,8 +29,8 @@ impl Recorder<'_> {
             client.leave_alone();
             if let Some((pid, name)) = client.member().map(|member| member.program.told()) {
                 self.join.note(format!(
-                    "process {pid} ({name}) is filtered by seccomp and cannot be changed: it goes on with the event rules that \
-                     it has"
+                    "process {pid} ({name}) is filtered by seccomp and cannot be changed: it keeps its \
+                     event rules"
                 ));
             }
             self.disconnect(number);
