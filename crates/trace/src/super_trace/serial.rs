@@ -6,7 +6,19 @@
 #[repr(transparent)]
 pub struct LwpSerial(pub usize);
 
-/// How many user threads the super-trace had before this one.
+/// How many user threads the super-trace had before this one; no LWP's serial number, and no number that
+/// programs give.
+///
+/// ```compile_fail,E0308
+/// # use tracewing_trace::super_trace::{LwpSerial, TaskSerial};
+/// let lwp: LwpSerial = TaskSerial(1);
+/// ```
+///
+/// ```compile_fail,E0308
+/// # use tracewing_trace::super_trace::TaskSerial;
+/// # use tracewing_units::Task;
+/// let is_first = TaskSerial(0) == Task(0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct TaskSerial(pub usize);
