@@ -1,7 +1,7 @@
 //! What is a predicate and what is none, and what is said then.
 
 use proptest::prelude::*;
-use tracewing_rules::Predicate;
+use tracewing_rules::{Predicate, PredicateFault};
 
 #[test]
 fn what_is_wrong_is_said_and_shown() {
@@ -47,10 +47,10 @@ fn what_is_wrong_is_said_and_shown() {
 fn size_and_depth_are_bounded() {
     let nested = |depth: usize| Predicate::parse(&format!("{}a{}", "(".repeat(depth), ")".repeat(depth)));
     assert!(nested(64).is_ok());
-    assert_eq!(nested(65).unwrap_err().what(), "nested too deeply");
-    assert_eq!(Predicate::parse(&"!".repeat(4000)).unwrap_err().what(), "nested too deeply");
+    assert_eq!(nested(65).unwrap_err().fault(), &PredicateFault::Depth);
+    assert_eq!(Predicate::parse(&"!".repeat(4000)).unwrap_err().fault(), &PredicateFault::Depth);
     assert!(Predicate::parse(&"a".repeat(4096)).is_ok());
-    assert_eq!(Predicate::parse(&"a".repeat(4097)).unwrap_err().what(), "a condition has at most 4096 bytes");
+    assert_eq!(Predicate::parse(&"a".repeat(4097)).unwrap_err().fault(), &PredicateFault::Length(4096));
     assert!(Predicate::parse(&vec!["a"; 1000].join("||")).is_ok());
 }
 

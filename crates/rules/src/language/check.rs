@@ -4,9 +4,9 @@ use super::condition::{Condition, Test};
 use super::error::Problem;
 use super::glob::Glob;
 use super::integer::Integer;
-use super::predicate::{Leaf, Literal, Node, Operand, Variable};
 use super::relation::Orders;
 use super::selection::LEVELS;
+use super::tree::{Leaf, Literal, Node, Operand, Variable};
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 

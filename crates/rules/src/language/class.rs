@@ -4,7 +4,7 @@ use super::check::{Found, Schema, Type};
 use super::error::Problem;
 use super::integer::Integer;
 use super::layout::{Layout, Place, Position, Presence};
-use super::predicate::{Literal, Scope, Variable};
+use super::tree::{Literal, Scope, Variable};
 use crate::filter::Load;
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};
 

@@ -1,6 +1,6 @@
 //! Why a predicate holds for no event of a class.
 
-use super::predicate::Variable;
+use super::tree::Variable;
 
 /// Why the events of a class cannot be chosen by a predicate. Those events are left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! From a predicate's text to its words.
 
+use super::fault::{Fault, PredicateFault};
 use super::integer::Integer;
-use super::predicate::Fault;
 
 /// A word of the grammar.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,11 +20,11 @@ const SIGNS: [&str; 18] =
     ["&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "<", ">", "!", "&", "(", ")", "[", "]", "$", "."];
 
 /// Signs of other languages, and what is meant.
-const FOREIGN: [(&str, &str); 4] = [
-    ("=", "write `==` to compare"),
-    ("|", "write `||` for \"or\""),
-    ("~", "write `=~` to match a pattern"),
-    ("^", "there is no `^` in conditions"),
+const FOREIGN: [(&str, PredicateFault); 4] = [
+    ("=", PredicateFault::Assignment),
+    ("|", PredicateFault::SingleBar),
+    ("~", PredicateFault::Tilde),
+    ("^", PredicateFault::Caret),
 ];
 
 pub(crate) struct Lexer<'a> {
@@ -60,7 +60,7 @@ impl<'a> Lexer<'a> {
             '-' => {
                 self.at += 1;
                 if !self.rest().starts_with(|char: char| char.is_ascii_digit()) {
-                    return Err(Fault::new(start, "expected a number after `-`"));
+                    return Err(Fault::new(start, PredicateFault::MissingNumber));
                 }
                 self.number(Integer::from(-1)).map_err(|fault| Fault { at: start, ..fault })?
             }
@@ -89,7 +89,7 @@ impl<'a> Lexer<'a> {
         if let Some((_, meant)) = FOREIGN.into_iter().find(|(sign, _)| rest.starts_with(sign)) {
             return Err(Fault::new(start, meant));
         }
-        Err(Fault::new(start, "this character has no meaning here"))
+        Err(Fault::new(start, PredicateFault::Character))
     }
 
     fn number(&mut self, unit: Integer) -> Result<Token, Fault> {
@@ -115,18 +115,18 @@ impl<'a> Lexer<'a> {
         let digits = word.replace('_', "");
         let negative = unit.is_negative();
         if real {
-            let number: f64 = digits.parse().map_err(|_| Fault::new(start, "this is not a number"))?;
+            let number: f64 = digits.parse().map_err(|_| Fault::new(start, PredicateFault::NoNumber))?;
             if number.is_infinite() {
-                return Err(Fault::new(start, "this number is too large"));
+                return Err(Fault::new(start, PredicateFault::LargeReal));
             }
             return Ok(Token::Real(if negative { -number } else { number }));
         }
         if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-            return Err(Fault::new(start, "this is not a number"));
+            return Err(Fault::new(start, PredicateFault::NoNumber));
         }
         let number = u128::from_str_radix(&digits, radix).ok().map(Integer::from);
         let number = if negative { number.and_then(Integer::checked_neg) } else { number };
-        number.map(Token::Integer).ok_or_else(|| Fault::new(start, "this number has more than 128 bits"))
+        number.map(Token::Integer).ok_or_else(|| Fault::new(start, PredicateFault::LargeInteger))
     }
 
     fn text(&mut self, quote: char) -> Result<Token, Fault> {
@@ -137,15 +137,10 @@ impl<'a> Lexer<'a> {
             text += self.take_while(|char| char != quote && char != '\\');
             let at = self.at;
             match self.rest().chars().next() {
-                None => return Err(Fault::new(start, "this text has no end")),
+                None => return Err(Fault::new(start, PredicateFault::OpenText)),
                 Some('\\') => {
                     self.at += 1;
-                    text.push(self.escaped().ok_or_else(|| {
-                        Fault::new(
-                            at,
-                            "only \\n \\r \\t \\\\ \\\" \\' \\x41 and \\u{41} can follow `\\` in a text",
-                        )
-                    })?);
+                    text.push(self.escaped().ok_or_else(|| Fault::new(at, PredicateFault::Escape))?);
                 }
                 Some(_) => {
                     self.at += 1;
@@ -154,7 +149,7 @@ impl<'a> Lexer<'a> {
             }
         }
         if text.contains('\0') {
-            return Err(Fault::new(start, "no text of an event contains a NUL character"));
+            return Err(Fault::new(start, PredicateFault::Nul));
         }
         Ok(Token::Text(text))
     }

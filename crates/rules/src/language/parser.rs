@@ -1,11 +1,12 @@
 //! From a predicate's words to its tree. Recursion is as deep as parentheses and `!` are nested, which is
 //! bounded.
 
+use super::fault::{Fault, PredicateFault};
 use super::glob::Glob;
 use super::integer::Integer;
 use super::lexer::{Lexer, Token};
-use super::predicate::{Fault, Leaf, Literal, Node, Operand, Scope, Variable};
 use super::relation::Orders;
+use super::tree::{Leaf, Literal, Node, Operand, Scope, Variable};
 
 /// Deepest nesting of parentheses and `!`.
 const DEEPEST: u32 = 64;
@@ -26,10 +27,10 @@ pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
     let root = parser.predicate()?;
     match parser.token {
         Token::End => Ok(root),
-        Token::Sign(")") => Err(parser.fault("this `)` closes nothing")),
-        Token::Name(ref word) if word == "and" => Err(parser.fault("write `&&` for \"and\"")),
-        Token::Name(ref word) if word == "or" => Err(parser.fault("write `||` for \"or\"")),
-        _ => Err(parser.fault("expected `&&`, `||` or the end")),
+        Token::Sign(")") => Err(parser.fault(PredicateFault::Unopened)),
+        Token::Name(ref word) if word == "and" => Err(parser.fault(PredicateFault::WordAnd)),
+        Token::Name(ref word) if word == "or" => Err(parser.fault(PredicateFault::WordOr)),
+        _ => Err(parser.fault(PredicateFault::NoConnective)),
     }
 }
 
@@ -42,7 +43,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn fault(&self, what: &str) -> Fault {
+    fn fault(&self, what: PredicateFault) -> Fault {
         Fault::new(self.at, what)
     }
 
@@ -60,14 +61,14 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn expect(&mut self, sign: &str, what: &str) -> Result<(), Fault> {
+    fn expect(&mut self, sign: &str, what: PredicateFault) -> Result<(), Fault> {
         if self.take(sign)? { Ok(()) } else { Err(self.fault(what)) }
     }
 
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.fault("nested too deeply"));
+            return Err(self.fault(PredicateFault::Depth));
         }
         let result = inner(self);
         self.depth -= 1;
@@ -112,7 +113,7 @@ impl Parser<'_> {
             }
             None => {
                 let Token::Text(text) = &self.token else {
-                    return Err(self.fault("expected a pattern in quotes, as in \"shop-*\""));
+                    return Err(self.fault(PredicateFault::NoPattern));
                 };
                 let pattern = Glob::new(text.as_str());
                 self.advance()?;
@@ -120,7 +121,7 @@ impl Parser<'_> {
             }
         };
         if self.at_relation() {
-            return Err(self.fault("relations do not chain: write `a < b && b < c`"));
+            return Err(self.fault(PredicateFault::Chain));
         }
         Ok(node)
     }
@@ -130,7 +131,7 @@ impl Parser<'_> {
         let inner =
             if matches!(self.token, Token::Sign("!")) { self.deeper(Self::negation)? } else { self.term()? };
         if self.at_relation() {
-            return Err(self.fault("write `!(a == b)` to negate a relation"));
+            return Err(self.fault(PredicateFault::NegatedRelation));
         }
         Ok(Node::Not(Box::new(inner)))
     }
@@ -145,7 +146,7 @@ impl Parser<'_> {
         let start = self.at;
         let node = if self.take("(")? {
             let inner = self.deeper(Self::predicate)?;
-            self.expect(")", "expected `)`")?;
+            self.expect(")", PredicateFault::Unclosed)?;
             inner
         } else {
             Node::True(Operand { value: self.leaf()?, mask: None })
@@ -156,13 +157,13 @@ impl Parser<'_> {
         }
         let operand = operand(node, start)?;
         if operand.mask.is_some() || !matches!(operand.value, Leaf::Variable(_)) {
-            return Err(Fault::new(sign, "`&` takes bits of a field, as in `(flags & 6) == 2`"));
+            return Err(Fault::new(sign, PredicateFault::BitsOfValue));
         }
         let Token::Integer(mask) = self.token else {
-            return Err(self.fault("expected the bits as an integer, as in `flags & 0x10`"));
+            return Err(self.fault(PredicateFault::NoBits));
         };
         if mask < Integer::from(0_u8) {
-            return Err(self.fault("the bits are a number that is not negative"));
+            return Err(self.fault(PredicateFault::NegativeBits));
         }
         self.advance()?;
         Ok(Node::True(Operand { mask: Some(mask), ..operand }))
@@ -180,17 +181,19 @@ impl Parser<'_> {
                     Token::Integer(number) => Literal::Integer(number),
                     Token::Real(number) => Literal::Real(number),
                     Token::Text(text) => Literal::Text(text),
-                    Token::Name(_) | Token::Sign(_) | Token::End => return Err(self.fault(EXPECTED)),
+                    Token::Name(_) | Token::Sign(_) | Token::End => {
+                        return Err(self.fault(PredicateFault::NoOperand));
+                    }
                 }));
             }
-            Token::Sign(_) | Token::End => self.fault(EXPECTED),
+            Token::Sign(_) | Token::End => self.fault(PredicateFault::NoOperand),
         };
         Err(fault)
     }
 
     /// What begins with a name.
     fn named(&mut self) -> Result<Leaf, Fault> {
-        let Token::Name(name) = &self.token else { return Err(self.fault(EXPECTED)) };
+        let Token::Name(name) = &self.token else { return Err(self.fault(PredicateFault::NoOperand)) };
         match name.as_str() {
             "true" | "false" => {
                 let value = Integer::from(name == "true");
@@ -200,13 +203,13 @@ impl Parser<'_> {
             // A field can have the name `len`, too.
             "len" if self.lexer.is_followed_by('(') => {
                 self.advance()?;
-                self.expect("(", EXPECTED)?;
+                self.expect("(", PredicateFault::NoOperand)?;
                 let scope = if self.take("$")? { Scope::Context } else { Scope::Field };
                 let variable = self.variable(scope)?;
                 if variable.index.is_some() {
-                    return Err(self.fault("an element has no length"));
+                    return Err(self.fault(PredicateFault::LengthOfElement));
                 }
-                self.expect(")", "expected `)`")?;
+                self.expect(")", PredicateFault::Unclosed)?;
                 Ok(Leaf::Variable(Variable { length: true, ..variable }))
             }
             _ => Ok(Leaf::Variable(self.variable(Scope::Field)?)),
@@ -231,17 +234,17 @@ impl Parser<'_> {
                 return Ok(Variable { scope, name, index, length: false });
             }
             let Token::Integer(number) = self.token else {
-                return Err(self.fault("expected the element's number, from 0 on"));
+                return Err(self.fault(PredicateFault::NoIndex));
             };
             let number = (!number.is_negative()).then(|| u32::try_from(number.bits()).ok()).flatten();
-            index = Some(number.ok_or_else(|| self.fault("no field has so many elements"))?);
+            index = Some(number.ok_or_else(|| self.fault(PredicateFault::LargeIndex))?);
             self.advance()?;
-            self.expect("]", "expected `]`")?;
+            self.expect("]", PredicateFault::UnclosedIndex)?;
         }
     }
 
     fn name(&mut self) -> Result<String, Fault> {
-        let fault = self.fault("expected a name");
+        let fault = self.fault(PredicateFault::NoName);
         match self.advance()? {
             Token::Name(name) => Ok(name),
             _ => Err(fault),
@@ -249,13 +252,11 @@ impl Parser<'_> {
     }
 }
 
-const EXPECTED: &str = "expected a field or a value";
-
 /// The side of a relation that begins at `start`.
 fn operand(node: Node, start: usize) -> Result<Operand, Fault> {
     match node {
         Node::True(operand) => Ok(operand),
-        _ => Err(Fault::new(start, "only a field or a value can be compared")),
+        _ => Err(Fault::new(start, PredicateFault::RelationAsOperand)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Patterns for user threads.
 
-use super::Glob;
+use super::glob::Glob;
 use std::fmt;
 
 /// Chooses user threads.
