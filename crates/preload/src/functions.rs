@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `chosen` | which functions are wanted, and from which file they are |
 //! | `fentry` | `__fentry__` (`-pg -mfentry`), which tells of begins only: ends are found by another return address |
-//! | `shadow` | the return addresses that were replaced |
+//! | `shadow`, `pool` | the return addresses that were replaced: of one thread, of all |
 //! | `jumps` | `longjmp` and exceptions, which leave functions otherwise |
 //! | `registers` | calls in places where no register may change |
 //! | `thread` | what a thread has of its own |
@@ -16,6 +16,7 @@
 mod chosen;
 mod fentry;
 mod jumps;
+mod pool;
 mod profile;
 mod registers;
 mod shadow;
@@ -37,7 +38,7 @@ pub(crate) fn prepare() {
     match std::env::var(FUNCTIONS_VARIABLE) {
         Ok(patterns) => {
             registers::prepare();
-            shadow::prepare();
+            pool::prepare();
             chosen::prepare(&patterns);
             ARE_WANTED.store(true, Relaxed); // alone: while nobody records, nobody looks at the rest
         }

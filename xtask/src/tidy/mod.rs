@@ -4,11 +4,11 @@
 //! tests that show it failing.
 
 mod comments;
+mod cycles;
 mod events;
 mod files;
 mod imports;
 mod language;
-
 mod layers;
 mod lexer;
 mod licences;
@@ -89,6 +89,7 @@ pub fn write_messages() -> Result<()> {
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     layers::check(tree, &mut findings);
+    cycles::check(tree, &mut findings);
     events::check(tree, &mut findings);
     messages::check(tree, &mut findings);
     for file in tree.files.values() {

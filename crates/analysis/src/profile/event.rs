@@ -8,8 +8,6 @@ use tracewing_vocabulary::context::PROCESS;
 use tracewing_vocabulary::environment;
 use tracewing_vocabulary::profile::{self, Class, Mode};
 
-use super::spaces::Mapping;
-
 /// An event that explains samples.
 #[derive(Debug, PartialEq)]
 pub(super) enum ProfileEvent {
@@ -26,6 +24,18 @@ pub(super) enum ProfileEvent {
         name: String,
     },
     Counters(Vec<(String, u64)>),
+}
+
+/// A part of a file that is code in a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// Where in the file it begins.
+    pub(super) offset: u64,
+    pub(super) path: String,
+    /// Hexadecimal; empty where it is not known.
+    pub(super) build_id: String,
 }
 
 /// A sample. Addresses begin with the innermost.

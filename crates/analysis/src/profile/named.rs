@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tracewing_units::{Pid, Tid};
 
 use super::function::Function;
-use super::samples::{Samples, Stack, Weight};
+use super::samples::{Image, Samples, Stack, Weight};
 
 /// What a line of the histogram stands for, in its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +67,14 @@ pub struct Shown {
     functions: Vec<Function>,
     /// By number of the code.
     of_code: Vec<u32>,
+}
+
+impl Samples {
+    /// Gives names to functions. `name` is asked for that of the function at an offset of a file.
+    pub fn name(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Shown {
+        let functions = self.codes.functions(name);
+        Shown::new(self, functions)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -282,7 +290,7 @@ fn children(node: &Node, depth: usize) -> Vec<(u32, &Node, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Code, Codes, Image};
+    use super::super::samples::{Code, Codes};
     use super::*;
 
     /// Samples of a program with functions `a`, `b`, ... at offsets 0, 1, ... of a file.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::function::Function;
-use super::named::Shown;
 use tracewing_units::{Duration, Pid, Tid};
 
 /// A file that was mapped.
@@ -107,12 +106,4 @@ pub struct Samples {
     pub lost: u64,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
-}
-
-impl Samples {
-    /// Gives names to functions. `name` is asked for that of the function at an offset of a file.
-    pub fn name(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Shown {
-        let functions = self.codes.functions(name);
-        Shown::new(self, functions)
-    }
 }

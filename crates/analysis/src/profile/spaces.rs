@@ -4,23 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use tracewing_units::Pid;
 
-use super::event::{ProfileEvent, Sample};
+use super::event::{Mapping, ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
 
 /// Mappings of a process that are kept.
 const MAPPINGS: usize = 1 << 16;
-
-/// A part of a file that is code in a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mapping {
-    pub(super) begin: u64,
-    pub(super) end: u64,
-    /// Where in the file it begins.
-    pub(super) offset: u64,
-    pub(super) path: String,
-    /// Hexadecimal; empty where it is not known.
-    pub(super) build_id: String,
-}
 
 #[derive(Debug, Clone)]
 struct Mapped {

@@ -15,6 +15,7 @@
 
 use super::Cell;
 use crate::format::TableFormat;
+use anyhow::{Context, Result};
 use std::fmt;
 
 /// What the cells of a column are.
@@ -286,4 +287,19 @@ pub(crate) use columns;
 /// What columns are, without their cells.
 pub fn heads<R>(columns: impl AsRef<[Column<R>]>) -> Vec<Head> {
     columns.as_ref().iter().map(|column| column.head).collect()
+}
+
+/// The place of the column of a name, or else of the first with that header.
+pub(super) fn find(all: &[Head], name: &str, purpose: &str) -> Result<usize> {
+    let is_called = |head: &Head| !head.is_extra() && (head.header == name || head.title() == name);
+    let named = all.iter().position(|head| head.name == name).or_else(|| all.iter().position(is_called));
+    named.with_context(|| {
+        let mut names: Vec<_> = Vec::new();
+        for head in all.iter().filter(|head| !head.name.is_empty()) {
+            if !names.contains(&head.name) {
+                names.push(head.name);
+            }
+        }
+        format!("there is no column `{name}` {purpose}; there are: {}", names.join(", "))
+    })
 }

@@ -1,9 +1,10 @@
 //! What of a table is printed, as its options say: which columns, which rows, and in what order.
 
-use super::{Cell, Choice, Column, First, Head, Sort, Table, heads};
+use super::column::find;
+use super::{Cell, Choice, Column, First, Sort, Table, TableOptions, heads};
 use crate::format::TableFormat;
 use crate::terminal;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::borrow::Borrow;
 
 /// The columns of a table that are printed, and the order of its rows.
@@ -102,17 +103,18 @@ impl<R> Layout<R> {
     }
 }
 
-/// The place of the column of a name, or else of the first with that header.
-pub(super) fn find(all: &[Head], name: &str, purpose: &str) -> Result<usize> {
-    let is_called = |head: &Head| !head.is_extra() && (head.header == name || head.title() == name);
-    let named = all.iter().position(|head| head.name == name).or_else(|| all.iter().position(is_called));
-    named.with_context(|| {
-        let mut names: Vec<_> = Vec::new();
-        for head in all.iter().filter(|head| !head.name.is_empty()) {
-            if !names.contains(&head.name) {
-                names.push(head.name);
-            }
-        }
-        format!("there is no column `{name}` {purpose}; there are: {}", names.join(", "))
-    })
+impl TableOptions {
+    /// Chooses from all columns of a table.
+    ///
+    /// # Errors
+    /// There is no column of a given name.
+    pub fn layout<R>(&self, all: &[Column<R>]) -> Result<Layout<R>> {
+        Layout::new(all, &self.sort, self.first, &self.choice, self.format())
+    }
+
+    /// Chooses from all columns of one of several tables. Columns that it lacks are those of another table,
+    /// as [`check`] has seen.
+    pub fn layout_of_part<R>(&self, all: &[Column<R>]) -> Layout<R> {
+        Layout::of_part(all, &self.sort, self.first, &self.choice, self.format())
+    }
 }

@@ -1,7 +1,7 @@
 //! The options of commands that print tables, each declared once.
 
-use super::layout::find;
-use super::{Column, Head, Layout, heads};
+use super::column::find;
+use super::{Column, Head, heads};
 use crate::format::{TableFormat, TableFormatOption};
 use anyhow::Result;
 
@@ -52,20 +52,6 @@ pub struct Choice {
 impl TableOptions {
     pub fn format(&self) -> TableFormat {
         self.format.format
-    }
-
-    /// Chooses from all columns of a table.
-    ///
-    /// # Errors
-    /// There is no column of a given name.
-    pub fn layout<R>(&self, all: &[Column<R>]) -> Result<Layout<R>> {
-        Layout::new(all, &self.sort, self.first, &self.choice, self.format())
-    }
-
-    /// Chooses from all columns of one of several tables. Columns that it lacks are those of another table,
-    /// as [`check`] has seen.
-    pub fn layout_of_part<R>(&self, all: &[Column<R>]) -> Layout<R> {
-        Layout::of_part(all, &self.sort, self.first, &self.choice, self.format())
     }
 }
 

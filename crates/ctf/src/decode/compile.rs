@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::compiler::{Compiler, MOST_BYTES};
 use super::fields::placeholder;
 use super::header::Header;
 use super::layout::{Layout, Stride};
-use super::program::{NONE, Node, Program, Role};
+use super::program::{NONE, Program, Role};
 use super::refer;
 use super::skip::set_skips;
 use crate::model::{
@@ -18,9 +19,6 @@ use crate::{Error, TraceClassFault};
 const MOST_DENSE_IDS: u64 = 1 << 16;
 /// Entries of all those tables; data stream classes that come later have their ids looked up in maps.
 const MOST_ENTRIES: usize = 1 << 20;
-/// Bytes of names and ranges in all programs together, and again of all layouts. Many field classes may share
-/// a long one; each has a copy here.
-const MOST_BYTES: usize = 16 << 20;
 
 /// A compiled trace class; decodes any number of its data streams.
 #[derive(Debug)]
@@ -88,7 +86,12 @@ impl Stream {
             *budget = rest;
             event.layout = Some(Arc::new(layout));
         }
-        self.strides = self.dense_ids.iter().map(|index| Stride::new(*index, &self.events)).collect();
+        self.strides = self.dense_ids.iter().map(|index| self.stride(*index)).collect();
+    }
+
+    fn stride(&self, event: u32) -> Stride {
+        let layout = self.events.get(event as usize).and_then(|programs| programs.layout.as_ref());
+        Stride::new(event, layout)
     }
 
     fn programs(&mut self) -> impl Iterator<Item = &mut Program> {
@@ -189,32 +192,6 @@ impl Decoder {
     }
 }
 
-/// A compilation under way.
-pub(super) struct Compiler {
-    /// The programs by scope, as far as they are compiled for the current event record class.
-    pub(super) programs: [Option<Program>; 6],
-    pub(super) slots: u32,
-    /// By scope: whether lengths or tags of other scopes refer to it.
-    pub(super) outward: [bool; 6],
-    pub(super) place: String,
-    /// Where what is being compiled is declared.
-    pub(super) at: Place,
-    /// Whether paths name the options of variants.
-    pub(super) named_options: bool,
-    /// Slots that turned out to be one, in pairs.
-    pub(super) merged: Vec<(u32, u32)>,
-    /// Whether the data stream class at hand has a default clock.
-    pub(super) has_clock: bool,
-    /// Whether there are numbers, by byte order, that may begin inside a byte.
-    pub(super) packed: [bool; 2],
-    /// Whether there are numbers, by byte order, that may end inside a byte.
-    pub(super) ragged: [bool; 2],
-    /// How many more bytes names and ranges may take.
-    budget: usize,
-    /// How many more entries the tables of ids may have.
-    entries: usize,
-}
-
 impl Compiler {
     /// `clocks` has the indices of clock classes by id.
     fn stream(&mut self, clocks: &HashMap<&str, usize>, class: &DataStreamClass) -> Result<Stream, Error> {
@@ -308,33 +285,6 @@ impl Compiler {
         set_skips(&mut program, 0);
         self.programs[scope as usize] = Some(program);
         Ok(())
-    }
-
-    pub(super) fn nodes(&mut self, scope: Scope) -> &mut Vec<Node> {
-        &mut self.programs[scope as usize].get_or_insert_default().nodes
-    }
-
-    #[cold]
-    pub(super) fn error(&self, fault: TraceClassFault) -> Error {
-        Error::TraceClass { place: self.place.clone(), fault: Box::new(fault), at: self.at }
-    }
-
-    /// Takes bytes from the budget, for a field of this name.
-    pub(super) fn spend(&mut self, name: Option<&str>, bytes: usize) -> Result<(), Error> {
-        match self.budget.checked_sub(bytes) {
-            Some(rest) => self.budget = rest,
-            None => return Err(self.field_error(name, TraceClassFault::Memory(MOST_BYTES))),
-        }
-        Ok(())
-    }
-
-    #[cold]
-    pub(super) fn field_error(&self, name: Option<&str>, fault: TraceClassFault) -> Error {
-        let place = match name {
-            Some(name) => format!("{}, field `{name}`", self.place),
-            None => self.place.clone(),
-        };
-        Error::TraceClass { place, fault: Box::new(fault), at: self.at }
     }
 }
 

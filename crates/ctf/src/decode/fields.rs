@@ -1,6 +1,6 @@
 //! Compiles field classes into nodes.
 
-use super::compile::Compiler;
+use super::compiler::Compiler;
 use super::program::{Integer, Kind, Length, NONE, Node, Optional, Role, Variant, keys};
 use super::refer::Referred;
 use super::resolve::Frame;

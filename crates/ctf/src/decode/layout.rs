@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Visitor;
-use super::compile::EventPrograms;
 use super::load::{Load, SLACK};
 use super::record::{Field, Form, MOST_PIECES, Pieces, Record, RecordField, show};
 use super::search::null;
@@ -60,9 +59,8 @@ pub(super) struct Stride {
 }
 
 impl Stride {
-    /// How to step over event records of the class with this index.
-    pub(super) fn new(event: u32, events: &[EventPrograms]) -> Self {
-        let layout = events.get(event as usize).and_then(|programs| programs.layout.as_ref());
+    /// How to step over event records of the class with this index, by its layout.
+    pub(super) fn new(event: u32, layout: Option<&Arc<Layout>>) -> Self {
         let bits = layout.and_then(|layout| u32::try_from(layout.bits).ok().filter(|_| layout.is_fixed()));
         Stride { event, bits: bits.unwrap_or(u32::MAX), layout: layout.cloned() }
     }

@@ -35,6 +35,7 @@
 mod begin;
 mod bits;
 mod compile;
+mod compiler;
 mod draft;
 mod event;
 mod fault;

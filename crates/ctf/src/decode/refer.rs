@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::compile::Compiler;
+use super::compiler::Compiler;
 use super::program::{Integer, Kind, Length, NONE};
 use super::resolve::{self, Frame};
 use super::skip::set_skips;

@@ -4,7 +4,7 @@
 //! In CTF 2 a path does not name the options of variants on its way, so that it leads to one field in each of
 //! them.
 
-use super::compile::Compiler;
+use super::compiler::Compiler;
 use super::program::{Kind, Node};
 use crate::model::{FieldLocation, Origin, Scope, StructureClass};
 

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use super::bits;
-use super::scope::Frame;
 use crate::ValueFault;
 use crate::decode::packet::Marks;
 use crate::decode::program::{Integer, Role};
@@ -38,6 +37,30 @@ pub(super) struct Later {
     pub(super) integer: Integer,
     /// Whether it has a variable length, of which the longest is kept free.
     pub(super) variable: bool,
+}
+
+/// What is open around the next field. Numbers are indices of nodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Frame {
+    Structure {
+        next: u32,
+        end: u32,
+    },
+    Array {
+        element: u32,
+        left: u64,
+        length: u64,
+    },
+    /// Bytes that come one by one, as elements.
+    Bytes {
+        left: u64,
+        length: u64,
+    },
+    /// An optional's content or a variant's option.
+    Choice {
+        content: u32,
+        done: bool,
+    },
 }
 
 /// A place to which a packet under construction can return.

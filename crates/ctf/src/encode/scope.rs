@@ -3,36 +3,12 @@
 //! It goes through the same program as the decoder, with what it is shown instead of what it reads. The first
 //! thing that does not fit is kept; what follows is ignored.
 
-use super::body::Body;
+use super::body::{Body, Frame};
 use super::known::Known;
 use super::scalar::{Number, Scalar};
 use crate::ValueFault;
 use crate::decode::program::{Kind, Node, Program};
 use crate::decode::{Compound, Value, Visitor};
-
-/// What is open around the next field. Numbers are indices of nodes.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Frame {
-    Structure {
-        next: u32,
-        end: u32,
-    },
-    Array {
-        element: u32,
-        left: u64,
-        length: u64,
-    },
-    /// Bytes that come one by one, as elements.
-    Bytes {
-        left: u64,
-        length: u64,
-    },
-    /// An optional's content or a variant's option.
-    Choice {
-        content: u32,
-        done: bool,
-    },
-}
 
 /// Takes the fields of one scope, in the order of the class; as a [`Visitor`], those of a decoded one.
 pub struct ScopeWriter<'w> {

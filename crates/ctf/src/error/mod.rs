@@ -3,6 +3,7 @@
 
 mod index;
 mod json;
+mod limit;
 mod metadata;
 mod packet;
 mod trace_class;
@@ -11,7 +12,8 @@ mod value;
 
 pub use index::IndexFault;
 pub use json::{Expected, JsonFault, RoleFault};
-pub use metadata::{LimitFault, MetadataFault, MetadataPacketFault};
+pub use limit::LimitFault;
+pub use metadata::{MetadataFault, MetadataPacketFault};
 pub use packet::{FieldFault, PacketFault};
 pub use trace_class::{Reference, TraceClassFault};
 pub use tsdl::TsdlFault;

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::fragment::attributes;
 use super::number::{alignment, bit_map, bits, fixed_integer, float, roles, variable_integer};
-use super::parse::Parser;
+use super::parser::{Parser, Sized, Whole};
 use super::refer::{joined, location, ranges};
-use super::value::{Object, Value};
+use super::value::{Object, Value, attributes};
 use crate::metadata_text::DEEPEST_FIELD_CLASS;
 use crate::model::{
     DEFAULT_MEDIA_TYPE, DynamicArrayClass, DynamicBlobClass, DynamicStringClass, Encoding, FieldClass,
@@ -15,42 +14,6 @@ use crate::model::{
     StructureClass, VariantClass, VariantOption,
 };
 use crate::{Error, JsonFault, LimitFault};
-
-/// A field class, how many it consists of, and how deep they are nested.
-#[derive(Clone)]
-pub(super) struct Sized {
-    pub(super) class: FieldClass,
-    nodes: u64,
-    depth: u32,
-}
-
-impl From<FieldClass> for Sized {
-    fn from(class: FieldClass) -> Self {
-        Sized { class, nodes: 1, depth: 1 }
-    }
-}
-
-/// What a compound of field classes amounts to.
-struct Whole {
-    nodes: u64,
-    depth: u32,
-}
-
-impl Whole {
-    fn new() -> Self {
-        Whole { nodes: 1, depth: 1 }
-    }
-
-    fn add(&mut self, part: Sized) -> FieldClass {
-        self.nodes = self.nodes.saturating_add(part.nodes);
-        self.depth = self.depth.max(part.depth + 1);
-        part.class
-    }
-
-    fn of(self, class: impl Into<FieldClass>) -> Sized {
-        Sized { class: class.into(), nodes: self.nodes, depth: self.depth }
-    }
-}
 
 impl Parser {
     /// A field class that becomes part of the trace class.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::parse::Parser;
+use super::parser::Parser;
 use super::roles::{each_role, roles_of};
-use super::value::{Object, Value};
+use super::value::{Object, Value, attributes};
 use crate::log_level;
 use crate::model::{
-    Attribute, Attributes, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
-    Role, Scope, StructureClass,
+    Attribute, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, Role, Scope,
+    StructureClass,
 };
 use crate::{Error, JsonFault, RoleFault};
 
@@ -230,21 +230,4 @@ fn clock_origin(value: Value<'_>) -> Result<ClockOrigin, Error> {
     };
     origin.finish()?;
     Ok(custom)
-}
-
-/// The user attributes of an object, and a check that it asks for no extension.
-pub(super) fn attributes(object: &mut Object<'_>) -> Result<Attributes, Error> {
-    if let Some(extensions) = object.get("extensions")
-        && let Some((namespace, value)) = extensions.object()?.entries().next()
-    {
-        return Err(value.error(JsonFault::Extension(namespace)));
-    }
-    match object.get("attributes") {
-        Some(attributes) => {
-            let namespaces =
-                attributes.object()?.entries().map(|(name, value)| Ok((name, value.attribute()?)));
-            Ok(Attributes::new(namespaces.collect::<Result<_, Error>>()?))
-        }
-        None => Ok(Attributes::default()),
-    }
 }

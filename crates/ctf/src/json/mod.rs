@@ -8,6 +8,8 @@ mod fragment;
 mod number;
 #[cfg(feature = "read")]
 mod parse;
+#[cfg(feature = "read")]
+mod parser;
 mod print;
 #[cfg(feature = "read")]
 mod refer;

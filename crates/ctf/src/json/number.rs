@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::fragment::attributes;
 use super::refer::ranges_within;
-use super::value::{Object, Value};
+use super::value::{Object, Value, attributes};
 use crate::model::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping,
     FieldClass, Flag, FloatClass, IntegerClass, Role, Roles,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::field::Sized;
+use super::parser::Parser;
 use super::value::{Source, Value};
 use crate::magic::RECORD_SEPARATOR;
 use crate::metadata_text::{self, Language, Text};
@@ -21,19 +21,6 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
         Language::Json => parse_text(&text),
         Language::Tsdl => Err(metadata_text::error_at(&text, 0, MetadataFault::IsCtf1)),
     }
-}
-
-/// What is known from the fragments so far.
-pub(super) struct Parser {
-    pub(super) trace: TraceClass,
-    pub(super) aliases: HashMap<String, Sized>,
-    pub(super) has_trace_class: bool,
-    /// Places of the data stream classes by id.
-    pub(super) streams: HashMap<u64, usize>,
-    /// Ids of event record classes by data stream class.
-    pub(super) event_ids: HashSet<(u64, u64)>,
-    /// Field classes that may still come.
-    pub(super) budget: u64,
 }
 
 /// As [`parse`], of the text without packets.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::error::Expected;
 use crate::metadata_text::{error_at, most_field_classes};
-use crate::model::{Attribute, Place};
+use crate::model::{Attribute, Attributes, Place};
 use crate::{Error, JsonFault, MetadataFault};
 
 /// Attributes inside one another.
@@ -254,5 +254,22 @@ impl<'t> Object<'t> {
     #[cold]
     pub(super) fn error(&self, fault: impl Into<JsonFault>) -> Error {
         self.whole.error(fault)
+    }
+}
+
+/// The user attributes of an object, and a check that it asks for no extension.
+pub(super) fn attributes(object: &mut Object<'_>) -> Result<Attributes, Error> {
+    if let Some(extensions) = object.get("extensions")
+        && let Some((namespace, value)) = extensions.object()?.entries().next()
+    {
+        return Err(value.error(JsonFault::Extension(namespace)));
+    }
+    match object.get("attributes") {
+        Some(attributes) => {
+            let namespaces =
+                attributes.object()?.entries().map(|(name, value)| Ok((name, value.attribute()?)));
+            Ok(Attributes::new(namespaces.collect::<Result<_, Error>>()?))
+        }
+        None => Ok(Attributes::default()),
     }
 }

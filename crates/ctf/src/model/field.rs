@@ -2,12 +2,16 @@
 //!
 //! Sizes and alignments are in bits. Compound classes are shared by reference count, so a clone is cheap.
 
+mod compound;
+
 use std::sync::Arc;
 
 use super::{
-    BitArrayClass, BitMapClass, DynamicArrayClass, DynamicBlobClass, DynamicStringClass, Encoding,
-    EnumerationClass, FieldLocation, FloatClass, IntegerClass, OptionalClass, StaticArrayClass,
-    StaticBlobClass, StaticStringClass, StringClass, StructureClass, VariantClass,
+    BitArrayClass, BitMapClass, DynamicBlobClass, DynamicStringClass, Encoding, EnumerationClass,
+    FieldLocation, FloatClass, IntegerClass, StaticBlobClass, StaticStringClass, StringClass,
+};
+pub use compound::{
+    DynamicArrayClass, Member, OptionalClass, StaticArrayClass, StructureClass, VariantClass, VariantOption,
 };
 
 /// A field class.
@@ -103,5 +107,23 @@ impl FieldClass {
             FieldClass::DynamicArray(class) => class.min_align.max(class.element.alignment()),
             FieldClass::Optional(_) | FieldClass::Variant(_) => 1,
         }
+    }
+}
+
+impl From<IntegerClass> for FieldClass {
+    fn from(class: IntegerClass) -> Self {
+        FieldClass::Integer(class)
+    }
+}
+
+impl From<FloatClass> for FieldClass {
+    fn from(class: FloatClass) -> Self {
+        FieldClass::Float(class)
+    }
+}
+
+impl From<EnumerationClass> for FieldClass {
+    fn from(class: EnumerationClass) -> Self {
+        FieldClass::Enumeration(Arc::new(class))
     }
 }

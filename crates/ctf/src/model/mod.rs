@@ -8,7 +8,6 @@
 
 mod attributes;
 mod clock;
-mod compound;
 mod field;
 mod location;
 mod named_roles;
@@ -19,10 +18,10 @@ mod text;
 
 pub use attributes::{Attribute, Attributes};
 pub use clock::{ClockClass, ClockOrigin};
-pub use compound::{
-    DynamicArrayClass, Member, OptionalClass, StaticArrayClass, StructureClass, VariantClass, VariantOption,
+pub use field::{
+    DynamicArrayClass, FieldClass, Member, OptionalClass, StaticArrayClass, StructureClass, VariantClass,
+    VariantOption,
 };
-pub use field::FieldClass;
 pub use location::{FieldLocation, Origin, Scope};
 pub use number::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping, Flag,

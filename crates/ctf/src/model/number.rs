@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Attributes, Encoding, FieldClass, Role, Roles};
+use super::{Attributes, Encoding, Role, Roles};
 
 /// Order in which the bytes of an integer or floating point number lie, and the bits of a packed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,12 +130,6 @@ impl IntegerClass {
     }
 }
 
-impl From<IntegerClass> for FieldClass {
-    fn from(class: IntegerClass) -> Self {
-        FieldClass::Integer(class)
-    }
-}
-
 /// An IEEE 754 number of 16, 32, 64 or 128 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FloatClass {
@@ -161,12 +155,6 @@ impl FloatClass {
             bit_order: None,
             attributes: Attributes::default(),
         }
-    }
-}
-
-impl From<FloatClass> for FieldClass {
-    fn from(class: FloatClass) -> Self {
-        FieldClass::Float(class)
     }
 }
 
@@ -274,11 +262,5 @@ impl EnumerationClass {
                 mapping.ranges.iter().any(|&(first, last)| first <= value && value <= last)
             })
             .map(|mapping| mapping.label.as_str())
-    }
-}
-
-impl From<EnumerationClass> for FieldClass {
-    fn from(class: EnumerationClass) -> Self {
-        FieldClass::Enumeration(Arc::new(class))
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::lex::Token;
-use super::parse::Parser;
-use super::types::{Sized, plain_name};
+use super::parser::{Parser, Sized};
+use super::types::plain_name;
 use super::values::Attribute;
 use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{FieldClass, FieldLocation, Member, Origin, StructureClass, VariantClass, VariantOption};

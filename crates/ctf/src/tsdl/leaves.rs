@@ -4,8 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lex::Token;
-use super::parse::Parser;
-use super::types::Sized;
+use super::parser::{Parser, Sized};
 use super::values::{Attribute, Value};
 use crate::model::{
     DisplayBase, Encoding, EnumerationClass, EnumerationMapping, FieldClass, FloatClass, IntegerClass,

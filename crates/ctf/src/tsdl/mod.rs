@@ -16,6 +16,8 @@ mod leaves;
 mod lex;
 #[cfg(feature = "read")]
 mod parse;
+#[cfg(feature = "read")]
+mod parser;
 mod print;
 #[cfg(feature = "read")]
 mod types;

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lex::{self, Token};
-use super::types::TypeScopes;
+use super::parser::{Parser, TypeScopes};
 use crate::log_level;
 use crate::metadata_text::{self, Language, Text, Warnings};
 use crate::model::{ByteOrder, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, TraceClass};
@@ -49,28 +49,6 @@ pub(crate) fn parse_text(metadata: &Text<'_>, warnings: &mut Warnings) -> Result
         return Err(lex::error_at(text, 0, TsdlFault::PacketsByteOrder));
     }
     parser.document()
-}
-
-/// The state of a parse.
-pub(super) struct Parser<'t> {
-    pub(super) text: &'t str,
-    pub(super) tokens: Vec<(Token, usize)>,
-    pub(super) at: usize,
-    pub(super) scopes: TypeScopes,
-    /// The trace's byte order, found ahead because field classes may precede the trace block.
-    pub(super) native: Option<ByteOrder>,
-    /// Field classes that may still come.
-    pub(super) budget: u64,
-    /// Clock names in `map` attributes and the tokens where they are, to be checked when all clocks are
-    /// known.
-    pub(super) clock_uses: Vec<(String, usize)>,
-    /// Places of the environment's entries by name.
-    pub(super) env: HashMap<String, usize>,
-    pub(super) warnings: &'t mut Warnings,
-    /// Names that members of one structure would share without the underscores before them.
-    pub(super) ambiguous: HashSet<String>,
-    /// The names in lengths and tags, and the tokens where they are.
-    pub(super) references: Vec<(String, usize)>,
 }
 
 impl Parser<'_> {

@@ -1,55 +1,16 @@
 //! Parses field classes: type specifiers, declarators, `typedef` and `typealias` (specification 1.8.3,
 //! sections 4 and 7.3.1, appendix C.2).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::KEYWORDS;
 use super::lex::Token;
-use super::parse::Parser;
+use super::parser::{Parser, Sized};
 use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{
     DisplayBase, DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass,
 };
 use crate::{Error, LimitFault, TsdlFault};
-
-/// A field class, how many it consists of and how deep it goes, and the token where it began.
-#[derive(Clone)]
-pub(super) struct Sized {
-    pub(super) class: FieldClass,
-    pub(super) nodes: u64,
-    pub(super) depth: u32,
-    pub(super) place: usize,
-}
-
-/// Named field classes, innermost scope last. Names of structures, variants and enumerations carry that word
-/// in front.
-pub(super) struct TypeScopes(Vec<HashMap<String, Sized>>);
-
-impl Default for TypeScopes {
-    fn default() -> Self {
-        TypeScopes(vec![HashMap::new()])
-    }
-}
-
-impl TypeScopes {
-    pub(super) fn open(&mut self) {
-        self.0.push(HashMap::new());
-    }
-
-    pub(super) fn close(&mut self) {
-        self.0.pop();
-    }
-
-    pub(super) fn find(&self, name: &str) -> Option<&Sized> {
-        self.0.iter().rev().find_map(|scope| scope.get(name))
-    }
-
-    /// Whether the name is new in the innermost scope.
-    fn add(&mut self, name: String, class: Sized) -> bool {
-        self.0.last_mut().is_some_and(|scope| scope.insert(name, class).is_none())
-    }
-}
 
 /// A name with its array dimensions, outermost first.
 pub(super) struct Declarator {
@@ -315,15 +276,4 @@ impl Parser<'_> {
 /// A field's name without the underscore that protects it.
 pub(super) fn plain_name(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
-}
-
-impl TypeScopes {
-    /// Opens a scope unless scopes are nested too deep already: the parser recurses with them.
-    pub(super) fn open_within(&mut self, deepest: u32) -> Result<(), LimitFault> {
-        if self.0.len() > deepest as usize {
-            return Err(LimitFault::Depth(deepest));
-        }
-        self.open();
-        Ok(())
-    }
 }

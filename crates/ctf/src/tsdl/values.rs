@@ -1,7 +1,7 @@
 //! Tokens one after the other, and the values of attributes.
 
 use super::lex::{self, Token};
-use super::parse::Parser;
+use super::parser::Parser;
 use crate::model::{ByteOrder, Place, Uuid};
 use crate::{Error, TsdlFault};
 

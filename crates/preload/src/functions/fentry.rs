@@ -14,7 +14,7 @@ use tracewing::dynamic::{EventClass, record_bytes, try_record};
 use tracewing::{Event, emit};
 
 use super::registers::saved;
-use super::{Entry, Exit, NotFollowed, chosen, shadow, thread};
+use super::{Entry, Exit, NotFollowed, chosen, pool, shadow, thread};
 
 /// 1 while functions are recorded.
 pub(super) static IS_ON: AtomicU8 = AtomicU8::new(0);
@@ -214,7 +214,7 @@ fn prepared_saved(place: usize) -> Option<&'static shadow::Shadow> {
 /// A shadow in which all is as it has to be.
 #[cold]
 fn prepared(place: usize) -> Option<&'static shadow::Shadow> {
-    let shadow = thread::shadow().or_else(shadow::take)?;
+    let shadow = thread::shadow().or_else(pool::take)?;
     if shadow.is_restored() {
         // SAFETY: the function that begins returns there, so the thread is on that stack.
         unsafe { shadow.replace(place, hook(), |function| tell(Exit::class(), function)) };
@@ -243,7 +243,7 @@ extern "C" fn ends(place: usize) -> usize {
 fn ends_elsewhere(place: usize) -> usize {
     let mut back = 0;
     saved(|| {
-        let Some((address, function)) = shadow::end_elsewhere(place) else { lost() };
+        let Some((address, function)) = pool::end_elsewhere(place) else { lost() };
         tell(Exit::class(), function);
         back = address;
     });

@@ -6,13 +6,10 @@
 //! executes something else) stays until its place is used again.
 //!
 //! A shadow belongs to one thread, whose signal handlers may come between any two instructions: they find,
-//! and leave behind, whole entries. Where a stack was taken to another thread, that one looks through all
-//! shadows. They are never freed; the next thread gets those of threads that have ended.
+//! and leave behind, whole entries. `pool` has those of all threads.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
-
-use super::thread;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*, compiler_fence};
 
 /// Functions in each other, at most.
 const DEPTH: usize = 1 << 16;
@@ -35,93 +32,23 @@ const GONE: usize = 1;
 /// waits; so those that each call needs do not lie as the first entries do.
 #[repr(C)]
 pub(super) struct Shadow {
-    is_used: AtomicBool,
+    pub(super) is_used: AtomicBool,
     /// Where an exception was thrown, since when none is replaced; 0 unless there is one.
     thrown: AtomicUsize,
     depth: AtomicUsize,
-    next: AtomicPtr<Shadow>,
+    pub(super) next: AtomicPtr<Shadow>,
     entries: [Entry; DEPTH],
 }
 
-/// All there are, the newest first.
-static NEWEST: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
-
-/// The key of `pthread_key_create` whose destructor gives a thread's back.
-static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
-
-/// To be called while the library is loaded: the first keys need no memory.
-pub(super) fn prepare() {
-    let mut key = 0;
-    // SAFETY: room for the key, and a function of the right type, in an object that stays loaded.
-    if unsafe { libc::pthread_key_create(&raw mut key, Some(give_back)) } == 0 {
-        KEY.store(key, Relaxed);
-    }
-}
-
-/// # Safety
-/// `shadow` is the thread's.
-unsafe extern "C" fn give_back(shadow: *mut libc::c_void) {
-    // SAFETY: the caller's; they live for ever.
-    let shadow = unsafe { &*shadow.cast::<Shadow>() };
-    thread::set_shadow(None);
-    for entry in &shadow.entries[..shadow.depth.swap(0, Relaxed)] {
-        entry.place.store(0, Relaxed);
-    }
-    shadow.thrown.store(0, Relaxed);
-    shadow.is_used.store(false, Release); // with `take`
-}
-
-fn all() -> impl Iterator<Item = &'static Shadow> {
-    let first = NEWEST.load(Acquire); // with `take`: it is complete
-    // SAFETY: null, or a shadow, which lives for ever.
-    core::iter::successors(unsafe { first.as_ref() }, |shadow| unsafe { shadow.next.load(Relaxed).as_ref() })
-}
-
-/// A shadow for the calling thread; `None` where there is no memory.
-#[cold]
-pub(super) fn take() -> Option<&'static Shadow> {
-    let free = |shadow: &&Shadow| {
-        shadow.is_used.compare_exchange(false, true, Acquire, Relaxed).is_ok() // with `give_back`
-    };
-    let shadow = all().find(free).or_else(make)?;
-    thread::set_shadow(Some(shadow));
-    // SAFETY: a key that was made, or one that is refused.
-    unsafe { libc::pthread_setspecific(KEY.load(Relaxed), ptr::from_ref(shadow).cast()) };
-    Some(shadow)
-}
-
-fn make() -> Option<&'static Shadow> {
-    let (protection, flags) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-    // SAFETY: new memory. Zeroes are a shadow.
-    let shadow = unsafe {
-        let memory = libc::mmap(ptr::null_mut(), size_of::<Shadow>(), protection, flags, -1, 0);
-        if memory == libc::MAP_FAILED {
-            return None;
-        }
-        &*memory.cast::<Shadow>()
-    };
-    shadow.is_used.store(true, Relaxed);
-    // Release: with `all`, which finds the shadow whole.
-    let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
-        shadow.next.store(newest, Relaxed);
-        Some(ptr::from_ref(shadow).cast_mut())
-    });
-    Some(shadow)
-}
-
-/// Where the function at this place on a stack that another thread was on returns to, and which it is.
-#[cold]
-pub(super) fn end_elsewhere(place: usize) -> Option<(usize, usize)> {
-    let entries = all().flat_map(|shadow| &shadow.entries[..shadow.depth.load(Relaxed).min(DEPTH)]);
-    let mut there = entries.filter(|entry| entry.place.load(Relaxed) == place);
-    there.next().map(|entry| {
-        entry.place.store(GONE, Relaxed);
-        entry.found()
-    })
-}
-
 impl Shadow {
+    /// Forgets all functions: the thread ends.
+    pub(super) fn clear(&self) {
+        for entry in &self.entries[..self.depth.swap(0, Relaxed)] {
+            entry.place.store(0, Relaxed);
+        }
+        self.thrown.store(0, Relaxed);
+    }
+
     /// A function has begun whose return address was at `place`, and is replaced next. `is_first`: nobody has
     /// replaced it before. Gives whether there is room.
     #[inline(always)]
@@ -154,6 +81,17 @@ impl Shadow {
         self.drop_last(last);
         self.trim(last);
         Some(found)
+    }
+
+    /// The same for another thread, which is on a stack that this one was on.
+    #[cold]
+    pub(super) fn end_elsewhere(&self, place: usize) -> Option<(usize, usize)> {
+        let entries = self.entries[..self.depth.load(Relaxed).min(DEPTH)].iter();
+        let mut there = entries.filter(|entry| entry.place.load(Relaxed) == place);
+        there.next().map(|entry| {
+            entry.place.store(GONE, Relaxed);
+            entry.found()
+        })
     }
 
     /// The same where it is not the last one: others are on another stack, or have been left.

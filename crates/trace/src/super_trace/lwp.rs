@@ -1,9 +1,7 @@
 //! One thread as the kernel knows it (lightweight process) on its way through the states of the scheduler.
 //!
 //! It has a state of the scheduler and, beside that, a mode, program or system call, which outlasts the times
-//! when it does not run. How both change is in `moves`.
-
-mod moves;
+//! when it does not run. How both change is in [`moves`](super::moves).
 
 use super::activity::Name;
 use super::calls::Calls;
@@ -125,24 +123,24 @@ pub struct Lwp {
     pub(super) calls: Calls,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
-    state: State,
+    pub(super) state: State,
     /// Up to when time is accounted for.
-    since: Timestamp,
+    pub(super) since: Timestamp,
     /// The last event that fits the state.
-    confirmed: Timestamp,
-    mode: Mode,
+    pub(super) confirmed: Timestamp,
+    pub(super) mode: Mode,
     /// The last event that fits the mode.
-    mode_confirmed: Timestamp,
+    pub(super) mode_confirmed: Timestamp,
     /// Whether it is in vain to ask which mode it began with: that has been told, or events are missing.
-    mode_settled: bool,
+    pub(super) mode_settled: bool,
     /// The interrupt that has its CPU.
-    interrupted: Option<Name>,
+    pub(super) interrupted: Option<Name>,
     /// Those that had it before within the same outermost one, each with its end: not told before that one's
     /// end is seen.
-    interrupts: Vec<(Name, Timestamp)>,
-    last_cpu: Option<Cpu>,
+    pub(super) interrupts: Vec<(Name, Timestamp)>,
+    pub(super) last_cpu: Option<Cpu>,
     /// A waking without a wake-up so far.
-    waking: bool,
+    pub(super) waking: bool,
 }
 
 impl Lwp {
@@ -273,7 +271,7 @@ impl Lwp {
         }
     }
 
-    fn is_out_of_sight(&self) -> bool {
+    pub(super) fn is_out_of_sight(&self) -> bool {
         match self.sight {
             Sight::Always => false,
             Sight::Never | Sight::Stranger => true,

@@ -7,6 +7,7 @@
 //! | `activity` | what it sees of an event, whatever trace it comes from |
 //! | `adapter` | makes that from events |
 //! | `state` | [`SuperTrace`]: moves on with each event |
+//! | `moves` | from which state to which threads and user threads move |
 //! | `coverage`, `traces` | what a recording can and cannot know, as its traces say |
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
 //! | `numbers`, `map`, `comm` | values by small numbers, and by any; names of one size |
@@ -32,6 +33,7 @@ mod doing;
 mod fold;
 mod lwp;
 mod map;
+mod moves;
 mod numbers;
 mod origins;
 mod place;

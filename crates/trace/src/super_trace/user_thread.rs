@@ -3,8 +3,6 @@
 //! While an LWP runs it, what the LWP does counts; this is about the time between. It is only believed that
 //! it ran when the switch away from it was seen too, or nothing says otherwise.
 
-mod moves;
-
 use super::activity::Name;
 use super::numbers::Number;
 use super::origins::Origins;
@@ -99,16 +97,16 @@ pub struct UserThread {
     /// says so.
     pub waits_for: Option<Name>,
     /// Where its name stands, until it has one.
-    origin: Option<u64>,
+    pub(super) origin: Option<u64>,
     pub(super) state: State,
     /// Up to when time is accounted for; while it runs, when it began to.
-    since: Timestamp,
+    pub(super) since: Timestamp,
     /// The last event that fits the state.
-    confirmed: Timestamp,
+    pub(super) confirmed: Timestamp,
     /// It was made ready while it was running.
-    woken: bool,
-    last_lwp: Option<Tid>,
-    last_cpu: Option<Cpu>,
+    pub(super) woken: bool,
+    pub(super) last_lwp: Option<Tid>,
+    pub(super) last_cpu: Option<Cpu>,
 }
 
 impl UserThread {

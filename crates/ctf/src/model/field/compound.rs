@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Attributes, FieldClass, FieldLocation, Place, Role};
+use super::FieldClass;
+use crate::model::{Attributes, FieldLocation, Place, Role};
 
 /// Named members, one after the other.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -5,11 +5,10 @@
 //! and time since then is unknown (`doubt`). The mode is doubted by itself. `docs/explanation/state.md` draws
 //! the states.
 
-use super::{Lwp, State};
-use crate::super_trace::activity::Name;
-use crate::super_trace::activity::TaskState;
+use crate::super_trace::activity::{Name, TaskState};
 use crate::super_trace::doing::{Doing, Mode};
 use crate::super_trace::fold::{Change, Fold};
+use crate::super_trace::lwp::{Lwp, State};
 use tracewing_units::{Cpu, Timestamp};
 
 /// So many interrupts within one wait for its end.

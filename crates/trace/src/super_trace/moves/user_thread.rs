@@ -5,10 +5,10 @@
 //! to the last event that fits it, and time since then is unknown (`doubt`). `docs/explanation/state.md`
 //! draws the states.
 
-use super::{State, UserThread};
 use crate::super_trace::activity::SwitchCause;
 use crate::super_trace::doing::Doing;
 use crate::super_trace::fold::{Change, Fold};
+use crate::super_trace::user_thread::{State, UserThread};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
 impl UserThread {
