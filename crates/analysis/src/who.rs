@@ -70,7 +70,7 @@ impl fmt::Display for Who {
             (Some(name), ..) => return write!(f, "interrupt {name}"),
             (None, Some(thread), _) => ("task", thread.0, &self.user_thread_name),
             (None, None, Some(tid)) => ("thread", tid.0.unsigned_abs().into(), &self.name),
-            (None, None, None) => return f.write_str("nobody known"),
+            (None, None, None) => return f.write_str("unknown"),
         };
         match name.as_str() {
             "" => write!(f, "{kind} {number}"),

@@ -8,6 +8,10 @@ use std::path::Path;
 use tracewing_analysis::CallNode;
 use tracewing_files::OutputFile;
 
+/// Width of a character as a part of the font's size. With the default of 0.59, names in wide fonts stick
+/// out of their boxes where no script shortens them, as in the pictures of a page.
+const FONT_WIDTH: f64 = 0.66;
+
 /// A line for each call chain, the outermost function first, with its own time in ns.
 pub fn stacks(graph: &CallNode) -> Vec<String> {
     let mut lines = Vec::new();
@@ -36,6 +40,7 @@ pub fn write(file: &Path, title: &str, unit: &str, stacks: &[String]) -> Result<
     let mut options = Options::default();
     title.clone_into(&mut options.title);
     unit.clone_into(&mut options.count_name);
+    options.font_width = FONT_WIDTH;
     let mut out = BufWriter::new(OutputFile::create(file).with_context(context)?);
     let lines = stacks.iter().map(String::as_str);
     flamegraph::from_lines(&mut options, lines, &mut out).with_context(context)?;

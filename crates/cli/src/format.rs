@@ -6,7 +6,7 @@ use tracewing_trace::Format;
 /// How a table is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum TableFormat {
-    /// A table for people
+    /// A table
     #[default]
     #[value(alias = "text")]
     Table,
@@ -19,7 +19,7 @@ pub enum TableFormat {
 /// How everything else is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum TextFormat {
-    /// Text for people
+    /// Text
     #[default]
     Text,
     /// One JSON object on one line
@@ -29,7 +29,7 @@ pub enum TextFormat {
 /// How events are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum EventFormat {
-    /// Text for people
+    /// Text
     #[default]
     Text,
     /// One JSON object per event, each on one line

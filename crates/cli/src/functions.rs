@@ -8,7 +8,7 @@ use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed, say};
-use crate::output::print_warning;
+use crate::output::{count_of, print_warning};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
@@ -222,15 +222,15 @@ pub fn views() -> Vec<View> {
 const WITHOUT_ENDS: &str =
     "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
 
-const WITHOUT_SOME: &str = "Some of the functions that were recorded are left out: how long those that are left took without them is not known.";
+const WITHOUT_SOME: &str = "Some of the functions that were recorded are left out: how long the others took without them is not known.";
 
 fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) -> std::io::Result<()> {
     let unmatched = &found.unmatched;
     writeln!(
         out,
-        "{} calls of {} functions in {} ms",
-        found.rows.iter().map(|row| row.calls.count).sum::<u64>(),
-        found.rows.len(),
+        "{} of {} in {} ms",
+        count_of(found.rows.iter().map(|row| row.calls.count).sum::<u64>() as usize, "call"),
+        count_of(found.rows.len(), "function"),
         milliseconds(found.duration_ns)
     )?;
     if !has_ends {

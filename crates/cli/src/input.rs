@@ -42,7 +42,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
-    /// Only user threads (tasks) called so: NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given
+    /// Only these user threads (tasks): NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given
     /// several times
     #[arg(long = "task", value_name = "NUMBER|GLOB")]
     tasks: Vec<String>,

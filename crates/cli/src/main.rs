@@ -82,9 +82,9 @@ Examples:
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
     Record(record::Args),
-    /// Record more events of programs in a recording that runs
+    /// Record more events of programs in a running recording
     Enable(control::EnableArgs),
-    /// Record fewer events of programs in a recording that runs
+    /// Record fewer events of programs in a running recording
     Disable(control::DisableArgs),
     /// Record no events of programs until `tracewing resume`
     Pause(control::PauseArgs),
@@ -94,9 +94,9 @@ enum Command {
     Rules(control::RulesArgs),
     /// Have a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
-    /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
+    /// Get the last events of a program from its buffers: in a core dump, a process, or files
     Recover(recover::Args),
-    /// List the places where a program can be traced, from its file or out of a process, and which are on
+    /// List the places where a program can be traced, from its file or from a process, and which are enabled
     Sites(sites::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
@@ -108,7 +108,7 @@ enum Command {
     Threads(threads::Args),
     /// Show what each process did in each system call and outside of them, and what others did for it
     Breakdown(breakdown::Args),
-    /// Show when each thread had a CPU, how long it had waited for it, and what had woken it
+    /// Show when each thread had a CPU, how long it had waited for it, and what woke it
     Sched(sched::Args),
     /// Show what each task of an async runtime did in its polls, how long it waited for them, and warn of
     /// tasks that block, run long, or have spurious wakes
@@ -117,7 +117,7 @@ enum Command {
     Latency(latency::Args),
     /// Show which threads and tasks a thread or a task waited for, step by step
     CriticalPath(critical_path::Args),
-    /// Show waits for locks, which threads and tasks had the locks meanwhile, and how long locks were held
+    /// Show waits for locks, which threads and tasks held the locks meanwhile, and how long locks were held
     Locks(locks::Args),
     /// Show how often functions were called, how long that took, and from where
     Functions(functions::Args),

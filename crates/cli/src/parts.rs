@@ -97,13 +97,13 @@ pub fn explain_missing(
         let leaves_out =
             || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
         match recording.unmatched(&names).len() == names.len() {
-            true => Some("no"),
-            false => (leaves_out() || !(part.has_all)(&recording)).then_some("not all"),
+            true => Some("No"),
+            false => (leaves_out() || !(part.has_all)(&recording)).then_some("Not all"),
         }
     };
     let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
     for (part, how_many) in &missing {
-        say(out, format, &format!("The recording has {how_many} {}: {}.", part.what, part.without))?;
+        say(out, format, &format!("{how_many} {} are in the recording: {}.", part.what, part.without))?;
     }
     if !missing.is_empty() {
         say(out, format, how)?;

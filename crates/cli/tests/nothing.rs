@@ -60,7 +60,7 @@ fn a_recording_that_was_made_for_them_says_so() {
     let [table, _] = said(&recording, &["profile"]);
     assert!(table.trim_end().ends_with("`tracewing record --profile` records them."), "{table}");
     let [info, _] = said(&recording, &["info"]);
-    assert!(info.contains("asked for --locks\nasked for --functions *\n"), "{info}");
+    assert!(info.contains("option    --locks\noption    --functions *\n"), "{info}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_filter_that_leaves_nothing_is_named() {
     let [dot, warning] = said(&recording, &["locks", "-e", "lock:acquired", "--graph=dot"]);
     assert!(dot == "digraph locks {\n}\n" && warning.contains("No thread or task waited"), "{dot}{warning}");
     let [bins, _] = said(&recording, &["locks", "--histogram", "--format", "csv"]);
-    assert!(bins.starts_with("what,from,to,count,percent,cumulative_percent\n"), "{bins}");
+    assert!(bins.starts_with("measure,from,to,count,percent,cumulative_percent\n"), "{bins}");
     let drawn = recording.folder.path().join("none.svg");
     let [_, error] =
         said(&recording, &["locks", "--histogram", "--process", "1", "--svg", drawn.to_str().unwrap()]);
@@ -210,7 +210,7 @@ fn a_breakdown_says_what_was_not_recorded() {
         said(&ended(place, recorder), &["breakdown"])
     };
     let missing = |table: &str| -> Vec<String> {
-        let lines = table.lines().filter_map(|line| line.strip_prefix("The recording has no "));
+        let lines = table.lines().filter_map(|line| line.strip_prefix("No "));
         lines.map(|line| line.split_once(" (").expect("names of events").0.to_owned()).collect()
     };
     let [table, _] = recording(&["-k", "syscalls:*"]);

@@ -52,23 +52,23 @@ fn targets(trace: &Path) -> Vec<Vec<String>> {
 
 /// What is taken away, and what `critical-path` then says is missing.
 const REMOVED: [(&str, &str); 13] = [
-    ("sched_switch", "not all switches of threads"),
-    ("sched_waking", "not all wake-ups"),
-    ("sched_wakeup", "not all wake-ups"),
-    ("sched_wak*", "not all wake-ups"),
-    ("syscall_entry_*", "not all system calls"),
-    ("syscall_exit_*", "not all system calls"),
-    ("irq_*", "not all interrupts"),
-    ("irq_softirq_exit", "not all interrupts"),
+    ("sched_switch", "Not all switches of threads"),
+    ("sched_waking", "Not all wake-ups"),
+    ("sched_wakeup", "Not all wake-ups"),
+    ("sched_wak*", "Not all wake-ups"),
+    ("syscall_entry_*", "Not all system calls"),
+    ("syscall_exit_*", "Not all system calls"),
+    ("irq_*", "Not all interrupts"),
+    ("irq_softirq_exit", "Not all interrupts"),
     ("sched_process_*", ""),
-    ("user_thread:switch", "not all switches of tasks"),
-    ("user_thread:wake", "not all wakes of tasks"),
+    ("user_thread:switch", "Not all switches of tasks"),
+    ("user_thread:wake", "Not all wakes of tasks"),
     ("user_thread:create", ""),
     ("user_thread:exit", ""),
 ];
 
 /// What the stored recordings are without: they have few kinds of system calls, and of interrupts no vectors.
-const STORED: [&str; 2] = ["not all system calls", "not all interrupts"];
+const STORED: [&str; 2] = ["Not all system calls", "Not all interrupts"];
 
 /// What of all is said to be missing.
 fn lacks(said: &str) -> Vec<&'static str> {

@@ -125,7 +125,7 @@ pub struct KernelArgs {
     #[arg(long)]
     pub system_wide: bool,
 
-    /// Record an event wherever the program or library PROGRAM comes to FUNCTION, or returns from it, which
+    /// Record an event wherever the program or library PROGRAM reaches FUNCTION, or returns from it, which
     /// need not have been instrumented, with values of ARGs; may be given several times
     /// (docs/reference/probes.md)
     #[arg(long = "probe", value_name = "PROGRAM:FUNCTION[+OFFSET][%return] [ARG]...")]
@@ -140,7 +140,7 @@ pub struct KernelArgs {
 /// Which buffers there are, and when they are written.
 #[derive(Debug, clap::Args)]
 pub struct BufferArgs {
-    /// Keep the newest events in memory, and write them only when a snapshot is asked for
+    /// Keep the newest events in memory, and write them only when a snapshot is taken
     #[arg(long, conflicts_with_all = ["flush", "on_full"])]
     pub flight_recorder: bool,
 
