@@ -46,7 +46,7 @@ fn all_threads_are_recorded_and_what_began_before_is_unknown() {
         known.iter().find(|(_, name)| name.starts_with("target::is_run")).map(|(tid, _)| &rows[tid]);
     let waiting = waiting.unwrap();
     assert!(number(waiting, "unknown_ns") >= pause, "{waiting}");
-    let times = ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].map(|key| number(waiting, key));
+    let times = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(|key| number(waiting, key));
     let all: u64 = times.iter().sum();
     assert!(number(waiting, "blocked_ns") <= all - pause, "{waiting}");
     // A thread that began during the recording is known from its begin.
