@@ -41,7 +41,7 @@ fn programs_beyond_the_limit_on_open_files_are_recorded_and_cannot_be_told() {
     let (recording, told) = beyond_the_limit_on_open_files(&["--buffers", "user"], user);
     assert_eq!(recording.summary["processes"], 40);
     let notes = recording.summary["notes"].to_string();
-    assert!(notes.contains("programs at once") && notes.contains("cannot be told"), "{notes}");
+    assert!(notes.contains("programs at once") && notes.contains("do not reach some of them"), "{notes}");
     // Root cannot ask another user's recorder.
     assert!(told.is_none_or(|told| told < 40), "{told:?}");
 }
