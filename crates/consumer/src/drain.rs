@@ -105,9 +105,9 @@ impl Drain {
 
     /// Says in the region what real time its stamps are by the calibration at the recording's begin, for
     /// whoever finds it in a core dump.
-    pub fn tell_real_time(&self, clock: &TraceClock, begin: &Calibration) {
+    pub fn set_real_time(&self, clock: &TraceClock, begin: &Calibration) {
         let (seconds, cycles) = clock.offset(begin);
-        self.region.tell_real_time(clock.frequency(), seconds, cycles);
+        self.region.set_real_time(clock.frequency(), seconds, cycles);
     }
 
     /// Keeps the region from children of the processes that get it: they count what they lose in a page

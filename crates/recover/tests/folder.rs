@@ -47,7 +47,7 @@ fn files(geometry: Geometry, events: u64) -> Contents {
     let drain =
         Drain::new(Backing::File(&files), "pid1".to_owned(), geometry, Protocol::Smp, &clock, RECORDING)
             .unwrap();
-    drain.tell_real_time(&clock, &begin);
+    drain.set_real_time(&clock, &begin);
     let region = drain.region();
     for number in 0..events {
         let payload = [&number.to_le_bytes()[..], b"some text\0"].concat();

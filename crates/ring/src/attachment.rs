@@ -1,9 +1,9 @@
-//! Which buffers a process writes to at the moment: the words that the event path reads inside its sequence.
+//! The buffers that a process currently writes to: the words that the event path reads inside its sequence.
 //!
-//! One [`Attachment`] serves all threads of a process. It lies in memory that a forked child sees as zeroes
-//! (`MADV_WIPEONFORK`), so a child is detached by construction until it has attached itself. Attaching stores
-//! all other words first and the key last; detaching clears the key, and then makes every thread that is
-//! inside a sequence start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
+//! One [`Attachment`] serves all threads of a process. It is stored in memory that a forked child sees as
+//! zeroes (`MADV_WIPEONFORK`), so a child is detached by construction until it attaches itself. Attaching
+//! stores all other words first and the key last; detaching clears the key, and then restarts every thread
+//! that is inside a sequence (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 use core::mem::offset_of;
@@ -15,7 +15,7 @@ use crate::Region;
 use crate::sync::Ordering::*;
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// The buffers of a process. All-zero means detached.
+/// The buffers of a process. All zero means detached.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct Attachment {
@@ -28,7 +28,7 @@ pub struct Attachment {
     cpus: AtomicU32,
 }
 
-/// Where the sequences find the words.
+/// The offsets at which the sequences read these words.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 impl Attachment {
     pub(crate) const KEY: usize = offset_of!(Attachment, key);
@@ -41,7 +41,7 @@ impl Attachment {
 }
 
 impl Attachment {
-    /// A detached attachment.
+    /// Detached, with all words zero.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
@@ -55,7 +55,6 @@ impl Attachment {
         }
     }
 
-    /// A detached attachment.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self::default()
@@ -66,16 +65,16 @@ impl Attachment {
         self.key.load(Acquire) // with the release in `attach`: the other words are those of this key
     }
 
-    /// Largest event that the attached region takes ([`tracewing_abi::region::Geometry::largest_event`]);
-    /// something small while detached.
+    /// Largest event that the attached region takes, bytes
+    /// ([`tracewing_abi::region::Geometry::largest_event`]); a small value while detached.
     pub fn largest_event(&self) -> usize {
         let bytes = self.sub_buffer_mask.load(Relaxed) as usize + 1;
         (bytes.max(MIN_SUB_BUFFER) / 2).min(u16::MAX as usize)
     }
 
-    /// Attaches the process to `region` under a key that no earlier attachment had; a forked child must not
+    /// Attaches the process to `region` under a key that no earlier attachment used; a forked child must not
     /// reuse its parent's. Several threads may do this at the same time for the same region: one key wins,
-    /// the other words are equal. Gives the key in force.
+    /// the other words are equal. Returns the key in force.
     ///
     /// # Panics
     /// `key` is 0, or the region's protocol is not [`Protocol::Publish`].
@@ -97,10 +96,10 @@ impl Attachment {
         }
     }
 
-    /// Detaches the process. Until the caller has made all threads leave their sequences (`membarrier`), a
-    /// thread may still commit one event into the old buffers.
+    /// Detaches the process. A thread may still commit one event into the old buffers until the caller has
+    /// restarted all sequences (`membarrier`).
     pub fn detach(&self) {
-        self.key.store(0, SeqCst); // partner: the caller's membarrier, behind which every sequence finds the key gone
-        compiler_fence(SeqCst); // keeps the store in front of that call
+        self.key.store(0, SeqCst); // partner: the caller's membarrier, after which every sequence finds the key gone
+        compiler_fence(SeqCst); // keeps the store before that call
     }
 }

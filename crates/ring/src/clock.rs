@@ -1,12 +1,12 @@
-//! Reading the clock of a recording.
+//! Reads the clock of a recording.
 //!
-//! `rdtsc` may execute before older instructions have, so that a stamp can precede the cause of its event by
-//! up to 0.7 µs across CPUs (measured); event classes that mean "has been received" pay for an `lfence` in
-//! front of it.
+//! `rdtsc` may execute before older instructions have, so a stamp can precede the cause of its event by up to
+//! 0.7 µs across CPUs (measured). Event classes that mean "has been received" therefore pay for an `lfence`
+//! before it.
 
 use tracewing_abi::region::Clock;
 
-/// The time stamp counter, cycles; later than everything that the thread has loaded so far.
+/// The time stamp counter, cycles; later than every load that the thread has done so far.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 #[inline]
 pub(crate) fn tsc_ordered() -> u64 {
@@ -17,7 +17,7 @@ pub(crate) fn tsc_ordered() -> u64 {
     }
 }
 
-/// `clock` now, in its unit; later than everything that the thread has loaded so far.
+/// Current time of `clock`, in its unit; later than every load that the thread has done so far.
 #[inline]
 pub(crate) fn now_ordered(clock: Clock) -> u64 {
     match clock {
@@ -31,7 +31,7 @@ pub(crate) fn now_ordered(clock: Clock) -> u64 {
     }
 }
 
-/// `clock` now, in its unit; not before what the same CPU has done to shared words.
+/// Current time of `clock`, in its unit; not earlier than what the same CPU has done to shared words.
 #[inline]
 pub(crate) fn now(clock: Clock) -> u64 {
     match clock {
@@ -42,7 +42,8 @@ pub(crate) fn now(clock: Clock) -> u64 {
     }
 }
 
-/// A clock for the model checker: every look moves it on, and no look is behind an earlier one of anybody's.
+/// A clock for the model checker: every reading advances it, and no reading is earlier than one before it on
+/// any thread.
 #[cfg(loom)]
 fn monotonic() -> u64 {
     use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -50,7 +51,7 @@ fn monotonic() -> u64 {
     CLOCK.fetch_add(1, Relaxed)
 }
 
-/// Another one, as processors have it: a look is behind another only if it happened after that one.
+/// A clock that behaves as processors do: a reading is later than another one only if it happened after it.
 #[cfg(loom)]
 fn counter() -> u64 {
     use crate::sync::{AtomicU64, Ordering::Relaxed};
@@ -62,7 +63,7 @@ fn counter() -> u64 {
     now
 }
 
-/// Whether there is `clock` where the program runs: without Linux nobody keeps the monotonic one.
+/// Whether `clock` exists where the program runs: without Linux there is no monotonic clock.
 #[cfg(not(loom))]
 pub(crate) fn exists(clock: Clock) -> bool {
     cfg!(target_os = "linux") || clock == Clock::Tsc

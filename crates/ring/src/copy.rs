@@ -4,9 +4,9 @@
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// First byte.
+    /// First byte. It must stay readable while the segment is used.
     pub start: *const u8,
-    /// Number of bytes.
+    /// Bytes.
     pub len: usize,
 }
 

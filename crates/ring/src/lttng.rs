@@ -1,13 +1,11 @@
-//! Protocols `Smp` and `Local`: LTTng's scheme, for whoever has no restartable sequences.
+//! Protocols `Smp` and `Local`: LTTng's scheme, for environments without restartable sequences.
 //!
-//! Source: Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for Kernel Tracing*,
-//! section
-//! 4. Space is reserved by a compare-and-swap on the write count (`CpuControl::head`) and committed by an add
-//!    to the sub-buffer's commit count. A sub-buffer is complete when its commit count says that all its
-//!    bytes have been committed in this lap. With protocol [`Smp`] both instructions are locked, since a
-//!    thread may migrate between them; with [`Local`] they are not, since the caller stays on its CPU and
-//!    only interrupts (or signal handlers, for a thread that is pinned and alone) come in between, as in
-//!    `examples/poller`.
+//! Source: Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for Kernel Tracing*
+//! (section 4). Space is reserved by a compare-and-swap on the write count (`CpuControl::head`) and committed
+//! by an add to the sub-buffer's commit count. A sub-buffer is complete when its commit count says that all
+//! its bytes were committed in this lap. With protocol [`Smp`] both instructions are locked, since a thread
+//! may migrate between them; with [`Local`] they are not, since the caller stays on its CPU and only
+//! interrupts (or signal handlers, for a thread that is pinned and alone) intervene, as in `examples/poller`.
 //!
 //! | paper | here |
 //! |---|---|
@@ -20,17 +18,18 @@
 //! | ENDSWITCHCURRENT | none: an event that would end on a sub-buffer's last byte goes to the next one |
 //! | Algorithm 3, COMMITSLOT | `commit_slot` |
 //! | Algorithm 5, READPOLL; 6, READGETSUBBUF; 7, READPUTSUBBUF | [`crate::Reader::poll`], [`crate::Reader::next`], [`crate::Reader::release`] |
-//! | Algorithm 8, ASYNCWAKEUPREADERSTIMER | the owner of the reader polls by a timer of its own; writers wake nobody |
+//! | Algorithm 8, ASYNCWAKEUPREADERSTIMER | the owner of the reader polls by a timer of its own; writers wake no reader |
 //!
 //! Differences:
 //!
-//! - Retries are bounded ([`ATTEMPTS`]); the paper's loop is not. Nobody waits: a full buffer loses an event.
+//! - Retries are bounded ([`ATTEMPTS`]); the paper's loop is not. No thread waits: a full buffer loses an
+//!   event.
 //! - The commit count is changed with release and acquire, so Algorithm 6's inter-processor interrupts are
 //!   not needed; on x86-64 that costs nothing.
 //! - The reader may take part of a sub-buffer without forcing a switch: up to the write count, at a moment
 //!   when the commit count has caught up with it.
-//! - The commit seq follows whenever everything that was reserved is committed, not only at the end of a
-//!   sub-buffer: it tells how far the buffer of a dead process can be read. It is stored, not compared and
+//! - The commit seq is updated whenever everything reserved is committed, not only at the end of a
+//!   sub-buffer: it says how far the buffer of a dead process can be read. It is stored, not compared and
 //!   swapped, since nothing else depends on it.
 //!
 //! One process writes to such a buffer: a thread that is killed between reserving and committing takes its
@@ -38,18 +37,18 @@
 //!
 //! Interleavings (W, V writers; R the reader):
 //! 1. W loads the write count; V reserves; W's compare-and-swap fails; W tries again with a new stamp. Stamps
-//!    do not go backwards in a buffer: W's was read after the count that its compare-and-swap found
-//!    unchanged; or before it, by a processor that runs ahead, and then V's is known to be no later
-//!    (`reserve::look`).
+//!    do not go backwards in a buffer: W read its stamp after the count that its compare-and-swap found
+//!    unchanged; or the processor ran ahead and read it before the count, and then V's stamp is known to be
+//!    no later (`reserve::look`).
 //! 2. W's event crosses into the next sub-buffer: the one writer whose compare-and-swap does that closes the
 //!    old sub-buffer, commits its rest, and writes the new one's header. V may fill the new sub-buffer
-//!    meanwhile; R does not look at it before the header is committed.
+//!    meanwhile; R does not look at it until the header is committed.
 //! 3. R releases a sub-buffer: it stores `consumed` (release), and W loads that (acquire) before it reserves
-//!    in it.
-//! 4. Overwrite mode: W is interrupted between reserving and committing, and V goes round the whole ring: V
+//!    there.
+//! 4. Overwrite mode: W is interrupted between reserving and committing, and V goes around the whole ring: V
 //!    finds that W's sub-buffer is not fully committed, and loses events until it is.
-//! 5. Overwrite mode: R exchanges a sub-buffer only when it is fully committed, so no writer is in it or will
-//!    be.
+//! 5. Overwrite mode: R exchanges a sub-buffer only when it is fully committed, so no writer is or will be
+//!    inside it.
 
 mod access;
 mod reserve;
@@ -67,19 +66,18 @@ use tracewing_abi::region::{Clock, Loss};
 
 use crate::{Cpu, Region, Segment};
 
-/// Space for an event, reserved: written in place, then committed. One that is dropped is committed with
-/// zeroes in the rest of its payload, since a gap would hide everything behind it.
+/// Reserved space for one event: written in place, then committed. A dropped slot is committed with its
+/// remaining payload zeroed, since a gap would hide everything after it.
 pub struct Slot<A: Access> {
     buffer: Cpu,
     place: Place,
-    /// Offset in the sub-buffer of the next byte of payload.
+    /// Offset in the sub-buffer of the next payload byte.
     at: usize,
     _access: core::marker::PhantomData<A>,
 }
 
-/// A look at the buffer of a CPU, which fixes the stamp of the event that is written next, unless another
-/// writer is faster. Whatever can be done between it and the writing costs nothing: it is done while the
-/// clock is read.
+/// A look at one CPU's buffer. It fixes the stamp of the next event, unless another writer is faster. Work
+/// done between the look and the write is free: it overlaps with reading the clock.
 pub struct Look<A: Access> {
     buffer: Cpu,
     clock: Clock,
@@ -88,12 +86,11 @@ pub struct Look<A: Access> {
     _access: core::marker::PhantomData<A>,
 }
 
-// Inlined only where that is optimised: else each copy takes stack of its own, of which signal handlers may
-// have little.
+// Inlined only in optimised builds: otherwise each copy takes stack of its own, and signal handlers may have
+// little.
 impl<A: Access> Look<A> {
-    /// Looks at the buffer of `cpu`. With `Smp` any CPU will do; the current one is the fastest. Where
-    /// `ordered`, the stamp is later than everything that the thread has loaded so far, at the cost of a
-    /// fence.
+    /// Looks at the buffer of `cpu`. With `Smp` any CPU works; the current one is the fastest. If `ordered`,
+    /// the stamp is later than every load that the thread has done so far, at the cost of a fence.
     ///
     /// # Panics
     /// The region has no such CPU.
@@ -110,7 +107,7 @@ impl<A: Access> Look<A> {
     /// As [`reserve`].
     ///
     /// # Safety
-    /// As for [`reserve`]; since the look, for obligation 2.
+    /// As for [`reserve`]; obligation 2 holds from the look on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn reserve(self, tid: i32, id: u16, payload: usize) -> Result<Slot<A>, Loss> {
         let Self { buffer, clock, moment, ordered, _access } = self;
@@ -132,7 +129,7 @@ impl<A: Access> Look<A> {
     /// As [`write()`].
     ///
     /// # Safety
-    /// As for [`write()`]; since the look, for obligation 2.
+    /// As for [`write()`]; obligation 2 holds from the look on.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn write(self, tid: i32, id: u16, segments: &[Segment]) -> Result<(), Loss> {
         // SAFETY: obligation 2.
@@ -141,7 +138,7 @@ impl<A: Access> Look<A> {
             // SAFETY: obligation 1; the slot is as long as all segments together.
             unsafe { slot.put_raw(segment.start, segment.len) };
         }
-        // Inlined, as what drops a value may not be; otherwise that takes less stack.
+        // Inlined, unlike a destructor; this takes less stack.
         #[cfg(not(debug_assertions))]
         slot.commit();
         Ok(())
@@ -149,18 +146,18 @@ impl<A: Access> Look<A> {
 }
 
 /// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp`
-/// any CPU will do; the current one is the fastest.
+/// any CPU works; the current one is the fastest.
 ///
 /// # Errors
-/// Why the event is lost; that is counted already.
+/// The reason why the event is lost; the loss is already counted.
 ///
 /// # Panics
 /// The region has no such CPU.
 ///
 /// # Safety
 /// 1. The region's protocol is that of `A`, and it stays mapped until the slot is committed or dropped.
-/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and nothing else
-///    that writes to it runs there but what interrupts the caller and ends before the caller goes on.
+/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and the only
+///    other code there that writes to it interrupts the caller and ends before the caller continues.
 #[inline]
 pub unsafe fn reserve<A: Access>(
     region: &Region,
@@ -176,7 +173,7 @@ pub unsafe fn reserve<A: Access>(
 /// Writes an event whose payload is the concatenation of `segments`, or counts it lost.
 ///
 /// # Errors
-/// Why the event was lost; that is counted already.
+/// The reason why the event was lost; the loss is already counted.
 ///
 /// # Panics
 /// The region has no such CPU.
@@ -197,7 +194,7 @@ pub unsafe fn write<A: Access>(
 }
 
 impl<A: Access> Slot<A> {
-    /// Writes what is in front of the payload; of a slot that was just reserved.
+    /// Writes the header and context of a slot that was just reserved.
     #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s
     fn put_header(&mut self, tid: i32, id: u16) {
         let (stamp, length) = (self.place.stamp, self.place.length as u16);

@@ -1,18 +1,18 @@
 //! Protocol `Publish`: an event is written and committed by one restartable sequence.
 //!
 //! A restartable sequence (rseq(2), Linux 4.18) is a stretch of instructions that the kernel promises to run
-//! without preemption, migration or signal delivery in between: if one happens, the thread continues at the
-//! sequence's abort handler instead. Here the sequence finds the CPU's buffer, reads the clock, writes the
-//! event behind `head`, and ends with the store of the new `head`. It replaces both the compare-and-swap that
+//! without preemption, migration or signal delivery in between: if one of these happens, the thread continues
+//! at the sequence's abort handler instead. Here the sequence finds the CPU's buffer, reads the clock, writes
+//! the event at `head`, and ends with the store of the new `head`. It replaces both the compare-and-swap that
 //! reserves space and the add that commits it (Desnoyers and Dagenais, *Lockless Multi-Core …*, section 4;
-//! the paper disables preemption for its kernel tracer, of which this is user space's form).
+//! the paper disables preemption for its kernel tracer, this is its user-space form).
 //!
 //! Why that is enough, interleaving by interleaving (W, V: threads on one CPU, of any processes; R: the
 //! reader):
 //!
 //! 1. W is interrupted anywhere before its last store, and V (or a signal handler of W) writes an event: V
 //!    finds the `head` that W found, overwrites what W had written, and commits. W restarts, finds V's
-//!    `head`, and writes behind it. Nothing of W's first attempt is visible: it lies above every `head` ever
+//!    `head`, and writes after it. Nothing of W's first attempt is visible: it lies above every `head` ever
 //!    stored.
 //! 2. W is killed before its last store: as 1, without the restart.
 //! 3. W migrates before its last store: it restarts, and reads the CPU number again.
@@ -22,27 +22,27 @@
 //! 5. W finds no room in the sub-buffer: it leaves the sequence and opens the next one with [`open`], another
 //!    sequence, which starts by checking that `head` is still what W saw. If V was faster, W's check fails,
 //!    and W tries again.
-//! 6. R has not released the sub-buffer that W wants to open: the event is lost and counted. R releases by
+//! 6. R has not released the sub-buffer that W is about to open: the event is lost and counted. R releases by
 //!    storing `consumed` after its last access to the sub-buffer; W loads `consumed` (acquire) before it
 //!    opens.
 //! 7. The process is attached elsewhere, or forks: the sequence compares the attachment's key with the
 //!    thread's. The key's store is followed by `membarrier`, which restarts every sequence that may have seen
 //!    the old key.
 //!
-//! 8. A class is switched off: its word ([`crate::Want`]) loses the id, and then `membarrier` restarts every
-//!    sequence. One that begins afterwards finds another id than its own, however long ago its thread has
-//!    passed the class's sites.
+//! 8. A class is disabled: its word ([`crate::EnableWord`]) loses the id, and then `membarrier` restarts
+//!    every sequence. A sequence that begins afterwards finds an id other than its own, however long ago its
+//!    thread passed the class's sites.
 //!
 //! What the kernel cannot protect: a thread without rseq registration, such as a `vfork`ed child that uses
 //! its parent's thread block. [`gather`] takes the registration to use, so that such a caller can bring its
-//! own. And an instruction that a uprobe or a debugger runs out of line: the kernel then clears `rseq_cs`
-//! without an abort, which the check in front of the last store notices, unless it was one of the two
-//! instructions behind that check. What was written in between may have fallen on an event of a thread that
-//! ran meanwhile (measured with a probe on `rdtsc`: up to 28 of 20,000 events). Nobody should probe these
-//! instructions, and tracewing does not.
+//! own. Nor can it protect an instruction that a uprobe or a debugger runs out of line: the kernel then
+//! clears `rseq_cs` without an abort. The check before the last store notices this, unless the instruction
+//! was one of the two after that check. What the sequence wrote in between may have overwritten an event of a
+//! thread that ran meanwhile (measured with a probe on `rdtsc`: up to 28 of 20,000 events). These
+//! instructions should not be probed, and tracewing does not probe them.
 //!
-//! Nothing here retries without bound: after [`ATTEMPTS`] aborts in a row the caller is told, and counts a
-//! loss.
+//! Nothing here retries without bound: after [`ATTEMPTS`] aborts in a row the call reports it, and the caller
+//! counts a loss.
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent;
@@ -69,11 +69,11 @@ pub use gather::gather;
 pub use open::open;
 
 /// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration
-/// within some 10 nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two
+/// within about 10 nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two
 /// of them in a row.
 pub const ATTEMPTS: u32 = 64;
 
-/// Signature in front of every abort handler, as glibc registers it (`RSEQ_SIG`, sys/rseq.h).
+/// Signature before every abort handler, as glibc registers it (`RSEQ_SIG`, sys/rseq.h).
 pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Offset of `cpu_id` in the kernel's `struct rseq` (include/uapi/linux/rseq.h).
@@ -88,12 +88,12 @@ const RSEQ_CS: usize = 8;
 const MAJORS: isize = core::mem::offset_of!(tracewing_abi::region::RegionHeader, majors) as isize
     - tracewing_abi::region::PAGE as isize;
 
-/// On whose behalf an event is written.
+/// The process and thread that an event is written for.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination {
-    /// The process's attachment.
+    /// The attachment of the process, which names the region.
     pub attachment: *const Attachment,
-    /// The key it must have.
+    /// The key that the attachment must still have.
     pub key: u64,
     /// Distance of a registered `struct rseq` of this task from its thread pointer.
     pub rseq_offset: isize,
@@ -104,22 +104,22 @@ pub struct Destination {
 /// How an attempt to write an event ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is in the buffer.
+    /// The event is in the buffer.
     Written,
     /// The attachment's key is not the one given: the process was detached, attached anew, or is a forked
     /// child.
     Detached,
-    /// It does not fit the current sub-buffer of `cpu`, whose position was `head`.
+    /// The event does not fit the current sub-buffer of `cpu`, whose position was `head`.
     Full {
-        /// The CPU.
+        /// CPU number.
         cpu: u32,
-        /// Its position.
+        /// Write position of that CPU's buffer, as the sequence found it.
         head: u64,
     },
-    /// Its time stamp needs the extended form.
+    /// The event's time stamp needs the extended form.
     Extend,
-    /// The recording does not want the class, or its major class, any more.
-    Unwanted,
+    /// The recording no longer enables the class or its major class.
+    Disabled,
     /// The sequence was aborted [`ATTEMPTS`] times in a row.
     Interrupted,
 }
@@ -127,8 +127,7 @@ pub enum Outcome {
 /// How opening a sub-buffer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// Try the event again: there is a new sub-buffer, or another thread or another CPU made the attempt
-    /// pointless.
+    /// Try the event again: there is a new sub-buffer, or another thread or CPU made the attempt pointless.
     Retry,
     /// The reader has not released the next sub-buffer: the event is lost, and counted.
     Full,

@@ -1,17 +1,17 @@
-//! The reading side of one CPU's buffer, the same for all protocols and both modes.
+//! The reading side of one CPU's buffer; it is the same for all protocols and both modes.
 //!
-//! A [`Chunk`] is a stretch of whole events inside one sub-buffer, to be written elsewhere straight from
-//! shared memory. [`Reader::next`] is the papers' ReadGetSubbuf (002, Algorithm 6) and [`Reader::release`]
-//! its ReadPutSubbuf (Algorithm 7), both refined to parts of a sub-buffer.
+//! A [`Chunk`] is a stretch of whole events inside one sub-buffer, which can be written elsewhere straight
+//! from shared memory. [`Reader::next`] is ReadGetSubbuf (Desnoyers and Dagenais, Algorithm 6) and
+//! [`Reader::release`] is ReadPutSubbuf (Algorithm 7), both refined to parts of a sub-buffer.
 //!
 //! In discard mode everything between the reader's position and `head` is stable: writers reuse a sub-buffer
 //! only after the reader has moved `consumed` past it. In overwrite mode the reader takes a sub-buffer out of
-//! the ring before it reads (`exchange`), and counts those that writers were faster with.
+//! the ring before it reads (`exchange`), and counts those that writers overwrote first.
 //! [`Reader::give_back`] puts one into the ring again, for snapshots that overlap.
 //!
 //! The words that say where events end come from processes that may be hostile or damaged: each is copied
-//! once and checked (`check`). What fails a check is skipped as [`Damaged`], a whole sub-buffer at most, and
-//! reading goes on behind it.
+//! once and checked (`check`). Bytes that fail a check, a whole sub-buffer at most, are skipped as
+//! [`Damaged`], and reading continues after them.
 
 mod check;
 mod exchange;
@@ -22,42 +22,42 @@ use tracewing_abi::shared::SharedBytes;
 use crate::region::{Cpu, Region};
 use crate::sync::Ordering::*;
 
-/// Reads one CPU's buffer.
+/// The only reader of one CPU's buffer; made by `Region::reader`.
 pub struct Reader {
     cpu: Cpu,
     protocol: Protocol,
     origin: u64,
-    /// Number of the sub-buffer that is read, or will be.
+    /// Number of the sub-buffer that the reader is at.
     sequence: u64,
     /// Bytes of it that were released or skipped.
     at: usize,
-    /// Whether its header has been looked at.
+    /// Whether its header was read.
     is_entered: bool,
-    /// Overwrite mode: the data's sub-buffer that is the reader's.
+    /// Overwrite mode: index in the data of the sub-buffer that the reader owns.
     spare: usize,
-    /// The one that the ring got for it, while a chunk is out.
+    /// Overwrite mode: index of the sub-buffer that the ring got in exchange, while a chunk is out.
     lent: usize,
-    /// Time at which that sub-buffer was opened, which its events' stamps count from.
+    /// Time at which that sub-buffer was opened; the stamps of its events count from it.
     begin: u64,
-    /// Stamp that no event from here on is given one below.
+    /// Lower bound of all later stamps.
     last: u64,
     /// Loss count to carry forward, so that it never goes backwards.
     lost: u64,
-    /// Bytes of events in front of the reader's position, as the writers count them.
+    /// Bytes of events before the reader's position, as the writers count them.
     before: u64,
-    /// Sub-buffers skipped since the last one that was read.
+    /// Sub-buffers skipped since the last one read.
     skipped: u64,
     overwritten: Overwritten,
 }
 
-/// What was overwritten before it could be read, cumulative.
+/// Data that was overwritten before it could be read, cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overwritten {
-    /// Sub-buffers of which at least a part was not read.
+    /// Sub-buffers that were not read completely.
     pub sub_buffers: u64,
-    /// Bytes of events in them that were not read, with their headers: those of the extended form are 10
-    /// bytes longer. That may be all of a sub-buffer: with `Smp`, while the thread that has reserved its
-    /// first event has not opened it and does not run.
+    /// Bytes of unread events in them, headers included: an event of the extended form is 10 bytes longer.
+    /// That can be all events of a sub-buffer: with `Smp`, while the thread that reserved its first event has
+    /// not opened it and is not running.
     pub bytes: u64,
 }
 
@@ -65,38 +65,36 @@ pub struct Overwritten {
 #[derive(Debug)]
 pub struct Chunk {
     bytes: SharedBytes,
-    /// Stamp of the first event, in the recording's clock; or an earlier one not below the previous chunk's
-    /// `end`.
+    /// Lower bound of the chunk's stamps, in the recording's clock; not below the previous chunk's `end`.
     pub begin: u64,
-    /// A stamp that no event of the chunk is above and none behind it is below.
+    /// Upper bound of the chunk's stamps and lower bound of all later ones.
     pub end: u64,
     /// Events lost on this CPU before the chunk's last event, cumulative.
     pub lost: u64,
-    /// What was overwritten in front of the chunk.
+    /// Data overwritten before the chunk, cumulative.
     pub overwritten: Overwritten,
-    /// Where the bytes lie in the data.
+    /// Index in the data of the chunk's sub-buffer.
     physical: usize,
     at: usize,
-    /// Whether the sub-buffer ends with the chunk.
+    /// Whether the sub-buffer ends with this chunk.
     is_last: bool,
-    /// Whether it was taken out of the ring.
+    /// Whether the sub-buffer was taken out of the ring.
     is_taken: bool,
 }
 
 impl Chunk {
-    /// Its bytes; at least one event.
+    /// The chunk's bytes; at least one event.
     pub fn bytes(&self) -> SharedBytes {
         self.bytes
     }
 }
 
-/// A stretch of a buffer that cannot be read: its words contradict each other.
+/// A stretch of a buffer that cannot be read because its words contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged {
-    /// Bytes that were skipped. 0: the write position itself is damaged, nothing can be read before that
-    /// changes.
+    /// Bytes skipped. 0: the write position itself is damaged; nothing can be read until it changes.
     pub bytes: u64,
-    /// What was wrong.
+    /// The contradiction, for a message.
     pub cause: &'static str,
 }
 
@@ -108,55 +106,54 @@ impl core::fmt::Display for Damaged {
 
 impl core::error::Error for Damaged {}
 
-/// What a dead process left reserved and uncommitted.
+/// Space that a dead process reserved and never committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {
     /// Stamp before the first lost event.
     pub after: u64,
-    /// Bytes skipped. They held at least one event; or none, where the process died after it had reserved in
-    /// the next sub-buffer and before it closed this one: then the next is unfinished too.
+    /// Bytes skipped. They held at least one event; or none, if the process died after it had reserved in the
+    /// next sub-buffer and before it closed this one: then the next one is unfinished too.
     pub bytes: u64,
 }
 
-/// What is left of the writers that are dead.
+/// One piece of what dead writers left.
 #[derive(Debug)]
 pub enum Left {
     /// Whole events.
     Chunk(Chunk),
-    /// Something that they have not finished. It is skipped already.
+    /// Uncommitted space; it is already skipped.
     Unfinished(Unfinished),
     /// Nothing more.
     Nothing,
 }
 
-/// How far [`Reader::next`] goes.
+/// How far [`Reader::next`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// To the end of the last full sub-buffer.
     Full,
-    /// As far as is written: also what the current sub-buffer holds.
+    /// To the last event written: also what the current sub-buffer holds.
     Written,
 }
 
-/// What there is to read (002, Algorithm 5: READPOLL).
+/// How much there is to read (Desnoyers and Dagenais, Algorithm 5: READPOLL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// No full sub-buffer.
     Nothing,
     /// At least one.
     Ready,
-    /// The writers are in the last one that they may use: in discard mode they lose events soon, in overwrite
-    /// mode the reader.
+    /// The writers are in the last sub-buffer that they may use. In discard mode they will soon lose events;
+    /// in overwrite mode the reader will.
     Urgent,
 }
 
-/// How far the writers are.
+/// How far the writers are ahead.
 struct Ahead {
     head: u64,
-    /// Sub-buffers between the reader's and theirs.
+    /// Sub-buffers between the reader's and the writers'.
     sub_buffers: i64,
-    /// Bytes of the reader's sub-buffer that are committed: all of those in front of `head`, with protocol
-    /// `Publish`.
+    /// Committed bytes of the reader's sub-buffer: with protocol `Publish`, all bytes before `head`.
     committed: u64,
 }
 
@@ -170,14 +167,14 @@ struct Header {
     before: u64,
 }
 
-/// How far the current sub-buffer can be read.
+/// How much of the current sub-buffer can be read.
 struct Extent {
     header: Header,
-    /// The data's sub-buffer that it is.
+    /// Index of the sub-buffer in the data.
     physical: usize,
-    /// Offset behind the last byte of events.
+    /// Offset after the last byte of events.
     end: usize,
-    /// Whether that is the sub-buffer's last.
+    /// Whether that is the end of the sub-buffer.
     whole: bool,
     is_taken: bool,
 }
@@ -186,12 +183,12 @@ enum Found {
     Extent(Extent),
     /// Nothing to read yet.
     Nothing,
-    /// Writers were faster.
+    /// Writers overwrote it first.
     Overwritten,
 }
 
 impl Region {
-    /// The one reader of a CPU's buffer, behind what earlier readers have released.
+    /// The only reader of a CPU's buffer; it starts after what earlier readers released.
     ///
     /// # Safety
     /// The buffer has no other reader, in this process or another, for as long as this one lives.
@@ -226,8 +223,8 @@ impl Reader {
         }
     }
 
-    /// Bytes written and not yet released, an upper bound; one load. Comparing it with the buffer's capacity
-    /// tells how much time the reader has.
+    /// Bytes written and not yet released, an upper bound; costs one load. Its ratio to the buffer's capacity
+    /// shows how much time the reader has.
     pub fn waiting(&self) -> usize {
         let geometry = self.cpu.geometry();
         let head = self.cpu.control().head.load(Relaxed);
@@ -237,7 +234,7 @@ impl Reader {
         bytes.clamp(0, geometry.capacity() as i64) as usize
     }
 
-    /// Whether the writers' position lies before the reader's, which writers never bring about.
+    /// Whether the writers' position is before the reader's, which writers never cause.
     pub fn is_passed_back(&self) -> bool {
         let geometry = self.cpu.geometry();
         let head = self.cpu.control().head.load(Relaxed);
@@ -247,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// Whether there is a full sub-buffer, and whether it is urgent to read; one load.
+    /// Whether there is a full sub-buffer, and whether reading it is urgent; costs one load.
     pub fn poll(&self) -> Readiness {
         let geometry = self.cpu.geometry();
         let head = self.cpu.control().head.load(Relaxed);
@@ -258,14 +255,15 @@ impl Reader {
         }
     }
 
-    /// The next stretch: what is left of the oldest full sub-buffer; or, with [`Reach::Written`], what the
-    /// current one holds so far. `None` when there is nothing (yet).
+    /// The next stretch: the unread rest of the oldest full sub-buffer; or, with [`Reach::Written`], what the
+    /// current one holds so far. `None` if there is nothing to read yet.
     ///
     /// # Errors
-    /// The buffer's words contradict each other; what they were about is skipped already, and the next call
-    /// goes on behind it.
+    /// The buffer's words contradict each other; the bytes they describe are already skipped, and the next
+    /// call continues after them.
     pub fn next(&mut self, reach: Reach) -> Result<Option<Chunk>, Damaged> {
-        // A round that gives nothing leaves a sub-buffer behind. Not for ever, since writers go on meanwhile.
+        // A round without a result advances by one sub-buffer. The loop is bounded, since writers continue
+        // meanwhile.
         for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
             let Some(ahead) = self.ahead()? else { return Ok(None) };
             let found = match self.cpu.geometry().mode() {
@@ -295,7 +293,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Gives a stretch up: writers may use its sub-buffer again once it was the last of it.
+    /// Releases a chunk. Once it was the last of its sub-buffer, writers may use that sub-buffer again.
     pub fn release(&mut self, chunk: Chunk) {
         self.pass(&chunk);
         if chunk.is_taken {
@@ -304,8 +302,8 @@ impl Reader {
         self.publish_position();
     }
 
-    /// In overwrite mode, in place of [`Reader::release`]: the stretch stays in the ring, where a reader that
-    /// goes back finds it again unless writers need its place first.
+    /// In overwrite mode, in place of [`Reader::release`]: the chunk stays in the ring, where a reader that
+    /// rewinds finds it again unless writers need its space first.
     pub fn give_back(&mut self, chunk: Chunk) {
         self.pass(&chunk);
         if chunk.is_taken {
@@ -319,8 +317,8 @@ impl Reader {
         self.cpu.word(chunk.physical, chunk.at + at)
     }
 
-    /// In overwrite mode: goes back to the oldest sub-buffer that is still in the ring, for a snapshot. What
-    /// came before it counts as overwritten.
+    /// In overwrite mode: goes back to the oldest sub-buffer still in the ring, for a snapshot. Everything
+    /// before it is treated as overwritten.
     pub fn rewind(&mut self) {
         let geometry = self.cpu.geometry();
         let newest = geometry.sequence(self.cpu.control().head.load(Acquire)); // as in `ahead`
@@ -341,23 +339,23 @@ impl Reader {
         self.cpu.geometry().sub_buffer_bytes()
     }
 
-    /// What was overwritten in front of the reader's position, as far as it knows.
+    /// Data overwritten before the reader's position, as far as the reader knows; cumulative.
     pub fn overwritten(&self) -> Overwritten {
         let sub_buffers = self.overwritten.sub_buffers + self.skipped;
         Overwritten { sub_buffers, ..self.overwritten }
     }
 
-    /// For a `Smp` or `Local` buffer whose writers are dead, when [`Reader::next`] with [`Reach::Written`]
-    /// gives nothing more: reads what was committed in front of the first gap, skips the rest of that
-    /// sub-buffer, and says what was lost.
+    /// Reads what dead writers left in a `Smp` or `Local` buffer, once [`Reader::next`] with
+    /// [`Reach::Written`] returns `None`: the events committed before the first gap. It then skips the rest
+    /// of that sub-buffer and reports what was lost.
     ///
     /// Call it until it gives [`Left::Nothing`], releasing each chunk.
     ///
     /// # Errors
     /// As [`Reader::next`].
     pub fn finalise(&mut self) -> Result<Left, Damaged> {
-        // As in `next`: a round that gives nothing leaves a sub-buffer behind. Dead writers leave no more
-        // than there are slots.
+        // As in `next`: a round without a result advances by one sub-buffer. Dead writers leave at most one
+        // gap per slot.
         let (geometry, begin) = (self.cpu.geometry(), self.sequence);
         for _ in 0..=2 * geometry.sub_buffers() {
             if geometry.distance(begin, self.sequence) > geometry.sub_buffers() as i64 {
@@ -376,7 +374,7 @@ impl Reader {
         Ok(Left::Nothing)
     }
 
-    /// Moves the reader behind a chunk.
+    /// Moves the reader past a chunk.
     fn pass(&mut self, chunk: &Chunk) {
         self.last = chunk.end;
         self.lost = chunk.lost;
@@ -388,8 +386,8 @@ impl Reader {
         }
     }
 
-    /// Moves the reader to the next sub-buffer. In discard mode nobody takes this one's size for that of a
-    /// later lap.
+    /// Moves the reader to the next sub-buffer. In discard mode it clears this one's size, so that it is not
+    /// taken for that of a later lap.
     fn step(&mut self) {
         if self.cpu.geometry().mode() == Mode::Discard {
             self.cpu.header(self.cpu.geometry().entry(self.sequence)).used.store(0, Relaxed);
@@ -407,10 +405,10 @@ impl Reader {
         self.publish_position();
     }
 
-    /// Lets the writers, and a reader that comes after this one, know how far it is.
+    /// Publishes the reader's position to the writers and to a later reader.
     fn publish_position(&mut self) {
         let position = self.cpu.geometry().position(self.sequence, 0, self.at);
-        // Release, with the acquire load in `Cpu::claim`: all accesses to what is given up come first.
+        // Release, with the acquire load in `Cpu::claim`: all accesses to the released bytes come first.
         self.cpu.control().consumed.store(position, Release);
     }
 
@@ -436,5 +434,5 @@ unsafe impl Send for Reader {}
 // SAFETY: it says where bytes of that buffer lie; reading them is unsafe on any thread.
 unsafe impl Send for Chunk {}
 
-/// First offset at which an event can lie.
+/// First offset at which an event can start.
 const FIRST: usize = SUB_BUFFER_HEADER;

@@ -1,9 +1,8 @@
-//! A buffer region and one CPU's buffer in it: finding the parts.
+//! A buffer region and one CPU's buffer in it.
 //!
-//! The region is shared with other processes, hostile ones among them. Its shape is checked and copied once,
-//! when the region is attached; later nothing but the atomics of its control pages is read from it, each with
-//! its own check. An index or offset from shared memory is masked, so that it cannot lead out of its CPU's
-//! data.
+//! The region is shared with other processes, some of them hostile. Its shape is checked and copied once,
+//! when the region is attached; later only the atomics of its control pages are read from it, each with its
+//! own check. An index or offset from shared memory is masked, so that it cannot leave its CPU's data.
 //!
 //! `mapped` is the region as it ships, a mapping; `modelled` the one that the model checker runs, made of its
 //! atomics.
@@ -29,11 +28,11 @@ const CLAIM_ATTEMPTS: u32 = 8;
 /// Whether a writer may open a sub-buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It may; the sub-buffer of the data that has this index.
+    /// It may open the sub-buffer with this index in the data.
     Granted(usize),
     /// The reader has not released it.
     Full,
-    /// The number is an old one: others were faster.
+    /// The number is old: other writers were faster.
     Stale,
 }
 
@@ -48,7 +47,7 @@ impl Region {
 }
 
 impl Cpu {
-    /// Counts a lost event.
+    /// Counts one lost event for this reason.
     pub fn count_loss(&self, loss: Loss) {
         self.control().lost[loss as usize].fetch_add(1, Relaxed);
     }
@@ -68,20 +67,21 @@ impl Cpu {
         &self.control().table[self.geometry().entry(sequence)]
     }
 
-    /// Which sub-buffer of the data belongs to number `sequence`, as far as the table says.
+    /// The sub-buffer of the data that the table lists for number `sequence`.
     pub(crate) fn reference(&self, sequence: u64) -> Reference {
         match self.geometry().mode() {
             Mode::Discard => Reference { sequence, physical: self.geometry().entry(sequence) },
-            // Acquire, with an earlier reader's exchange: what it gave is marked as read.
+            // Acquire, with an earlier reader's exchange: what it returned is marked as read.
             Mode::Overwrite => Reference::unpack(self.entry(sequence).reference.load(Acquire)),
         }
     }
 
-    /// Before a writer opens sub-buffer `next`. In discard mode the reader must have released it: the
-    /// negation of Buffer Full (002, Equation 1). In overwrite mode the writer takes it away from the reader,
-    /// which the paper calls pushing the reader: whoever comes first changes the entry's number from the last
-    /// lap's to `next`. Everybody may come, at any time and on any CPU, since numbers only grow; whoever is
-    /// killed right after has taken away a sub-buffer that would have been next anyway.
+    /// Claims sub-buffer `next`, before a writer opens it. In discard mode the reader must have released it:
+    /// the negation of Buffer Full (Desnoyers and Dagenais, Equation 1). In overwrite mode the writer takes
+    /// it away from the reader, which the paper calls pushing the reader: the first writer changes the
+    /// entry's number from the last lap's to `next`. Any writer may do so, at any time and on any CPU, since
+    /// numbers only grow; a writer that is killed right after has taken away a sub-buffer that would have
+    /// been next anyway.
     pub(crate) fn claim(&self, next: u64) -> Claim {
         let geometry = self.geometry();
         let slots = geometry.sub_buffers() as u64;
@@ -89,13 +89,13 @@ impl Cpu {
             // Acquire, with the release store in `Reader::release`: the reader's last access to the
             // sub-buffer came before.
             let consumed = geometry.sequence(self.control().consumed.load(Acquire));
-            // Below 0: the reader is past it, so others have opened it long ago; the writer finds out.
+            // Below 0: the reader is past it, so others opened it long ago; the writer finds out later.
             let full = geometry.distance(consumed, next) >= slots as i64;
             return if full { Claim::Full } else { Claim::Granted(geometry.entry(next)) };
         }
         let entry = &self.entry(next).reference;
         for _ in 0..CLAIM_ATTEMPTS {
-            let word = entry.load(Acquire); // with the reader's exchange: it has left what it gave
+            let word = entry.load(Acquire); // with the reader's exchange: it no longer uses what it gave
             let old = Reference::unpack(word);
             if old.sequence == next {
                 return Claim::Granted(old.physical);
@@ -105,7 +105,7 @@ impl Cpu {
             }
             let new = Reference { sequence: next, ..old }.pack();
             // Acquire, with the reader's exchange once more: it may have given back what it took after the
-            // load. No release: others learn of the claim from `head` and from what is written behind it.
+            // load. No release: others learn of the claim from `head` and from the bytes written after it.
             if entry.compare_exchange(word, new, Acquire, Relaxed).is_ok() {
                 return Claim::Granted(old.physical);
             }
@@ -113,8 +113,8 @@ impl Cpu {
         Claim::Stale
     }
 
-    /// Lays out an unused buffer whose first sub-buffer is to have number `origin`: nothing is written,
-    /// nothing to be read, and the table is as if the lap before had just been read.
+    /// Initialises an unused buffer whose first sub-buffer gets number `origin`: nothing is written or
+    /// readable, and the table looks as if the previous lap had just been read.
     pub(crate) fn prepare(&self, origin: u64) {
         let (geometry, control) = (self.geometry(), self.control());
         let slots = geometry.sub_buffers() as u64;

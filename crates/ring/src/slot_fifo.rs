@@ -1,10 +1,10 @@
 //! [`SlotFifo`]: a wait-free queue of fixed-size slots, many writers, one reader.
 //!
 //! Source: Brandenburg and Anderson, *Feather-Trace: A Light-Weight Event Tracing Toolkit* (003), section
-//! 2.2, Figures 2 and 3. For hard real-time code (signal and interrupt handlers included) and as a message
-//! queue between threads. Apart from the event buffers of this crate, and unlike them in memory of one
-//! process, of one type, and in one order for all CPUs; every push is two locked instructions, so events
-//! belong into the buffers. `examples/control-loop` is such a program.
+//! 2.2, Figures 2 and 3. It serves hard real-time code (signal and interrupt handlers included) and works as
+//! a message queue between threads. It is separate from the event buffers of this crate: unlike them it lives
+//! in the memory of one process, holds one type, and has one order for all CPUs. Every push costs two locked
+//! instructions, so events belong in the buffers. `examples/control-loop` is a program that uses it.
 //!
 //! # Bounded steps
 //!
@@ -17,7 +17,7 @@
 //! | [`SlotFifo::reader`], dropping a [`Reader`], [`SlotFifo::failed`] | one atomic operation |
 //!
 //! An atomic operation is one instruction where the processor has fetch-and-add (x86, ARMv8.1, RISC-V A).
-//! Elsewhere the compiler makes a load-linked/store-conditional loop of it, and the processor's progress
+//! Elsewhere the compiler turns it into a load-linked/store-conditional loop, and the processor's progress
 //! guarantee is the bound.
 //!
 //! # How it works
@@ -26,55 +26,56 @@
 //! = count modulo N, and N divides 2^32, so that wrapping needs no care), `failed` the failed writes (e). A
 //! writer
 //!
-//! 1. takes one off `free`. If none was left it puts it back, counts a failure, and is done;
+//! 1. subtracts one from `free`. If none was left it adds one back, counts a failure, and is done;
 //! 2. adds one to `write`: the count before is its slot's;
 //! 3. moves its value into the slot and marks it ready.
 //!
-//! The reader looks at slot `read` only. If that is ready it moves the value out, takes the mark off, and
+//! The reader looks at slot `read` only. If that slot is ready it moves the value out, clears the mark, and
 //! adds one to `free`.
 //!
-//! Between any two steps any number of others may go any number of steps:
+//! Between any two steps any number of other threads may take any number of steps:
 //!
-//! - *Two writers reserve at once.* Each takes its own one off `free`, and gets its own count from `write`.
+//! - *Two writers reserve at once.* Each subtracts its own one from `free`, and gets its own count from
+//!   `write`.
 //! - *More writers than slots.* At any time free = N + pops - reservations - writers between taking and
 //!   putting back, so a writer that found `free` above 0 makes at most N reservations not yet popped: its
 //!   slot is empty. One that finds 0 or less fails. It may do so although the reader has freed a slot
-//!   meanwhile: a failing writer hides one slot until it has put its one back. Such a failure is counted like
-//!   any other.
+//!   meanwhile: a failing writer hides one slot until it has added its one back. Such a failure is counted
+//!   like any other.
 //! - *Writers overtake each other between steps 1 and 2.* A finds a slot free; then the reader frees another
 //!   and B finds it; B gets the earlier count. So A's slot may be the one that was freed *after* A's step 1,
-//!   and step 1 does not order A behind that pop. Step 2 does: B was behind the pop when it added to `write`,
-//!   and A is behind B. Hence both steps acquire, and step 2 releases too. (The paper's locked instructions
+//!   and step 1 does not order A after that pop. Step 2 does: B came after the pop when it added to `write`,
+//!   and A comes after B. Hence both steps acquire, and step 2 releases too. (The paper's locked instructions
 //!   are full barriers.)
-//! - *A later slot is ready before an earlier one.* The reader waits for the earlier: order is that of step
-//!   2.
-//! - *A signal handler pushes in the middle of a push, of a pop, or of another handler's push.* It is one
-//!   more writer.
-//! - *A writer stops for good.* Killed between steps 1 and 2, or between failing and putting back: one slot
-//!   less for ever. Killed between 2 and 3: the reader gives what lies in front of that slot, then nothing
-//!   any more, and writers fail and count once the slots are full. The value is leaked. No step makes a slot
-//!   ready whose value is not complete, so the reader never sees a damaged `T`. A write that fails and is
+//! - *A later slot is ready before an earlier one.* The reader waits for the earlier one: the order is that
+//!   of step 2.
+//! - *A signal handler pushes in the middle of a push, a pop, or another handler's push.* It is one more
+//!   writer.
+//! - *A writer stops for good.* Killed between steps 1 and 2, or between failing and adding back: one slot
+//!   fewer, permanently. Killed between 2 and 3: the reader returns the values before that slot, then nothing
+//!   more, and writers fail and count once the slots are full. The value is leaked. No step marks a slot
+//!   ready whose value is incomplete, so the reader never sees a damaged `T`. A write that fails and is
 //!   killed before it counted is not in `failed`.
 //!
-//! Differences from Figure 3: a slot has two states, since nothing ever asks for "busy"; the reader does not
-//! compare f with n first, since the mark alone says whether there is something to read.
+//! Differences from Figure 3: a slot has two states, since no step needs "busy"; the reader does not compare
+//! f with n first, since the mark alone says whether there is a value to read.
 //!
 //! # What the loom tests catch
 //!
-//! Each of these faults was put in and found by the tests of `tests/loom/slot_fifo.rs` named beside it:
+//! Each of these faults was inserted, and found by the listed tests of `tests/loom/slot_fifo.rs`:
 //!
 //! | fault | found by |
 //! |---|---|
-//! | `free` taken with relaxed in place of acquire | `a_writer_overtaken…`, `a_writer_that_laps` |
+//! | `free` decremented with relaxed in place of acquire | `a_writer_overtaken…`, `a_writer_that_laps` |
 //! | `write` added to with release, acquire or relaxed in place of both | `a_writer_overtaken…`, nothing else |
-//! | mark put on with relaxed in place of release; or before the value | `a_writer_overtaken…`, `a_writer_that_laps` |
-//! | mark looked at with relaxed in place of acquire | `a_writer_overtaken…`, `a_writer_that_laps` |
-//! | `free` given back by the reader with relaxed in place of release; or before the mark is off | `a_writer_overtaken…`, `a_writer_that_laps` |
-//! | the mark stays on | all |
-//! | reading end taken, or dropped, with relaxed | `a_reader_after_another` |
-//! | two reading ends | `a_reader_after_another` |
+//! | mark set with relaxed in place of release; or before the value | `a_writer_overtaken…`, `a_writer_that_laps` |
+//! | mark read with relaxed in place of acquire | `a_writer_overtaken…`, `a_writer_that_laps` |
+//! | `free` incremented by the reader with relaxed in place of release; or before the mark is cleared | `a_writer_overtaken…`, `a_writer_that_laps` |
+//! | the mark stays set | all |
+//! | reader taken, or dropped, with relaxed | `a_reader_after_another` |
+//! | two readers | `a_reader_after_another` |
 //! | `free < 0` in place of `free <= 0` | all but `a_reader_after_another` |
-//! | a failing writer does not put its one back | `writers_that_fail` |
+//! | a failing writer does not add its one back | `writers_that_fail` |
 //! | a failure is not counted | `writers_that_fail`, `a_writer_that_laps` |
 //! | values inside are not dropped | `dropped_with_values_inside` |
 
@@ -88,21 +89,21 @@ use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 /// A wait-free queue of `N` slots, many writers, one reader. See the [module](self) for how it works and how
 /// many steps each operation takes.
 ///
-/// Values come out in the order in which their slots were reserved, so those of one thread in the order in
-/// which it pushed them.
+/// Values come out in the order in which their slots were reserved, so one thread's values come out in the
+/// order in which it pushed them.
 ///
 /// ```
 /// use tracewing_ring::slot_fifo::SlotFifo;
 ///
 /// static MESSAGES: SlotFifo<u32, 4> = SlotFifo::new();
 ///
-/// let mut reader = MESSAGES.reader().expect("nobody else reads");
+/// let mut reader = MESSAGES.reader().expect("there is no other reader");
 /// MESSAGES.try_push(7).unwrap();
 /// assert_eq!(reader.pop(), Some(7));
 /// assert_eq!(reader.pop(), None);
 /// ```
 pub struct SlotFifo<T, const N: usize> {
-    /// Free slots; below 0 while writers that found none have not put theirs back.
+    /// Free slots; below 0 while failed writers have not added theirs back.
     free: AtomicI32,
     /// Slots reserved since the beginning, wrapping.
     write: AtomicU32,
@@ -115,18 +116,19 @@ pub struct SlotFifo<T, const N: usize> {
 }
 
 struct Slot<T> {
-    /// Whether `value` is there and not yet popped.
+    /// Whether `value` is present and not yet popped.
     ready: AtomicBool,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// The reading end of a [`SlotFifo`]; there is at most one at any time.
+/// The reading end of a [`SlotFifo`]; at most one exists at any time.
 pub struct Reader<'a, T, const N: usize> {
     fifo: &'a SlotFifo<T, N>,
 }
 
 impl<T, const N: usize> SlotFifo<T, N> {
-    /// Counts modulo 2^32 must be counts modulo `N` too; `free` must hold `N` less every writer there can be.
+    /// Counts modulo 2^32 must be counts modulo `N` too; `free` must hold `N` minus every writer there can
+    /// be.
     const CAPACITY: u32 = {
         assert!(N.is_power_of_two() && N <= 1 << 30, "a slot FIFO's capacity is a power of two up to 2^30");
         N as u32
@@ -166,11 +168,12 @@ impl<T, const N: usize> SlotFifo<T, N> {
     /// handlers may call it at any time.
     ///
     /// # Errors
-    /// No slot was free, or all free ones were hidden by writers that were failing at that moment; the value
-    /// is given back, and the failure counted.
+    /// No slot was free, or failing writers hid all free ones at that moment. The value is returned, and the
+    /// failure is counted.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), T> {
-        // Acquire, with the reader's release add in `pop`: what it did with the slots it freed comes first.
+        // Acquire, with the reader's release add in `pop`: its accesses to the slots that it freed come
+        // first.
         if self.free.fetch_sub(1, Acquire) <= 0 {
             self.free.fetch_add(1, Relaxed);
             self.failed.fetch_add(1, Relaxed);
@@ -196,13 +199,13 @@ impl<T, const N: usize> SlotFifo<T, N> {
         (!taken).then_some(Reader { fifo: self })
     }
 
-    /// Calls of [`Self::try_push`] that failed since the beginning, exactly, but for those that have not
+    /// Calls of [`Self::try_push`] that failed since the beginning; exact, except for calls that have not
     /// returned.
     pub fn failed(&self) -> u64 {
         self.failed.load(Relaxed)
     }
 
-    /// `N`: how many values fit in.
+    /// `N`: the number of slots.
     pub const fn capacity(&self) -> usize {
         N
     }
@@ -213,8 +216,8 @@ impl<T, const N: usize> SlotFifo<T, N> {
 }
 
 impl<T, const N: usize> Reader<'_, T, N> {
-    /// Takes the oldest value (the paper's `read`). `None` when the queue is empty, or the writer of the
-    /// oldest slot has not finished.
+    /// Takes the oldest value (the paper's `read`). `None` if the queue is empty or the writer of the oldest
+    /// slot has not finished.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let count = self.fifo.read.load(Relaxed);
@@ -223,9 +226,9 @@ impl<T, const N: usize> Reader<'_, T, N> {
         if !slot.ready.load(Acquire) {
             return None;
         }
-        // SAFETY: the mark says that a writer has moved a value in and is done with the slot; the only
-        // reader, which this is, moves it out once, as it takes the mark off before the slot can be anybody's
-        // again.
+        // SAFETY: the mark says that a writer has moved a value in and is done with the slot; this is the
+        // only reader, and it moves the value out once, since it clears the mark before any writer can get
+        // the slot again.
         let value = slot.value.with(|place| unsafe { (*place).assume_init_read() });
         slot.ready.store(false, Relaxed);
         self.fifo.read.store(count.wrapping_add(1), Relaxed);
@@ -253,13 +256,14 @@ impl<T, const N: usize> Drop for Reader<'_, T, N> {
 }
 
 impl<T, const N: usize> Drop for SlotFifo<T, N> {
-    /// Drops what was pushed and not popped, oldest first. A value whose writer was killed is leaked.
+    /// Drops the values that were pushed and not popped, oldest first. A value whose writer was killed is
+    /// leaked.
     fn drop(&mut self) {
         let oldest = self.read.load(Relaxed);
         for count in 0..Self::CAPACITY {
             let slot = self.slot(oldest.wrapping_add(count));
             if slot.ready.load(Relaxed) {
-                // SAFETY: the mark says that a value is there; nobody else has access any more.
+                // SAFETY: the mark says that a value is there; no other thread has access any more.
                 slot.value.with_mut(|place| unsafe { (*place).assume_init_drop() });
             }
         }
@@ -288,7 +292,7 @@ impl<T, const N: usize> fmt::Debug for Reader<'_, T, N> {
 }
 
 // SAFETY: threads that share the queue only move whole values through it, each out at most once: `T` needs to
-// be `Send`, and nobody gets a reference to a value inside.
+// be `Send`, and no thread gets a reference to a value inside.
 unsafe impl<T: Send, const N: usize> Sync for SlotFifo<T, N> {}
 // SAFETY: as above; the queue owns its values.
 unsafe impl<T: Send, const N: usize> Send for SlotFifo<T, N> {}

@@ -1,4 +1,4 @@
-//! What the event path knows about its thread: a block in thread-local storage.
+//! The event path's data about its thread: a block in thread-local storage.
 //!
 //! Two ways to reach it, with the same functions: by hand-written access on x86-64 (`thread/x86_64.rs`), so
 //! that the first access in a signal handler allocates nothing even in a library loaded by `dlopen`; through
@@ -21,18 +21,18 @@ pub use x86_64::*;
 /// Recordings that a process can take part in at the same time.
 pub const RECORDINGS: usize = 8;
 
-/// Words of a thread that mean nothing here.
+/// Words per thread for the use of the crate that writes the events.
 pub const WORDS: usize = 9;
 
-/// A thread's part in one recording.
+/// A thread's state in one recording.
 #[repr(C)]
 pub struct Entry {
-    /// Key of the attachment that the thread has entered ([`Mark::NEVER`] at first): equal to the
-    /// attachment's key only when that is the thread's own process, and `tid` is right.
+    /// Key of the attachment that the thread entered ([`Mark::NEVER`] at first): equal to the attachment's
+    /// key only when that is the thread's own process, and `tid` is right.
     pub key: AtomicU64,
-    /// The thread's id.
+    /// Kernel thread id, valid together with `key`.
     pub tid: AtomicI32,
-    /// Bits 1 to 32 of the key under which the thread was last announced in the recording.
+    /// Bits 1 to 32 of the key under which the recording last announced the thread.
     pub announced: AtomicI32,
 }
 
@@ -42,26 +42,26 @@ impl Entry {
     pub(crate) const TID: usize = offset_of!(Entry, tid);
 }
 
-/// A thread's block.
+/// A thread's block of thread-local storage.
 #[repr(C, align(32))]
 pub struct Mark {
-    /// One for each recording.
+    /// One entry per recording.
     pub entries: [Entry; RECORDINGS],
     /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its
     /// parent).
     pub shared: AtomicU32,
-    /// Not 0: the thread writes no events any more, since it may not read the clock.
+    /// Not 0: the thread no longer writes events, since it may not read the clock.
     pub silent: AtomicU32,
-    /// For the crate that writes the events: what they are is its own affair.
+    /// For the crate that writes the events, which defines their meaning.
     pub words: [AtomicU64; WORDS],
-    /// The thread's id when it was last looked up, 0 before that: by it a forked child knows whether the C
-    /// library has noticed the fork.
+    /// The thread's id when it was last looked up, 0 before that. A forked child uses it to check whether the
+    /// C library has noticed the fork.
     pub tid: AtomicI32,
     _pad: [u32; 3],
 }
 
 impl Mark {
-    /// A key that no attachment ever has.
+    /// A key that no attachment ever uses.
     pub const NEVER: u64 = u64::MAX;
 
     /// A block that no thread has used.

@@ -1,5 +1,5 @@
 //! The slot FIFO as its users see it: against a plain queue, under threads, and with signal handlers as
-//! writers. Orders of memory accesses are `loom/slot_fifo.rs`'s.
+//! writers. `loom/slot_fifo.rs` checks the orders of memory accesses.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..200)
 }
 
-/// Does `steps` to a queue of `N` slots and to a plain one.
+/// Applies `steps` to a queue of `N` slots and to a plain one.
 fn same_as_a_plain_queue<const N: usize>(steps: &[Step]) {
     let witness = Arc::new(());
     let fifo = SlotFifo::<(u8, Arc<()>), N>::new();
@@ -87,7 +87,7 @@ impl Message {
     }
 }
 
-/// Checks what comes out: whole, and of each writer in its order. Counts it.
+/// Checks and counts what comes out: whole values, and each writer's in its order.
 #[derive(Default)]
 struct Checked {
     next: [u64; 8],
@@ -153,8 +153,8 @@ extern "C" fn push_from_handler(_: libc::c_int) {
 fn signal_handlers() {
     let (stop, pushed) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut checked = Checked::default();
-    // SAFETY: a handler that calls only `try_push`, which a signal handler may call, at a signal that nobody
-    // else of this program uses.
+    // SAFETY: a handler that calls only `try_push`, which a signal handler may call, at a signal that nothing
+    // else in this program uses.
     unsafe {
         let handler = push_from_handler as extern "C" fn(libc::c_int);
         libc::signal(libc::SIGUSR1, handler as libc::sighandler_t);

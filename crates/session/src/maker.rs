@@ -48,7 +48,7 @@ impl Maker {
         };
         let drain = Drain::new(backing, name, geometry, protocol, &clock, recording);
         let drain = drain?.labelled(label);
-        drain.tell_real_time(&clock, &self.begin);
+        drain.set_real_time(&clock, &self.begin);
         drain.region().majors().store(self.majors, Ordering::Relaxed);
         Ok(drain)
     }

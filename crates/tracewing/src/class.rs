@@ -14,7 +14,7 @@
 use core::num::NonZeroU16;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::*};
 use tracewing_abi::schema;
-use tracewing_ring::Want;
+use tracewing_ring::EnableWord;
 use tracewing_ring::thread::RECORDINGS;
 
 /// An event class of this program: which recordings want its events, and what they are.
@@ -22,7 +22,7 @@ use tracewing_ring::thread::RECORDINGS;
 /// Made by [`derive(Event)`](crate::Event) and [`event!`](crate::event) only. A cache line of its own.
 #[repr(C, align(64))]
 pub struct EventClass {
-    wants: [Want; RECORDINGS],
+    wants: [EnableWord; RECORDINGS],
     /// The filter that each recording has for the class (`agent::filters`), 0 for none.
     filters: [AtomicU16; RECORDINGS],
     /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
@@ -48,7 +48,7 @@ impl EventClass {
     #[doc(hidden)]
     pub const fn new(describe: Describe) -> Self {
         Self {
-            wants: [const { Want::none() }; RECORDINGS],
+            wants: [const { EnableWord::none() }; RECORDINGS],
             filters: [const { AtomicU16::new(0) }; RECORDINGS],
             wanted: AtomicU32::new(0),
             pending: AtomicU32::new(0),
@@ -70,7 +70,7 @@ impl EventClass {
 
     /// The recording's word.
     #[inline(always)]
-    pub(crate) fn want(&self, slot: usize) -> &Want {
+    pub(crate) fn want(&self, slot: usize) -> &EnableWord {
         &self.wants[slot]
     }
 

@@ -166,7 +166,7 @@ impl<const ORDERED: bool> Callee for Gather<ORDERED> {
                     // SAFETY: the segments by the caller; the rest as in `fixed_into`.
                     let outcome =
                         unsafe { publish::gather::<ORDERED>(to, class.want(slot), id, segments, false) };
-                    matches!(outcome, Outcome::Written | Outcome::Unwanted)
+                    matches!(outcome, Outcome::Written | Outcome::Disabled)
                 };
             if !done {
                 // SAFETY: the segments by the caller.

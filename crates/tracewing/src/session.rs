@@ -359,7 +359,7 @@ impl Recording {
         let process = std::process::id();
         let drain =
             Drain::new(Backing::Memory, format!("pid{process}"), geometry, protocol, &clock, recording)?;
-        drain.tell_real_time(&clock, &begin);
+        drain.set_real_time(&clock, &begin);
 
         let buffers = BufferDescription {
             sub_buffer_bytes: settings.sub_buffer_bytes,

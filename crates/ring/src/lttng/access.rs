@@ -8,13 +8,13 @@ pub trait Access {
     /// Whether another CPU may have moved the write count.
     const IS_SHARED: bool;
 
-    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that what the caller has read
-    /// and written before is done for whoever loads the new value with acquire, as the caller has loaded the
-    /// old one.
+    /// Replaces `old` by `new` if the word is still `old` (the paper's LCAS). Release: every read and write
+    /// that the caller did before is complete for a thread that loads the new value with acquire, as the
+    /// caller loaded the old one.
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool;
 
-    /// Adds to a word and gives the sum (the paper's localAdd). Release, as `replace`; acquire for the same
-    /// with the sums before.
+    /// Adds to a word and returns the sum (the paper's localAdd). Release, as `replace`; acquire, for the
+    /// same guarantee from the additions before.
     fn add(word: &AtomicU64, by: u64) -> u64;
 }
 
@@ -22,8 +22,8 @@ pub trait Access {
 #[derive(Debug, Clone, Copy)]
 pub enum Smp {}
 
-/// Writers of a buffer are on one CPU and nest: each instruction is whole as far as they are concerned, and
-/// the reader only loads these words. On x86-64 the lock prefix is left out; other processors have no cheaper
+/// All writers of a buffer run on one CPU and nest: each instruction is atomic with respect to them, and the
+/// reader only loads these words. On x86-64 the lock prefix is left out; other processors have no cheaper
 /// form.
 #[derive(Debug, Clone, Copy)]
 pub enum Local {}
@@ -34,15 +34,15 @@ impl Access for Smp {
     #[inline(always)]
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
         // Partners: the loads of `head` in `try_reserve_slot`, `force_switch` and `Reader::ahead`. Two things
-        // are done: the caller's look at the clock, and the reader's last access to the sub-buffer, if the
-        // caller found it released.
+        // are complete by then: the caller's look at the clock, and the reader's last access to the
+        // sub-buffer, if the caller found it released.
         word.compare_exchange(old, new, Release, Relaxed).is_ok()
     }
 
     #[inline(always)]
     fn add(word: &AtomicU64, by: u64) -> u64 {
-        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for
-        // the others, so the load of `head` behind it finds none of their reservations missing.
+        // Release: partner is the load in `Reader::ahead`. Acquire: the thread that stores the commit seq
+        // vouches for the others, so its later load of `head` misses none of their reservations.
         word.fetch_add(by, AcqRel).wrapping_add(by)
     }
 }
@@ -67,7 +67,8 @@ impl Access for Local {
     }
 }
 
-/// Interrupts in the model checker: a thread's handler runs in front of one of its accesses, to its end.
+/// Interrupts in the model checker: a thread's handler runs to its end just before one of the thread's
+/// accesses.
 #[cfg(loom)]
 pub mod interrupts {
     use core::cell::RefCell;
@@ -79,7 +80,7 @@ pub mod interrupts {
         static PENDING: RefCell<Option<(u32, Handler)>> = RefCell::new(None);
     }
 
-    /// Has `handler` interrupt the calling thread at its access number `at`, counted from 0.
+    /// Makes `handler` interrupt the calling thread at its access number `at`, counted from 0.
     pub fn interrupt(at: u32, handler: impl FnOnce() + 'static) {
         PENDING.with(|pending| *pending.borrow_mut() = Some((at, Box::new(handler))));
     }

@@ -1,4 +1,4 @@
-//! Reserving and committing: the producer's algorithms of 002, section 4.3.1.
+//! Reserves and commits: the producer's algorithms of Desnoyers and Dagenais (see [`super`]), section 4.3.1.
 
 use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::{Clock, Last, Loss, Mode, SUB_BUFFER_HEADER};
@@ -11,8 +11,8 @@ use crate::region::Claim;
 use crate::sync::Ordering::*;
 use crate::sync::fence;
 
-/// Attempts to reserve before the event is counted lost: each failure means that another writer has reserved
-/// in the same buffer in between, so some writer makes progress.
+/// Attempts to reserve before the event is counted as lost. Each failure means that another writer has
+/// reserved in the same buffer in between, so some writer makes progress.
 pub const ATTEMPTS: u32 = 64;
 
 /// A stretch of a sub-buffer that one writer has reserved.
@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub(super) is_extended: bool,
 }
 
-/// A look at a buffer: its write count, and the clock behind it.
+/// A look at a buffer: its write count, and the clock read after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     head: u64,
@@ -35,26 +35,27 @@ pub(super) struct Moment {
 
 /// Looks at the buffer.
 ///
-/// The stamp must not be below that of the event in front, which another CPU may have written a moment ago;
-/// and processors read the clock earlier than they load the write count, by as much as they keep under way
-/// (some microseconds at most). A fence prevents that, and costs as much as the clock. So the clock is read
-/// without, and kept if the event in front is known and has no later stamp; unless the stamp is to be
-/// `ordered` behind all that the thread has loaded so far.
+/// The stamp must not be below that of the previous event, which another CPU may have just written; and a
+/// processor may read the clock earlier than it loads the write count, by as much as it keeps in flight (some
+/// microseconds at most). A fence prevents that, and costs as much as the clock. So the clock is read without
+/// a fence, and the stamp is kept if the previous event is known and its stamp is not later; unless the stamp
+/// must be `ordered` after every load that the thread has done so far.
 #[inline(always)]
 pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Moment {
     #[cfg(loom)]
     let early = now(clock); // as processors do
-    // Acquire, with the compare-and-swap of whoever moved the count to this value: its stamp came before.
+    // Acquire, with the compare-and-swap of the writer that moved the count to this value: its stamp came
+    // before.
     let head = buffer.control().head.load(Acquire);
     #[cfg(not(loom))]
     let early = now(clock);
-    // Relaxed: it says itself whether it is the one that belongs to `head`.
+    // Relaxed: the word itself says whether it belongs to `head`.
     let is_in_order = || Last(buffer.control().last.load(Relaxed)).allows(head, early);
     let may_be_early = !ordered && (!A::IS_SHARED || is_in_order());
     Moment { head, stamp: if may_be_early { early } else { now_ordered(clock) } }
 }
 
-/// RESERVESLOT (Algorithm 2), for `body` bytes behind the event's header, after a first look.
+/// RESERVESLOT (Algorithm 2), for `body` bytes after the event's header, following a first look.
 #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
 pub(super) fn reserve_slot<A: Access>(
     buffer: &Cpu,
@@ -74,14 +75,14 @@ pub(super) fn reserve_slot<A: Access>(
     }
 }
 
-/// TRYRESERVESLOT (Algorithm 1) and the compare-and-swap behind it; `None` when another writer was faster.
+/// TRYRESERVESLOT (Algorithm 1) and its compare-and-swap; `None` when another writer was faster.
 #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
 fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Result<Option<Place>, Loss> {
     let geometry = buffer.geometry();
     let Moment { head, mut stamp } = moment;
     let (sequence, physical, at) = (geometry.sequence(head), geometry.physical(head), geometry.at(head));
-    // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are
-    // extended.
+    // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events take
+    // the extended form.
     let header = buffer.header(physical);
     let is_known = at != 0 && header.sequence.load(Acquire) == sequence + 1; // with `switch_new_sub_buffer`
     let begin = header.begin.load(Relaxed);
@@ -100,13 +101,13 @@ fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Res
     if A::IS_SHARED {
         buffer.control().last.store(Last::new(new_head, stamp).0, Relaxed); // with `look`
     }
-    // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte of this event sees that its
+    // Partner: the acquire fence in `Reader::copied`. A reader that copies a byte of this event sees that its
     // sub-buffer was claimed, which came before the write count that the compare-and-swap found.
     fence(Release);
     Ok(Some(Place { sequence, physical, at, length, stamp, is_extended }))
 }
 
-/// The same where the event does not fit the current sub-buffer.
+/// As `try_reserve_slot`, for an event that does not fit the current sub-buffer.
 #[cold]
 #[inline(never)]
 fn reserve_in_next<A: Access>(
@@ -133,8 +134,8 @@ fn reserve_in_next<A: Access>(
     Ok(Some(Place { sequence: next, physical, at: SUB_BUFFER_HEADER, length, stamp, is_extended: false }))
 }
 
-/// FORCESWITCH (Algorithm 4): ends the current sub-buffer, if it holds anything, so that a reader that takes
-/// only whole ones gets it. Says whether it did: not where another writer did meanwhile, or where there is no
+/// FORCESWITCH (Algorithm 4): ends the current sub-buffer if it holds anything, so that a reader of whole
+/// sub-buffers gets it. Returns whether it did: `false` if another writer did so meanwhile, or if there is no
 /// room for the next.
 ///
 /// # Panics
@@ -161,9 +162,9 @@ pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> boo
     true
 }
 
-/// The sub-buffer behind that of `head`, and PUSHREADER for it. Full also means that a writer is in the way:
-/// one that has not committed what it reserved there a lap ago, or one that has reserved the current
-/// sub-buffer and not opened it.
+/// The sub-buffer after that of `head`, and PUSHREADER for it. Full also means that a writer blocks it: one
+/// that has not committed what it reserved there a lap ago, or one that has reserved the current sub-buffer
+/// and not opened it.
 fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
     let geometry = buffer.geometry();
     let sequence = geometry.sequence(head);
@@ -171,23 +172,23 @@ fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
         return (sequence, buffer.claim(sequence));
     }
     let next = geometry.later(sequence, 1);
-    // Acquire, with `switch_new_sub_buffer`: what the header says is there.
+    // Acquire, with `switch_new_sub_buffer`: the contents that the header announces are there.
     let is_opened = buffer.header(geometry.physical(head)).sequence.load(Acquire) == sequence + 1;
     let is_free = geometry.mode() == Mode::Discard || is_fully_committed(buffer, next);
     (next, if is_opened && is_free { buffer.claim(next) } else { Claim::Full })
 }
 
-/// Fully Committed (Equation 3): nobody is still writing to what the slot of `next` held in the last lap.
+/// Fully Committed (Equation 3): no writer still writes to what the slot of `next` held in the last lap.
 fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
     // Acquire, with `commit_slot`: what the others wrote in the last lap was written before this one's.
     let count = buffer.entry(next).committed.load(Acquire);
     let committed = buffer.geometry().committed(count, next);
-    // In this lap already: then `next` is an old number, as the compare-and-swap of the write count finds
-    // out.
+    // In this lap already: then `next` is an old number, which the compare-and-swap of the write count will
+    // find out.
     committed <= buffer.geometry().sub_buffer_bytes() as u64
 }
 
-/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives its end time, not
+/// SWITCHOLDSUBBUF: ends the sub-buffer at `head`, and commits its unused rest. Returns its end time, not
 /// below its begin, and the bytes of events up to there.
 fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64, u64) {
     let geometry = buffer.geometry();
@@ -207,7 +208,7 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
     header.begin.store(stamp, Relaxed);
     header.lost.store(buffer.lost_total(), Relaxed);
     header.before.store(before, Relaxed);
-    // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are
+    // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the other words are
     // there.
     header.sequence.store(sequence + 1, Release);
     commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER);
@@ -216,21 +217,21 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
 
 /// COMMITSLOT (Algorithm 3): `length` bytes of the sub-buffer are complete.
 ///
-/// The commit seq follows where everything that was reserved in the sub-buffer is committed. That the count
-/// equals the end of the caller's own slot would not say so: writers of equal events that nest commit the
-/// last one first.
+/// The commit seq is updated when everything reserved in the sub-buffer is committed. Comparing the count
+/// with the end of the caller's own slot would not show that: nested writers of equal events commit the last
+/// one first.
 #[inline(always)]
 pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize) {
     let (geometry, entry) = (buffer.geometry(), buffer.entry(sequence));
     // Partner: the load in `Reader::ahead`. When the count is complete, so are the bytes.
     let count = A::add(&entry.committed, length as u64);
     let committed = geometry.committed(count, sequence);
-    // Not older than any reservation that was committed before: the add has acquired those.
+    // Not older than any reservation that was committed before: the add has acquired all of those.
     let head = buffer.control().head.load(Relaxed);
     let is_current = geometry.sequence(head) == sequence;
     let reserved = if is_current { geometry.at(head) } else { geometry.sub_buffer_bytes() };
     if committed == reserved as u64 {
-        // Two writers on two CPUs may store in the wrong order: then the seq is too low until the next event.
+        // Two writers on two CPUs may store in the wrong order; then the seq is too low until the next event.
         // Release, with the load in `Reader::left_by_the_dead`.
         entry.commit_seq.store(count, Release);
     }

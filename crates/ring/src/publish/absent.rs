@@ -1,10 +1,10 @@
-//! Protocol `Publish` where it cannot be had: the same functions, none of which ever writes. No process is
-//! attached to a `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
+//! Protocol `Publish` where the platform lacks it: the same functions, none of which ever writes. No process
+//! is attached to a `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
 
 use super::{Destination, Opened, Outcome};
-use crate::{Attachment, Region, Segment, Want};
+use crate::{Attachment, EnableWord, Region, Segment};
 
-/// Writes nothing, and says so.
+/// Writes nothing and returns `false`.
 ///
 /// # Safety
 /// None is needed.
@@ -13,20 +13,20 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     _attachment: *const Attachment,
     _rseq_offset: isize,
     _entry_offset: isize,
-    _want: &Want,
+    _enabled: &EnableWord,
     _id: u16,
     _payload: *const u8,
 ) -> bool {
     false
 }
 
-/// Writes nothing, and says so.
+/// Writes nothing and reports that the process is detached.
 ///
 /// # Safety
 /// None is needed.
 pub unsafe fn gather<const ORDERED: bool>(
     _to: Destination,
-    _want: &Want,
+    _enabled: &EnableWord,
     _id: u16,
     _segments: &[Segment],
     _extended: bool,
@@ -34,7 +34,7 @@ pub unsafe fn gather<const ORDERED: bool>(
     Outcome::Detached
 }
 
-/// Opens nothing, and says so.
+/// Opens nothing and reports so.
 ///
 /// # Safety
 /// None is needed.

@@ -11,8 +11,8 @@ use super::MAJORS;
 use super::steps::{arm, armed, event_steps, lines, sequence};
 use super::{ATTEMPTS, CPU_ID, RSEQ_CS};
 use crate::attachment::Attachment;
+use crate::enable_word::EnableWord;
 use crate::thread::Entry;
-use crate::want::Want;
 
 /// A step as instructions.
 macro_rules! instruction {
@@ -24,18 +24,18 @@ macro_rules! instruction {
         ]
     };
     // Same id; then the bit of the class's major class in the region's mask.
-    (Wanted) => {
+    (Enabled) => {
         lines![
-            "cmp {word:x}, [{want}]"
+            "cmp {word:x}, [{enabled}]"
             "jne 7f"
             "mov {u}, [{at} + {BASE}]"
             "mov {u}, [{u} + {MAJORS}]"
-            "movzx {t:e}, byte ptr [{want} + {MAJOR}]"
+            "movzx {t:e}, byte ptr [{enabled} + {MAJOR}]"
             "bt {u}, {t}"
             "jnc 5f"
         ]
     };
-    // Never above the number of buffers, unless somebody has unregistered the area.
+    // Never above the number of buffers, unless the area was unregistered.
     (Buffer) => {
         lines![
             "mov {cpu:e}, fs:[{rseq} + {CPU_ID}]"
@@ -128,24 +128,23 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` with `LEN` bytes of payload, if `want` still has that id, or does nothing and says
-/// `false`: then [`super::gather`] tells why. Where the class's major class is off, nothing is done either,
-/// and that is all.
+/// Writes the event `id` with `LEN` bytes of payload, if `enabled` still has that id. Otherwise it does
+/// nothing and returns `false`; [`super::gather`] then finds the reason. If the class's major class is off,
+/// it also does nothing, and there is nothing left to do.
 ///
-/// The stamp is taken inside the sequence; with `ORDERED` it cannot precede what the thread has loaded
-/// before.
+/// The stamp is taken inside the sequence; with `ORDERED` it cannot precede the thread's earlier loads.
 ///
 /// # Safety
 /// 1. `payload` points to `LEN` readable bytes.
 /// 2. While the key of `attachment` equals that of the calling thread's [`Entry`] at `entry_offset`
-///    ([`crate::thread::entry_offset`]), the attached region is mapped, and
-///    `rseq_offset` is the distance of the thread's registered `struct rseq` from its thread pointer.
+///    ([`crate::thread::entry_offset`]), the attached region is mapped, and `rseq_offset` is the distance of
+///    the thread's registered `struct rseq` from its thread pointer.
 #[inline(always)]
 pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     attachment: *const Attachment,
     rseq_offset: isize,
     entry_offset: isize,
-    want: &Want,
+    enabled: &EnableWord,
     id: u16,
     payload: *const u8,
 ) -> bool {
@@ -160,7 +159,8 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
         asm!(
             sequence!(
                 abort: lines!["mov {t}, 0x100000000" "sub {word}, {t}" "jnc 2f"],
-                // Not armed before the thread is known to be attached: only then is the rseq area its own.
+                // Armed only after the thread is known to be attached: before that, the rseq area may not be
+                // its own.
                 "mov {t}, fs:[{thread} + {ENTRY_KEY}]",
                 "cmp {t}, [{at} + {KEY}]",
                 "jne {slow}",
@@ -177,7 +177,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             at = in(reg) attachment,
             rseq = in(reg) rseq_offset,
             thread = in(reg) entry_offset,
-            want = in(reg) want,
+            enabled = in(reg) enabled,
             word = inout(reg) word => _,
             payload = in(reg) payload,
             cpu = out(reg) _,
@@ -189,7 +189,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             slow = label { return false },
             ENTRY_KEY = const Entry::KEY,
             ENTRY_TID = const Entry::TID,
-            MAJOR = const Want::MAJOR,
+            MAJOR = const EnableWord::MAJOR,
             MAJORS = const MAJORS,
             KEY = const Attachment::KEY,
             BASE = const Attachment::BASE,

@@ -9,13 +9,13 @@ use super::steps::{arm, armed, count_attempts, event_steps, lines, sequence};
 use super::{ATTEMPTS, CPU_ID, Destination, MAJORS, Outcome, RSEQ_CS};
 use crate::attachment::Attachment;
 use crate::copy::Segment;
-use crate::want::Want;
+use crate::enable_word::EnableWord;
 
-/// Inputs that the sequence reads from memory, for want of registers.
+/// Inputs that the sequence reads from memory, because registers are scarce.
 #[repr(C)]
 struct Request {
     key: u64,
-    want: *const Want,
+    enabled: *const EnableWord,
     word: u64,
     id: u64,
     tid: u64,
@@ -43,9 +43,9 @@ macro_rules! instruction {
         ]
     };
     // As in `fixed`.
-    (Wanted) => {
+    (Enabled) => {
         lines![
-            "mov {t}, [{request} + {R_WANT}]"
+            "mov {t}, [{request} + {R_ENABLED}]"
             "mov rax, [{request} + {R_ID}]"
             "mov {status:e}, {UNWANTED}"
             "cmp ax, [{t}]"
@@ -137,7 +137,7 @@ macro_rules! instruction {
             "add {t}, 4"
         ]
     };
-    // The segments: words, and the rest by a last word that overlaps, or bit by bit of a short length.
+    // The segments: whole words, then the rest as a last word that overlaps, or bit by bit of a short length.
     (Payload) => {
         lines![
             "mov rdi, [{request} + {R_SEGMENTS}]"
@@ -202,11 +202,11 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` whose payload is the concatenation of `segments`, if `want` has that id. The stamp
-/// is taken inside the sequence, as by [`super::fixed`].
+/// Writes the event `id` whose payload is the concatenation of `segments`, if `enabled` has that id. The
+/// stamp is taken inside the sequence, as by [`super::fixed`].
 ///
 /// # Panics
-/// The event is larger than its 16-bit length field can say; callers check against
+/// The event does not fit its 16-bit length field; callers check against
 /// [`tracewing_abi::region::Geometry::largest_event`] first.
 ///
 /// # Safety
@@ -216,7 +216,7 @@ macro_rules! instructions {
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(
     to: Destination,
-    want: &Want,
+    enabled: &EnableWord,
     id: u16,
     segments: &[Segment],
     extended: bool,
@@ -226,7 +226,7 @@ pub unsafe fn gather<const ORDERED: bool>(
     let length16 = u16::try_from(length).expect("the caller bounds the event's size");
     let request = Request {
         key: to.key,
-        want,
+        enabled,
         word: header_word(0, if extended { EXTENDED_ID } else { id }, length16),
         id: id.into(),
         tid: to.tid as u32 as u64,
@@ -275,7 +275,7 @@ pub unsafe fn gather<const ORDERED: bool>(
             EXTEND = const EXTEND,
             INTERRUPTED = const INTERRUPTED,
             UNWANTED = const UNWANTED,
-            MAJOR = const Want::MAJOR,
+            MAJOR = const EnableWord::MAJOR,
             MAJORS = const MAJORS,
             KEY = const Attachment::KEY,
             BASE = const Attachment::BASE,
@@ -289,7 +289,7 @@ pub unsafe fn gather<const ORDERED: bool>(
             CONTROL = const CONTROL,
             HEADER = const HEADER,
             R_KEY = const core::mem::offset_of!(Request, key),
-            R_WANT = const core::mem::offset_of!(Request, want),
+            R_ENABLED = const core::mem::offset_of!(Request, enabled),
             R_WORD = const core::mem::offset_of!(Request, word),
             R_ID = const core::mem::offset_of!(Request, id),
             R_TID = const core::mem::offset_of!(Request, tid),
@@ -308,7 +308,7 @@ pub unsafe fn gather<const ORDERED: bool>(
         DETACHED => Outcome::Detached,
         FULL => Outcome::Full { cpu, head },
         EXTEND => Outcome::Extend,
-        UNWANTED => Outcome::Unwanted,
+        UNWANTED => Outcome::Disabled,
         _ => Outcome::Interrupted,
     }
 }

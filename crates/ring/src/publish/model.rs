@@ -1,14 +1,14 @@
 //! The sequences as ordinary code on the region's words, step by step as `steps` lists them.
 //!
 //! What the kernel does for restartable sequences is a [`Processor`]: it remembers which task's sequence is
-//! under way, and forgets it when another task's begins there, when the task migrates, or at a `membarrier`.
-//! A [`Task`] looks at every step whether its sequence is still the one, as the kernel looks when it lets a
-//! thread go on, and starts again if not. A step is whole as far as tasks on the same processor are
-//! concerned; the reader, elsewhere, sees its stores one by one.
+//! in progress, and forgets it when another task's sequence begins there, when the task migrates, or at a
+//! `membarrier`. At every step a [`Task`] checks whether its sequence is still the remembered one, as the
+//! kernel checks when it resumes a thread, and starts again if not. A step is atomic with respect to tasks on
+//! the same processor; the reader, elsewhere, sees its stores one by one.
 //!
 //! The model checker runs this code against the reader that ships (`tests/loom`), and a test compares its
-//! stores with those of the instructions (`tests/ring/stepping.rs`). The orderings are those that the
-//! protocol needs; x86-64 gives more.
+//! stores with those of the instructions (`tests/ring/stepping.rs`). The orderings are the ones that the
+//! protocol needs; x86-64 gives stronger ones.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::SubBufferHeader;
@@ -20,16 +20,16 @@ use crate::clock::now;
 use crate::sync::AtomicU64;
 use crate::sync::Mutex;
 use crate::sync::Ordering::*;
-use crate::{Attachment, Cpu, Region, Want};
+use crate::{Attachment, Cpu, EnableWord, Region};
 
-/// Aborts in a row after which a task gives up: fewer than the instructions put up with, so that the checker
+/// Aborts in a row after which a task gives up: fewer than the instructions tolerate, so that the checker
 /// ends.
 const ATTEMPTS: u32 = 3;
 
-/// A processor, as far as restartable sequences know it.
+/// A processor, as seen by restartable sequences.
 #[derive(Debug)]
 pub struct Processor {
-    /// The task whose sequence is under way; 0 for none.
+    /// The task whose sequence is in progress; 0 for none.
     running: Mutex<u64>,
 }
 
@@ -40,21 +40,21 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// What an interrupt that leads to a preemption, a signal or a `membarrier` does: a sequence under way
-    /// starts again.
+    /// The effect of an interrupt that leads to a preemption, a signal or a `membarrier`: a sequence in
+    /// progress starts again.
     pub fn interrupt(&self) {
         *self.running.lock().unwrap() = 0;
     }
 }
 
-/// What happens to a task in front of a step.
+/// What happens to a task before a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing.
+    /// Nothing; the task continues.
     GoOn,
-    /// It is moved to the processor with this number.
+    /// It moves to the processor with this number.
     Migrate(usize),
-    /// It is killed.
+    /// The task is killed before the step.
     Die,
 }
 
@@ -62,17 +62,17 @@ pub enum Fate {
 pub struct Task<'a> {
     /// All processors; the region has a buffer for each.
     pub processors: &'a [Processor],
-    /// The one that the task is on.
+    /// Index of the processor that the task runs on.
     pub on: usize,
-    /// The process's attachment.
+    /// The attachment of the task's process.
     pub attachment: &'a Attachment,
     /// The key that the task has entered under.
     pub key: u64,
     /// Thread id, not 0.
     pub tid: i32,
-    /// The word of the class, where that is looked at.
-    pub want: Option<&'a Want>,
-    /// Asked in front of every step.
+    /// The word of the class, if the model checks it.
+    pub enabled: Option<&'a EnableWord>,
+    /// Called before every step.
     pub fate: &'a dyn Fn() -> Fate,
 }
 
@@ -84,7 +84,7 @@ enum Flow<T> {
     Dead,
 }
 
-/// Steps as values of the type that is called `Step` where the list is used.
+/// Steps as values of the type named `Step` at the place of use.
 macro_rules! list {
     ($($step:ident)+) => { [$(Step::$step),+] };
 }
@@ -152,7 +152,7 @@ pub fn event(
     #[derive(Clone, Copy)]
     enum Step {
         Key,
-        Wanted,
+        Enabled,
         Buffer,
         Head,
         Clock,
@@ -180,9 +180,9 @@ pub fn event(
                     return Flow::Leave(Outcome::Detached);
                 }
             }
-            (Step::Wanted, _) => {
-                if task.want.is_some_and(|want| want.id() != id) {
-                    return Flow::Leave(Outcome::Unwanted);
+            (Step::Enabled, _) => {
+                if task.enabled.is_some_and(|enabled| enabled.id() != id) {
+                    return Flow::Leave(Outcome::Disabled);
                 }
             }
             (Step::Buffer, _) => {
@@ -226,7 +226,7 @@ pub fn event(
     Some(ended.unwrap_or(Outcome::Written))
 }
 
-/// The steps of opening a sub-buffer, behind the claim that ships. `None` if the task was killed.
+/// The steps of opening a sub-buffer, after the claim, which is shipped code. `None` if the task was killed.
 pub fn open(task: &mut Task<'_>, region: &Region, cpu: u32, head: u64) -> Option<Opened> {
     #[derive(Clone, Copy)]
     enum Step {
@@ -274,6 +274,6 @@ pub fn open(task: &mut Task<'_>, region: &Region, cpu: u32, head: u64) -> Option
 }
 
 fn parts(request: &Request) -> (&AtomicU64, &SubBufferHeader, &SubBufferHeader) {
-    // SAFETY: `plan` made them of references into the region, which the caller's borrow keeps.
+    // SAFETY: `plan` made them from references into the region, which the caller's borrow keeps.
     unsafe { (&*request.control, &*request.old, &*request.new) }
 }

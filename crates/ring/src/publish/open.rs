@@ -1,4 +1,4 @@
-//! Opening the next sub-buffer of a CPU: rare, and a sequence of its own (`open/sequence.rs`).
+//! Opens the next sub-buffer of a CPU: rare, and a sequence of its own (`open/sequence.rs`).
 
 #[cfg(not(loom))]
 mod sequence;
@@ -17,7 +17,7 @@ use crate::region::Claim;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::*;
 
-/// Inputs that the sequence reads from memory, for want of registers.
+/// Inputs that the sequence reads from memory, because registers are scarce.
 #[repr(C)]
 pub(super) struct Request {
     pub(super) cpu: u64,
@@ -33,7 +33,7 @@ pub(super) struct Request {
 }
 
 /// Closes the sub-buffer of `cpu` that an event found full at position `head`, and opens the next one, unless
-/// the reader still has that.
+/// the reader still holds it.
 ///
 /// The begin time of the new sub-buffer is the end time of the old one, which is never below the old one's
 /// begin.
@@ -56,7 +56,7 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
     }
 }
 
-/// What the sequence is to do once the next sub-buffer is claimed.
+/// The inputs of the sequence, once the next sub-buffer is claimed.
 pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened> {
     let geometry = buffer.geometry();
     let (current, used) = (geometry.sequence(head), geometry.at(head));
@@ -69,8 +69,8 @@ pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened>
             return Err(Opened::Full);
         }
     };
-    // The very first sub-buffer has none before it to close: its own header takes those two stores, and then
-    // its begin replaces nothing that anybody reads.
+    // The very first sub-buffer has no predecessor to close: its own header takes those two stores, and its
+    // begin then replaces nothing that anything reads.
     let new = buffer.header(physical);
     let (old, written) = match used {
         0 => (new, 0),
@@ -86,7 +86,7 @@ pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened>
         used: used as u64,
         sequence: next + 1,
         lost: buffer.lost_total(),
-        // Nobody changes it while `head` is what it was.
+        // Constant while `head` is unchanged.
         before: old.before.load(Relaxed).wrapping_add(written),
     })
 }

@@ -12,10 +12,10 @@
 /// | `Buffer` | finds the buffer of the CPU that the thread is on | the region has none |
 /// | `Head` | loads the buffer's position | |
 /// | `Clock` | reads the time | |
-/// | `Wanted` | compares the id with the one in the class's word, looks at the mask of major classes | they differ; the major class is off |
+/// | `Enabled` | compares the id with the one in the class's word, looks at the mask of major classes | they differ; the major class is off |
 /// | `Room` | compares what is left of the sub-buffer | it is not open, or the event would reach its end |
 /// | `Place` | masks the position: the event's address, and the sub-buffer's | |
-/// | `Age` | subtracts the sub-buffer's begin from the time | 32 bits cannot tell the difference |
+/// | `Age` | subtracts the sub-buffer's begin from the time | the difference does not fit 32 bits |
 /// | `Header` | writes stamp, id and length | |
 /// | `Thread` | writes the thread id | |
 /// | `Payload` | writes the payload | |
@@ -24,7 +24,7 @@
 /// | `Commit` | stores the position | |
 macro_rules! event_steps {
     ($use_them:ident) => {
-        $use_them!(Key Buffer Head Clock Wanted Room Place Age Header Thread Payload Advance Armed Commit)
+        $use_them!(Key Buffer Head Clock Enabled Room Place Age Header Thread Payload Advance Armed Commit)
     };
 }
 pub(super) use event_steps;
@@ -40,7 +40,7 @@ pub(super) use event_steps;
 /// | `Close` | writes end and size into the old sub-buffer's header | |
 /// | `Open` | writes begin, number and counts into the new one's | |
 /// | `Armed` | looks whether the kernel still protects the sequence | starts again if it does not |
-/// | `Commit` | stores the position behind the new header | |
+/// | `Commit` | stores the position after the new header | |
 macro_rules! open_steps {
     ($use_them:ident) => {
         $use_them!(Key SameCpu SameHead Clock Close Open Armed Commit)
@@ -57,9 +57,9 @@ macro_rules! lines {
 pub(super) use lines;
 
 /// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), and the abort
-/// handler with the signature in front of it. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected
-/// instructions; 6: abort; 7: giving up. First come the instructions that count an abort and jump to 2 if
-/// there may be another attempt.
+/// handler, preceded by its signature. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected instructions;
+/// 6: abort; 7: giving up. First come the instructions that count an abort and jump to 2 if there may be
+/// another attempt.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! sequence {
     (abort: $count:expr, $($line:expr),+ $(,)?) => {
@@ -70,7 +70,7 @@ macro_rules! sequence {
             "3: .long 0, 0\n",
             ".quad 4f, 5f - 4f, 6f\n",
             ".popsection\n",
-            // The bytes in front of the signature make it an undefined instruction (ud1) to a disassembler.
+            // The bytes before the signature make it an undefined instruction (ud1) to a disassembler.
             ".pushsection __rseq_failure, \"ax\"\n",
             ".byte 0x0f, 0xb9, 0x3d\n",
             ".long 0x53053053\n",
@@ -95,7 +95,7 @@ macro_rules! count_attempts {
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use count_attempts;
 
-/// An attempt begins: tells the kernel that the instructions behind are the sequence's.
+/// Begins an attempt: marks the instructions that follow as the sequence's, for the kernel.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! arm {
     () => {
@@ -105,7 +105,7 @@ macro_rules! arm {
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use arm;
 
-/// The step `Armed`. Not armed is a sequence of which a uprobe or a debugger ran an instruction elsewhere.
+/// The step `Armed`. A sequence is not armed if a uprobe or a debugger ran one of its instructions elsewhere.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! armed {
     () => {

@@ -1,4 +1,4 @@
-//! What the buffer's words say, checked before anything is done with it.
+//! Reads the buffer's control words and checks them before use.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 use tracewing_abi::region::{Mode, Protocol};
@@ -7,13 +7,13 @@ use tracewing_abi::shared::SharedBytes;
 use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished};
 use crate::sync::Ordering::*;
 
-/// Attempts to catch up with writers that go round the ring: each failure means that they filled a sub-buffer
-/// between two loads. A reader that gave up too early would leave a snapshot without its end.
+/// Attempts to catch up with writers that go around the ring: each failure means that they filled a
+/// sub-buffer between two loads. A reader that gave up too early would leave a snapshot without its end.
 const CATCH_UPS: u32 = 64;
 
 impl Reader {
-    /// How far the writers are; `None` where they are behind the reader. In overwrite mode the reader follows
-    /// where they have taken the ring away from it.
+    /// How far the writers are ahead; `None` if they are before the reader. In overwrite mode the reader
+    /// catches up if they have overwritten its position.
     pub(super) fn ahead(&mut self) -> Result<Option<Ahead>, Damaged> {
         let geometry = self.cpu.geometry();
         let slots = geometry.sub_buffers() as i64;
@@ -40,10 +40,10 @@ impl Reader {
             self.sequence = geometry.later(self.sequence, gone - 1);
             self.step();
         }
-        Ok(None) // lapped each time: the writers have their turn
+        Ok(None) // lapped each time: give up for now
     }
 
-    /// Discard mode: how far the reader's sub-buffer can be read.
+    /// Discard mode: how much of the reader's sub-buffer can be read.
     pub(super) fn find(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
         let geometry = self.cpu.geometry();
         let physical = geometry.entry(self.sequence);
@@ -60,21 +60,20 @@ impl Reader {
         Ok(Found::Extent(Extent { header, physical, end, whole: false, is_taken: false }))
     }
 
-    /// Sub-buffer Ready (002, Equation 2): every byte of a sub-buffer that the writers have left is
-    /// committed.
+    /// Sub-buffer Ready (Desnoyers and Dagenais, Equation 2): every byte of a sub-buffer that the writers
+    /// have left is committed.
     pub(super) fn is_complete(&self, ahead: &Ahead) -> bool {
         ahead.committed == self.cpu.geometry().sub_buffer_bytes() as u64
     }
 
-    /// Whether the writers' current sub-buffer (002, Equation 4: Sub-buffer Written) holds events that were
-    /// not read, and nothing that is reserved and not committed.
+    /// Whether the writers' current sub-buffer (Equation 4: Sub-buffer Written) holds unread events and
+    /// nothing that is reserved but uncommitted.
     pub(super) fn has_more(&self, ahead: &Ahead) -> bool {
         let at = self.cpu.geometry().at(ahead.head);
         at > self.at.max(FIRST) && ahead.committed == at as u64
     }
 
-    /// The extent of a full sub-buffer, whose header is complete since `head` has left it, or since it is
-    /// committed.
+    /// The extent of a full sub-buffer. Its header is complete, since `head` has left it or it is committed.
     pub(super) fn whole(&mut self, physical: usize, is_taken: bool) -> Result<Extent, Damaged> {
         let header = self.header(physical);
         let size = self.cpu.geometry().sub_buffer_bytes() as u64;
@@ -99,7 +98,7 @@ impl Reader {
         }
     }
 
-    /// Begins with a new sub-buffer: checks and takes over what its header says.
+    /// Enters a new sub-buffer: checks its header and takes over the values.
     pub(super) fn enter(&mut self, extent: &Extent) -> Result<(), Damaged> {
         let header = &extent.header;
         if header.number != self.sequence + 1 {
@@ -111,7 +110,7 @@ impl Reader {
         self.at = self.at.max(FIRST);
         self.is_entered = true;
         self.begin = header.begin;
-        self.last = self.last.max(header.begin); // above it where the clock stepped back: then time stands still
+        self.last = self.last.max(header.begin); // above it if the clock stepped back: then time stands still
         self.lost = self.lost.max(header.lost);
         if self.skipped > 0 {
             let most = self.skipped.saturating_mul(self.cpu.geometry().sub_buffer_bytes() as u64);
@@ -147,8 +146,8 @@ impl Reader {
         }
     }
 
-    /// What writers that are dead have left in the reader's sub-buffer: the events in front of the first gap;
-    /// or, behind them, the gap.
+    /// What dead writers left in the reader's sub-buffer: the events before the first gap, and after those
+    /// the gap itself.
     pub(super) fn left_by_the_dead(&mut self, ahead: &Ahead) -> Result<Left, Damaged> {
         let geometry = self.cpu.geometry();
         let is_full = ahead.sub_buffers > 0;
@@ -174,8 +173,8 @@ impl Reader {
                 return Ok(Left::Chunk(chunk));
             }
         }
-        // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
-        // In overwrite mode the size may be an earlier lap's.
+        // The space after the last event of a sub-buffer that was closed but not committed holds no event. In
+        // overwrite mode the size may be an earlier lap's.
         let is_closed = is_full && geometry.mode() == Mode::Discard && used == self.at as u64;
         let is_rest_empty = is_opened && (self.at >= reserved || is_closed);
         let bytes = reserved.saturating_sub(self.at) as u64;
@@ -188,7 +187,7 @@ impl Reader {
     }
 
     /// The stretch of events from the reader's position to `limit`, found by walking over their lengths.
-    /// `None` when there is no event.
+    /// `None` if there is no event.
     fn walk(&mut self, physical: usize, limit: usize) -> Result<Option<Chunk>, Damaged> {
         let (mut at, mut last, mut begin) = (self.at, self.last, None);
         while at < limit {
@@ -211,8 +210,9 @@ impl Reader {
         }))
     }
 
-    /// Length and full stamp of the event at `at`, if its words make sense there. A stamp below the one
-    /// before stands still: the clock stepped back (suspend, restore), or those of two CPUs differ.
+    /// Length and full stamp of the event at `at`, if its words are plausible there. A stamp below the
+    /// previous one is replaced by that one: the clock stepped back (suspend, restore), or the clocks of two
+    /// CPUs differ.
     fn event(&self, physical: usize, at: usize, limit: usize, last: u64) -> Option<(usize, u64)> {
         let room = limit - at;
         if room < HEADER + CONTEXT {

@@ -1,23 +1,23 @@
 //! Overwrite mode: the reader reads only what it has taken out of the ring.
 //!
-//! There is one sub-buffer more than the table has entries, and that is the reader's (002, section 4.3.2).
-//! The reader changes an entry from (number, p) to (number, its own), and p is out of the writers' reach.
-//! Writers change an entry from (last lap's number, p) to (new number, p) before they write (`Cpu::claim`).
-//! Both are compare-and-swaps of one word, so one of the two is first:
+//! There is one sub-buffer more than the table has entries, and the reader owns it (Desnoyers and Dagenais,
+//! section 4.3.2). The reader changes an entry from (number, p) to (number, its own), and then writers cannot
+//! reach p. Writers change an entry from (last lap's number, p) to (new number, p) before they write
+//! (`Cpu::claim`). Both are compare-and-swaps of one word, so one of the two is first:
 //!
 //! 1. The reader: the writer finds the entry changed, tries again, and gets the sub-buffer that was the
 //!    reader's.
-//! 2. The writer: the reader's attempt fails, and that sub-buffer counts as overwritten.
+//! 2. The writer: the reader's attempt fails, and that sub-buffer is treated as overwritten.
 //!
 //! The writers' current sub-buffer cannot be taken. What it holds so far is copied into the reader's own, and
-//! is good if the entry still has the number afterwards: whoever reads a byte of a later lap sees that lap's
-//! number too.
+//! the copy is valid if the entry still has the number afterwards: a reader that sees a byte of a later lap
+//! also sees that lap's number.
 //!
 //! Giving back is the reverse exchange. If a writer has claimed the entry meanwhile, it got the sub-buffer
 //! that was the reader's, and the reader keeps the other.
 //!
-//! The header of a sub-buffer that is the reader's has number 0: should it come into the ring, a reader that
-//! looks at the entry again knows that it was read.
+//! The header of the reader's own sub-buffer has number 0: if it gets into the ring, a reader that looks at
+//! the entry again knows that it was read.
 
 use tracewing_abi::region::{Mode, Reference};
 
@@ -26,7 +26,8 @@ use crate::Cpu;
 use crate::sync::Ordering::*;
 use crate::sync::fence;
 
-/// The sub-buffer that no entry has: that of a reader who is new, or whose predecessor died at whatever step.
+/// The sub-buffer that no entry refers to: it belongs to a new reader, or to one whose predecessor died at
+/// any step.
 pub(super) fn spare(cpu: &Cpu) -> usize {
     let geometry = cpu.geometry();
     if geometry.mode() == Mode::Discard {
@@ -44,13 +45,13 @@ pub(super) fn spare(cpu: &Cpu) -> usize {
 }
 
 impl Reader {
-    /// Takes the reader's sub-buffer out of the ring if it is full; copies what is new in it if it is the
-    /// current one.
+    /// Takes the reader's sub-buffer out of the ring if it is full; copies its new bytes if it is the current
+    /// one.
     pub(super) fn take(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
         let reference = self.cpu.reference(self.sequence);
         if reference.sequence != self.sequence {
-            // An older number: nobody has opened it yet. Writers that are past it all the same are no honest
-            // ones.
+            // An older number: the sub-buffer is not opened yet. Writers that are past it nevertheless are
+            // not honest.
             let is_older = self.cpu.geometry().distance(self.sequence, reference.sequence) < 0;
             let is_unopened = is_older && ahead.sub_buffers == 0;
             return Ok(if is_unopened { Found::Nothing } else { Found::Overwritten });
@@ -73,7 +74,7 @@ impl Reader {
         self.whole(reference.physical, true).map(Found::Extent)
     }
 
-    /// A copy of what is new in the current sub-buffer.
+    /// Copies the new bytes of the current sub-buffer.
     fn copied(&mut self, ahead: &Ahead, reach: Reach, reference: Reference) -> Found {
         if reach == Reach::Full || !self.has_more(ahead) {
             return Found::Nothing;
@@ -81,8 +82,8 @@ impl Reader {
         let header = self.header(reference.physical);
         let end = self.cpu.geometry().at(ahead.head);
         self.cpu.copy(reference.physical, self.spare, self.at.max(FIRST)..end);
-        // Partners: the release fences behind a reservation (`lttng::reserve`); with `Publish`, every store
-        // behind a claim. If the copy has a byte of a later lap, or the header a word, the number is that
+        // Partners: the release fences after a reservation (`lttng::reserve`); with `Publish`, every store
+        // after a claim. If the copy has a byte of a later lap, or the header a word, the number is that
         // lap's.
         fence(Acquire);
         let now = self.cpu.entry(self.sequence).reference.load(Relaxed); // ordered by the fence
@@ -92,14 +93,14 @@ impl Reader {
         Found::Extent(Extent { header, physical: self.spare, end, whole: false, is_taken: false })
     }
 
-    /// A sub-buffer that was taken is the reader's own from now on.
+    /// Marks a sub-buffer that was taken as the reader's own.
     pub(super) fn disown(&mut self, physical: usize) {
         // Release, with the acquire load in `take`: a later reader that finds it in the table knows that it
         // was read.
         self.cpu.header(physical).sequence.store(0, Release);
     }
 
-    /// Gives a sub-buffer that was taken back to the ring, unless the writers have claimed its entry.
+    /// Returns a taken sub-buffer to the ring, unless writers have claimed its entry.
     pub(super) fn put_back(&mut self, physical: usize) {
         let sequence = self.cpu.geometry().later(self.sequence, u64::MAX); // the reader has passed it
         let lent = Reference { sequence, physical: self.lent };
@@ -112,8 +113,8 @@ impl Reader {
 
     fn exchange(&self, from: Reference, to: Reference) -> bool {
         let word = &self.cpu.entry(from.sequence).reference;
-        // Release, with the acquire loads and claim in `Cpu::claim`: the reader's accesses to what it gives
-        // come first. No acquire: what it gets has been committed, which `ahead` has found out.
+        // Release, with the acquire loads and claim in `Cpu::claim`: the reader's accesses to what it returns
+        // come first. No acquire: the sub-buffer that it gets was committed, as `ahead` has found out.
         word.compare_exchange(from.pack(), to.pack(), Release, Relaxed).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! The region that ships: memory shared between processes.
+//! The region of production builds: memory shared between processes.
 
 use core::ptr::NonNull;
 
@@ -11,7 +11,7 @@ use crate::clock::exists;
 use crate::sync::Ordering::*;
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// A handle on a mapped region; copies refer to the same memory.
+/// A handle on a mapped region; copies share the same memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     base: NonNull<u8>,
@@ -28,16 +28,16 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Lays a region out in fresh memory. The buffers' first sub-buffers have number `origin` (as far as the
-    /// geometry's numbers reach): 0 will do, any other must.
+    /// Lays a region out in fresh memory. Each buffer's first sub-buffer has number `origin` (modulo the
+    /// geometry's number range); 0 is the normal choice, and any other value must work too.
     ///
     /// # Panics
-    /// There is no such clock: [`Clock::Monotonic`] without Linux.
+    /// The clock does not exist: [`Clock::Monotonic`] without Linux.
     ///
     /// # Safety
     /// 1. `base` begins a mapping of `geometry.size()` zero bytes, aligned to a page, readable and writable.
     /// 2. The mapping stays as long as any copy of the handle, and any [`crate::Reader`], is used.
-    /// 3. Nobody else uses it yet.
+    /// 3. No other code uses it yet.
     pub unsafe fn create(
         base: NonNull<u8>,
         geometry: Geometry,
@@ -75,7 +75,7 @@ impl Region {
         this
     }
 
-    /// A handle on a region that another process laid out.
+    /// A handle on a region that another process created.
     ///
     /// # Errors
     /// The header's numbers do not describe `mapped` bytes of a region of this version.
@@ -102,22 +102,22 @@ impl Region {
         Ok(Self { base, geometry, protocol, clock, origin })
     }
 
-    /// Its shape.
+    /// Shape of the region, as checked when it was attached.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Its writer protocol.
+    /// Writer protocol of all its buffers.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The clock of its time stamps.
+    /// Clock of all its time stamps.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Where the mapping begins.
+    /// First byte of the mapping.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -133,13 +133,13 @@ impl Region {
         unsafe { (&raw const (*self.base.cast::<RegionHeader>().as_ptr()).recording).read_volatile() }
     }
 
-    /// Which major classes are wanted, a bit each: the word that [`RegionHeader::majors`] describes.
+    /// The enabled major classes, one bit each: the word that [`RegionHeader::majors`] describes.
     pub fn majors(&self) -> &AtomicU64 {
         // SAFETY: the header lies in the mapping's first page; the word is only ever accessed atomically.
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).majors }
     }
 
-    /// Changes when there are classes without ids: the word that [`RegionHeader::news`] describes.
+    /// Changes when classes need ids: the word that [`RegionHeader::news`] describes.
     pub fn news(&self) -> &AtomicU64 {
         // SAFETY: inside the mapping, by the caller of `create` or `attach`; an atomic may change at any
         // time.
@@ -148,7 +148,7 @@ impl Region {
 
     /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in
     /// Hz, and the real time at which the clock would have shown 0, as seconds since 1970 and cycles.
-    pub fn tell_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
+    pub fn set_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
         let header = self.base.cast::<RegionHeader>().as_ptr();
         // SAFETY: the header lies in the mapping's first page; these words are only ever accessed atomically.
         let (hz, seconds, cycles) =
@@ -158,12 +158,12 @@ impl Region {
         hz.store(frequency, Relaxed);
     }
 
-    /// Tells all writers that nobody reads any more.
+    /// Reports to all writers that the region has no reader any more.
     pub fn close(&self) {
         self.header_state().store(STATE_CLOSED, Relaxed);
     }
 
-    /// Whether [`Region::close`] was called, by whoever.
+    /// Whether [`Region::close`] was called, by any process.
     pub fn is_closed(&self) -> bool {
         self.header_state().load(Relaxed) != STATE_OPEN
     }
@@ -173,7 +173,7 @@ impl Region {
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).state }
     }
 
-    /// The buffer of a CPU.
+    /// The buffer of a CPU, by its number.
     ///
     /// # Panics
     /// The region has no such CPU.
@@ -199,7 +199,7 @@ pub struct Cpu {
 unsafe impl Send for Cpu {}
 
 impl Cpu {
-    /// Its shape.
+    /// Shape of the region, as checked when it was attached.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -219,10 +219,10 @@ impl Cpu {
         unsafe { &*self.data(physical, 0).cast() }
     }
 
-    /// The address of a byte of the data's sub-buffer `physical`.
+    /// Address of byte `at` of the data's sub-buffer `physical`.
     pub fn data(&self, physical: usize, at: usize) -> *mut u8 {
         let offset = (physical * self.geometry.sub_buffer_bytes() + at) & (self.geometry.data_bytes() - 1);
-        // SAFETY: the data begin behind the control pages and are `data_bytes` long, inside the mapping.
+        // SAFETY: the data begin after the control pages and are `data_bytes` long, inside the mapping.
         unsafe { self.control.cast::<u8>().add(CONTROL + offset) }
     }
 
@@ -238,7 +238,7 @@ impl Cpu {
         unsafe { core::ptr::copy_nonoverlapping(start, self.data(physical, at), len) }
     }
 
-    /// Writes bytes of an event, as far as they lie in the CPU's data.
+    /// Writes those bytes of an event that are inside the CPU's data.
     #[cfg(feature = "model")]
     pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! The region that the model checker runs: the same words, each an object of the checker's own.
 //!
-//! Events are written field by field, and read so. A field is one cell, at its offset: the fewer loads there
-//! are, the fewer combinations of old and new values the checker has to try. The checker lets no load see a
-//! store that runs later; so each cell has an owner as well, a plain one: whoever writes must do so after
-//! everybody who has read or written before, in the memory model's sense, or the checker reports it. A copy
-//! that is validated afterwards reads without being the owner.
+//! Events are written and read field by field. A field is one cell, at its offset: fewer loads mean fewer
+//! combinations of old and new values for the checker to try. The checker lets no load see a store that runs
+//! later. Each cell therefore has a plain owner as well: a write must come after every earlier read and
+//! write, in the memory model's sense, or the checker reports it. A copy that is validated afterwards reads
+//! without being the owner.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -38,17 +38,15 @@ impl Region {
         Self { geometry, protocol, clock, origin, cpus }
     }
 
-    /// Its shape.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Its writer protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The clock of its time stamps, one of the checker's own: `Monotonic` is the same for everybody, `Tsc`
+    /// The clock of its time stamps, simulated by the checker: `Monotonic` is the same for all threads, `Tsc`
     /// is read as a processor reads it.
     pub fn clock(&self) -> Clock {
         self.clock
@@ -82,7 +80,7 @@ pub struct Cpu {
 struct Words {
     control: CpuControl,
     headers: Vec<SubBufferHeader>,
-    /// What lies behind the headers.
+    /// The bytes after the headers.
     cells: Vec<Vec<Cell>>,
 }
 
@@ -125,7 +123,6 @@ impl Cpu {
         Self { geometry, words: Arc::new(words) }
     }
 
-    /// Its shape.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -140,7 +137,7 @@ impl Cpu {
         &self.words.headers[physical]
     }
 
-    /// No address: a chunk's bytes are read by [`Cpu::word`].
+    /// No address: [`Cpu::word`] reads a chunk's bytes.
     pub fn data(&self, _physical: usize, _at: usize) -> *mut u8 {
         core::ptr::null_mut()
     }

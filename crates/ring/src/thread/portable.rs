@@ -14,19 +14,19 @@ pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
     MARK.with(use_it)
 }
 
-/// Adds one to a number in the calling thread's own block, and gives what it was: a signal handler cannot
-/// come between.
+/// Increments a number in the calling thread's own block and returns its old value; a signal handler cannot
+/// intervene.
 #[inline(always)]
 pub fn count(number: &AtomicU64) -> u64 {
     number.fetch_add(1, Relaxed)
 }
 
-/// Without the sequences of protocol `Publish` there is no use for a registration.
+/// `None`: without the sequences of protocol `Publish` a registration is useless.
 pub fn rseq_of_libc() -> Option<isize> {
     None
 }
 
-/// Without the sequences of protocol `Publish` nobody asks.
+/// `None`: only the sequences of protocol `Publish` need the offset.
 pub fn entry_offset(_slot: usize) -> Option<isize> {
     None
 }

@@ -46,21 +46,21 @@ global_asm!(
     ".popsection",
 );
 
-/// What [`offset`] gives, once somebody has asked; 0 until then, which no block's distance is.
+/// The result of [`offset`], once it was computed; 0 until then, which is no block's distance.
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Distance of the calling thread's [`Mark`] from its thread pointer (`fs`), the same for all threads.
 #[inline(always)]
 pub fn offset() -> isize {
-    // Relaxed: it is the same number whoever stores it.
+    // Relaxed: every thread stores the same number.
     match OFFSET.load(Relaxed) {
         0 => first_offset(),
         offset => offset,
     }
 }
 
-/// Asks the linker. Not in functions that the compiler makes again in other crates: where a Rust `dylib`
-/// holds this one, the symbol is hidden there.
+/// Reads the offset that the linker computed. Not inlined into other crates: where a Rust `dylib` holds this
+/// one, the symbol is hidden there.
 #[cold]
 #[inline(never)]
 fn first_offset() -> isize {
@@ -81,25 +81,25 @@ fn first_offset() -> isize {
 /// thread of the process has looked at its block ([`with`]).
 #[inline(always)]
 pub fn entry_offset(slot: usize) -> Option<isize> {
-    // Relaxed: it is the same number whoever stores it.
+    // Relaxed: every thread stores the same number.
     let offset = OFFSET.load(Relaxed);
     (offset != 0).then_some(offset + (slot * size_of::<Entry>()) as isize)
 }
 
-/// Adds one to a number in the calling thread's own block, and gives what it was: in one instruction, which a
-/// signal handler cannot come between, and without a lock, since no other thread writes there.
+/// Increments a number in the calling thread's own block and returns its old value: in one instruction, so
+/// that no signal handler intervenes, and without a lock, since no other thread writes there.
 #[inline(always)]
 pub fn count(number: &AtomicU64) -> u64 {
     let mut added = 1_u64;
     // SAFETY: the reference is valid and aligned. This does no more than a relaxed load and a relaxed store
-    // of the atomic, which is sound whoever else uses it; that nobody else does makes the number right.
+    // of the atomic, which is sound whatever else uses it; that no other thread does makes the number right.
     unsafe {
         asm!("xadd qword ptr [{}], {}", in(reg) number.as_ptr(), inout(reg) added, options(nostack));
     }
     added
 }
 
-/// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.
+/// The calling thread's pointer (`fs`): the base of [`offset`] and of rseq offsets.
 #[inline]
 pub fn pointer() -> *const u8 {
     let pointer;
@@ -110,9 +110,9 @@ pub fn pointer() -> *const u8 {
     pointer
 }
 
-/// Distance of the `struct rseq` that the C library has registered for each thread from the thread's pointer.
-/// `None` where it has none: glibc before 2.35 or with its tunable `glibc.pthread.rseq=0`, another C library,
-/// a kernel without rseq.
+/// Distance of the `struct rseq` that the C library registered for each thread from the thread's pointer.
+/// `None` if it registered none: glibc before 2.35 or with the tunable `glibc.pthread.rseq=0`, another C
+/// library, a kernel without rseq.
 pub fn rseq_of_libc() -> Option<isize> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table, null where the C library lacks the symbols.

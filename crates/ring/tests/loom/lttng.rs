@@ -1,4 +1,4 @@
-//! Protocols `Smp` and `Local`: the writers that ship beside the reader that ships.
+//! Protocols `Smp` and `Local`: the production writers with the production reader.
 
 use loom::thread;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
@@ -7,12 +7,11 @@ use tracewing_ring::{Left, Region, Segment};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
-/// Gives the number of events written.
+/// Returns the number of events written.
 fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
     let emit = |number| {
         let bytes = payload(writer, number);
-        // SAFETY: the segment is alive; regions of models stay as long as somebody holds them; `Local` models
-        // nest.
+        // SAFETY: the segment is alive; regions of models live as long as any handle; `Local` models nest.
         unsafe { lttng::write::<A>(region, 0, writer as i32, 1, &[Segment::of(&bytes)]) }
     };
     (0..count).filter(|number| emit(*number).is_ok()).count() as u64
@@ -49,8 +48,8 @@ fn smp_below_the_wrap() {
     check(2, || smp(true, u64::MAX - 1, [1, 1], 1));
 }
 
-/// Stamps follow the order of the reservations, though a clock may show somebody less than it has shown
-/// another: whoever reserves has read it after those in front of him have.
+/// Stamps follow the order of the reservations although one clock reading may be below another: each writer
+/// reads the clock after the writers whose events precede its own.
 #[test]
 fn stamps_of_two_processors() {
     check(2, || {
@@ -65,9 +64,8 @@ fn stamps_of_two_processors() {
     });
 }
 
-/// The current sub-buffer is overwritten while the reader copies it. Writers go round the ring the short way:
-/// sub-buffers may be left before they are full. With no preemption the reader sees the old words all the
-/// same.
+/// The current sub-buffer is overwritten while the reader copies it. Writers take the short way around the
+/// ring: sub-buffers may be left before they are full. Even without preemption the reader sees the old words.
 fn a_copy(preemptions: usize, writers: &'static [fn(&Region) -> u64]) {
     check(preemptions, move || {
         let region = region(Protocol::Smp, true, 1, 0);
@@ -142,7 +140,7 @@ fn a_claim_of_the_last_lap() {
     });
 }
 
-/// A writer that commits late is done before another one writes where it wrote, a lap later.
+/// A writer that commits late is done before another one writes to the same place, a lap later.
 #[test]
 fn a_late_commit() {
     check(2, || {
@@ -167,7 +165,7 @@ fn a_late_commit() {
     });
 }
 
-/// Whoever closes a sub-buffer knows what its opener has counted in front of it.
+/// A writer that closes a sub-buffer knows the bytes that its opener counted before it.
 #[test]
 fn an_opener_and_a_closer() {
     check(1, || {
@@ -204,7 +202,7 @@ fn local() {
                     emit_all::<Local>(&interrupted, 2, 1);
                 });
                 emit_all::<Local>(&writer, 1, 2);
-                // So late an access that it never came.
+                // An access so late that it never happened.
                 if interrupts::is_pending() { 2 } else { 3 }
             });
             let looking = support::look_meanwhile(&region, 1, true);
@@ -217,7 +215,7 @@ fn local() {
     }
 }
 
-/// A writer that has reserved and goes no further: what is in front of it can be read, the rest is counted.
+/// A writer dies after it has reserved: the events before that are readable, the rest is counted.
 #[test]
 fn a_dead_writer() {
     check(2, || {
@@ -253,9 +251,9 @@ fn a_dead_writer() {
     });
 }
 
-/// Whoever commits last behind a writer that is dead does not vouch for it.
+/// A writer that commits last, after a dead writer's reservation, does not vouch for that reservation.
 #[test]
-fn writers_behind_a_dead_one() {
+fn writers_after_a_dead_one() {
     check(2, || {
         let region = region(Protocol::Smp, false, 1, 0);
         // SAFETY: as in `emit_all`.

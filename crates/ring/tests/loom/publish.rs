@@ -1,5 +1,4 @@
-//! Protocol `Publish`: the sequences' steps, with an abort possible in front of each, beside the reader that
-//! ships.
+//! Protocol `Publish`: the sequences' steps, with a possible abort before each, and the production reader.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use loom::thread;
 use tracewing_abi::region::Protocol;
 use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Attachment, Reach, Reader, Region, Want};
+use tracewing_ring::{Attachment, EnableWord, Reach, Reader, Region};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
 const KEY: u64 = 7;
-/// Attempts of a writer, as the agent has them.
+/// Attempts of a writer, as in the agent.
 const ATTEMPTS: u32 = 6;
 
 struct World {
@@ -39,7 +38,7 @@ impl World {
             attachment: &self.attachment,
             key: KEY,
             tid,
-            want: None,
+            enabled: None,
             fate,
         }
     }
@@ -67,13 +66,14 @@ fn go_on() -> Fate {
     Fate::GoOn
 }
 
-/// Gives the number of events written.
+/// Returns the number of events written.
 fn emit_all(world: &World, tid: i32, count: u64) -> u64 {
     let mut task = world.task(tid, &go_on);
     (0..count).filter(|number| emit(world, &mut task, *number).unwrap()).count() as u64
 }
 
-/// Two writers on one CPU and a reader on another; the reader looks `looks` times meanwhile, and at the end.
+/// Two writers on one CPU and a reader on another; the reader reads `looks` times meanwhile, and once at the
+/// end.
 fn writers_and_reader(
     world: Arc<World>,
     counts: [u64; 2],
@@ -144,8 +144,8 @@ fn overwrite_below_the_wrap() {
     });
 }
 
-/// A snapshot while a writer goes on, and another at the end: each is a stretch without gaps up to the newest
-/// event.
+/// A snapshot while a writer continues, and another at the end: each is a stretch without gaps up to the
+/// newest event.
 #[test]
 fn snapshots() {
     check(2, || {
@@ -184,7 +184,7 @@ fn a_copy_that_is_overwritten() {
         let writer = world.clone();
         let writer = thread::spawn(move || {
             let mut task = writer.task(2, &go_on);
-            // Round the ring the short way: sub-buffers may be left before they are full.
+            // The short way around the ring: sub-buffers may be left before they are full.
             for _ in 0..2 {
                 let head = writer.region.cpu(0).control().head.load(Relaxed);
                 assert_eq!(open(&mut task, &writer.region, 0, head), Some(Opened::Retry));
@@ -199,7 +199,7 @@ fn a_copy_that_is_overwritten() {
     });
 }
 
-/// A writer is moved to the other CPU, or killed, in front of each step.
+/// A writer is moved to the other CPU, or killed, before each step.
 #[test]
 fn migration_and_death() {
     for (overwriting, at) in [false, true].into_iter().flat_map(|mode| (0..26).map(move |at| (mode, at))) {
@@ -229,7 +229,7 @@ fn migration_and_death() {
     }
 }
 
-/// Detaching: behind the key's store and a `membarrier`, nobody writes to the old region.
+/// Detaching: after the key's store and a `membarrier`, no thread writes to the old region.
 #[test]
 fn detach() {
     check(3, || {
@@ -251,21 +251,21 @@ fn detach() {
     });
 }
 
-/// Switching a class off: behind the clearing of its word and a `membarrier`, no event of the class is
-/// committed, even by a task that had looked before.
+/// Disabling a class: after its word is cleared and a `membarrier`, no event of the class is committed, even
+/// by a task that had looked before.
 #[test]
 fn switching_off() {
     check(3, || {
         let world = World::new(false, 1, 0);
-        let want = Arc::new(Want::of(1, 0));
-        let (writer, wanted) = (world.clone(), want.clone());
+        let enabled = Arc::new(EnableWord::of(1, 0));
+        let (writer, shared) = (world.clone(), enabled.clone());
         let writer = thread::spawn(move || {
-            let mut task = Task { want: Some(&wanted), ..writer.task(1, &go_on) };
-            wanted.id() == 1
+            let mut task = Task { enabled: Some(&shared), ..writer.task(1, &go_on) };
+            shared.id() == 1
                 && matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
         });
-        want.clear();
+        enabled.clear();
         world.processors.iter().for_each(Processor::interrupt);
         let mut reader = support::reader(&world.region, 0);
         let mut check = Check::default();

@@ -2,7 +2,7 @@
 //!
 //! Loom's cells report two accesses to a slot that nothing orders; the rest is asserted: nothing twice,
 //! nothing lost uncounted, each writer's order kept, every value dropped once. A killed writer is one that
-//! stops between two steps, which these models contain: the reader looks at every moment.
+//! stops between two steps. These models cover it: the reader looks at every moment.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -16,8 +16,8 @@ fn drain(fifo: &SlotFifo<Value, 2>) -> Vec<u32> {
     std::iter::from_fn(|| reader.pop()).map(|value| *value).collect()
 }
 
-/// What two writers and a reader make of one slot free in front and one that is being freed: A may have
-/// looked before the pop and write to the slot that it freed.
+/// Two writers and a reader with one slot free and another being freed: A may have looked before the pop and
+/// then write to the slot that the pop freed.
 #[test]
 fn a_writer_overtaken_before_it_has_its_slot() {
     loom::model(|| {
@@ -41,7 +41,7 @@ fn a_writer_overtaken_before_it_has_its_slot() {
     });
 }
 
-/// One writer goes round the slots while the reader pops: order kept, and slots handed back and forth.
+/// One writer goes around the slots while the reader pops: the order is kept, and slots pass back and forth.
 #[test]
 fn a_writer_that_laps() {
     loom::model(|| {
@@ -61,7 +61,7 @@ fn a_writer_that_laps() {
     });
 }
 
-/// A slot is given back by a failing writer, and taken by one that needs it.
+/// A failing writer gives back a slot, and a writer that needs it takes it.
 #[test]
 fn writers_that_fail() {
     loom::model(|| {
@@ -82,7 +82,7 @@ fn writers_that_fail() {
     });
 }
 
-/// The reading end goes from one thread to another, which goes on where the first stopped.
+/// The reading end passes from one thread to another, which continues where the first stopped.
 #[test]
 fn a_reader_after_another() {
     loom::model(|| {
@@ -101,7 +101,7 @@ fn a_reader_after_another() {
     });
 }
 
-/// What was not popped is dropped with the queue, once (loom counts what is left of its own `Arc`s).
+/// Values that were not popped are dropped with the queue, once (loom counts leaks of its own `Arc`s).
 #[test]
 fn dropped_with_values_inside() {
     loom::model(|| {

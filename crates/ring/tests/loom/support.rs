@@ -1,4 +1,4 @@
-//! What all models share: the checker's settings, an event that proves itself, and the books.
+//! What all models share: the checker's settings, an event that proves itself, and the checks of a reader.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ pub const PAYLOAD: usize = 8;
 /// Bytes of an event.
 pub const EVENT: usize = HEADER + CONTEXT + PAYLOAD;
 
-/// Events that are there already when a model's writers begin: the next but one goes round the ring.
+/// Events that exist before a model's writers begin: the next but one goes around the ring.
 pub const BEFORE: u64 = 5;
 
-/// Checks `model` in all interleavings with at most `preemptions` of them not forced.
+/// Checks `model` in all interleavings with at most `preemptions` unforced preemptions.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
@@ -42,12 +42,12 @@ pub struct Check {
     stamp: u64,
     /// Number of events.
     pub events: u64,
-    /// As the last chunk said.
+    /// The total that the last chunk reported.
     pub overwritten: Overwritten,
 }
 
 impl Check {
-    /// Looks at a chunk's events.
+    /// Checks a chunk's events.
     pub fn look(&mut self, reader: &Reader, chunk: &Chunk) {
         assert!(chunk.begin >= self.stamp && chunk.end >= chunk.begin, "time stamps never go back");
         assert!(chunk.end >> 32 == 0, "stamps are counted from their own sub-buffer's begin");
@@ -56,7 +56,7 @@ impl Check {
             let (low, mut id, length) = split_header_word(reader.word(chunk, at));
             let mut header = HEADER;
             if id == EXTENDED_ID {
-                // The writer did not know the sub-buffer's begin yet.
+                // The writer did not yet know the sub-buffer's begin.
                 header = EXTENDED_HEADER;
                 assert_eq!(reader.word(chunk, at + HEADER) as u32, low, "an event has one stamp");
                 id = reader.word(chunk, at + HEADER + 8) as u16;
@@ -80,7 +80,7 @@ impl Check {
         self.overwritten = chunk.overwritten;
     }
 
-    /// Reads and releases what there is.
+    /// Reads and releases everything there is.
     pub fn drain(&mut self, reader: &mut Reader) {
         while let Some(chunk) = reader.next(Reach::Written).unwrap() {
             self.look(reader, &chunk);
@@ -97,15 +97,15 @@ impl Check {
         }
     }
 
-    /// Events that were overwritten unread, as their bytes tell: those of few enough extended events are no
-    /// event more.
+    /// Number of events overwritten unread, computed from their bytes: a few extended events add less than
+    /// one event's bytes.
     pub fn overwritten_events(&self) -> u64 {
         self.overwritten.bytes / EVENT as u64
     }
 }
 
-/// A reader in a thread of its own, which the checker can let run in the middle of a writer at the price of
-/// one preemption: looks `looks` times, for parts of sub-buffers too or not.
+/// A reader in a thread of its own, which the checker can run in the middle of a writer at the price of one
+/// preemption: it reads `looks` times, with or without parts of sub-buffers.
 pub fn look_meanwhile(region: &Region, looks: u32, partial: bool) -> thread::JoinHandle<(Reader, Check)> {
     let (mut reader, mut check) = (reader(region, 0), Check::default());
     if region.geometry().mode() == Mode::Discard {
@@ -119,7 +119,6 @@ pub fn look_meanwhile(region: &Region, looks: u32, partial: bool) -> thread::Joi
     })
 }
 
-/// The reader of a CPU.
 pub fn reader(region: &Region, cpu: usize) -> Reader {
     // SAFETY: each model makes one reader at a time.
     unsafe { region.reader(cpu) }

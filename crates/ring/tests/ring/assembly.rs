@@ -25,14 +25,14 @@ fn descriptors() -> &'static [Descriptor] {
 }
 
 #[test]
-fn descriptors_are_what_the_kernel_wants() {
+fn descriptors_are_as_the_kernel_expects() {
     let found = descriptors();
     assert!(found.len() >= 4, "two events of constant size, the gathering one and opening at least");
     for descriptor in found {
         assert_eq!((descriptor.version, descriptor.flags), (0, 0), "{descriptor:x?}");
         assert!((20..20_000).contains(&descriptor.len), "{descriptor:x?}");
         assert!(descriptor.abort.wrapping_sub(descriptor.start) >= descriptor.len, "{descriptor:x?}");
-        // SAFETY: the four bytes of code in front of the abort handler.
+        // SAFETY: the four bytes of code before the abort handler.
         let signature = unsafe { ((descriptor.abort - 4) as *const u32).read_unaligned() };
         assert_eq!(signature, SIGNATURE, "{descriptor:x?}");
     }
@@ -59,7 +59,7 @@ fn disassemble(start: u64, end: u64) -> Option<Vec<String>> {
 
 #[test]
 fn a_sequence_calls_nothing_and_its_commit_is_its_last_store() {
-    // Sequences of several sizes, so that there are some of each kind.
+    // Sequences of several sizes, so that each kind occurs.
     if let Some(publisher) = Publisher::new(2, 256) {
         publisher.enter(1);
         let _ = publisher.emit_any(1, 0);
@@ -90,7 +90,7 @@ fn a_sequence_calls_nothing_and_its_commit_is_its_last_store() {
                 && line.split_once(',').is_some_and(|(to, _)| to.contains('['));
             assert!(!writes_memory || name == "mov", "changes memory in place: {line}\n{text}");
         }
-        // Nothing but the check's jump stands between the check and the commit.
+        // Between the check and the commit there is only the check's jump.
         let [.., address, check, jump] = others else { panic!("{text}") };
         assert!(address.starts_with("lea") && check.starts_with("cmp") && check.contains("fs:"), "{text}");
         assert!(jump.starts_with("jne"), "{text}");

@@ -1,5 +1,4 @@
-//! What writers say of themselves, in memory that outlives them; and the accounts that must balance in the
-//! end.
+//! The writers' own accounts, in memory that outlives them, and the balance that must come out in the end.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -18,7 +17,7 @@ pub const EVENTS: u32 = 1 << 16;
 
 /// A writer's own account. Only the writer changes it.
 pub struct Book {
-    /// Its id, 0 while it is not used.
+    /// The writer's id, 0 while unused.
     pub writer: AtomicU32,
     begun: AtomicU32,
     ended: AtomicU32,
@@ -28,14 +27,14 @@ pub struct Book {
 /// The accounts of a run.
 pub struct Books(Shared<[Book; WRITERS]>);
 
-/// What a run, or many, came to.
+/// Totals of a run, or of many.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Totals {
     /// Events that writers tried to emit.
     pub emitted: u64,
     /// Events read.
     pub read: u64,
-    /// Events that the buffers counted lost.
+    /// Events that the buffers counted as lost.
     pub lost: u64,
     /// Sub-buffers overwritten unread.
     pub sub_buffers: u64,
@@ -101,68 +100,65 @@ impl Book {
         true
     }
 
-    /// Events that the writer has been done with.
+    /// Events that the writer has finished, written or lost.
     pub fn ended(&self) -> u32 {
         self.ended.load(Relaxed)
     }
 
-    /// Whether the writer was told that this event is lost.
+    /// Whether the writer was informed that this event is lost.
     pub fn is_lost(&self, counter: u32) -> bool {
         self.lost[counter as usize / 64].load(Relaxed) >> (counter % 64) & 1 == 1
     }
 }
 
-/// Events that nobody has read.
+/// Events that were never read.
 #[derive(Debug, Default)]
 struct Unread {
     events: u64,
-    /// Bytes, had they all the compact form.
+    /// Bytes, if all had the compact form.
     bytes: u64,
 }
 
 impl Books {
-    /// Empty ones.
     pub fn new() -> Self {
         // SAFETY: atomics, for which zero will do.
         Self(unsafe { Shared::zeroed() })
     }
 
-    /// The account number `index`, from now on that of `writer`.
+    /// Opens account number `index` for `writer`.
     pub fn open(&self, index: usize, writer: u32) -> &Book {
         self.0[index].writer.store(writer, Relaxed);
         &self.0[index]
     }
 
-    /// The accounts in use.
     pub fn all(&self) -> impl Iterator<Item = &Book> {
         self.0.iter().filter(|book| book.writer.load(Relaxed) != 0)
     }
 
-    /// The account of a writer.
     pub fn of(&self, writer: u32) -> Option<&Book> {
         self.all().find(|book| book.writer.load(Relaxed) == writer)
     }
 
-    /// Checks that what is missing was lost.
+    /// Checks that every gap was lost.
     ///
     /// # Panics
-    /// It was not.
+    /// A missing event was not lost.
     pub fn explain(&self, gaps: impl Iterator<Item = Gap>) {
         for gap in gaps {
-            let book = self.of(gap.writer).expect("who writes has an account");
+            let book = self.of(gap.writer).expect("a writer without an account");
             let is_explained = (gap.from..gap.to).all(|counter| book.is_lost(counter));
             assert!(is_explained, "neither read nor lost nor overwritten: {gap:?}");
         }
     }
 
-    /// Compares what writers say with what `has` says was read and with what the buffers counted. `killed`:
-    /// how many writers were killed, each of which may have been about to count a loss or to note one.
-    /// Whoever is killed in protocols `Smp` and `Local` hides events behind its own: `hidden` bytes at most.
+    /// Compares the writers' accounts with what `collector` read and with what the buffers counted. `killed`:
+    /// how many writers were killed; each may have been about to count a loss or to note one. In protocols
+    /// `Smp` and `Local` a killed writer hides events after its own: at most `hidden` bytes.
     ///
     /// # Panics
     /// The account does not balance.
     pub fn balance(&self, collector: &Collector, killed: u64, hidden: u64) -> Totals {
-        let (mut emitted, mut told, mut unread) = (0, 0, Unread::default());
+        let (mut emitted, mut noted, mut unread) = (0, 0, Unread::default());
         for book in self.all() {
             let writer = book.writer.load(Relaxed);
             let (begun, ended) = (book.begun.load(Relaxed), book.ended());
@@ -170,17 +166,17 @@ impl Books {
             for counter in 0..begun {
                 let (was_read, was_lost) = (collector.has(writer, counter), book.is_lost(counter));
                 assert!(!(was_read && was_lost), "event {counter} of writer {writer:#x} was read and lost");
-                told += u64::from(was_lost);
+                noted += u64::from(was_lost);
                 if !was_read && !was_lost && counter < ended {
                     unread.events += 1;
                     unread.bytes += compact(plan(writer, counter).len) as u64;
                 } else if counter >= ended {
-                    assert!(killed > 0, "writer {writer:#x} has not come to an end");
+                    assert!(killed > 0, "writer {writer:#x} has not ended");
                 }
             }
         }
         let lost = collector.lost();
-        assert!((told..=told + killed).contains(&lost), "{lost} counted lost, writers were told of {told}");
+        assert!((noted..=noted + killed).contains(&lost), "{lost} counted as lost, writers noted {noted}");
         if hidden == 0 {
             self.explain(collector.gaps());
         }
@@ -188,7 +184,7 @@ impl Books {
         if collector.mode() == Mode::Discard {
             assert!(unread.bytes <= hidden, "{unread:?} of {emitted} vanished, {hidden} bytes unfinished");
         } else {
-            // Which of them had the extended form nobody knows.
+            // How many of them had the extended form is unknown.
             let most = unread.bytes + unread.events * (EXTENDED_HEADER - HEADER) as u64;
             let found = overwritten.bytes + hidden;
             assert!(found >= unread.bytes, "{overwritten:?}, {hidden} hidden, but {unread:?}");

@@ -1,5 +1,5 @@
-//! Reads a region and checks what must hold whatever the writers did: whole events, stamps in order on each
-//! CPU, each writer's events in order on each CPU, nothing twice, and a gap only where the reader says so.
+//! Reads a region and checks what must always hold: whole events, stamps in order on each CPU, each writer's
+//! events in order on each CPU, nothing twice, and a gap only where the reader reports one.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,13 @@ pub struct Collector {
     pub read: u64,
 }
 
-/// Events of a writer that stays on one CPU, missing there though nothing was overwritten.
+/// Missing events of a writer that stays on one CPU, although nothing was overwritten there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gap {
-    /// The writer.
     pub writer: u32,
-    /// The first one's number.
+    /// Number of the first missing event.
     pub from: u32,
-    /// The number behind the last one.
+    /// Number after the last missing event.
     pub to: u32,
 }
 
@@ -35,7 +34,7 @@ struct Cpu {
     stamp: u64,
     lost: u64,
     overwritten: Overwritten,
-    /// What readers before this one found overwritten.
+    /// What earlier readers found overwritten.
     before: Overwritten,
     last: HashMap<u32, Last>,
 }
@@ -47,7 +46,7 @@ struct Last {
 }
 
 impl Collector {
-    /// Of a region that has no readers yet.
+    /// A collector for a region that has no readers yet.
     pub fn new(region: Region) -> Self {
         let cpu = |cpu| Cpu {
             // SAFETY: the only readers of a test's own region.
@@ -62,8 +61,8 @@ impl Collector {
         Self { region, cpus, seen: HashMap::new(), gaps: Vec::new(), restarts: 0, read: 0 }
     }
 
-    /// The same, in overwrite mode, from the oldest sub-buffer that is still there, whatever was read
-    /// already.
+    /// In overwrite mode: a collector that starts at the oldest sub-buffer still in the ring, whatever was
+    /// read already.
     pub fn rewound(region: Region) -> Self {
         let mut this = Self::new(region);
         this.cpus.iter_mut().for_each(|cpu| cpu.reader.rewind());
@@ -75,7 +74,7 @@ impl Collector {
         self.region.geometry().mode()
     }
 
-    /// Reads what there is; gives the events in the order of CPUs.
+    /// Reads everything there is; returns the events in the order of CPUs.
     pub fn drain(&mut self, partial: bool) -> Vec<Event> {
         (0..self.cpus.len()).flat_map(|cpu| self.drain_cpu(cpu, partial)).collect()
     }
@@ -87,8 +86,8 @@ impl Collector {
         events
     }
 
-    /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before that is released, and
-    /// with what was overwritten in front of it.
+    /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before the chunk is released,
+    /// and with what was overwritten before it.
     pub fn drain_with(&mut self, cpu: usize, partial: bool, mut before: impl FnMut(&[Event], Overwritten)) {
         let reach = if partial { Reach::Written } else { Reach::Full };
         while let Some(chunk) = self.cpus[cpu].reader.next(reach).expect("undamaged") {
@@ -114,14 +113,14 @@ impl Collector {
         (events, unfinished)
     }
 
-    /// Replaces a CPU's reader by a new one, as a consumer does that died and was started again.
+    /// Replaces a CPU's reader by a new one, like a consumer that died and was restarted.
     pub fn restart(&mut self, cpu: usize) {
         let cpu_of_region = &mut self.cpus[cpu];
-        // The new one begins behind the last chunk that was released.
+        // The new reader begins after the last chunk that was released.
         let overwritten = std::mem::take(&mut cpu_of_region.overwritten);
         cpu_of_region.before.sub_buffers += overwritten.sub_buffers;
         cpu_of_region.before.bytes += overwritten.bytes;
-        // The new one does not know what the old one knew of sub-buffers before its own.
+        // The new reader does not know what the old one knew of earlier sub-buffers.
         cpu_of_region.lost = 0;
         // SAFETY: the earlier reader is not used any more.
         cpu_of_region.reader = unsafe { self.region.reader(cpu) };
@@ -133,18 +132,18 @@ impl Collector {
         self.restarts
     }
 
-    /// Whether no event is left: nothing but headers of sub-buffers that somebody opened and then, migrated
-    /// or killed, did not use.
+    /// Whether no event is left: only headers of sub-buffers that a writer opened and then, migrated or
+    /// killed, did not use.
     pub fn is_drained(&self) -> bool {
         self.cpus.iter().all(|cpu| matches!(cpu.reader.waiting(), 0 | SUB_BUFFER_HEADER))
     }
 
-    /// Events that the writers counted lost.
+    /// Events that the writers counted as lost.
     pub fn lost(&self) -> u64 {
         (0..self.cpus.len()).map(|cpu| self.region.cpu(cpu).lost_total()).sum()
     }
 
-    /// What was overwritten unread, of all CPUs.
+    /// What was overwritten unread, on all CPUs.
     pub fn overwritten(&self) -> Overwritten {
         let mut sum = Overwritten::default();
         for cpu in &self.cpus {
@@ -155,7 +154,7 @@ impl Collector {
         sum
     }
 
-    /// Where events of [`PINNED`] writers are missing.
+    /// Gaps in the events of [`PINNED`] writers.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> {
         self.gaps.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Emits by any protocol, in any mode: what the stress tests are told apart by.
+//! Emits by any protocol, in any mode: the parameters of the stress tests.
 
 use tracewing_abi::region::{Clock, Geometry, Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Smp};
@@ -9,22 +9,20 @@ use crate::machine::{self, Mapped};
 #[cfg(target_arch = "x86_64")]
 use crate::publisher::Publisher;
 
-/// What kind of region.
+/// The kind of region.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Protocol of its writers.
     pub protocol: Protocol,
-    /// Mode.
     pub mode: Mode,
     /// Sub-buffers per CPU.
     pub sub_buffers: usize,
-    /// Bytes of each.
+    /// Bytes of each sub-buffer.
     pub bytes: usize,
-    /// Number of the first one.
+    /// Number of the first sub-buffer.
     pub origin: u64,
 }
 
-/// A number of the first sub-buffer from which all counters wrap around soon, whatever the geometry.
+/// A number of the first sub-buffer with which all counters soon wrap around, whatever the geometry.
 pub const NEAR_WRAP: u64 = u64::MAX - 9;
 
 /// Every protocol in every mode.
@@ -38,7 +36,7 @@ pub const KINDS: [(Protocol, Mode); 6] = [
 ];
 
 impl Shape {
-    /// Of this kind, from number 0.
+    /// A shape of this kind, with numbers from 0.
     pub fn new((protocol, mode): (Protocol, Mode), sub_buffers: usize, bytes: usize) -> Self {
         Self { protocol, mode, sub_buffers, bytes, origin: 0 }
     }
@@ -84,17 +82,15 @@ impl Emitter {
         })
     }
 
-    /// What it is.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The region.
     pub fn region(&self) -> Region {
         self.mapped.region
     }
 
-    /// Makes the calling thread known.
+    /// Registers the calling thread.
     pub fn enter(&self, writer: u32) {
         let _ = writer;
         #[cfg(target_arch = "x86_64")]
@@ -103,8 +99,8 @@ impl Emitter {
         }
     }
 
-    /// Number `counter` of `writer`, in a form and size that follow from the two. `buffer` is whose buffer to
-    /// use with `Smp` and `Local`.
+    /// Number `counter` of `writer`, in a form and size that follow from the two. `buffer` is the CPU whose
+    /// buffer `Smp` and `Local` use.
     pub fn emit(&self, writer: u32, counter: u32, buffer: usize) -> Result<(), Loss> {
         match self.shape.protocol {
             #[cfg(target_arch = "x86_64")]
@@ -137,7 +133,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Ends the current sub-buffer; not with `Publish`, which needs none of that.
+    /// Ends the current sub-buffer; does nothing with `Publish`, which does not need it.
     pub fn force_switch(&self, buffer: usize) -> bool {
         // SAFETY: as in `write`.
         unsafe {

@@ -1,4 +1,5 @@
-//! Events that prove themselves: the payload follows from writer and counter, so a torn or mixed one shows.
+//! Events that prove themselves: the payload follows from writer and counter, so a torn or mixed one is
+//! noticed.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 use tracewing_ring::Chunk;
@@ -10,21 +11,21 @@ pub const SMALLEST: usize = 8;
 /// Largest payload that tests write.
 pub const LARGEST: usize = 4096;
 
-/// Largest payload of a [`Plan`]: the largest that suits every geometry.
+/// Largest payload of a [`Plan`]; it suits every geometry.
 pub const MOST_PLANNED: usize = 106;
 
-/// Writers with this bit write large events only: two to a sub-buffer of 256 bytes.
+/// Writers with this bit write only large events: two per sub-buffer of 256 bytes.
 pub const LARGE: u32 = 1 << 30;
 /// Writers with this bit stay with one buffer.
 pub const PINNED: u32 = 1 << 29;
 
-/// What an event is to look like; follows from writer and counter.
+/// The form of an event; follows from writer and counter.
 pub struct Plan {
     /// Class id.
     pub id: u16,
     /// Bytes of payload.
     pub len: usize,
-    /// For whatever else there is to decide.
+    /// Source of all further decisions.
     pub random: Random,
 }
 
@@ -39,14 +40,14 @@ pub fn plan(writer: u32, counter: u32) -> Plan {
         3 => 31,
         4 => 100,
         9 => 64,
-        // Not three to a sub-buffer of 256 bytes; two even of the extended form.
+        // At most two per sub-buffer of 256 bytes; two even in the extended form.
         _ if is_large => 53 + random.below(28),
         _ => SMALLEST + random.below(MOST_PLANNED + 1 - SMALLEST),
     };
     Plan { id: id as u16, len, random }
 }
 
-/// Bytes of an event of the compact form.
+/// Bytes of an event in the compact form.
 pub fn compact(payload: usize) -> usize {
     HEADER + CONTEXT + payload
 }
@@ -77,20 +78,22 @@ pub struct Event {
     pub id: u16,
     /// Thread id.
     pub tid: i32,
-    /// Who wrote it.
+    /// The writer's number.
     pub writer: u32,
-    /// Its number there.
+    /// The event's number in that writer's sequence.
     pub counter: u32,
-    /// Whether it had the extended form.
+    /// Whether it has the extended form.
     pub extended: bool,
     /// Bytes of payload.
     pub len: usize,
 }
 
-/// The events of a chunk. Panics at anything that is not exactly as a writer meant it.
+/// The events of a chunk.
+///
+/// # Panics
+/// An event differs in any way from what its writer meant.
 pub fn decode(chunk: &Chunk) -> Vec<Event> {
-    // SAFETY: the chunk is not released yet, and its writers are well-behaved: nobody changes what lies in
-    // it.
+    // SAFETY: the chunk is not released yet, and its writers are well-behaved: no thread changes its bytes.
     let mut bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
     let (mut events, mut last) = (Vec::new(), chunk.begin);
     while !bytes.is_empty() {

@@ -1,5 +1,5 @@
-//! The reader and the writers against a region in which another process writes whatever it likes: no panic,
-//! no call that does not end, nothing handed out that lies outside the CPU's data.
+//! The reader and the writers against a region in which another process writes arbitrary words: no panic, no
+//! call that does not end, no bytes handed out from outside the CPU's data.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
@@ -29,7 +29,7 @@ fn new_region(protocol: Protocol, mode: Mode) -> Region {
     machine::region(geometry, protocol, Clock::Monotonic)
 }
 
-/// A word that is likely to be trouble.
+/// A word that is likely to cause trouble.
 fn nasty(random: &mut Random, near: u64) -> u64 {
     let offset = random.below(2 * S + 2) as u64;
     match random.below(10) {
@@ -82,7 +82,7 @@ fn scribble(region: &Region, random: &mut Random) {
     }
 }
 
-/// One call of the reader's; whatever it gives lies in the data of the only CPU.
+/// One call of a reader's method; whatever it returns is inside the data of the only CPU.
 fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     let check = |chunk: &Chunk| {
         let (data, bytes) = (region.cpu(0).data(0, 0) as usize, region.geometry().data_bytes());
@@ -170,14 +170,14 @@ fn a_reader_survives_words_that_change_under_it() {
 }
 
 #[test]
-fn a_writer_that_runs_ahead_for_ever_does_not_keep_the_reader() {
+fn a_writer_that_runs_ahead_permanently_does_not_keep_the_reader() {
     let region = new_region(Protocol::Publish, Mode::Discard);
     // SAFETY: the region's only reader.
     let mut reader = unsafe { region.reader(0) };
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Empty sub-buffers, as many as the reader passes.
+            // As many empty sub-buffers as the reader passes.
             let cpu = region.cpu(0);
             while !stop.load(Relaxed) {
                 let consumed = cpu.geometry().sequence(cpu.control().consumed.load(Relaxed));
@@ -254,7 +254,7 @@ fn a_header_that_does_not_fit_its_mapping_is_refused() {
     assert_eq!((copy.geometry(), copy.recording()), (region.geometry(), [7; 16]));
     assert!(attach(size - 1).is_err() && attach(PAGE - 1).is_err());
     let header = region.base().cast::<RegionHeader>().as_ptr();
-    // SAFETY: the region's first page, which nobody else reads meanwhile.
+    // SAFETY: the region's first page, which no other thread reads meanwhile.
     let set = |change: &dyn Fn(&mut RegionHeader)| unsafe { change(&mut *header) };
     let refused = |change: &dyn Fn(&mut RegionHeader), back: &dyn Fn(&mut RegionHeader)| {
         set(change);

@@ -15,18 +15,17 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Its buffers' first sub-buffers have number `origin`.
+    /// A region whose buffers' first sub-buffers have number `origin`.
     pub fn new(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Self {
         use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
         let memory = memfd_create("ring-test", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&memory, geometry.size() as u64).unwrap();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the kernel likes.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let base =
             unsafe { mmap(std::ptr::null_mut(), geometry.size(), protection, MapFlags::SHARED, &memory, 0) };
         let base = NonNull::new(base.unwrap().cast()).unwrap();
-        // SAFETY: new zeroed memory of the region's size, used by nobody, and mapped while the handle is
-        // used.
+        // SAFETY: new zeroed memory of the region's size, not yet used, and mapped while the handle is used.
         let region = unsafe { Region::create(base, geometry, protocol, clock, [7; 16], origin) };
         Self { region }
     }
@@ -47,9 +46,9 @@ pub fn region(geometry: Geometry, protocol: Protocol, clock: Clock) -> Region {
     region
 }
 
-/// CPUs that the machine may have.
+/// CPUs that the machine may have, online or not.
 pub fn possible_cpus() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: only queries a number.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) as usize }
 }
 
@@ -61,7 +60,7 @@ pub fn usable_cpus() -> Vec<usize> {
 
 /// The calling thread's CPU at the moment.
 pub fn current_cpu() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: only queries a number.
     unsafe { libc::sched_getcpu() as usize }
 }
 
@@ -79,12 +78,12 @@ pub fn push(thread: Option<rustix::thread::Pid>, cpus: &[usize]) -> rustix::io::
     rustix::thread::sched_setaffinity(thread, &set)
 }
 
-/// Shared anonymous memory for what outlives a killed child.
+/// Shared anonymous memory that outlives a killed child.
 pub struct Shared<T>(NonNull<T>);
 
 // SAFETY: gives references to `T` only.
 unsafe impl<T: Sync> Sync for Shared<T> {}
-// SAFETY: owns a mapping, which no thread has a tie to.
+// SAFETY: owns a mapping, which is not tied to a thread.
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -117,16 +116,16 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Runs `run` in a child and gives the child's id. What `run` does must work in a copy of a process of
-/// several threads: no locks but the C library's own.
+/// Runs `run` in a child and returns the child's id. `run` must work in a copy of a multi-threaded process:
+/// it takes no locks except the C library's own.
 pub fn fork(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child calls nothing but `run` and `_exit`.
     match unsafe { libc::fork() } {
         0 => {
-            // A parent that fails, or is killed, takes its children with it.
-            // SAFETY: concerns only this process.
+            // When the parent fails or is killed, its children die with it. SAFETY: concerns only this
+            // process.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            // A panic must not unwind into the harness, of which the child has a copy.
+            // A panic must not unwind into the child's copy of the test harness.
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(101);
             // SAFETY: ends the child.
             unsafe { libc::_exit(code) }
@@ -138,7 +137,7 @@ pub fn fork(run: impl FnOnce() -> i32) -> i32 {
     }
 }
 
-/// Waits for a change of state of a child; its raw status.
+/// Waits for a child to change state; returns its raw status.
 pub fn wait(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: writes the status to a local.
@@ -153,7 +152,7 @@ pub fn signal(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Kills a child for good, and waits for it.
+/// Kills a child and waits for it.
 pub fn kill(pid: i32) {
     signal(pid, libc::SIGKILL);
     let status = wait(pid);
@@ -172,14 +171,14 @@ impl Child {
         Self { pid: fork(run), is_reaped: false }
     }
 
-    /// Stops it for as long as `meanwhile` takes.
+    /// Stops the child while `meanwhile` runs.
     pub fn stop_while(&self, meanwhile: impl FnOnce()) {
         signal(self.pid, libc::SIGSTOP);
         meanwhile();
         signal(self.pid, libc::SIGCONT);
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the child has ended by itself.
     pub fn has_ended(&self) -> bool {
         // SAFETY: fills in plain data about an unreaped child of the caller, and leaves the child unreaped.
         unsafe {
@@ -190,13 +189,13 @@ impl Child {
         }
     }
 
-    /// Kills it at whatever it is about.
+    /// Kills the child, whatever it is doing.
     pub fn kill(mut self) {
         self.is_reaped = true;
         kill(self.pid);
     }
 
-    /// Waits for its end, and gives its exit code.
+    /// Waits for the child to end and returns its exit code.
     pub fn code(mut self) -> i32 {
         self.is_reaped = true;
         let status = wait(self.pid);
@@ -218,7 +217,7 @@ impl Drop for Child {
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next one.
+    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -227,18 +226,19 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// The next one below `bound`.
+    /// The next number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// Whether one in `bound` times.
+    /// True once in `bound` times on average.
     pub fn one_in(&mut self, bound: usize) -> bool {
         self.below(bound) == 0
     }
 }
 
-/// Tells the other threads of a scope to stop, also when the calling one panics: the scope waits for them.
+/// Stops the other threads of a scope when dropped, also while the calling thread panics: the scope waits for
+/// them.
 pub struct StopAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {

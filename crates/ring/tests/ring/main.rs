@@ -1,6 +1,6 @@
-//! The ring buffers as their users see them: nothing lost uncounted, nothing torn, whoever dies, interrupts,
-//! steps or lies. One program, so that its parts share the event that proves itself ([`events`]) and the
-//! reader that checks it ([`collector`]).
+//! The ring buffers as their users see them: no uncounted loss and nothing torn, even if writers die, are
+//! interrupted, are single-stepped or lie. One program, so that its modules share the event that proves
+//! itself ([`events`]) and the reader that checks it ([`collector`]).
 
 #[cfg(target_arch = "x86_64")]
 mod assembly;

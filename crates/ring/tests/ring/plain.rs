@@ -18,20 +18,20 @@ type Event = (u32, u64);
 struct Plain {
     mode: Mode,
     slots: usize,
-    /// All sub-buffers there ever were; the last one is the current one.
+    /// All sub-buffers since the beginning; the last one is the current one.
     sub_buffers: Vec<Vec<Event>>,
-    /// Taken out of the ring for good.
+    /// Sub-buffers taken out of the ring permanently.
     released: HashSet<usize>,
-    /// Where the reader is, sub-buffer and events of it; and where it would be if it were new.
+    /// The reader's position, as sub-buffer and number of its events; and that of a new reader.
     reader: (usize, usize),
     published: (usize, usize),
     overwritten: Overwritten,
     /// Skipped since the last sub-buffer that was read.
     skipped: Overwritten,
-    /// Whether the reader has read anything: before that it does not know how much of a sub-buffer was read
+    /// Whether the reader has read nothing yet: until then it does not know how much of a sub-buffer was read
     /// already.
     is_new: bool,
-    /// Whether the bytes overwritten are an upper bound only.
+    /// Whether the overwritten bytes are only an upper bound.
     is_bound: bool,
 }
 
@@ -135,7 +135,7 @@ impl Plain {
     }
 }
 
-/// The real ring beside the plain one.
+/// The real ring and the plain one.
 struct Both {
     emitter: Emitter,
     geometry: Geometry,
@@ -160,7 +160,7 @@ impl Both {
         Some(Self { emitter, geometry, cpu, reader, plain, writer, counter: 0, lost: 0 })
     }
 
-    /// Sub-buffer, counted from 0, and offset of the write position.
+    /// The write position as sub-buffer, counted from 0, and offset.
     fn head(&self) -> (usize, usize) {
         let region = self.emitter.region();
         let head = region.cpu(self.cpu).control().head.load(std::sync::atomic::Ordering::Relaxed);
@@ -204,11 +204,11 @@ impl Both {
         assert_eq!(found.is_some(), expected.is_some(), "the plain ring has {expected:?}");
         let (chunk, (events, is_last)) = found.zip(expected)?;
         self.check(&chunk, &events);
-        let (told, plain) = (chunk.overwritten, self.plain.overwritten);
-        assert_eq!(told.sub_buffers, plain.sub_buffers);
+        let (reported, plain) = (chunk.overwritten, self.plain.overwritten);
+        assert_eq!(reported.sub_buffers, plain.sub_buffers);
         assert!(
-            told.bytes == plain.bytes || self.plain.is_bound && told.bytes > plain.bytes,
-            "{told:?} {plain:?}"
+            reported.bytes == plain.bytes || self.plain.is_bound && reported.bytes > plain.bytes,
+            "{reported:?} {plain:?}"
         );
         Some((chunk, events, is_last))
     }
@@ -231,13 +231,13 @@ impl Both {
                     self.plain.rewind();
                 }
                 1 if random.one_in(3) => {
-                    // SAFETY: the one before is not used any more.
+                    // SAFETY: the previous reader is not used any more.
                     self.reader = unsafe { self.emitter.region().reader(self.cpu) };
                     self.plain.restart();
                 }
                 2..4 => {
                     let Some((chunk, events, is_last)) = self.next(random.one_in(2)) else { continue };
-                    // Writers may go round the ring as often as they like: the chunk is the reader's.
+                    // Writers may go around the ring any number of times: the chunk belongs to the reader.
                     for _ in 0..random.below(30) {
                         self.emit();
                     }
@@ -274,7 +274,7 @@ fn every_ring_does_what_a_plain_one_does() {
     }
 }
 
-/// What a flight recorder promises, once more in so many words.
+/// A flight recorder's promise, stated once more as an explicit example.
 #[test]
 fn snapshots_overlap_and_are_complete() {
     for kind in KINDS.into_iter().filter(|kind| kind.1 == Mode::Overwrite) {
@@ -300,7 +300,7 @@ fn snapshots_overlap_and_are_complete() {
                 let last = 2 * round - 1;
                 let first = now[0];
                 assert_eq!(now, (first..=last).collect::<Vec<_>>(), "without a gap, to the newest event");
-                // Two events to a sub-buffer: three full ones, and the current one.
+                // Two events per sub-buffer: three full ones, and the current one.
                 assert!(now.len() >= 7 || first == 0, "{now:?}");
                 assert!(
                     earlier.iter().filter(|counter| **counter >= first).all(|counter| now.contains(counter))

@@ -1,4 +1,4 @@
-//! Protocol `Publish` between processes that share the region, and that are killed at any moment.
+//! Protocol `Publish` between processes that share the region and are killed at random moments.
 
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -6,7 +6,7 @@ use crate::collector::Collector;
 use crate::machine::{self, Random, Shared};
 use crate::publisher::Publisher;
 
-/// What a child says of itself: events begun, and events ended.
+/// A child's own account: events begun, and events ended.
 #[derive(Default)]
 struct Progress {
     begun: AtomicU32,

@@ -9,7 +9,8 @@ use crate::collector::Collector;
 use crate::machine::{self, Random, StopAtEnd};
 use crate::publisher::Publisher;
 
-/// Runs `writers` beside a reader. Each gives the events it tried to emit and those it was told are lost.
+/// Runs `writers` together with a reader. Each returns the events that it tried to emit and those reported to
+/// it as lost.
 fn run(publisher: &Publisher, writers: &[&(dyn Fn(u32) -> (u64, u64) + Sync)]) -> Collector {
     let done = AtomicBool::new(false);
     let (mut collector, emitted, lost) = thread::scope(|scope| {
@@ -42,7 +43,7 @@ fn run(publisher: &Publisher, writers: &[&(dyn Fn(u32) -> (u64, u64) + Sync)]) -
     });
     collector.drain(true);
     assert!(collector.is_drained());
-    assert_eq!(collector.lost(), lost, "what the buffers count lost is what writers were told");
+    assert_eq!(collector.lost(), lost, "the buffers count the losses that writers noticed");
     assert_eq!(collector.read + lost, emitted);
     assert!(collector.read > 0);
     collector

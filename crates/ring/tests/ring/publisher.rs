@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::*;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol};
 use tracewing_ring::publish::{self, Destination, Opened, Outcome};
-use tracewing_ring::{Attachment, Region, Segment, Want, thread};
+use tracewing_ring::{Attachment, EnableWord, Region, Segment, thread};
 
 use crate::events::{self, Plan, fill, payload, plan};
 use crate::machine;
@@ -25,7 +25,6 @@ fn entry_offset() -> isize {
 
 /// A process's attachment to a region of its own.
 pub struct Publisher {
-    /// The region.
     pub region: Region,
     attachment: Box<Attachment>,
     key: u64,
@@ -40,7 +39,7 @@ impl Publisher {
         Self::of(machine::region(geometry, Protocol::Publish, Clock::Tsc))
     }
 
-    /// Attached to a region, which stays mapped while this is used.
+    /// Attaches to a region, which stays mapped while this is used.
     pub fn of(region: Region) -> Option<Self> {
         let Some(rseq_offset) = thread::rseq_of_libc() else {
             tracewing_testing::skip(
@@ -54,7 +53,7 @@ impl Publisher {
         Some(Self { region, attachment, key, rseq_offset })
     }
 
-    /// Makes the calling thread known, with this thread id.
+    /// Registers the calling thread under this thread id.
     pub fn enter(&self, tid: i32) {
         thread::with(|mark| {
             mark.entries[SLOT].tid.store(tid, Relaxed);
@@ -62,12 +61,11 @@ impl Publisher {
         });
     }
 
-    /// The attachment.
     pub fn attachment(&self) -> &Attachment {
         &self.attachment
     }
 
-    /// On whose behalf the calling thread writes.
+    /// The destination that the calling thread writes to.
     pub fn destination(&self) -> Destination {
         Destination {
             attachment: &*self.attachment,
@@ -79,31 +77,35 @@ impl Publisher {
 
     /// One attempt of the fixed sequence.
     pub fn fixed<const LEN: usize, const ORDERED: bool>(&self, id: u16, payload: &[u8; LEN]) -> bool {
-        let (want, entry, payload) = (Want::of(id, MAJOR), entry_offset(), payload.as_ptr());
+        let (enabled, entry, payload) = (EnableWord::of(id, MAJOR), entry_offset(), payload.as_ptr());
         // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this
         // thread.
         unsafe {
-            publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, entry, &want, id, payload)
+            publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, entry, &enabled, id, payload)
         }
     }
 
-    /// The same for a class with this word.
-    pub fn fixed_if<const LEN: usize>(&self, want: &Want, id: u16, payload: &[u8; LEN]) -> bool {
+    /// The same for a class with the word `enabled`.
+    pub fn fixed_if<const LEN: usize>(&self, enabled: &EnableWord, id: u16, payload: &[u8; LEN]) -> bool {
         let (entry, payload) = (entry_offset(), payload.as_ptr());
         // SAFETY: as in `fixed`.
-        unsafe { publish::fixed::<LEN, false>(&*self.attachment, self.rseq_offset, entry, want, id, payload) }
+        unsafe {
+            publish::fixed::<LEN, false>(&*self.attachment, self.rseq_offset, entry, enabled, id, payload)
+        }
     }
 
     /// One attempt of the gathering sequence for a class with this word.
-    pub fn gather_if(&self, want: &Want, id: u16, segments: &[Segment]) -> Outcome {
+    pub fn gather_if(&self, enabled: &EnableWord, id: u16, segments: &[Segment]) -> Outcome {
         // SAFETY: as in `gather`.
-        unsafe { publish::gather::<false>(self.destination(), want, id, segments, false) }
+        unsafe { publish::gather::<false>(self.destination(), enabled, id, segments, false) }
     }
 
     /// One attempt of the gathering sequence.
     pub fn gather(&self, id: u16, segments: &[Segment], extended: bool) -> Outcome {
         // SAFETY: tests pass segments of living slices; the rest as in `fixed`.
-        unsafe { publish::gather::<false>(self.destination(), &Want::of(id, MAJOR), id, segments, extended) }
+        unsafe {
+            publish::gather::<false>(self.destination(), &EnableWord::of(id, MAJOR), id, segments, extended)
+        }
     }
 
     /// One attempt to open the next sub-buffer.
@@ -112,7 +114,7 @@ impl Publisher {
         unsafe { publish::open(self.destination(), &self.region, cpu, head) }
     }
 
-    /// Writes the event, or counts it lost.
+    /// Writes the event, or counts it as lost.
     pub fn emit(&self, id: u16, segments: &[Segment]) -> Result<(), Loss> {
         let size = Segment::total(segments) + EXTENDED_HEADER + CONTEXT;
         if size > self.region.geometry().largest_event() {
@@ -132,13 +134,13 @@ impl Publisher {
                     Opened::Interrupted => return self.count(Loss::Interrupted),
                 },
                 Outcome::Interrupted => return self.count(Loss::Interrupted),
-                Outcome::Unwanted => unreachable!("every event is wanted here"),
+                Outcome::Disabled => unreachable!("every event is enabled here"),
             }
         }
         self.count(Loss::Interrupted)
     }
 
-    /// As [`Publisher::emit`], by the fixed sequence where it serves.
+    /// As [`Publisher::emit`], by the fixed sequence where possible.
     pub fn emit_fixed<const LEN: usize, const ORDERED: bool>(
         &self,
         id: u16,

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering::*;
 use tracewing_abi::event::{CONTEXT, HEADER};
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Segment, Want, thread};
+use tracewing_ring::{EnableWord, Segment, thread};
 
 use crate::collector::Collector;
 use crate::events::payload;
 use crate::machine;
 use crate::publisher::{Publisher, SLOT};
 
-/// The calling thread's CPU, on which it stays from now on.
+/// Pins the calling thread to its current CPU, and returns that CPU.
 fn stay() -> usize {
     let cpu = machine::usable_cpus()[0];
     machine::run_on(&[cpu]);
@@ -25,7 +25,7 @@ fn now() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Writes events of `LEN` bytes and a last one of every size around what is left, by both sequences.
+/// Writes events of `LEN` bytes and a last one of every size around the remaining space, by both sequences.
 fn fill_exactly<const LEN: usize>(by_fixed: bool) {
     const S: u64 = 256;
     for gap in -2_i64..=2 {
@@ -34,7 +34,7 @@ fn fill_exactly<const LEN: usize>(by_fixed: bool) {
         publisher.enter(1);
         let bytes = payload::<LEN>(1, 1);
         let length = (HEADER + CONTEXT + LEN) as u64;
-        // A first event that leaves the second `gap` bytes too many or too few.
+        // A first event that makes the second `gap` bytes too large or too small.
         let first = (S as i64 - SUB_BUFFER_HEADER as i64 - length as i64 + gap) as usize - HEADER - CONTEXT;
         let mut space = [0; 256];
         crate::events::fill(&mut space[..first], 1, 0);
@@ -153,7 +153,7 @@ fn a_full_buffer_loses_the_new_event_until_the_reader_gives_back() {
 }
 
 #[test]
-fn stamps_far_behind_the_begin_take_the_long_form() {
+fn stamps_long_after_the_begin_take_the_long_form() {
     const WRAP: u64 = 1 << 32;
     // Distance of the first event from its sub-buffer's begin, and whether it needs the long form.
     for (age, extends) in [(WRAP / 2, false), (WRAP - (1 << 28), false), (WRAP, true), (5 * WRAP + 99, true)]
@@ -179,7 +179,7 @@ fn stamps_far_behind_the_begin_take_the_long_form() {
             assert!((before..=after).contains(&event.stamp), "{event:?} not in {before} to {after}");
             assert_eq!(event.extended, extends);
         }
-        // More sub-buffers are opened behind it, as ever.
+        // More sub-buffers are opened after it, as usual.
         for counter in 2..20 {
             publisher.emit_fixed::<30, true>(2, &payload(1, counter)).unwrap();
         }
@@ -216,12 +216,12 @@ fn a_clock_that_stepped_back_stands_still() {
     }
     assert_eq!(publisher.region.cpu(cpu).header(1).begin.load(Relaxed), future);
     let events = Collector::new(publisher.region).drain(true);
-    assert_eq!(events.len(), 20, "in this and in the sub-buffers opened behind it");
+    assert_eq!(events.len(), 20, "in this and in the sub-buffers opened after it");
     assert!(events.iter().all(|event| event.stamp == future && event.extended));
 }
 
 #[test]
-fn who_is_not_attached_writes_nothing() {
+fn a_detached_thread_writes_nothing() {
     let Some(publisher) = Publisher::new(2, 256) else { return };
     let cpu = stay();
     publisher.enter(1);
@@ -246,7 +246,7 @@ fn who_is_not_attached_writes_nothing() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_written() {
+fn a_disabled_class_is_not_written() {
     let Some(publisher) = Publisher::new(2, 256) else { return };
     let cpu = stay();
     publisher.enter(1);
@@ -254,16 +254,17 @@ fn what_is_not_wanted_is_not_written() {
     let head = || publisher.region.cpu(cpu).control().head.load(Relaxed);
     let (before, bytes) = (head(), payload::<8>(1, 1));
     let segments = [Segment::of(&bytes)];
-    // As an event that was begun before the class was switched off, or given to another one.
-    for want in [Want::none(), Want::of(2, 0)] {
-        assert!(!publisher.fixed_if::<8>(&want, 1, &bytes));
-        assert_eq!(publisher.gather_if(&want, 1, &segments), Outcome::Unwanted);
+    // As for an event that began before its class was disabled, or before the word was given to another
+    // class.
+    for enabled in [EnableWord::none(), EnableWord::of(2, 0)] {
+        assert!(!publisher.fixed_if::<8>(&enabled, 1, &bytes));
+        assert_eq!(publisher.gather_if(&enabled, 1, &segments), Outcome::Disabled);
         assert_eq!(head(), before);
     }
     publisher.region.majors().store(!(1 << 5), Relaxed);
-    let (off, on) = (Want::of(1, 5), Want::of(1, 6));
+    let (off, on) = (EnableWord::of(1, 5), EnableWord::of(1, 6));
     assert!(publisher.fixed_if::<8>(&off, 1, &bytes), "there is nothing left to do");
-    assert_eq!(publisher.gather_if(&off, 1, &segments), Outcome::Unwanted);
+    assert_eq!(publisher.gather_if(&off, 1, &segments), Outcome::Disabled);
     assert_eq!(head(), before);
     assert!(publisher.fixed_if::<8>(&on, 1, &bytes));
     assert_eq!(publisher.gather_if(&on, 1, &segments), Outcome::Written);

@@ -1,5 +1,5 @@
-//! Protocol `Smp`: what is read and lost is what was emitted, and what a dead process leaves can be read up
-//! to its first uncommitted event.
+//! Protocol `Smp`: every emitted event is read or counted as lost, and what a dead process leaves can be read
+//! up to its first uncommitted event.
 
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
@@ -87,9 +87,9 @@ fn a_begin_far_away_takes_the_long_form_and_one_in_the_future_stands_still() {
     }
 }
 
-/// A thread that has reserved a sub-buffer's first event and does not run before it opens that: with what
-/// time the stamps count from is not known, all others take the long form. So bytes that are overwritten are
-/// no measure of how many events they were.
+/// A thread that has reserved a sub-buffer's first event and stops running before it opens the sub-buffer:
+/// the time base of the stamps is then unknown, and all other writers take the long form. So overwritten
+/// bytes do not determine the number of events.
 #[test]
 fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
     const SIZE: usize = 1024;
@@ -108,7 +108,7 @@ fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
     emit();
     let compact = (HEADER + CONTEXT + SMALLEST) as u64;
     assert_eq!(emit(), Some(compact));
-    // As the reservation that begins the next sub-buffer leaves it.
+    // The state that a reservation leaves when it begins the next sub-buffer.
     let head = SIZE as u64 + SUB_BUFFER_HEADER as u64 + compact;
     region.cpu(0).control().head.store(head, Relaxed);
     let long = compact + (EXTENDED_HEADER - HEADER) as u64;
@@ -119,7 +119,7 @@ fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
 }
 
 #[test]
-fn a_full_buffer_loses_and_goes_on() {
+fn a_full_buffer_loses_and_continues() {
     let region = new_region(1, 2, 256, Clock::Monotonic);
     let mut collector = Collector::new(region);
     let mut lost = 0;
@@ -141,7 +141,7 @@ fn a_full_buffer_loses_and_goes_on() {
     assert_eq!(large, Err(Loss::TooLarge));
 }
 
-/// Space that somebody reserved and never committed: in the middle, at the end, and a sub-buffer never
+/// Space that was reserved and never committed: in the middle, at the end, and in a sub-buffer that was never
 /// opened.
 #[test]
 fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
@@ -165,7 +165,7 @@ fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
     assert_eq!(
         unfinished.len(),
         3,
-        "behind event 1, the unclosed rest of sub-buffer 1, the unopened sub-buffer 2"
+        "after event 1, the unclosed rest of sub-buffer 1, the unopened sub-buffer 2"
     );
     assert_eq!(geometry.sequence(region.cpu(0).control().consumed.load(Relaxed)), 3);
     assert_eq!(collector.finalise(0), (Vec::new(), Vec::new()));
@@ -186,8 +186,8 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
             }
             let cpu = region.cpu(0);
             if crosses {
-                // So full that the next one opens sub-buffer 1.
-                // SAFETY: living segments; regions of tests stay mapped.
+                // So full that the next event opens sub-buffer 1. SAFETY: living segments; regions of tests
+                // stay mapped.
                 let write =
                     |bytes: &[u8]| unsafe { lttng::write::<Smp>(&region, 0, 2, 1, &[Segment::of(bytes)]) };
                 while 1024 - region.geometry().at(cpu.control().head.load(Relaxed)) > 21 + 100 {
@@ -215,7 +215,7 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
             events.extend(rest);
             assert!((0..BEFORE).all(|counter| collector.has(1, counter)), "all that was in front");
             let written = collector.has(3, 0);
-            assert!(written || !unfinished.is_empty(), "{extra} instructions behind the reservation");
+            assert!(written || !unfinished.is_empty(), "{extra} instructions after the reservation");
             inside += unfinished.len().min(1);
             if ended {
                 assert!(written && unfinished.is_empty());

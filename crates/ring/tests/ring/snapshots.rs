@@ -1,5 +1,4 @@
-//! Snapshots of a region in overwrite mode: the readers go back, read, and put everything into the ring
-//! again.
+//! Snapshots of a region in overwrite mode: the readers rewind, read, and return everything to the ring.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Acquire;
@@ -10,7 +9,7 @@ use tracewing_ring::{Reach, Reader, Region};
 use crate::collector::Gap;
 use crate::events::{Event, PINNED, decode};
 
-/// The readers, and what the snapshots so far have shown.
+/// The readers, and what the snapshots have shown so far.
 pub struct Snapshots {
     readers: Vec<Reader>,
     region: Region,
@@ -23,12 +22,12 @@ pub struct Snapshots {
 pub struct Snapshot {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// Sub-buffers overwritten before the first and while it was taken.
+    /// Sub-buffers overwritten before the first event and while the snapshot was taken.
     pub overwritten: u64,
 }
 
 impl Snapshots {
-    /// Of a region that has no readers yet.
+    /// For a region that has no readers yet.
     pub fn new(region: Region) -> Self {
         assert_eq!(region.geometry().mode(), Mode::Overwrite);
         // SAFETY: the only readers of a test's own region.
@@ -36,19 +35,19 @@ impl Snapshots {
         Self { readers: readers.collect(), region, gaps: HashSet::new(), taken: 0 }
     }
 
-    /// Where events of [`PINNED`] writers are missing in a snapshot, though nothing was overwritten there.
+    /// Gaps in the events of [`PINNED`] writers in a snapshot, although nothing was overwritten there.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> {
         self.gaps.iter().copied()
     }
 
-    /// How many were taken.
+    /// Number of snapshots taken.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Takes one. Checks that each CPU's events are in order; with `Publish` also that it reaches what was
-    /// there when it began, which the other protocols cannot promise: an event that is not committed hides
-    /// those behind it.
+    /// Takes a snapshot. Checks that each CPU's events are in order; with `Publish` also that it includes
+    /// everything that was there when it began. The other protocols cannot promise that: an uncommitted event
+    /// hides those after it.
     pub fn take(&mut self) -> Vec<Snapshot> {
         self.taken += 1;
         (0..self.readers.len()).map(|cpu| self.take_cpu(cpu)).collect()
@@ -94,6 +93,6 @@ impl Snapshots {
     /// When all writers have ended: two more snapshots, which are equal.
     pub fn finish(&mut self) {
         let (one, two) = (self.take(), self.take());
-        assert!(one == two, "nobody wrote in between, and yet the second snapshot differs");
+        assert!(one == two, "nothing was written in between, yet the second snapshot differs");
     }
 }

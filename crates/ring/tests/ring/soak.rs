@@ -1,5 +1,5 @@
-//! All loads, at length and with numbers that nobody has tried yet: `cargo xtask soak` runs this,
-//! `cargo test` does not.
+//! All loads, for a long time and with new random numbers: `cargo xtask soak` runs this, `cargo test` does
+//! not.
 //!
 //! The environment says how long (`TRACEWING_SOAK_SECONDS`), where the random numbers start
 //! (`TRACEWING_SOAK_SEED`), and whether it runs under a race detector (`TRACEWING_SOAK_THREADS_ONLY`), which
@@ -26,7 +26,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// One load; its totals, and how often a CPU went.
+/// Runs one load; returns its totals, and how often a CPU went offline.
 fn round(shape: Shape, random: &mut Random, threads_only: bool) -> Option<(Totals, u64)> {
     match random.below(if threads_only { 3 } else { 6 }) {
         3 => Some((kill_writers(shape, random, 12)?, 0)),
@@ -43,7 +43,7 @@ fn round(shape: Shape, random: &mut Random, threads_only: bool) -> Option<(Total
     }
 }
 
-/// Ends the process when nothing happens any more. Its children end with it.
+/// Ends the process when it makes no more progress. Its children end with it.
 fn watch(rounds: &AtomicU64) {
     loop {
         let before = rounds.load(Relaxed);
@@ -65,7 +65,7 @@ fn table(totals: &[Totals]) {
 }
 
 #[test]
-#[ignore = "takes as long as it is told to: cargo xtask soak"]
+#[ignore = "runs for as long as asked: cargo xtask soak"]
 fn soak() {
     let length = Duration::from_secs(number("TRACEWING_SOAK_SECONDS").unwrap_or(60));
     let threads_only = number("TRACEWING_SOAK_THREADS_ONLY").is_some();
@@ -77,7 +77,7 @@ fn soak() {
     let (mut totals, mut violations, mut unplugged) = ([Totals::default(); KINDS.len()], Vec::new(), 0);
     static ROUNDS: AtomicU64 = AtomicU64::new(0);
     thread::spawn(|| watch(&ROUNDS));
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     while begin.elapsed() < length {
         let number = ROUNDS.fetch_add(1, Relaxed);
         let seed = first.wrapping_add(number);
@@ -98,8 +98,8 @@ fn soak() {
                 violations.push(seed);
             }
         }
-        if told.elapsed() > Duration::from_secs(10) {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_secs(10) {
+            reported = Instant::now();
             let sum = |part: fn(&Totals) -> u64| totals.iter().map(part).sum::<u64>();
             let (events, kills) = (sum(|totals| totals.emitted), sum(|totals| totals.kills));
             let seconds = begin.elapsed().as_secs();

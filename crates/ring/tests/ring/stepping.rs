@@ -1,6 +1,6 @@
 //! The three sequences of protocol `Publish`, left at each of their instructions: for a signal handler that
-//! emits, for good, or by what the kernel does not take for an abort. And the papers' scheme where others are
-//! faster every time.
+//! emits, by death, or by an event that the kernel does not treat as an abort. Also the papers' scheme where
+//! other writers are faster every time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
@@ -48,7 +48,7 @@ extern "C" fn emit_in_handler(_signal: i32) {
     publisher.emit_fixed::<24, false>(9, &payload(HANDLER, 0)).unwrap();
 }
 
-/// A buffer with some events in it, on the CPU where the calling thread stays from now on.
+/// A buffer with some events in it, on the CPU that the calling thread is pinned to.
 struct Setting {
     publisher: Publisher,
     cpu: usize,
@@ -63,7 +63,7 @@ impl Setting {
         publisher.enter(MAIN as i32);
         let before = match sequence {
             Sequence::FirstOpen => 0,
-            Sequence::Open => 15, // 28 bytes each: the next one does not fit behind the header's 64
+            Sequence::Open => 15, // 28 bytes each: the next one does not fit after the header's 64
             _ => 3,
         };
         for counter in 0..before {
@@ -72,7 +72,8 @@ impl Setting {
         Some(Self { publisher, cpu, before })
     }
 
-    /// The child's part: the sequence, and then, unless that wrote it, the event by whatever serves.
+    /// The child's part: the sequence, and then, unless the sequence wrote it, the event by whatever else
+    /// works.
     fn run(&self, sequence: Sequence) -> i32 {
         machine::run_on(&[self.cpu]);
         PUBLISHER.store((&raw const self.publisher).cast_mut(), Relaxed);
@@ -115,8 +116,8 @@ impl Setting {
     }
 }
 
-/// Calls `at` with a fresh child at every instruction of the sequence; the last time behind the commit
-/// (`false`). Gives the number of instructions.
+/// Calls `at` with a fresh child at every instruction of the sequence; the last time after the commit
+/// (`false`). Returns the number of instructions.
 fn at_each_instruction(sequence: Sequence, at: impl Fn(&Setting, Tracee, bool)) -> usize {
     for steps in 0.. {
         let Some(setting) = Setting::new(sequence) else { return 0 };
@@ -138,7 +139,7 @@ fn a_handler_that_emits_at_any_instruction_comes_first() {
             tracee.rearm();
             assert_eq!(tracee.finish(libc::SIGUSR1), 0, "{sequence:?}+{at:#x}");
             let writers: Vec<_> = setting.events().iter().map(|event| event.writer).collect();
-            // An opened sub-buffer is no event yet: the handler's comes first even behind that commit.
+            // An opened sub-buffer is no event yet: the handler's event comes first even after that commit.
             let first = inside || matches!(sequence, Sequence::Open | Sequence::FirstOpen);
             let expected = if first { [HANDLER, MAIN] } else { [MAIN, HANDLER] };
             assert_eq!(writers, expected, "{sequence:?}+{at:#x}");
@@ -170,15 +171,15 @@ fn a_sequence_that_the_kernel_no_longer_protects_starts_again() {
             let (_, descriptor) = tracee.sequence.unwrap();
             let at = tracee.registers().rip;
             tracee.disarm();
-            // Another thread of the CPU writes meanwhile; the child's write position is an old one now. What
-            // the child writes there before it comes to the check falls on that event, which nothing can
+            // Another thread of the CPU writes meanwhile, so the child's write position is out of date. What
+            // the child writes there before it comes to the check overwrites that event, which nothing can
             // prevent.
             let buffer = setting.publisher.region.cpu(setting.cpu);
             let head = &buffer.control().head;
             setting.publisher.emit_fixed::<16, false>(5, &payload(OTHER, 0)).unwrap();
             let moved = head.load(Relaxed);
             assert_eq!(tracee.finish(0), 0);
-            // Between the check and the commit there is one jump, behind which nothing can notice any more.
+            // Between the check and the commit there is one jump, after which nothing can notice any more.
             let end = descriptor.start + descriptor.len;
             if inside && end - at <= 4 {
                 unnoticed.fetch_add(1, Relaxed);
@@ -186,7 +187,7 @@ fn a_sequence_that_the_kernel_no_longer_protects_starts_again() {
             }
             let written = head.load(Relaxed).wrapping_sub(moved);
             let extended = if sequence == Sequence::Extended { EXTENDED_HEADER - HEADER } else { 0 };
-            // Behind the commit (`!inside`) the child is done before the other begins.
+            // After the commit (`!inside`) the child is done before the other begins.
             let expected = if inside || matches!(sequence, Sequence::Open | Sequence::FirstOpen) {
                 (HEADER + CONTEXT + 28 + extended) as u64
             } else {
@@ -198,7 +199,7 @@ fn a_sequence_that_the_kernel_no_longer_protects_starts_again() {
     }
 }
 
-/// Steps a child to its end, and gives its exit code and the steps.
+/// Steps a child to its end; returns its exit code and the number of steps.
 fn step_through(run: impl FnOnce() -> i32) -> (i32, u32) {
     const ENOUGH: u32 = 100_000;
     let tracee = Tracee::new(|| {
@@ -215,7 +216,7 @@ fn step_through(run: impl FnOnce() -> i32) -> (i32, u32) {
 }
 
 #[test]
-fn a_debugger_that_steps_for_ever_costs_one_event() {
+fn a_debugger_that_steps_permanently_costs_one_event() {
     let Some(setting) = Setting::new(Sequence::Open) else { return };
     let publisher = &setting.publisher;
     let bytes = payload::<8>(MAIN, 100);
@@ -238,7 +239,7 @@ fn a_debugger_that_steps_for_ever_costs_one_event() {
 }
 
 #[test]
-fn a_writer_with_whom_others_always_interfere_loses_one_event() {
+fn a_writer_that_always_loses_the_race_loses_one_event() {
     const ENOUGH: u32 = 1_000_000;
     for kind in [(Protocol::Smp, Mode::Overwrite), (Protocol::Local, Mode::Overwrite)] {
         let emitter = Emitter::new(Shape::new(kind, 8, 65536)).expect("needs nothing special");

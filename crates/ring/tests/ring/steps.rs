@@ -1,5 +1,5 @@
-//! The instructions of the sequences against their steps as the model checker runs them: stepped through one
-//! by one, the instructions store what the steps store, in the order of the steps.
+//! The instructions of the sequences against their steps in the model checker: single-stepped, the
+//! instructions store the same values as the steps, in the same order.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
@@ -39,7 +39,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// The part's bytes; of a time only whether there is one.
+    /// The part's bytes; a time is reduced to whether it is set.
     fn image(&self) -> Vec<u8> {
         let geometry = self.region.geometry();
         let (part, len) = (geometry.control_offset(self.cpu), geometry.stride());
@@ -53,7 +53,7 @@ impl Watched {
         bytes
     }
 
-    /// Where times will stand once `sequence` has run at this position.
+    /// With the places of all times after `sequence` has run at this position.
     fn with_times(mut self, sequence: Sequence, head: u64) -> Self {
         let geometry = self.region.geometry();
         let header = |physical: usize| CONTROL + physical * geometry.sub_buffer_bytes();
@@ -61,7 +61,7 @@ impl Watched {
         self.times = match sequence {
             Sequence::Fixed | Sequence::Gather => vec![(event, event + 4)],
             Sequence::Extended => vec![(event, event + 4), (event + HEADER, event + HEADER + 8)],
-            // End of the old, begin of the new.
+            // End of the old sub-buffer, begin of the new one.
             Sequence::Open => vec![(header(0) + 8, header(0) + 16), (header(1), header(1) + 8)],
             Sequence::FirstOpen => vec![(header(0), header(0) + 16)],
         };
@@ -111,7 +111,7 @@ fn by_steps(watched: &Watched, sequence: Sequence, head: u64) -> Vec<Vec<u8>> {
         Fate::GoOn
     };
     let (processors, attachment, fate) = (&processors[..], &attachment, &look);
-    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: TID, want: None, fate };
+    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: TID, enabled: None, fate };
     let bytes = payload::<LEN>(TID as u32, 1);
     match sequence {
         Sequence::Open | Sequence::FirstOpen => {
@@ -152,7 +152,7 @@ fn the_instructions_do_what_the_steps_say() {
         let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
         let watch = |region| Watched { region, cpu, times: Vec::new() }.with_times(sequence, head);
         let (real, modelled) = (watch(publisher.region), watch(region()));
-        // SAFETY: two mappings of the same size; nobody writes meanwhile.
+        // SAFETY: two mappings of the same size; no thread writes meanwhile.
         unsafe { modelled.region.base().copy_from(real.region.base(), geometry.size()) };
         let steps = by_steps(&modelled, sequence, head);
         let instructions = by_instructions(&publisher, &real, sequence, head);

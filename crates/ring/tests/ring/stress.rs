@@ -1,9 +1,9 @@
 //! Writers of every protocol and a reader at full speed, in either mode: loads with random numbers in them,
 //! for tests that take a second and for soak runs that take hours. A load panics when an invariant does not
-//! hold; its seed is in whatever the caller prints.
+//! hold; the caller prints its seed.
 //!
-//! - [`threads`]: one process; threads that stay, roam or are pushed around, signal handlers that nest, a
-//!   reader that is replaced, snapshots.
+//! - [`threads`]: one process; threads that stay, migrate freely or are moved around, signal handlers that
+//!   nest, a reader that is replaced, snapshots.
 //! - [`processes`]: writers and readers that are stopped and killed.
 //! - [`hotplug`]: CPUs that come and go.
 
@@ -28,8 +28,8 @@ mod tests {
     use crate::stress::processes::{kill_readers, kill_writers};
     use crate::stress::threads::{Load, Reading};
 
-    /// A line for whoever looks at a run, and for a failure its seed.
-    fn told<T: std::fmt::Debug>(what: &str, shape: Shape, totals: T) {
+    /// Prints a line for the reader of a run's output, with the seed in case of a failure.
+    fn report<T: std::fmt::Debug>(what: &str, shape: Shape, totals: T) {
         println!("{what}, {shape:?}: {totals:?}");
     }
 
@@ -41,7 +41,7 @@ mod tests {
                 let shape = any_shape(kind, &mut random);
                 let load = Load { has_signals: seed % 2 == 0, ..Load::any(shape, &mut random, 10_000) };
                 println!("{shape:?} {load:?}");
-                told("threads", shape, threads::run(shape, load));
+                report("threads", shape, threads::run(shape, load));
             }
         }
     }
@@ -64,7 +64,7 @@ mod tests {
                     has_hotplug: false,
                     reading,
                 };
-                told("large", shape, threads::run(shape, load));
+                report("large", shape, threads::run(shape, load));
             }
         }
     }
@@ -74,7 +74,7 @@ mod tests {
         for kind in 0..KINDS.len() {
             let mut random = Random(kind as u64);
             let shape = any_shape(kind, &mut random);
-            told("killed", shape, kill_writers(shape, &mut random, 16));
+            report("killed", shape, kill_writers(shape, &mut random, 16));
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
         for kind in 0..KINDS.len() {
             let mut random = Random(kind as u64);
             let shape = any_shape(kind, &mut random);
-            told("readers", shape, kill_readers(shape, &mut random, 16, 30_000));
+            report("readers", shape, kill_readers(shape, &mut random, 16, 30_000));
         }
     }
 }

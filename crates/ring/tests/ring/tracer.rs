@@ -1,9 +1,9 @@
 //! Children that the tests step through a restartable sequence, instruction by instruction (ptrace(2)).
 //!
-//! Every stop aborts a sequence, so stepping as such never gets to its end. [`Tracee::step_inside`] clears
-//! `rseq_cs` before each step, which keeps the kernel from seeing a sequence at all, and answers the check in
-//! front of the commit in the kernel's place. [`Tracee::rearm`] puts `rseq_cs` back: what follows is what
-//! happens to a thread that was interrupted at just this instruction.
+//! Every stop aborts a sequence, so plain stepping never reaches its end. [`Tracee::step_inside`] clears
+//! `rseq_cs` before each step, which keeps the kernel from seeing a sequence at all, and answers the check
+//! before the commit in the kernel's place. [`Tracee::rearm`] puts `rseq_cs` back: what follows is what
+//! happens to a thread interrupted at exactly this instruction.
 
 use std::ptr::null_mut;
 
@@ -14,19 +14,19 @@ use crate::machine;
 /// Offset of `rseq_cs` in `struct rseq`.
 const RSEQ_CS: u64 = 8;
 
-/// What the kernel is told of a sequence (`struct rseq_cs`).
+/// The kernel's description of a sequence (`struct rseq_cs`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Descriptor {
-    /// 0.
+    /// Always 0.
     pub version: u32,
-    /// 0.
+    /// Always 0.
     pub flags: u32,
     /// First instruction.
     pub start: u64,
     /// Length, bytes.
     pub len: u64,
-    /// Where it goes on after an abort.
+    /// Address at which the thread continues after an abort.
     pub abort: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Descriptor {
 pub struct Tracee {
     pid: i32,
     area: u64,
-    /// The sequence that it is in, and its descriptor's address; the children have the parent's addresses.
+    /// The sequence that the child is in, and its descriptor's address; children have the parent's addresses.
     pub sequence: Option<(u64, Descriptor)>,
 }
 
@@ -44,7 +44,7 @@ pub fn stop() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// Lets the parent trace the calling child, and stops it.
+/// Makes the calling child traceable by its parent, and stops it.
 pub fn accept() {
     // SAFETY: concerns only this process.
     unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, null_mut::<u8>(), null_mut::<u8>()) };
@@ -52,12 +52,12 @@ pub fn accept() {
 }
 
 impl Tracee {
-    /// A child that has called [`accept`] and is about to run what comes behind.
+    /// A child that has called [`accept`] and is about to run the code after it.
     pub fn new(run: impl FnOnce() -> i32) -> Self {
         let pid = machine::fork(run);
         let status = machine::wait(pid);
         assert!(libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGSTOP, "{status:#x}");
-        // A test that panics takes its children with it.
+        // When a test panics, its children die with it.
         let kill = libc::PTRACE_O_EXITKILL as usize as *mut u8;
         // SAFETY: an option of the caller's stopped tracee.
         unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, null_mut::<u8>(), kill) };
@@ -67,7 +67,6 @@ impl Tracee {
         this
     }
 
-    /// Its registers.
     pub fn registers(&self) -> libc::user_regs_struct {
         // SAFETY: plain data, filled by the kernel for the stopped tracee.
         unsafe {
@@ -79,7 +78,7 @@ impl Tracee {
     }
 
     fn set_registers(&self, registers: &libc::user_regs_struct) {
-        // SAFETY: as above, the other way.
+        // SAFETY: as above, in the other direction.
         let set = unsafe { libc::ptrace(libc::PTRACE_SETREGS, self.pid, null_mut::<u8>(), registers) };
         assert_eq!(set, 0);
     }
@@ -96,14 +95,14 @@ impl Tracee {
         assert_eq!(set, 0);
     }
 
-    /// Runs one instruction as a debugger does; gives its status when it has ended.
+    /// Runs one instruction as a debugger does; returns the child's status if it has ended.
     pub fn step(&self) -> Option<i32> {
         self.resume(libc::PTRACE_SINGLESTEP, 0);
         let status = machine::wait(self.pid);
         (!libc::WIFSTOPPED(status)).then_some(status)
     }
 
-    /// Steps until the first instruction of a sequence is next.
+    /// Steps until the next instruction is the first of a sequence.
     pub fn step_to_sequence(&mut self) {
         loop {
             assert_eq!(self.step(), None, "ended before it came to a sequence");
@@ -125,7 +124,7 @@ impl Tracee {
         self.sequence.is_some_and(|(_, sequence)| at.wrapping_sub(sequence.start) < sequence.len)
     }
 
-    /// Runs one instruction of the sequence; `false` when it was the last one, the commit.
+    /// Runs one instruction of the sequence; `false` if it was the last one, the commit.
     pub fn step_inside(&self) -> bool {
         let (_, sequence) = self.sequence.expect("in a sequence");
         let before = self.registers();
@@ -133,7 +132,7 @@ impl Tracee {
         assert_eq!(self.step(), None);
         let at = self.registers().rip;
         if at == sequence.abort {
-            // The check in front of the commit: as if `rseq_cs` had been found unchanged.
+            // The check before the commit: as if `rseq_cs` had been found unchanged.
             const ZERO_FLAG: u64 = 1 << 6;
             self.set_registers(&libc::user_regs_struct { eflags: before.eflags | ZERO_FLAG, ..before });
             assert_eq!(self.step(), None);
@@ -148,7 +147,7 @@ impl Tracee {
         self.set_rseq_cs(self.sequence.expect("in a sequence").0);
     }
 
-    /// Makes it none for the kernel, as a probe or displaced stepping does.
+    /// Hides the sequence from the kernel, as a probe or displaced stepping does.
     pub fn disarm(&self) {
         self.set_rseq_cs(0);
     }
@@ -160,7 +159,7 @@ impl Tracee {
         assert_eq!(resumed, 0);
     }
 
-    /// Lets it run, beginning with this signal's handler (0: none), and gives its exit code.
+    /// Resumes the child, beginning with this signal's handler (0: none), and returns its exit code.
     pub fn finish(self, signal: i32) -> i32 {
         self.resume(libc::PTRACE_CONT, signal);
         let status = machine::wait(self.pid);
@@ -168,7 +167,7 @@ impl Tracee {
         libc::WEXITSTATUS(status)
     }
 
-    /// Kills it where it stands.
+    /// Kills the child at its current instruction.
     pub fn kill(self) {
         machine::kill(self.pid);
     }

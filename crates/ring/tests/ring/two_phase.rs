@@ -1,5 +1,5 @@
-//! Protocols `Smp` and `Local` in two phases: reserve, write in place, commit. What is reserved hides what
-//! lies behind it, and nothing else.
+//! Protocols `Smp` and `Local` in two phases: reserve, write in place, commit. A reservation hides what comes
+//! after it, and nothing else.
 
 use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Slot, Smp};
@@ -60,9 +60,9 @@ fn hides<A: Access>(ring: &Ring) {
     ring.emit::<A>(2).unwrap();
     slot.put(&payload::<LEN>(1, 1)[..20]);
     assert_eq!(slot.remaining(), LEN - 20);
-    assert_eq!(collector.drain(true), [], "neither what is not committed nor what lies behind it");
+    assert_eq!(collector.drain(true), [], "neither the uncommitted event nor what follows it");
     slot.put(&payload::<LEN>(1, 1)[20..]);
-    slot.put(&[1, 2, 3]); // does not fit any more, and goes nowhere
+    slot.put(&[1, 2, 3]); // does not fit any more and is not written
     assert_eq!(slot.remaining(), 0);
     slot.commit();
     let counters: Vec<_> = collector.drain(true).iter().map(|event| event.counter).collect();
@@ -70,7 +70,7 @@ fn hides<A: Access>(ring: &Ring) {
 }
 
 #[test]
-fn what_is_reserved_hides_what_lies_behind_it_until_it_is_committed() {
+fn a_reservation_hides_later_events_until_it_is_committed() {
     for_all(hides::<Smp>, hides::<Local>);
 }
 
@@ -81,7 +81,7 @@ fn is_zeroed<A: Access>(ring: &Ring) {
     drop(slot);
     drop(ring.reserve::<A>().unwrap());
     let chunk = reader.next(Reach::Written).unwrap().unwrap();
-    // SAFETY: the chunk is not released, and nobody writes.
+    // SAFETY: the chunk is not released, and no thread writes.
     let bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
     let (first, second) = bytes.split_at(bytes.len() / 2);
     assert_eq!(first[12..17], [7; 5]);
@@ -95,8 +95,8 @@ fn a_slot_that_is_dropped_is_an_event_with_zeroes() {
     for_all(is_zeroed::<Smp>, is_zeroed::<Local>);
 }
 
-/// 002, Equation 3: nobody opens a sub-buffer in which somebody is still writing, however often the ring goes
-/// round.
+/// Fully Committed (Equation 3 of the paper): no writer opens a sub-buffer in which another still writes,
+/// however often the ring goes around.
 fn holds<A: Access>(ring: &Ring) {
     let mut collector = Collector::new(ring.region);
     let mut slot = ring.reserve::<A>().unwrap();
@@ -126,7 +126,7 @@ fn holds<A: Access>(ring: &Ring) {
 }
 
 #[test]
-fn a_slot_that_is_held_stops_the_ring_but_nobody_waits() {
+fn a_held_slot_stops_the_ring_but_no_writer_waits() {
     for_all(holds::<Smp>, holds::<Local>);
 }
 

@@ -11,7 +11,7 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::lttng::{Look, Smp};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
-use tracewing_ring::{Segment, Want, publish, thread};
+use tracewing_ring::{EnableWord, Segment, publish, thread};
 
 use super::attach::{Joined, RSEQ_OFFSET, Visit, joined, process_key, stop};
 use super::identity::Identity;
@@ -92,7 +92,7 @@ unsafe fn attempt_all(class: &'static EventClass, slot: usize, id: u16, segments
 
 /// # Safety
 /// Every segment is readable.
-unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) -> Step {
+unsafe fn attempt(joined: &Visit, want: &EnableWord, id: u16, segments: &[Segment]) -> Step {
     if let Some(loss) = of_thread() {
         count_loss(joined, loss);
         return Step::Done;
@@ -154,7 +154,13 @@ unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) -> b
 ///
 /// # Safety
 /// As for [`publish::gather`] and [`publish::open`].
-unsafe fn publish_once(joined: &Joined, to: Destination, want: &Want, id: u16, segments: &[Segment]) -> Step {
+unsafe fn publish_once(
+    joined: &Joined,
+    to: Destination,
+    want: &EnableWord,
+    id: u16,
+    segments: &[Segment],
+) -> Step {
     // SAFETY: the caller's.
     let mut outcome = unsafe { publish::gather::<true>(to, want, id, segments, false) };
     if outcome == Outcome::Extend {
@@ -163,7 +169,7 @@ unsafe fn publish_once(joined: &Joined, to: Destination, want: &Want, id: u16, s
     }
     match outcome {
         Outcome::Written => Step::Written,
-        Outcome::Unwanted => Step::Done,
+        Outcome::Disabled => Step::Done,
         Outcome::Detached | Outcome::Extend => Step::Again,
         // SAFETY: the caller's.
         Outcome::Full { cpu, head } => match unsafe { publish::open(to, &joined.region, cpu, head) } {
@@ -183,7 +189,7 @@ unsafe fn publish_once(joined: &Joined, to: Destination, want: &Want, id: u16, s
 
 /// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its
 /// id, `None` where that is not known.
-fn enter(joined: &Visit, want: &Want, key: u64) -> Option<i32> {
+fn enter(joined: &Visit, want: &EnableWord, key: u64) -> Option<i32> {
     thread::with(|mark| {
         let entry = &mark.entries[joined.slot()];
         if entry.key.load(Relaxed) == key {
@@ -207,13 +213,13 @@ fn short(key: u64) -> i32 {
 
 /// Writes the event [`Thread`] into one recording, as of the major class of the event that is at hand, so
 /// that it is there whenever that is.
-fn announce(joined: &Visit, want: &Want, identity: Identity) {
+fn announce(joined: &Visit, want: &EnableWord, identity: Identity) {
     let (Some((id, _)), Some((_, major))) = (Thread::class().want(joined.slot()).get(), want.get()) else {
         return;
     };
     let name = names::of_caller();
     let thread = Thread { pid: identity.pid, name: up_to_nul(&name) };
-    thread.send(Announce { joined, want: &Want::of(id, major), id });
+    thread.send(Announce { joined, want: &EnableWord::of(id, major), id });
 }
 
 fn up_to_nul(name: &[u8]) -> &str {
@@ -224,7 +230,7 @@ fn up_to_nul(name: &[u8]) -> &str {
 /// Takes the payload of a [`Thread`].
 struct Announce<'a> {
     joined: &'a Visit,
-    want: &'a Want,
+    want: &'a EnableWord,
     id: u16,
 }
 

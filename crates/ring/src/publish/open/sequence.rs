@@ -78,7 +78,7 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Does what is requested, if nothing has changed since.
+/// Carries out the request, if nothing has changed since it was made.
 ///
 /// # Safety
 /// As for [`super::open`]; `request` was made for the region that is attached while the key is `to.key`.

@@ -1,5 +1,5 @@
-//! A CPU that is taken away and given back, again and again. Whatever ends this process, the CPU comes back:
-//! a child looks after that.
+//! Takes a CPU offline and back, again and again. Whatever ends this process, the CPU comes back: a child
+//! takes care of that.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::machine::{self, Random, StopAtEnd};
 
-/// The file that switches a CPU, if the machine lets this process do that: the last CPU that is on.
+/// The file that switches a CPU, if this process may write it: that of the last online CPU.
 fn switch() -> Option<PathBuf> {
     let path = |cpu: usize| PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
     let is_on = |path: &PathBuf| {
@@ -21,13 +21,12 @@ fn switch() -> Option<PathBuf> {
     (1..machine::possible_cpus()).rev().map(path).find(is_on)
 }
 
-/// What switches a CPU on when its standard input ends. Nothing but `kill -9` of itself keeps it from that;
-/// it is a program of another name, in a process group of its own, so that what ends the test does not reach
-/// it.
+/// Switches a CPU on when its standard input ends. Only `kill -9` prevents that; it is a program with a
+/// different name, in a process group of its own, so that a signal that ends the test does not reach it.
 const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _
 for attempt in 1 2 3 4 5 6 7 8 9; do echo 1 > \"$0\" && exit 0; sleep 0.2; done; exit 1";
 
-/// Runs `run` while a CPU comes and goes; gives how often it went, 0 where that is not possible.
+/// Runs `run` while a CPU goes offline and comes back; returns how often it went, 0 where that is impossible.
 pub fn during<T>(seed: u64, run: impl FnOnce() -> T) -> (T, u64) {
     let Some(path) = switch() else { return (run(), 0) };
     let mut keeper = Command::new("/bin/sh")
@@ -43,7 +42,7 @@ pub fn during<T>(seed: u64, run: impl FnOnce() -> T) -> (T, u64) {
         let times = scope.spawn(|| {
             let (mut random, mut times) = (Random(seed), 0);
             while !done.load(Acquire) {
-                // Refused while the kernel is at it; then the next time.
+                // Refused while the kernel is busy with it; the next attempt works.
                 times += u64::from(fs::write(&path, "0").is_ok());
                 thread::sleep(Duration::from_millis(1 + random.below(20) as u64));
                 let _ = fs::write(&path, "1");
@@ -56,7 +55,7 @@ pub fn during<T>(seed: u64, run: impl FnOnce() -> T) -> (T, u64) {
         (result, times.join().expect("writes files"))
     });
     // Closes its standard input first.
-    let kept = keeper.wait().expect("a child that nobody else waits for");
+    let kept = keeper.wait().expect("a child that no other thread waits for");
     assert!(kept.success(), "{} could not be switched on again", path.display());
     result
 }

@@ -16,8 +16,8 @@ use crate::machine::{self, Child, Random, Shared};
 /// Threads of a process that writes with `Smp`.
 const THREADS: usize = 3;
 
-/// A process that writes until it is killed, or has written `each` events per thread: with `Publish` and
-/// `Local` by one thread, with `Smp` by several.
+/// A process that writes until it is killed, or has written `each` events per thread: one thread with
+/// `Publish` and `Local`, several with `Smp`.
 fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
     let protocol = emitter.shape().protocol;
     let cpus = machine::usable_cpus();
@@ -43,7 +43,7 @@ fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
             });
             write(0);
         });
-        // Killed it is to be, even if it was done before.
+        // It must be killed, even if it has finished before.
         if each > EVENTS {
             loop {
                 // SAFETY: waits for a signal.
@@ -54,15 +54,15 @@ fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
     })
 }
 
-/// Kills writers at random moments, beside a reader. With `Publish` they share the buffers, and whoever is
-/// killed is replaced; with the others the buffers are read to their end when their process is dead, and the
-/// next one gets new ones. Gives `None` where the machine lacks what the protocol needs.
+/// Kills writers at random moments while a reader runs. With `Publish` they share the buffers, and a killed
+/// writer is replaced; with the other protocols the buffers are read to their end after their process died,
+/// and the next process gets new ones. `None` where the machine lacks what the protocol needs.
 pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<Totals> {
     let mut totals = Totals::default();
     let together = if shape.protocol == Protocol::Publish { 2 } else { 1 };
     let rounds = kills.div_ceil(together);
     const ROUNDS: usize = WRITERS / THREADS / 2;
-    // With `Publish` the same buffers for some rounds.
+    // With `Publish` the same buffers serve several rounds.
     let rounds_each = if shape.protocol == Protocol::Publish { ROUNDS } else { 1 };
     for round in (0..rounds).step_by(rounds_each) {
         let emitter = Emitter::new(shape)?;
@@ -112,11 +112,11 @@ pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<T
     Some(totals)
 }
 
-/// What a reading process leaves behind.
+/// The results that a reading process leaves.
 struct Readings {
     /// How often each event was read.
     seen: [[AtomicU8; EVENTS as usize]; THREADS],
-    /// Bytes and sub-buffers that it found overwritten, and those of its predecessors, per CPU.
+    /// Bytes and sub-buffers that it and its predecessors found overwritten, per CPU.
     bytes: [AtomicU64; MAX_CPUS],
     sub_buffers: [AtomicU64; MAX_CPUS],
     is_over: AtomicBool,

@@ -13,27 +13,24 @@ use crate::events::{LARGE, PINNED};
 use crate::machine::{self, Random, StopAtEnd};
 use crate::snapshots::Snapshots;
 
-/// Contexts that write for one thread: itself, and handlers that interrupt it and each other.
+/// Contexts that write for one thread: the thread itself, and handlers that interrupt it and each other.
 pub const LEVELS: usize = 4;
 
-/// What the threads do.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Determines everything that the scheduler does not.
     pub seed: u64,
-    /// How many threads.
     pub threads: usize,
-    /// Events of each.
+    /// Events per thread.
     pub each: u32,
     /// Whether events are so large that two fill a sub-buffer of 256 bytes.
     pub is_large: bool,
-    /// Whether signals come at 10 kHz, whose handlers emit too.
+    /// Whether signals arrive at 10 kHz; their handlers emit too.
     pub has_signals: bool,
-    /// Whether all threads are pushed from CPU to CPU all the time; else every other one stays on one.
+    /// Whether all threads are moved from CPU to CPU all the time; otherwise every other thread stays on one.
     pub is_pushed: bool,
-    /// Whether CPUs come and go meanwhile: nobody stays anywhere.
+    /// Whether CPUs go offline and come back meanwhile: then no thread stays anywhere.
     pub has_hotplug: bool,
-    /// What reads.
     pub reading: Reading,
 }
 
@@ -42,14 +39,14 @@ pub struct Load {
 pub enum Reading {
     /// Reads and releases.
     Consume,
-    /// The same, and now and then is replaced by a new one.
+    /// The same, and a new reader now and then replaces it.
     Restart,
     /// Takes snapshots (overwrite mode).
     Snapshots,
 }
 
 impl Load {
-    /// Something that suits the shape.
+    /// A random load that suits the shape.
     pub fn any(shape: Shape, random: &mut Random, each: u32) -> Self {
         let reading = match random.below(4) {
             0 => Reading::Restart,
@@ -74,7 +71,7 @@ impl Load {
 struct Part<'a> {
     emitter: &'a Emitter,
     books: [&'a Book; LEVELS],
-    /// Whose buffer to use (`Smp`, `Local`); the current CPU's where there is none.
+    /// The CPU whose buffer to use (`Smp`, `Local`); that of the current CPU if `None`.
     buffer: Option<usize>,
 }
 
@@ -93,8 +90,7 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
     let threads = if shape.protocol == Protocol::Local { load.threads.min(cpus.len()) } else { load.threads };
     let parts: Vec<_> = (0..threads)
         .map(|index| {
-            // With `Publish` the CPU decides about the buffer; with the others an event goes where it is told
-            // to.
+            // With `Publish` the CPU determines the buffer; with the others the event goes to the given one.
             let roams = load.is_pushed || load.has_hotplug && shape.protocol == Protocol::Publish;
             let stays = shape.protocol == Protocol::Local || !roams && index % 2 == 0;
             let cpu = cpus[index % cpus.len()];
