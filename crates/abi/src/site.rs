@@ -127,7 +127,7 @@ impl Record {
 
     /// Says what is asked of the site, and gives what was before. Whoever switches the site says it; on
     /// x86-64 it has no other effect.
-    pub fn set_wanted(&self, on: bool) -> bool {
+    pub fn set_enabled(&self, on: bool) -> bool {
         self.on.swap(on.into(), Ordering::Relaxed) != 0
     }
 
@@ -160,8 +160,8 @@ pub struct Site {
 const _: () = assert!(size_of::<Site>() == 40 && align_of::<Site>() == 8);
 
 impl Site {
-    /// The owner of a site that belongs to nobody: null.
-    pub extern "C" fn nobody() -> *const () {
+    /// The owner of a site without one: null.
+    pub extern "C" fn no_owner() -> *const () {
         core::ptr::null()
     }
 }

@@ -175,7 +175,7 @@ fn named(samples: Samples) -> Shown {
     let mut symbols = Symbols::new();
     let mut others = BTreeSet::new();
     let named = samples.name(&mut |image, offset| {
-        if symbols.is_another(&image.path, &image.build_id) {
+        if symbols.is_replaced(&image.path, &image.build_id) {
             others.insert(image.path.clone());
         }
         symbols.at_offset(&image.path, &image.build_id, offset).map(|symbol| symbol.name.to_owned())

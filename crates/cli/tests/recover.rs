@@ -268,7 +268,7 @@ fn nothing_to_recover() {
     let error = refused(&["--pid", "4194305"]); // above the largest that Linux gives
     assert!(error.contains("there is no process 4194305"), "{error}");
     let error = refused(&["--core", harness::TRACEWING]);
-    assert!(error.contains("an ELF file, but no core"), "{error}");
+    assert!(error.contains("an ELF file, but not a core dump"), "{error}");
     let error = refused(&["--core", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     assert!(error.contains("a core dump of a 64-bit Linux program is needed"), "{error}");
     assert!(refused(&[]).contains("--core <FILE>|--pid <PID>"));

@@ -7,7 +7,7 @@ use tracewing_programs::image::{AddressSpace, CoreDump, Error, Mapping, Memory};
 
 const BASE: u64 = 0x7f00_0000_0000;
 
-/// A core file with one mapping per part, named, and of `size` bytes of which the file holds the given ones.
+/// A core file with one mapping per part: its name, its size, and the bytes that the file holds.
 fn core(parts: &[(&str, u64, &[u8])]) -> Vec<u8> {
     let note = note(parts);
     let headers = 64 + 56 * (1 + parts.len());
@@ -93,7 +93,7 @@ fn what_was_mapped_and_what_is_there() {
 fn cut_short() {
     let whole = sample();
     for len in (0..600).chain((600..=whole.len()).step_by(512)).chain([whole.len()]) {
-        // Headers that are not all there are no core; of the rest there is less.
+        // With incomplete headers it is not a core; otherwise some of the rest is missing.
         if let Ok(core) = open(&whole[..len]) {
             assert_eq!(core.read(address(2), 4096).is_some(), len == whole.len());
         }

@@ -55,7 +55,7 @@ fn any_bytes_give_probes_or_errors() {
         for round in 0..300 {
             let mut bytes = whole.clone();
             for _ in 0..=numbers.below(40) {
-                // Every second round within the headers and everywhere else.
+                // Alternates between the headers and the whole file.
                 let bound = if round % 2 == 0 { 1024 } else { bytes.len() };
                 let at = numbers.below(bound);
                 bytes[at] = numbers.below(256) as u8;
@@ -68,6 +68,6 @@ fn any_bytes_give_probes_or_errors() {
             let _ = usdt(&path);
         }
     }
-    // The damage is not always where it is looked at.
+    // Damage does not always hit bytes that are read.
     assert!(good > 50, "{good}");
 }

@@ -1,5 +1,5 @@
-//! The sites of this very program: out of its file, also stripped and damaged, and out of this process while
-//! they are switched.
+//! The sites of this program: from its file, also stripped and damaged, and from this process while they are
+//! switched.
 
 use std::fs::{self, OpenOptions};
 use std::ops::Range;
@@ -45,19 +45,20 @@ impl Place for Full {
             line: 70_000,
             fields: FIELDS,
         },
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: 17,
         kind: Kind::Callback,
     };
 }
 
-/// The lines of its copies differ: an optimising compiler makes one function of equal ones, and one site.
+/// The copies have different lines: an optimising compiler would merge equal functions, and with them the
+/// sites.
 struct Bare<T>(T);
 impl<T> Place for Bare<T> {
     const SITE: &'static Site = &Site {
         class: &Class { level: Level::Trace, ..Class::named("sites:bare") },
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: 18 + size_of::<T>() as u32,
         kind: Kind::Event,
@@ -74,7 +75,7 @@ fn bare<T>() -> bool {
     is_on::<Bare<T>>()
 }
 
-/// The four copies of sites that this program has.
+/// The four copies of the site in this program.
 fn four() -> [bool; 4] {
     [full(), bare::<u8>(), bare::<u16>(), bare::<String>()]
 }
@@ -115,14 +116,14 @@ fn check_file(path: &Path) {
 }
 
 #[test]
-fn a_programs_file_tells_its_sites() {
+fn a_programs_file_lists_its_sites() {
     // Not called: another test puts a breakpoint there.
     std::hint::black_box(four as fn() -> [bool; 4]);
     check_file(&me());
 }
 
 #[test]
-fn a_stripped_file_tells_the_same() {
+fn a_stripped_file_lists_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let stripped = folder.path().join("stripped");
     match Command::new("strip").arg("-o").arg(&stripped).arg(me()).status() {
@@ -135,7 +136,7 @@ fn a_stripped_file_tells_the_same() {
         }
     }
     check_file(&stripped);
-    // Nor are section headers needed: e_shoff, e_shnum and e_shstrndx say that there are none.
+    // Section headers are not needed either: e_shoff, e_shnum and e_shstrndx say that there are none.
     let mut bytes = fs::read(&stripped).unwrap();
     bytes[0x28..0x30].fill(0);
     bytes[0x3c..0x40].fill(0);
@@ -156,7 +157,7 @@ fn full_records() -> Vec<&'static Record> {
 }
 
 #[test]
-fn a_process_tells_what_is_on() {
+fn a_process_shows_which_are_on() {
     let state = || {
         let listing = Listing::of(&Process::open(Pid::from_unsigned(std::process::id())).unwrap());
         assert_eq!(listing.remarks, [""; 0]);
@@ -190,7 +191,7 @@ fn a_process_tells_what_is_on() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn other_files_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     for (bytes, expected) in [
@@ -225,7 +226,7 @@ fn the_libraries_of_a_program_are_found() {
     assert_eq!(names.len(), all);
 }
 
-/// Where in a program's file damage counts.
+/// The parts of a program's file where damage matters.
 fn targets(file: &[u8]) -> Vec<Range<usize>> {
     let elf = ElfFile64::<LittleEndian>::parse(file).unwrap();
     let names = [

@@ -1,4 +1,4 @@
-//! What a filter costs per event: `cargo run --release -p tracewing-rules --example filter-cost`.
+//! The cost of a filter per event: `cargo run --release -p tracewing-rules --example filter-cost`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use tracewing_abi::schema::{Class, ClassView, Field, Scalar, Shape};
 use tracewing_rules::Predicate;
 use tracewing_rules::filter::{Context, evaluate};
 
-/// Evaluations of one measurement: so few that most measurements are not interrupted.
+/// Evaluations per measurement: few enough that most measurements are not interrupted.
 const TIMES: u32 = 5_000;
-/// Measurements of each predicate, of which the fastest counts.
+/// Measurements of each predicate; the fastest is used.
 const ROUNDS: usize = 2_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,10 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let description = decode_classes(message)?.next().ok_or("no class")??;
     let view = ClassView::decode(description)?;
 
-    let (depth, customer, behind) =
+    let (depth, customer, after) =
         (7_u32.to_le_bytes(), b"x", [&[0_u8][..], &1.5_f64.to_le_bytes()].concat());
-    let payload = [&depth[..], customer, &behind].concat();
-    let segments = [&depth[..], customer, &behind];
+    let payload = [&depth[..], customer, &after].concat();
+    let segments = [&depth[..], customer, &after];
     println!("{:44} {:>10} {:>10}", "ns per event", "one piece", "3 pieces");
     for text in [
         "true",

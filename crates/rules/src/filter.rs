@@ -1,10 +1,10 @@
-//! Filters: a condition on an event's fields, compiled for one event class, which a program asks before it
-//! writes an event. A filter comes from the recorder, is kept as words in memory, and may be overwritten
+//! Filters: a condition on an event's fields, compiled for one event class, which a program evaluates before
+//! it writes an event. A filter comes from the recorder, is kept as words in memory, and may be overwritten
 //! while it runs.
 //!
 //! [`evaluate`] is total: any words and any payload give an answer. It runs each instruction at most once,
 //! since jumps only lead forward, allocates nothing and calls nothing through pointers.
-//! [`Predicate::compile`](crate::Predicate::compile) makes filters of conditions.
+//! [`Predicate::compile`](crate::Predicate::compile) compiles conditions to filters.
 //!
 //! # Words
 //!
@@ -13,17 +13,17 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0..8 | [`Operation`]; of an `Integer` in sum with what to load |
+//! | 0..8 | [`Operation`]; for `Integer`, the sum of operation and load |
 //! | 8..16 | what to load ([`Load`]) |
 //! | 16..20 | base: the register whose value is added to the offset; 0 is the payload's begin |
-//! | 20..24 | which orders of loaded value and operand are accepted: 1 less, 2 equal, 4 greater, in sum |
-//! | 24..32 | where to go on if accepted |
-//! | 32..40 | where to go on if not |
+//! | 20..24 | accepted orders of loaded value and operand: 1 less, 2 equal, 4 greater, in sum |
+//! | 24..32 | next word if accepted |
+//! | 32..40 | next word if not |
 //! | 40..48 | words of a text; the register that `Locate` sets |
-//! | 48..64 | offset of the value behind the base, bytes |
+//! | 48..64 | offset of the value from the base, bytes |
 //!
-//! Where to go on is the index of a word behind the instruction, or [`ACCEPT`]; anything else, [`REJECT`] for
-//! instance, rejects the event. So does a value that lies outside of the payload, and an instruction that
+//! The next word is the index of a word after the instruction, or [`ACCEPT`]; anything else, for instance
+//! [`REJECT`], rejects the event. A value outside the payload also rejects it, as does an instruction that
 //! does not exist, such as a word of zeros. A filter without words accepts everything.
 
 mod payload;
@@ -40,22 +40,22 @@ use crate::pattern;
 pub const MAX_FILTER: usize = 1024;
 /// Largest filter, words.
 pub const MAX_WORDS: usize = MAX_FILTER / 8;
-/// Registers for positions in the payload, with register 0, which is always 0. A register's number counts
-/// modulo this.
+/// Registers for positions in the payload, including register 0, which is always 0. A register's number is
+/// taken modulo this.
 pub const REGISTERS: usize = 8;
-/// As a target: the event is accepted.
+/// Jump target: the event is accepted.
 pub const ACCEPT: u8 = 0xff;
-/// As a target: the event is rejected.
+/// Jump target: the event is rejected.
 pub const REJECT: u8 = 0xfe;
 
-/// Who is asked for what is not in the payload; only where a filter wants to know, since an answer may cost a
-/// system call.
+/// Supplies values that are not in the payload. It is called only when a filter needs such a value, since an
+/// answer may cost a system call.
 pub trait Surroundings: Clone {
-    /// The thread's id, as the event says it.
+    /// Kernel thread id, as the event records it.
     fn tid(&self) -> u32;
-    /// The process's id.
+    /// Process id.
     fn pid(&self) -> u32;
-    /// The processor's number.
+    /// CPU number.
     fn cpu(&self) -> u32;
 }
 
@@ -73,14 +73,14 @@ impl Surroundings for Context {
     }
 }
 
-/// Surroundings that are known.
+/// Surroundings that are already known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context {
-    /// The thread's id, as the event says it.
+    /// Kernel thread id, as the event records it.
     pub tid: u32,
-    /// The process's id.
+    /// Process id.
     pub pid: u32,
-    /// The processor's number.
+    /// CPU number.
     pub cpu: u32,
 }
 
@@ -101,42 +101,41 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What an instruction does. All but `Locate` compare and go on at one of two places.
+    /// What an instruction does. All but `Locate` compare two values and continue at one of two places.
     Operation {
-        /// Sets a register to the position behind the `Text`, `Slice` or `Optional` at base + offset, and
-        /// goes on behind itself. [`Instruction::load`] is the scalar, or [`Load::TEXT`];
-        /// [`Instruction::orders`] says the shape ([`SLICE`], [`OPTIONAL`]).
+        /// Sets a register to the position after the `Text`, `Slice` or `Optional` at base + offset, and
+        /// continues with the next instruction. [`Instruction::load`] is the scalar, or [`Load::TEXT`];
+        /// [`Instruction::orders`] is the shape ([`SLICE`], [`OPTIONAL`]).
         Locate = 1,
-        /// The bits that an integer has in common with the first word, against the second word, both
-        /// unsigned.
+        /// An integer masked by the first word, compared with the second word, both unsigned.
         Masked = 3,
-        /// An integer against two words of the same signedness, low one first.
+        /// An integer compared with two words of the same signedness, low one first.
         Wide = 4,
-        /// The bits in common with the first two words, against the next two, all unsigned.
+        /// An integer masked by the first two words, compared with the next two, all unsigned.
         WideMasked = 5,
-        /// A floating-point number against one of 64 bits. NaN is in no order.
+        /// A floating-point number compared with one of 64 bits. NaN has no order.
         Real = 6,
-        /// A text against words of bytes, with NUL behind the last one where it does not fill its word: equal
-        /// or (as "less") not equal.
+        /// A text compared with words of bytes, with a NUL after the last byte if it does not fill its word:
+        /// equal or (as "less") not equal.
         Text = 7,
-        /// A text against a pattern ([`crate::pattern`]), which is kept likewise.
+        /// A text compared with a pattern ([`crate::pattern`]), stored in the same way.
         Glob = 8,
-        /// An integer against another one. One more word says which, as an instruction with `load`, `base`
-        /// and `offset`.
+        /// An integer compared with another one, which a further word describes as an instruction with
+        /// `load`, `base` and `offset`.
         IntegerPair = 9,
-        /// A floating-point number against another one, likewise.
+        /// A floating-point number compared with another one, described likewise.
         RealPair = 10,
-        /// A text against another one, likewise.
+        /// A text compared with another one, described likewise.
         TextPair = 11,
-        /// An integer against one word of the same signedness. Bits 0..8 are this number and the load in sum,
-        /// so that what is asked most often is found by one jump.
+        /// An integer compared with one word of the same signedness. Bits 0..8 are the sum of this number and
+        /// the load, so that the most frequent comparison takes a single jump.
         Integer = 16,
     }
 }
 
-/// [`Instruction::orders`] of a `Locate` behind a slice.
+/// [`Instruction::orders`] of a `Locate` of a slice.
 pub const SLICE: u8 = 1;
-/// [`Instruction::orders`] of a `Locate` behind an optional value.
+/// [`Instruction::orders`] of a `Locate` of an optional value.
 pub const OPTIONAL: u8 = 2;
 
 /// Accepted orders: the loaded value is less than the operand.
@@ -146,18 +145,18 @@ pub const EQUAL: u8 = 2;
 /// Accepted orders: greater.
 pub const GREATER: u8 = 4;
 
-/// What is loaded at a position of the payload, or from elsewhere. Below 16: the [`Scalar`] of that number.
+/// The source of a value: a position of the payload, or elsewhere. Below 16: the [`Scalar`] of that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load(pub u8);
 
 impl Load {
-    /// The thread's id, unsigned.
+    /// Kernel thread id, unsigned.
     pub const TID: Self = Self(16);
-    /// The process's id, unsigned.
+    /// Process id, unsigned.
     pub const PID: Self = Self(17);
-    /// The processor's number, unsigned.
+    /// CPU number, unsigned.
     pub const CPU: Self = Self(18);
-    /// Bytes of the text in front of its NUL, unsigned.
+    /// Bytes of the text before its NUL, unsigned.
     pub const LENGTH: Self = Self(19);
     /// A text up to its NUL.
     pub const TEXT: Self = Self(20);
@@ -193,7 +192,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// The instruction's word.
+    /// The instruction as a 64-bit word.
     pub const fn encode(self) -> u64 {
         let [low, high] = self.offset.to_le_bytes();
         let operation = match self.operation {
@@ -213,7 +212,7 @@ impl Instruction {
     }
 }
 
-/// An instruction as it came; taken apart by shifts, so that it stays in a processor's register.
+/// An instruction as received; decoded by shifts, so that it stays in a CPU register.
 #[derive(Clone, Copy)]
 struct Word(u64);
 
@@ -241,8 +240,8 @@ impl Word {
 
 /// Whether the filter accepts the event with this payload (the segments' bytes one after the other).
 ///
-/// Each word of the program is loaded once per evaluation, those of a pattern once per try; a filter that is
-/// overwritten meanwhile gives an answer, of no use.
+/// Each word of the program is loaded once per evaluation, and each word of a pattern once per attempt. A
+/// filter that is overwritten meanwhile gives a meaningless answer, but it gives one.
 pub fn evaluate<'a>(
     program: &[AtomicU64],
     segments: impl Iterator<Item = &'a [u8]> + Clone,
@@ -269,8 +268,8 @@ pub fn evaluate<'a>(
 /// Positions in the payload.
 type Registers = [u32; REGISTERS];
 
-/// What does not change while a filter runs. It is handed to functions that are not inlined as a copy, so
-/// that the loop can keep it in the processor's registers.
+/// The constant part of a run. Functions that are not inlined get a copy, so that the loop can keep it in CPU
+/// registers.
 #[derive(Clone)]
 struct Run<'p, I, C> {
     program: &'p [AtomicU64],
@@ -288,8 +287,8 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
         Some(u128::from(self.word(at)?) | u128::from(self.word(at + 1)?) << 64)
     }
 
-    /// Runs the instruction at `at` and gives the place to go on; `None` where there is no answer. What most
-    /// filters do is done here, the rest is left to `step_slow`.
+    /// Runs the instruction at `at` and returns the next place; `None` if there is no answer. Frequent
+    /// operations are handled here, the rest in `step_slow`.
     #[inline(always)]
     fn step(&self, registers: &mut Registers, at: usize) -> Option<u8> {
         const fn integer(scalar: Scalar) -> u8 {
@@ -327,10 +326,10 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
                 let operand = self.word(at + 1);
                 let head = self.payload.word(Self::position(registers, word));
                 match (word.load(), word.byte(5), head, operand) {
-                    // Up to seven bytes, and there are eight to look at: the text's, and its NUL.
+                    // Up to seven bytes, out of eight that are readable: the text's, and its NUL.
                     (Load::TEXT, 1, Some(head), Some(operand)) if operand >> 56 == 0 => {
-                        let behind = operand.leading_zeros() & !7;
-                        equality((head ^ operand) << (behind - 8) == 0)
+                        let shift = operand.leading_zeros() & !7;
+                        equality((head ^ operand) << (shift - 8) == 0)
                     }
                     _ => self.clone().compare_text(registers, at, word)?,
                 }
@@ -361,7 +360,7 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
             return Some(word.target(word.accepts(order)));
         }
         let order = match Operation::from_number(word.byte(0))? {
-            // In `step`, or above.
+            // Handled in `step`, or above.
             Operation::Integer | Operation::Text | Operation::Real | Operation::Locate => return None,
             Operation::Masked => {
                 let (mask, operand) = (self.word(at + 1)?, self.word(at + 2)?);
@@ -405,7 +404,7 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
         base as usize + (word.0 >> 48) as usize
     }
 
-    /// An integer of at most 64 bits, sign-extended where it is signed.
+    /// An integer of at most 64 bits, sign-extended if it is signed.
     fn integer(&self, registers: &Registers, word: Word) -> Option<u64> {
         const U8: u8 = Scalar::U8 as u8;
         const U16: u8 = Scalar::U16 as u8;
@@ -433,7 +432,7 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
         })
     }
 
-    /// An integer of any size, sign-extended where it is signed.
+    /// An integer of any size, sign-extended if it is signed.
     fn wide_integer(&self, registers: &Registers, word: Word) -> Option<u128> {
         const U128: u8 = Scalar::U128 as u8;
         const I128: u8 = Scalar::I128 as u8;
@@ -470,7 +469,7 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
         }
     }
 
-    /// Sets a register to the position behind a field without a constant size.
+    /// Sets a register to the position after a field without a constant size.
     #[inline(never)]
     fn locate(self, registers: &mut Registers, word: Word) -> Option<()> {
         let at = Self::position(registers, word);
@@ -501,7 +500,7 @@ fn equality(equal: bool) -> cmp::Ordering {
     if equal { cmp::Ordering::Equal } else { cmp::Ordering::Less }
 }
 
-/// NaN is in no order.
+/// NaN has no order.
 #[inline(always)]
 fn real_target(word: Word, left: f64, right: f64) -> u8 {
     word.target(left.partial_cmp(&right).is_some_and(|order| word.accepts(order)))
@@ -510,7 +509,7 @@ fn real_target(word: Word, left: f64, right: f64) -> u8 {
 /// Bytes of each scalar, by its number.
 const SIZES: [u8; 14] = [1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 1, 4, 16, 16];
 
-/// Operands, each loaded when it is asked for.
+/// Operands, each loaded when it is needed.
 #[derive(Clone, Copy)]
 struct Words<'p>(&'p [AtomicU64]);
 
@@ -529,7 +528,7 @@ impl Iterator for Words<'_> {
 #[derive(Clone, Copy)]
 struct Pattern<'p> {
     words: Words<'p>,
-    /// The next bytes, the first one lowest, and how many they are.
+    /// The next bytes, the first one lowest, and their number.
     bytes: u64,
     left: u8,
 }

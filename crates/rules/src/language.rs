@@ -1,4 +1,4 @@
-//! What users write, parsed and checked: patterns, rules, predicates; and the compiler from predicates to
+//! The user's language, parsed and checked: patterns, rules, predicates; and the compiler from predicates to
 //! filters.
 
 mod check;

@@ -1,10 +1,11 @@
-//! Which events a recording takes, and which of a trace are shown: shell patterns ([`Glob`]), rules on event
-//! classes ([`Rule`], [`Rules`]) and conditions on fields ([`Predicate`]). One grammar for all of them,
+//! Selects the events that a recording takes and that commands show: shell patterns ([`Glob`]), rules on
+//! event classes ([`Rule`], [`Rules`]) and conditions on fields ([`Predicate`]). One grammar for all of them,
 //! wherever they are given.
 //!
-//! What a program asks before it writes an event is the predicate compiled for the event's class
-//! ([`Predicate::compile`], [`filter`](crate::filter)); what a reader of traces asks is the same predicate
-//! resolved for a class of the trace ([`Predicate::resolve`]). Who tells the programs is others' business.
+//! Before a program writes an event, it evaluates the predicate compiled for the event's class
+//! ([`Predicate::compile`], [`filter`](crate::filter)); a reader of traces evaluates the same predicate
+//! resolved for a class of the trace ([`Predicate::resolve`]). Sending filters to programs is the task of
+//! other crates.
 //!
 //! ```
 //! use tracewing_rules::Predicate;
@@ -30,27 +31,27 @@
 //! text       = "…" or '…' with \n \r \t \\ \" \' \xNN \u{N}
 //! ```
 //!
-//! - `&&` binds tighter than `||`, `!` and `&` tighter than a relation. A parenthesised predicate stands in a
-//!   relation only if it is an operand, as in `(flags & 6) == 2`. Relations do not chain, and `!` in front of
-//!   one needs parentheses.
-//! - A name is a field of the event, `$name` what is known about it besides: `$tid`, `$pid`, `$cpu`, `$event`
-//!   (the class's name) and `$level` (the number that LTTng gives its level, or the level's word: the
-//!   smaller, the more severe).
+//! - `&&` binds tighter than `||`, `!` and `&` tighter than a relation. A parenthesised predicate can be a
+//!   side of a relation only if it is an operand, as in `(flags & 6) == 2`. Relations do not chain, and `!`
+//!   before one needs parentheses.
+//! - A name is a field of the event, `$name` other data about it: `$tid`, `$pid`, `$cpu`, `$event` (the
+//!   class's name) and `$level` (the number that LTTng gives its level, or the level's word: the smaller, the
+//!   more severe).
 //! - Integers are compared as numbers, whatever their size and signedness; so are an integer and a
-//!   floating-point number of which one is literal. NaN is in no relation to anything, not even `!=`. `true`
-//!   is 1, `false` 0.
-//! - An operand alone is true if it is an integer other than 0. `&` gives the bits in common, of a negative
-//!   number in two's complement.
-//! - Texts are equal or not, or match a pattern ([`Glob`]) with `=~` or not with `!~`. A `char` is a text. An
-//!   enumeration is compared with a label like a text, and with a number like an integer.
+//!   floating-point number if one of them is a literal. NaN is in no relation to anything, not even `!=`.
+//!   `true` is 1, `false` 0.
+//! - An operand alone is true if it is an integer other than 0. `&` gives the common bits; negative numbers
+//!   are in two's complement.
+//! - Texts are equal or not, and match a pattern ([`Glob`]) with `=~` or do not match with `!~`. A `char` is
+//!   a text. An enumeration is compared with a label like a text, and with a number like an integer.
 //! - `len` is the length of a text in bytes, the number of values of an array or slice, and whether an
 //!   optional field has a value (1 or 0).
 //! - A relation with something that the event does not have is unknown, `!=` and `!~` included: an optional
-//!   field without value, an element after the end of a slice, a field that events of other classes have. So
-//!   is the opposite of what is unknown; `unknown && false` is false, `unknown || true` is true (Kleene's
-//!   logic). An event matches where the predicate is true.
-//! - A class that has a field of the predicate of another type has no event for which it holds, nor has one
-//!   that lacks all the fields on which its truth depends; why is a [`CompileError`].
+//!   field without a value, an element after the end of a slice, a field that only events of other classes
+//!   have. The opposite of unknown is unknown, too; `unknown && false` is false, `unknown || true` is true
+//!   (Kleene's logic). An event matches if the predicate is true.
+//! - A predicate holds for no event of a class whose field has an incompatible type, or of one that lacks all
+//!   fields on which its truth depends; a [`CompileError`] says why.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]

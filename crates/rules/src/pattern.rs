@@ -1,16 +1,16 @@
-//! Shell patterns over bytes that come one at a time: what every pattern of the project means, without
-//! allocation, so that the event path can ask one too. How patterns are kept is others' business.
+//! Shell patterns over bytes that arrive one at a time: the meaning of every pattern of the project. They are
+//! evaluated without allocation, so that the event path can use them too. Callers decide how to store them.
 //!
 //! | pattern | stands for |
 //! |---|---|
-//! | `*` | any characters, also none |
+//! | `*` | any number of characters |
 //! | `?` | one character |
-//! | `[a-z_]` | one of these; a `]` that comes first stands for itself |
-//! | `[!a-z]`, `[^a-z]` | one that is none of these |
-//! | `\*` | the character behind `\` |
+//! | `[a-z_]` | one of these; a leading `]` stands for itself |
+//! | `[!a-z]`, `[^a-z]` | any other character |
+//! | `\*` | the character after `\` |
 //!
 //! A `[` that is never closed and a `\` at the end stand for themselves. Characters are those of UTF-8; a
-//! byte that is part of none is a character of its own, equal to no other.
+//! byte that belongs to none is a character of its own, equal to no other.
 
 const LITERALLY: u32 = b'\\' as u32;
 const ANY: u32 = b'*' as u32;
@@ -21,24 +21,24 @@ const DASH: u32 = b'-' as u32;
 
 /// Whether all of `text` matches `pattern`.
 ///
-/// Takes at most as many steps as both have characters, multiplied; only the last star is ever tried again.
-/// It ends whatever the iterators give, also where clones of one give different bytes, as long as each ends.
+/// The number of steps is at most the product of both lengths; only the last star is ever retried. It ends
+/// whatever the iterators return, even if clones of one return different bytes, provided that each ends.
 pub fn matches<P, T>(mut pattern: P, mut text: T) -> bool
 where
     P: Iterator<Item = u8> + Clone,
     T: Iterator<Item = u8> + Clone,
 {
-    // Where to go on after a mismatch: behind the last star, which then swallows one character more.
+    // Where to continue after a mismatch: after the last star, which then consumes one more character.
     let mut star: Option<(P, T)> = None;
     loop {
-        let mut behind = pattern.clone();
-        let token = next(&mut behind);
+        let mut after = pattern.clone();
+        let token = next(&mut after);
         if token == Some(ANY) {
-            if behind.clone().next().is_none() {
+            if after.clone().next().is_none() {
                 return true;
             }
-            star = Some((behind.clone(), text.clone()));
-            pattern = behind;
+            star = Some((after.clone(), text.clone()));
+            pattern = after;
             continue;
         }
         let mut rest = text.clone();
@@ -46,27 +46,27 @@ where
             // Every other token takes a character, and a longer star would leave fewer of them.
             return token.is_none();
         };
-        if token.is_some_and(|token| accepts(token, &mut behind, found)) {
-            (pattern, text) = (behind, rest);
+        if token.is_some_and(|token| accepts(token, &mut after, found)) {
+            (pattern, text) = (after, rest);
         } else {
-            let Some((behind, swallowed)) = &mut star else { return false };
+            let Some((after, swallowed)) = &mut star else { return false };
             next(swallowed);
-            (pattern, text) = (behind.clone(), swallowed.clone());
+            (pattern, text) = (after.clone(), swallowed.clone());
         }
     }
 }
 
-/// Whether a token accepts a character. `behind` is what follows the token's first character, afterwards what
-/// follows the token.
-fn accepts<P: Iterator<Item = u8> + Clone>(token: u32, behind: &mut P, found: u32) -> bool {
+/// Whether a token accepts a character. `rest` is the pattern after the token's first character, and
+/// afterwards the pattern after the token.
+fn accepts<P: Iterator<Item = u8> + Clone>(token: u32, rest: &mut P, found: u32) -> bool {
     match token {
         ONE => true,
-        LITERALLY => next(behind).unwrap_or(LITERALLY) == found,
+        LITERALLY => next(rest).unwrap_or(LITERALLY) == found,
         OPEN => {
-            let mut members = behind.clone();
+            let mut members = rest.clone();
             match set(&mut members, found) {
                 Some(accepted) => {
-                    *behind = members;
+                    *rest = members;
                     accepted
                 }
                 None => found == OPEN,
@@ -76,7 +76,7 @@ fn accepts<P: Iterator<Item = u8> + Clone>(token: u32, behind: &mut P, found: u3
     }
 }
 
-/// Whether the set behind a `[` has a character; `None` if it is not closed.
+/// Whether the set after a `[` contains a character; `None` if it is not closed.
 fn set<P: Iterator<Item = u8> + Clone>(members: &mut P, found: u32) -> Option<bool> {
     let mut low = next(members)?;
     let negated = low == u32::from(b'!') || low == u32::from(b'^');
@@ -102,7 +102,7 @@ fn set<P: Iterator<Item = u8> + Clone>(members: &mut P, found: u32) -> Option<bo
     }
 }
 
-/// Takes one character; a byte that is part of none gives a number behind those of all characters.
+/// Takes one character; a byte that belongs to none gives a number above those of all characters.
 fn next(bytes: &mut (impl Iterator<Item = u8> + Clone)) -> Option<u32> {
     let first = bytes.next()?;
     let (more, bits, least) = match first {

@@ -1,4 +1,4 @@
-//! Filters that no compiler made: where jumps may lead, and what is missing.
+//! Hand-made filters: where jumps may lead, and what happens to missing values.
 
 use tracewing_abi::atomic::AtomicU64;
 use tracewing_abi::schema::Scalar;
@@ -39,7 +39,7 @@ fn jumps_lead_forward_only() {
     assert!(!run(&[instruction(0).encode(), 0], &[1]), "to itself");
     assert!(!run(&[instruction(2).encode(), 0, instruction(0).encode(), 0], &[1]), "back");
     assert!(run(&[instruction(2).encode(), 0, instruction(ACCEPT).encode(), 0], &[1]), "forward");
-    assert!(!run(&[instruction(9).encode(), 0], &[1]), "behind the end");
+    assert!(!run(&[instruction(9).encode(), 0], &[1]), "after the end");
     let mut long = vec![0; 400];
     long[0] = instruction(200).encode();
     long[200] = instruction(ACCEPT).encode();
@@ -50,8 +50,8 @@ fn jumps_lead_forward_only() {
 fn what_lies_outside_rejects() {
     assert!(!run(&[instruction(ACCEPT).encode()], &[1]), "the operand");
     assert!(!run(&[instruction(ACCEPT).encode(), 0], &[]), "the value");
-    let behind = Instruction { offset: 1, ..instruction(ACCEPT) };
-    assert!(!run(&[behind.encode(), 0], &[1]) && run(&[behind.encode(), 0], &[1, 2]));
+    let outside = Instruction { offset: 1, ..instruction(ACCEPT) };
+    assert!(!run(&[outside.encode(), 0], &[1]) && run(&[outside.encode(), 0], &[1, 2]));
     for number in 21..240 {
         let unknown = Instruction { load: Load(number), ..instruction(ACCEPT) };
         assert!(!run(&[unknown.encode(), 0], &[1]), "load {number}");
@@ -59,7 +59,7 @@ fn what_lies_outside_rejects() {
 }
 
 #[test]
-fn a_register_in_front_of_which_nothing_was_located_is_the_begin() {
+fn a_register_that_was_never_set_is_the_begin() {
     let based = Instruction { base: 3, ..instruction(ACCEPT) };
     assert!(run(&[based.encode(), 0], &[1]));
     let locate = Instruction {

@@ -1,4 +1,4 @@
-//! Predicates as a program asks them: compiled, on payloads.
+//! Predicates as a program evaluates them: compiled, on payloads.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn compile(text: &str) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn predicates_hold_as_they_say() {
+fn predicates_hold_as_written() {
     for (text, expected) in [
         ("depth > 3 && customer == \"x\"", true),
         ("depth > 7", false),
@@ -166,14 +166,15 @@ fn a_value_that_is_not_there_is_in_no_relation() {
 
 #[test]
 fn what_a_comparison_leaves_out_is_still_found_by_the_next_one() {
-    // Behind "sizes" begins what the first comparison needs only where "maybe" is there.
+    // The second comparison needs the position after "sizes", which the first computes only if "maybe" is
+    // present.
     for text in ["maybe == grid[0] || grid[0] == -1", "maybe != grid[0] || (ratio > 1 || grid[2] == 1)"] {
         assert!(accepts(&compile(text).unwrap(), &payload(false), &CONTEXT), "{text}");
     }
 }
 
 #[test]
-fn a_character_ends_behind_four_bytes() {
+fn a_character_ends_after_four_bytes() {
     let fields = [field("letter", Shape::One, Scalar::Char), field("next", Shape::Text, Scalar::U8)];
     let payload = "😀 and more\0".as_bytes();
     for (text, expected) in [("letter == '😀'", true), ("letter =~ '?'", true), ("next == ' and more'", true)]

@@ -1,4 +1,4 @@
-//! What is a predicate and what is none, and what is said then.
+//! Which texts are predicates and which are not, and the messages for the latter.
 
 use proptest::prelude::*;
 use tracewing_rules::{Predicate, PredicateFault};

@@ -1,5 +1,5 @@
-//! Random predicates on random events: what was compiled, and what was resolved, must say what the plain
-//! meaning of the predicate says. And random bytes as filters, which must give some answer.
+//! Random predicates on random events: the compiled and the resolved predicate must agree with a direct
+//! evaluation. Also random bytes as filters, which must give some answer.
 
 mod common;
 
@@ -39,7 +39,7 @@ const NUMBERS: [i128; 16] = [
 ];
 const REALS: [f64; 9] = [0.0, -0.5, 0.5, 1.0, 2.5, 9007199254740992.0, -1e30, 1e300, 127.0];
 
-/// Choices, made from what proptest gives and can shrink.
+/// Choices from numbers that proptest generates and can shrink.
 struct Choices<'a>(std::slice::Iter<'a, u16>);
 
 impl Choices<'_> {
@@ -52,18 +52,18 @@ impl Choices<'_> {
     }
 }
 
-/// A value with the meaning that a reader gives it.
+/// A value with the meaning that a reader of the trace gives it.
 #[derive(Debug, Clone, PartialEq)]
 enum Plain {
     Unsigned(u128),
     Signed(i128),
     Real(f64),
     Text(String),
-    /// Its labels are those of the number.
+    /// An enumeration's number; the labels follow from it.
     State(u128),
 }
 
-/// A field of the class, and what the event has in it.
+/// A field of the class, and its value in the event.
 #[derive(Debug, Clone)]
 struct Part {
     name: String,
@@ -173,7 +173,7 @@ fn part(choices: &mut Choices<'_>, name: String, payload: &mut Vec<u8>) -> Part 
     Part { name, shape, scalar, values }
 }
 
-/// A predicate, apart from the crate's own.
+/// A predicate, independent of the crate's own tree.
 #[derive(Debug, Clone)]
 enum Tree {
     Any(Vec<Tree>),
@@ -187,9 +187,9 @@ enum Tree {
 #[derive(Debug, Clone)]
 enum Side {
     Literal(Plain),
-    /// A field by its number, an element of it, its length, and the bits that count.
+    /// A field by its number, an element of it, its length, and the mask.
     Field(usize, Option<usize>, bool, Option<u128>),
-    /// A field that events of other classes have.
+    /// A field that only events of other classes have.
     Elsewhere,
     Context(&'static str, u32),
 }
@@ -222,7 +222,7 @@ impl From<(&'static str, u32)> for Side {
     }
 }
 
-/// Something of a type that can be compared with the side, mostly.
+/// A side that can be compared with `side` in most cases.
 fn other(choices: &mut Choices<'_>, side: &Side, parts: &[Part]) -> Side {
     let texts = match side {
         Side::Field(number, _, false, None) => {
@@ -314,7 +314,7 @@ fn write_side(side: &Side, parts: &[Part], out: &mut String) {
     .unwrap();
 }
 
-/// What the event has there. `Err` if the predicate has no meaning for the class.
+/// The event's value there. `Err` if the predicate has no meaning for the class.
 fn plain(side: &Side, parts: &[Part]) -> Result<Option<Plain>, ()> {
     Ok(match side {
         Side::Literal(value) => Some(value.clone()),
@@ -360,7 +360,7 @@ fn integers(left: &Plain, right: &Plain) -> Option<Ordering> {
     })
 }
 
-/// An integer and a floating-point number: first what is in front of the point, then what is behind it.
+/// Compares an integer and a floating-point number: first the integral part, then the fraction.
 fn mixed(left: &Plain, right: f64) -> Option<Ordering> {
     let whole = right.trunc();
     let order = if whole >= 2_f64.powi(128) {
@@ -375,7 +375,7 @@ fn mixed(left: &Plain, right: f64) -> Option<Ordering> {
     Some(order.then(whole.partial_cmp(&right)?))
 }
 
-/// The predicate's truth value by Kleene's logic, node by node: `None` is unknown. Only asked for where the
+/// The predicate's truth value by Kleene's logic, node by node: `None` is unknown. Called only if the
 /// predicate has a meaning for the class.
 fn truth(tree: &Tree, parts: &[Part]) -> Option<bool> {
     let value = |side: &Side| plain(side, parts).ok().flatten();
@@ -426,7 +426,7 @@ fn truth(tree: &Tree, parts: &[Part]) -> Option<bool> {
     }
 }
 
-/// True with one that is true, unknown where one might be.
+/// True if one is true, unknown if one might be.
 fn or(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let truths: Vec<Option<bool>> = truths.collect();
     match truths.contains(&Some(true)) {
@@ -462,7 +462,7 @@ impl Schema for Decoded<'_> {
             return value(Type::Integer);
         }
         if part.shape == Shape::Array && variable.index.unwrap() as usize >= part.values.len() {
-            return Err(Problem::Behind(variable.clone(), part.values.len() as u64));
+            return Err(Problem::AfterEnd(variable.clone(), part.values.len() as u64));
         }
         value(match (part.shape, part.scalar) {
             (Shape::Text, _) | (_, Scalar::Char) => Type::Text,
@@ -541,7 +541,7 @@ proptest! {
         match compiled {
             Err(CompileError { problem: Problem::TooLarge | Problem::TooManyPositions, .. }) => {}
             Err(error) => {
-                let is_absent = matches!(error.problem, Problem::Missing(..) | Problem::Behind(..));
+                let is_absent = matches!(error.problem, Problem::Missing(..) | Problem::AfterEnd(..));
                 prop_assert!(!is_absent || !expected, "left out: {} on {:?}", text, parts);
                 prop_assert_eq!(resolved.unwrap_err(), error, "{}", text);
             }
@@ -567,7 +567,7 @@ proptest! {
     }
 }
 
-/// A word that is an instruction with some likelihood.
+/// A word that is likely to be an instruction.
 fn word() -> impl Strategy<Value = u64> {
     let instruction = (0..40_u8, 0..24_u8, any::<u8>(), 0..48_u8, 0..48_u8, 0..48_u8, 0..64_u16);
     let instruction = instruction.prop_map(|(operation, load, packed, accepted, rejected, extra, offset)| {
@@ -577,7 +577,7 @@ fn word() -> impl Strategy<Value = u64> {
     prop_oneof![4 => instruction, 1 => any::<u64>()]
 }
 
-/// The recorder may put another filter in the place of one that runs.
+/// The recorder may replace a filter while it runs.
 #[test]
 fn a_filter_that_is_overwritten_while_it_runs_gives_an_answer() {
     let program: Vec<AtomicU64> = (0..MAX_WORDS).map(|_| AtomicU64::new(0)).collect();
@@ -602,10 +602,10 @@ fn a_filter_that_is_overwritten_while_it_runs_gives_an_answer() {
     });
 }
 
-/// What classes of programs do not have, but classes of traces may.
+/// Values that classes of programs lack, but that classes of traces may have.
 #[test]
 fn other_schemas_resolve_likewise() {
-    /// `$known` is 2.5, all else an enumeration with ranges.
+    /// `$known` is 2.5, everything else an enumeration with ranges.
     struct Other;
     impl Schema for Other {
         type Place = ();

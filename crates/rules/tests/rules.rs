@@ -1,4 +1,4 @@
-//! Rules: which class they match, which one decides, and how they travel.
+//! Rules: the classes that they match, which one decides, and their encoding.
 
 mod common;
 

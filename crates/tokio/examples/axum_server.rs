@@ -1,6 +1,6 @@
-//! A web server as most are: plain `axum::serve`, whose tasks no line of the program instruments, and spans
-//! and events of `tracing`. It keeps its own book ([`desk`]), for `tracewing` to be compared with, and so do
-//! its clients, threads of the same process.
+//! A typical web server: plain `axum::serve`, whose tasks the program does not instrument, and spans and
+//! events of `tracing`. It keeps its own log ([`desk`]) for a comparison with `tracewing`, and so do its
+//! clients, which are threads of the same process.
 //!
 //!     tracewing record --clock mono -o trace -- axum_server LOG
 
@@ -20,7 +20,7 @@ use tracewing_tokio as traced;
 use tracing::{Instrument, Level};
 use tracing_subscriber::prelude::*;
 
-/// What each request is answered with, at the end of its header.
+/// The answer to each request, at the end of its header.
 const DONE: &str = "done\n";
 
 /// `request ID BEGINS BEGAN ENDS ENDED`, around two events; all of it in a span,
@@ -45,8 +45,8 @@ async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static s
     DONE
 }
 
-/// Asks for a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and
-/// inside of two events; `by ID TID`; `client TID COMPUTED BEGIN END`, the second in ns of CPU time. Its book
+/// Requests a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and
+/// inside of two events; `by ID TID`; `client TID COMPUTED BEGIN END`, the second in ns of CPU time. Its log
 /// is its own until it ends: it waits for no other thread.
 fn client(book: &Log, connection: u64, server: SocketAddr) {
     let log = Log::default();
@@ -92,7 +92,7 @@ fn main() {
             clients.spawn(move || client(log, connection, server));
         }
     });
-    // The server never ends by itself; its tasks do with the runtime.
+    // The server never ends by itself; its tasks end with the runtime.
     drop(runtime);
     log.end(&file);
 }

@@ -1,4 +1,4 @@
-//! A server that keeps its own book ([`desk`]), for `tracewing` to be compared with.
+//! A server that keeps its own log ([`desk`]), for a comparison with `tracewing`.
 //!
 //!     tracewing record --clock mono -o trace -- server LOG plain|spawned
 //!

@@ -1,4 +1,4 @@
-//! Tasks with which something is wrong, and one that is well: `tracewing tasks` tells which.
+//! Several faulty tasks and a sound one: `tracewing tasks` shows which is which.
 //!
 //!     tracewing record -o trace -- troubles; tracewing tasks trace
 
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tracewing_tokio as traced;
 
-/// How often each does what is wrong.
+/// How often each task repeats its fault.
 const TIMES: usize = 40;
 
-/// How long this thread has had a CPU.
+/// CPU time of this thread.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
@@ -43,8 +43,8 @@ fn main() {
         let vain = {
             let (slot, is_over) = (slot.clone(), is_over.clone());
             name("vain").spawn(poll_fn(move |context| {
-                *slot.lock().expect("nobody panics") = Some(context.waker().clone());
-                // Acquire: sees what `wakes` did before it said that it is over.
+                *slot.lock().expect("no thread panics") = Some(context.waker().clone());
+                // Acquire: sees everything that `wakes` did before it set `is_over`.
                 if is_over.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
             }))
         };
@@ -53,7 +53,7 @@ fn main() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 // Release: partner of the load in `vain`.
                 is_over.store(turn == TIMES, Ordering::Release);
-                slot.lock().expect("nobody panics").take().into_iter().for_each(Waker::wake);
+                slot.lock().expect("no thread panics").take().into_iter().for_each(Waker::wake);
             }
         });
         for task in [blocks, hogs, vain, wakes] {

@@ -1,4 +1,4 @@
-//! Futures that are user threads: each poll is told, and who wakes them.
+//! Futures that are user threads: each poll is recorded, and so is the thread that wakes them.
 
 use crate::here;
 use crate::life::Life;
@@ -15,7 +15,7 @@ pin_project! {
     /// A future that is a user thread of its own ([`instrument`](crate::instrument)).
     #[must_use = "futures do nothing unless polled"]
     pub struct Instrumented<F> {
-        // Dropped first: what its destructors tell comes before the end.
+        // Dropped first: events of its destructors come before the end.
         #[pin]
         future: F,
         waker: OwnWaker,
@@ -53,8 +53,8 @@ impl<F: Future> Future for Instrumented<F> {
 }
 
 pin_project! {
-    /// A future that is spawned as a task, which is a user thread. It takes eight bytes of the task, no more:
-    /// what its wakers need to know stands elsewhere.
+    /// A future that is spawned as a task, which is a user thread. It adds only eight bytes to the task: the
+    /// data for its wakers is stored elsewhere.
     pub(crate) struct Task<F> {
         #[pin]
         future: Option<F>,
@@ -65,7 +65,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let address = ptr::from_ref(&*this).addr();
             let mut this = this.project();
-            // First: what its destructors tell comes before the end.
+            // First: events of its destructors come before the end.
             this.future.set(None);
             if let Some(living) = this.life.living().filter(|living| living.is_kept()) {
                 waker::retire_within(address, living.thread());
@@ -88,14 +88,14 @@ impl<F: Future> Future for Task<F> {
         let this = self.project();
         let future = this.future.as_pin_mut().expect("it is there until it is dropped");
         let Some(living) = this.life.living() else { return future.poll(context) };
-        let mut told = TaskPoll::begin(this.life, living, context.waker(), address);
-        let poll = future.poll(&mut Context::from_waker(told.waker()));
-        told.end(poll.is_ready());
+        let mut polling = TaskPoll::begin(this.life, living, context.waker(), address);
+        let poll = future.poll(&mut Context::from_waker(polling.waker()));
+        polling.end(poll.is_ready());
         poll
     }
 }
 
-/// Lets other tasks run, as [`tokio::task::yield_now`] does, and tells it.
+/// Lets other tasks run, as [`tokio::task::yield_now`] does, and records that the task yields.
 pub async fn yield_now() {
     let mut yielded = pin!(tokio::task::yield_now());
     poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! What a thread knows of the user thread that it runs.
+//! A thread's data about the user thread that it runs.
 
 use crate::living::Living;
 use std::cell::Cell;
@@ -11,18 +11,18 @@ thread_local! {
     } };
 }
 
-/// What a thread knows of the user thread that it runs.
+/// A thread's data about the user thread that it runs.
 pub(crate) struct Here {
-    /// It has said that it could go on, though it is about to stop.
+    /// The user thread has reported that it could continue, although it is about to stop.
     pub could_go_on: Cell<bool>,
-    /// The data of the telling waker that it is polled with, 0 for none.
+    /// The data of the recording waker that it is polled with, 0 for none.
     pub task: Cell<usize>,
-    /// The user thread that is polled with that waker. In two parts, not a pair: that would be read whole
-    /// after it was written in parts, for which a processor has to wait.
+    /// The user thread that is polled with that waker. Two fields instead of a pair: a pair would be read as
+    /// one word right after its parts were written, which stalls the CPU.
     pub living: Cell<Option<Living>>,
 }
 
-/// The user thread that runs here could go on, though it is about to stop.
+/// Notes that the user thread that runs here could continue, although it is about to stop.
 pub(crate) fn could_go_on() {
     HERE.with(|here| here.could_go_on.set(true));
 }

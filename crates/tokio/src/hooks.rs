@@ -1,14 +1,14 @@
-//! All tasks of a runtime, through hooks that tokio has with `tokio_unstable` only.
+//! All tasks of a runtime, through hooks that tokio has only with `tokio_unstable`.
 //!
-//! The tasks that this crate spawned tell everything by themselves, and more than the hooks could: the hooks
-//! leave them out ([`Known`]).
+//! Tasks that this crate spawned record themselves, and more than the hooks could: the hooks leave them out
+//! ([`Known`]).
 //!
 //! While a runtime ends, tokio calls the hooks in other orders: a task that is spawned then has ended before
-//! `on_task_spawn` is called, and never exists for anybody. A task that has ended on one worker may be taken
-//! from another's queue, and the hooks around a poll are called without a poll.
+//! `on_task_spawn` is called, and is never recorded. A task that has ended on one worker may be taken from
+//! another's queue, and the hooks around a poll are called without a poll.
 //!
-//! At all times the hook behind a poll is called when another worker may run the task already, or have run it
-//! to its end: what a thread runs is that thread's own ([`RUNS`]).
+//! In general, when the hook after a poll is called, another worker may already run the task, or have run it
+//! to its end: so each thread keeps its own list of what it runs ([`RUNS`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,23 +19,23 @@ use tokio::task::{Id, coop::has_budget_remaining};
 use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 
 thread_local! {
-    /// What this thread spawns tells of itself.
+    /// Whether tasks that this thread spawns record themselves.
     static KNOWN: Cell<bool> = const { Cell::new(false) };
-    /// The last task that has ended on this thread without having been spawned.
+    /// The last task that ended on this thread without having been spawned.
     static STILLBORN: Cell<Option<Id>> = const { Cell::new(None) };
-    /// What this thread runs of such tasks, the innermost last.
+    /// The hooked tasks that this thread runs, the innermost last.
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A task that a thread runs.
 struct Run {
     id: Id,
-    /// What the thread ran before.
+    /// The user thread that ran before on this thread.
     before: Option<UserThread>,
     ended: bool,
 }
 
-/// What the calling thread spawns until this is dropped tells of itself.
+/// Until this is dropped, tasks that the calling thread spawns record themselves.
 pub(crate) struct Known(bool);
 
 impl Known {
@@ -50,7 +50,7 @@ impl Drop for Known {
     }
 }
 
-/// Spreads the ids of tasks, which are counted, over all numbers.
+/// Hashes task ids, which are consecutive, to the whole range of numbers.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -73,15 +73,15 @@ impl Hasher for Spread {
 
 type Part = HashMap<Id, UserThread, BuildHasherDefault<Spread>>;
 
-/// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom meet.
+/// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom contend.
 #[derive(Default)]
 struct Tasks([Mutex<Part>; 32]);
 
 impl Tasks {
     fn part(&self, id: Id) -> MutexGuard<'_, Part> {
-        // Not by the bits that the map itself looks at.
+        // Not the bits that the map itself uses.
         let part = BuildHasherDefault::<Spread>::default().hash_one(id) >> 32;
-        // Whatever panicked left an entry whole.
+        // A panic leaves every entry whole.
         self.0[part as usize % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Tasks {
         RUNS.with_borrow_mut(|runs| runs.push(Run { id, before, ended: false }));
     }
 
-    /// Its worker stops running it; another one may have begun to.
+    /// Handles the end of a run; another worker may already have begun the next one.
     fn stopped(meta: &TaskMeta<'_>) {
         let taken = RUNS.with_borrow_mut(|runs| {
             let place = runs.iter().rposition(|run| run.id == meta.id())?;
@@ -117,7 +117,7 @@ impl Tasks {
         user_thread::switch(run.before, cause);
     }
 
-    /// The task has ended, in its last run or, if it was cancelled, perhaps between two.
+    /// Handles the end of a task, in its last run or, if it was cancelled, perhaps between two runs.
     fn ended(&self, meta: &TaskMeta<'_>) {
         let Some(thread) = self.part(meta.id()).remove(&meta.id()) else {
             return STILLBORN.set(Some(meta.id()));
@@ -126,14 +126,14 @@ impl Tasks {
             let run = runs.iter_mut().rfind(|run| run.id == meta.id());
             run.map(|run| run.ended = true).is_some()
         });
-        // An aborted task ends in a run, too.
+        // An aborted task also ends in a run.
         user_thread::exit(thread, if runs { Outcome::Unknown } else { Outcome::Cancelled });
     }
 }
 
 impl Drop for Tasks {
-    /// The runtime is gone, and with it each task whose end no hook has told: of one that was shut down by a
-    /// worker while another thread spawned it.
+    /// The runtime is gone, and with it each task whose end no hook reported: a task that a worker shut down
+    /// while another thread spawned it.
     fn drop(&mut self) {
         for part in &mut self.0 {
             let tasks = std::mem::take(part.get_mut().unwrap_or_else(PoisonError::into_inner));
@@ -142,7 +142,7 @@ impl Drop for Tasks {
     }
 }
 
-/// Has the runtime tell of its tasks.
+/// Makes the runtime report its tasks.
 pub(crate) fn install(builder: &mut Builder, runtime: Arc<str>) {
     let tasks = Arc::new(Tasks::default());
     let [spawned, run, ended] = [(); 3].map(|()| tasks.clone());

@@ -1,5 +1,5 @@
-//! A user thread from its creation to its end: each of its runs, with the reason why it stopped, and its end,
-//! whatever brings it.
+//! A user thread from its creation to its end: each of its runs with the reason why it stopped, and its end,
+//! whatever causes it.
 
 use crate::here::{HERE, Here};
 use crate::living::Living;
@@ -9,12 +9,12 @@ use tokio::runtime::Handle;
 use tokio::task::coop::has_budget_remaining;
 use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 
-/// A user thread that has not ended, or, without one, has told its end.
+/// A user thread that has not ended; `None` once its end was recorded.
 pub(crate) struct Life(Option<Living>);
 
 impl Life {
-    /// A new user thread, which is called by the type `F` of what it runs where it has no name. `runtime` is
-    /// who schedules it, by default the caller's.
+    /// Creates a user thread. Without a name it is named after the type `F` of the code it runs. `runtime` is
+    /// its scheduler, by default the caller's.
     #[inline]
     pub fn new<F>(
         name: Option<&str>,
@@ -29,13 +29,13 @@ impl Life {
         Self(Some(thread.into()))
     }
 
-    /// The calling thread runs it, until what this gives is told to stop. If that is dropped instead, it
-    /// panicked.
+    /// Runs it on the calling thread until the returned guard is stopped. A guard that is dropped instead
+    /// means a panic.
     pub fn run(&mut self) -> Running<'_> {
         Running { run: HERE.with(|here| self.begin(here)), life: self }
     }
 
-    /// As [`run`](Self::run), for a caller who sees to it that one of the functions below is called.
+    /// As [`run`](Self::run), for a caller that ensures that one of the functions below is called.
     #[inline(always)]
     pub fn begin(&self, here: &Here) -> Run {
         Run {
@@ -44,10 +44,10 @@ impl Life {
         }
     }
 
-    /// It stops, and will go on.
+    /// Records that it stops and will continue later.
     pub fn stop(&self, run: Run, here: &Here) {
         let could_go_on = here.could_go_on.get();
-        // And so could who runs it inside.
+        // The user thread that polls it could continue as well.
         here.could_go_on.set(could_go_on || run.could_go_on);
         let cause = match user_thread::wants_switch() && !has_budget_remaining() {
             true => Cause::Budget,
@@ -57,26 +57,26 @@ impl Life {
         user_thread::switch(run.before, cause);
     }
 
-    /// It comes to its end, which the switch tells.
+    /// Records its end, as part of the switch.
     #[inline(always)]
     pub fn complete(&mut self, run: Run, here: &Here) {
         self.0 = None;
         leave(run, here);
     }
 
-    /// It has panicked.
+    /// Records its end by a panic.
     #[cold]
     pub fn panic(&mut self, run: Run, here: &Here) {
         self.end(Outcome::Panicked);
         leave(run, here);
     }
 
-    /// From now on its wakers are kept.
+    /// Notes that its wakers are kept from now on.
     pub fn keep(&mut self) {
         self.0 = self.0.map(Living::kept);
     }
 
-    /// Who lives.
+    /// The user thread, if it has not ended.
     #[inline]
     pub fn living(&self) -> Option<Living> {
         self.0
@@ -106,7 +106,7 @@ impl Drop for Life {
 /// A run of a user thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
-    /// What the calling thread ran before, and whether that one could go on.
+    /// The user thread that the calling thread ran before, and whether that one could continue.
     before: Option<UserThread>,
     could_go_on: bool,
 }
@@ -117,25 +117,25 @@ fn leave(run: Run, here: &Here) {
     user_thread::switch(run.before, Cause::Ended);
 }
 
-/// A user thread runs.
+/// A user thread that is running; the guard of its run.
 pub(crate) struct Running<'a> {
     run: Run,
     life: &'a mut Life,
 }
 
 impl Running<'_> {
-    /// What runs, unless it has ended before.
+    /// The running user thread, unless it has already ended.
     pub fn thread(&self) -> Option<UserThread> {
         self.life.thread()
     }
 
-    /// It stops, and will go on.
+    /// Records that it stops and will continue later.
     pub fn stop(self) {
         HERE.with(|here| self.life.stop(self.run, here));
         std::mem::forget(self);
     }
 
-    /// It comes to its end, which the switch tells.
+    /// Records its end, as part of the switch.
     pub fn complete(self) {
         HERE.with(|here| self.life.complete(self.run, here));
         std::mem::forget(self);
@@ -148,7 +148,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The name of a type; of an `async fn` or block, the path to it.
+/// The name of a type; for an `async fn` or block, its path.
 fn type_name<F>() -> &'static str {
     std::any::type_name::<F>().trim_end_matches("::{{closure}}")
 }

@@ -3,12 +3,12 @@
 use std::num::NonZeroU64;
 use tracewing::user_thread::UserThread;
 
-/// A user thread and, beside its number, whether wakers of it are [kept](Self::kept): in eight bytes.
+/// A user thread's number, and whether wakers of it are [kept](Self::kept), in eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Living(NonZeroU64);
 
 impl Living {
-    /// In the number, which never comes so far.
+    /// A bit that the number never reaches.
     const KEPT: u64 = 1 << 63;
 
     pub fn thread(self) -> UserThread {
@@ -16,7 +16,7 @@ impl Living {
         number.expect("it was a user thread's").into()
     }
 
-    /// The same, of which somebody keeps a waker that has to know when it ends.
+    /// The same user thread, with a kept waker that must learn of its end.
     pub fn kept(self) -> Self {
         Self(self.0 | Self::KEPT)
     }

@@ -1,5 +1,5 @@
-//! Creates user threads by what each thread remembers of the first places that it has spawned tasks at: a
-//! program has few.
+//! Creates user threads from a per-thread cache of the first places where the thread spawned tasks: a program
+//! has few.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -7,7 +7,7 @@ use std::ptr;
 use tokio::runtime::Handle;
 use tracewing::user_thread::{self, Origin, UserThread};
 
-/// Places that a thread remembers at most.
+/// Most places that a thread remembers.
 const PLACES: usize = 64;
 
 struct Place {
@@ -21,7 +21,7 @@ thread_local! {
     static KNOWN: RefCell<[Option<Place>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// A new user thread, told. `runtime` is who schedules it, by default the caller's.
+/// Creates and records a user thread. `runtime` is its scheduler, by default the caller's.
 pub(crate) fn create(
     name: &str,
     runtime: Option<&Handle>,
@@ -29,8 +29,8 @@ pub(crate) fn create(
 ) -> UserThread {
     let current = runtime.is_none().then(Handle::try_current).and_then(Result::ok);
     let runtime = runtime.or(current.as_ref()).and_then(Handle::name);
-    // A name that changes, in a buffer or with the type, is in another place: it does not take the room of
-    // one that stays.
+    // A name that changes, in a buffer or with the type, gets another place: it does not displace one that
+    // stays.
     let address = ptr::from_ref(location).addr() ^ name.as_ptr().addr().rotate_left(16);
     let place = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32; // 2^64 by the golden ratio
     let remembered = KNOWN.try_with(|known| {
@@ -45,7 +45,7 @@ pub(crate) fn create(
             ptr::eq(place.location, location) && *place.name == *name && place.runtime.as_deref() == runtime;
         fits.then(|| user_thread::create_from(&place.origin))
     });
-    // Otherwise told in full; at a thread's end, too, when it has forgotten all.
+    // Otherwise recorded in full; also at a thread's end, when its cache is gone.
     remembered
         .ok()
         .flatten()

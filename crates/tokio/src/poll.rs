@@ -1,4 +1,5 @@
-//! What is told around one poll of a task. None of it depends on the future's type: programs have it once.
+//! The events around one poll of a task. Nothing here depends on the future's type, so programs contain it
+//! once.
 
 use crate::here::HERE;
 use crate::life::{Life, Run};
@@ -7,42 +8,42 @@ use crate::waker::{self, TaskWaker};
 use std::task::Waker;
 use tracewing::user_thread;
 
-/// A poll of a task that goes on. If this is dropped instead of [ended](Self::end), the task panicked.
+/// A poll in progress. If this is dropped instead of [ended](Self::end), the task panicked.
 ///
-/// Its parts are written where they stay, one by one: processors wait where memory is read in larger pieces
-/// than it was just written.
+/// Its fields are written in place, one by one: a CPU stalls when memory is read in larger pieces than it was
+/// just written in.
 pub(crate) struct TaskPoll<'a> {
     life: &'a mut Life,
     run: Run,
     living: Living,
-    /// Where the future lies.
+    /// Address of the future.
     address: usize,
     waker: TaskWaker<'a>,
     is_over: bool,
 }
 
 impl<'a> TaskPoll<'a> {
-    /// The task whose life this is runs from now on, with tokio's waker `behind`; its future lies at this
-    /// address.
+    /// Begins a poll of the task with this life; tokio polls it with the waker `inner`, and its future is at
+    /// this address.
     #[inline(never)]
-    pub fn begin(life: &'a mut Life, living: Living, behind: &'a Waker, address: usize) -> Self {
+    pub fn begin(life: &'a mut Life, living: Living, inner: &'a Waker, address: usize) -> Self {
         HERE.with(|here| {
             let run = life.begin(here);
             let waker = match user_thread::wants_wake() {
-                true => TaskWaker::lend(living, behind, address, here),
-                false => TaskWaker::Untold(behind),
+                true => TaskWaker::lend(living, inner, address, here),
+                false => TaskWaker::Unrecorded(inner),
             };
             Self { life, run, living, address, waker, is_over: false }
         })
     }
 
-    /// What to poll the future with.
+    /// The waker to poll the future with.
     #[inline(always)]
     pub fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// The poll is over, and with it the task, if that is `ready`.
+    /// Ends the poll, and with it the task if that is `ready`.
     #[inline(never)]
     pub fn end(&mut self, ready: bool) {
         self.is_over = true;
@@ -69,7 +70,7 @@ impl<'a> TaskPoll<'a> {
         });
     }
 
-    /// The task ends: its wakers tell nothing any more.
+    /// Ends the task: its wakers record nothing any more.
     #[inline]
     fn retire(&self, living: Living) {
         if living.is_kept() {

@@ -1,7 +1,7 @@
-//! tokio's locks, channels and notifications, which tell who waits for what and who has it.
+//! tokio's locks, channels and notifications, which record which task waits for what and which one holds it.
 //!
-//! Each type wraps tokio's and leads to it ([`Deref`](std::ops::Deref)): what is not here is tokio's own, and
-//! tells nothing.
+//! Each type wraps tokio's and dereferences to it ([`Deref`](std::ops::Deref)): methods that are not listed
+//! here are tokio's own, and record nothing.
 
 mod held;
 mod mpsc_channel;

@@ -1,4 +1,4 @@
-//! Making user threads: tokio's functions for spawning, told.
+//! Creates user threads: tokio's functions for spawning, recorded.
 
 #[cfg(tokio_unstable)]
 use crate::hooks::Known;
@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet};
 /// Spawns a task, as [`tokio::spawn`] does.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// The caller is outside of a runtime.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -24,7 +24,7 @@ where
 /// Spawns a task on the current [`LocalSet`] or local runtime, as [`tokio::task::spawn_local`] does.
 ///
 /// # Panics
-/// Outside of one.
+/// The caller is outside of both.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -38,7 +38,7 @@ where
 /// thread that is switched to once.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// The caller is outside of a runtime.
 #[track_caller]
 pub fn spawn_blocking<F, R>(function: F) -> JoinHandle<R>
 where
@@ -48,8 +48,8 @@ where
     Builder::new().spawn_blocking(function)
 }
 
-/// Makes a future a user thread of its own, whoever polls it: a child of the task that runs several of them,
-/// say.
+/// Makes a future a user thread of its own, whatever polls it: for instance a child of a task that runs
+/// several futures.
 ///
 /// ```
 /// # async fn request() {}
@@ -66,7 +66,7 @@ pub fn instrument<F: Future>(future: F) -> Instrumented<F> {
     Builder::new().instrument(future)
 }
 
-/// Spawns tasks that have names. Without one, a task is called by the type of its future, which for an
+/// Spawns tasks that have names. A task without a name is named after the type of its future, which for an
 /// `async fn` is its path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Builder<'a> {
@@ -74,12 +74,12 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// For tasks without names.
+    /// A builder of tasks without names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The name of the task in the trace.
+    /// Sets the name of the task in the trace.
     pub fn name(self, name: &'a str) -> Self {
         Self { name: Some(name) }
     }
@@ -94,16 +94,16 @@ impl<'a> Builder<'a> {
         Task::new(future, self.life::<F>(runtime))
     }
 
-    /// As [`instrument`].
+    /// As [`instrument`], with this builder's name.
     #[track_caller]
     pub fn instrument<F: Future>(self, future: F) -> Instrumented<F> {
         Instrumented::new(future, self.life::<F>(None))
     }
 
-    /// As [`spawn`].
+    /// As [`spawn`], with this builder's name.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// The caller is outside of a runtime.
     #[track_caller]
     pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -132,7 +132,7 @@ impl<'a> Builder<'a> {
     /// Spawns a task into this set, on the current runtime.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// The caller is outside of a runtime.
     #[track_caller]
     pub fn spawn_in<F>(self, future: F, set: &mut JoinSet<F::Output>) -> AbortHandle
     where
@@ -145,10 +145,10 @@ impl<'a> Builder<'a> {
         set.spawn(future)
     }
 
-    /// As [`spawn_local`].
+    /// As [`spawn_local`], with this builder's name.
     ///
     /// # Panics
-    /// Outside of a [`LocalSet`] and a local runtime.
+    /// The caller is outside of a [`LocalSet`] and a local runtime.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -174,10 +174,10 @@ impl<'a> Builder<'a> {
         set.spawn_local(future)
     }
 
-    /// As [`spawn_blocking`].
+    /// As [`spawn_blocking`], with this builder's name.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// The caller is outside of a runtime.
     #[track_caller]
     pub fn spawn_blocking<F, R>(self, function: F) -> JoinHandle<R>
     where
@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
         R: Send + 'static,
     {
         let mut life = self.life::<F>(None);
-        let told = move || {
+        let recorded = move || {
             let running = life.run();
             let result = function();
             running.complete();
@@ -193,6 +193,6 @@ impl<'a> Builder<'a> {
         };
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
-        tokio::task::spawn_blocking(told)
+        tokio::task::spawn_blocking(recorded)
     }
 }

@@ -1,7 +1,8 @@
-//! The wakers that instrumented futures hand to what they wait for: they tell the wake, and pass it on.
+//! The wakers that instrumented futures pass on to what they wait for: they record the wake-up and forward
+//! it.
 //!
-//! One that a task runs inside has a waker that is allocated ([`OwnWaker`]). The waker of a task itself needs
-//! none: see [`task`].
+//! A future inside a task has an allocated waker ([`OwnWaker`]). The waker of a task itself needs no
+//! allocation: see [`task`].
 
 mod crowd;
 mod task;
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Wake, Waker};
 use tracewing::user_thread::{self, UserThread};
 
-/// Tells that the user thread is woken.
-fn tell(thread: UserThread) {
+/// Records that the user thread is woken.
+fn record_wake(thread: UserThread) {
     user_thread::wake(thread);
     if user_thread::current() == Some(thread) {
         could_go_on();
@@ -23,58 +24,58 @@ fn tell(thread: UserThread) {
 }
 
 /// Wakes a user thread.
-pub(crate) struct Told {
+pub(crate) struct RecordingWaker {
     thread: UserThread,
-    /// Its wakes still make the user thread ready.
+    /// Whether its wakes still make the user thread ready.
     counts: AtomicBool,
-    behind: Waker,
+    inner: Waker,
 }
 
-impl Told {
-    fn new(thread: UserThread, behind: Waker) -> Arc<Self> {
-        Arc::new(Self { thread, counts: AtomicBool::new(true), behind })
+impl RecordingWaker {
+    fn new(thread: UserThread, inner: Waker) -> Arc<Self> {
+        Arc::new(Self { thread, counts: AtomicBool::new(true), inner })
     }
 
-    /// It tells no more.
+    /// Stops recording wakes.
     fn retire(&self) {
         self.counts.store(false, Relaxed);
     }
 }
 
-impl Wake for Told {
+impl Wake for RecordingWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.counts.load(Relaxed) {
-            tell(self.thread);
+            record_wake(self.thread);
         }
-        self.behind.wake_by_ref();
+        self.inner.wake_by_ref();
     }
 }
 
-/// The waker of a future that anybody polls with any waker: allocated when it is first asked for, the same as
-/// long as the future is polled with one waker.
+/// The waker of a future that may be polled with any waker: allocated on first use, and reused while the
+/// future is polled with the same waker.
 #[derive(Default)]
-pub(crate) struct OwnWaker(Option<(Arc<Told>, Waker)>);
+pub(crate) struct OwnWaker(Option<(Arc<RecordingWaker>, Waker)>);
 
 impl OwnWaker {
-    /// A waker for the user thread that passes wakes on to `behind`.
-    pub fn of(&mut self, thread: UserThread, behind: &Waker) -> &Waker {
-        if self.0.as_ref().is_some_and(|(told, _)| !told.behind.will_wake(behind)) {
+    /// A waker for the user thread that forwards wakes to `inner`.
+    pub fn of(&mut self, thread: UserThread, inner: &Waker) -> &Waker {
+        if self.0.as_ref().is_some_and(|(waker, _)| !waker.inner.will_wake(inner)) {
             self.retire();
         }
         let (_, waker) = self.0.get_or_insert_with(|| {
-            let told = Told::new(thread, behind.clone());
-            (told.clone(), told.into())
+            let waker = RecordingWaker::new(thread, inner.clone());
+            (waker.clone(), waker.into())
         });
         waker
     }
 
-    /// Clones that are still about wake nobody that could be told.
+    /// Stops recording: clones that still exist belong to an ended user thread.
     pub fn retire(&mut self) {
-        self.0.take().into_iter().for_each(|(told, _)| told.retire());
+        self.0.take().into_iter().for_each(|(waker, _)| waker.retire());
     }
 }
 

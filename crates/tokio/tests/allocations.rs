@@ -37,7 +37,7 @@ fn allocations(runtime: &Runtime, spawned: bool) -> u64 {
         context.waker().clone().wake_by_ref();
         polls += 1;
         match polls {
-            // The first time, the runtime makes room for the future's wakes.
+            // The first time, the runtime allocates space for the future's wakes.
             10 => first = ALLOCATIONS.get(),
             110 => return Poll::Ready(ALLOCATIONS.get() - first),
             _ => {}
@@ -53,7 +53,7 @@ fn allocations(runtime: &Runtime, spawned: bool) -> u64 {
     runtime.block_on(nested)
 }
 
-/// Allocations in a task's first poll that keeps the waker, and in what follows.
+/// Allocations in a task's first poll that keeps the waker, and afterwards.
 fn allocations_of_a_task(runtime: &Runtime) -> u64 {
     let mut kept = None;
     let mut first = 0;

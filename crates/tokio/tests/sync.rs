@@ -1,4 +1,4 @@
-//! Locks, channels and notifications: who waits, who has it.
+//! Locks, channels and notifications: which task waits, and which one holds.
 
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
@@ -26,11 +26,11 @@ fn script(
             b.await.unwrap();
         });
     });
-    who(&events)
+    waits_of(&events)
 }
 
-/// What was told of waits, by whom: `A waits mutex`. All of it has to be of the same object.
-fn who(events: &[Event]) -> Vec<String> {
+/// The recorded waits with their tasks: `A waits mutex`. All of them must concern the same object.
+fn waits_of(events: &[Event]) -> Vec<String> {
     let (mut running, mut objects, mut lines) = (0, Vec::new(), Vec::new());
     let first = events[0].number("thread");
     for event in events {

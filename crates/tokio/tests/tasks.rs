@@ -1,9 +1,9 @@
-//! Tasks on one thread, where every transition is known: recordings against the script.
+//! Tasks on one thread, where every transition is known: recordings compared with the script.
 
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{Event, alone, named, record, told};
+use recorded::{Event, alone, lines_of, named, record};
 use std::future::{Future, pending, poll_fn};
 use std::os::unix::thread::JoinHandleExt;
 use std::pin::pin;
@@ -17,15 +17,14 @@ use tokio::task::{JoinSet, LocalSet};
 use tracewing::user_thread;
 use tracewing_tokio as traced;
 
-/// All but what workers tell.
+/// All events except those of workers.
 const TASKS: [&str; 6] = ["create", "origin", "name", "switch", "wake", "exit"];
 
 fn runtime() -> Runtime {
     traced::runtime(&mut Builder::new_current_thread(), "one").enable_all().build().unwrap()
 }
 
-/// Records the tasks of a future that is run by a runtime of one thread, and is itself the user thread
-/// `main`.
+/// Records the tasks of a future; a runtime of one thread runs it, and it is itself the user thread `main`.
 fn script(main: impl Future<Output = ()>) -> Vec<Event> {
     record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), || {
         let runtime = runtime();
@@ -54,7 +53,7 @@ fn from_spawn_to_exit() {
         child.await.unwrap();
     });
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "create main - main one",
             "switch - main none",
@@ -85,7 +84,7 @@ fn from_spawn_to_exit() {
 
 /// Lines about one user thread.
 fn about(name: &str, events: &[Event]) -> Vec<String> {
-    told(events).into_iter().filter(|line| line.split(' ').any(|word| word == name)).collect()
+    lines_of(events).into_iter().filter(|line| line.split(' ').any(|word| word == name)).collect()
 }
 
 #[test]
@@ -100,7 +99,7 @@ fn why_a_poll_ended() {
                 if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            // The budget is 128; that the task has woken itself, too, is no reason any more.
+            // The budget is 128; that the task has also woken itself no longer matters.
             for _ in 0..128 {
                 consume_budget().await;
             }
@@ -128,7 +127,7 @@ fn a_parent_could_go_on_if_its_child_could() {
     let events = script(async {
         let (sender, receiver) = oneshot::channel::<()>();
         name("other").spawn(async { sender.send(()) });
-        // This one cannot any more.
+        // This task no longer can.
         name("ended").instrument(wakes_itself(true)).await;
         receiver.await.unwrap();
         tokio::select! {
@@ -167,7 +166,7 @@ fn how_tasks_end() {
         set.join_next().await.unwrap().unwrap();
         name("left over").spawn(pending::<()>());
     });
-    let lines = told(&events);
+    let lines = lines_of(&events);
     let exits: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("exit ")).collect();
     assert_eq!(
         exits,
@@ -212,7 +211,7 @@ fn children_of_select_and_join() {
         tokio::join!(name("left").instrument(traced::yield_now()), name("right").instrument(async {}));
     });
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "create main - main one",
             "switch - main none",
@@ -263,7 +262,7 @@ fn a_waker_outlives_its_task() {
 }
 
 #[test]
-fn wakers_stay_the_same_and_are_told_while_they_are_in_use() {
+fn wakers_stay_the_same_and_are_recorded_while_in_use() {
     let _alone = alone();
     let events = record(&["user_thread:*"], || {
         let mut wakers = Vec::new();
@@ -295,11 +294,11 @@ impl std::task::Wake for Count {
 }
 
 #[test]
-fn who_wakes() {
+fn wake_ups_name_the_waking_thread() {
     let _alone = alone();
     let (mine, theirs) = mpsc::channel::<Waker>();
-    // A signal that a thread of its own waits for, as handlers should do it.
-    // SAFETY: an empty set, filled before it is read; the mask is inherited by the thread below.
+    // A dedicated thread waits for the signal, as handlers should do it. SAFETY: an empty set, filled before
+    // it is read; the mask is inherited by the thread below.
     let signals = unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
@@ -309,7 +308,7 @@ fn who_wakes() {
     };
     let (waking, woke) = mpsc::channel();
     let waker = thread::spawn(move || {
-        // SAFETY: asks for the thread's own id.
+        // SAFETY: only queries the thread's own id.
         waking.send(unsafe { libc::gettid() }).unwrap();
         for waker in theirs {
             let mut signal = 0;
@@ -336,7 +335,8 @@ fn who_wakes() {
     waker.join().unwrap();
     let wakes = named(&events, "user_thread:wake");
     assert_eq!(wakes.iter().map(|event| event.tid).collect::<Vec<_>>(), [other]);
-    let switches: Vec<String> = told(&events).into_iter().filter(|line| line.starts_with("switch")).collect();
+    let switches: Vec<String> =
+        lines_of(&events).into_iter().filter(|line| line.starts_with("switch")).collect();
     assert_eq!(
         switches,
         ["switch - main none", "switch main - blocked", "switch - main none", "switch main - ended"]
@@ -355,16 +355,16 @@ fn local_sets_and_nested_runtimes() {
         })
         .await;
         let nested = name("host").spawn_blocking(|| {
-            let inner = traced::runtime(&mut Builder::new_current_thread(), "inner").build().unwrap();
-            name("guest").spawn_on(async {}, inner.handle());
-            inner.block_on(name("nested").instrument(traced::yield_now()));
+            let waker = traced::runtime(&mut Builder::new_current_thread(), "waker").build().unwrap();
+            name("guest").spawn_on(async {}, waker.handle());
+            waker.block_on(name("nested").instrument(traced::yield_now()));
             assert!(user_thread::current().is_some());
         });
         nested.await.unwrap();
         assert!(user_thread::current().is_some());
     });
     assert!(named(&events, "user_thread:create").iter().all(|event| event.payload["file"] == file!()));
-    let lines = told(&events);
+    let lines = lines_of(&events);
     assert_eq!(
         about("local", &events),
         [
@@ -377,7 +377,7 @@ fn local_sets_and_nested_runtimes() {
         ]
     );
     assert_eq!(about("set", &events).last().map(String::as_str), Some("switch on a set main ended"));
-    // The name of a future's type is the path to where it is written.
+    // The name of a future's type is the path of its definition.
     assert!(
         lines.iter().any(|line| line.contains("create tasks::local_sets_and_nested_runtimes")),
         "{lines:#?}"
@@ -387,7 +387,7 @@ fn local_sets_and_nested_runtimes() {
         [
             "create host main host one",
             "switch - host none",
-            "create guest host guest inner",
+            "create guest host guest waker",
             "create nested host nested one",
             "switch host nested nested",
             "switch nested host yielded",

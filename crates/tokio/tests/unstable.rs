@@ -1,9 +1,9 @@
-//! With `tokio_unstable` every task of a runtime is told, and none of them twice.
+//! With `tokio_unstable` every task of a runtime is recorded exactly once.
 
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{Event, named, read, told, with_origins};
+use recorded::{Event, lines_of, named, read, with_origins};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +12,7 @@ use tracewing_testing::Workspace;
 
 const NAMES: [&str; 3] = ["program", "shutdown", "stealing"];
 
-/// Builds the programs; gives the folder of executables.
+/// Builds the programs; returns the folder of executables.
 static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
     let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), "unstable", &NAMES);
     let here = env!("CARGO_MANIFEST_DIR");
@@ -34,7 +34,7 @@ static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
     workspace.target().join("debug")
 });
 
-/// What a program has recorded of itself.
+/// The events that a program recorded of itself.
 fn events_of(program: &str) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
@@ -49,7 +49,7 @@ fn each_task_lives_once_while_a_runtime_ends() {
     let created: Vec<u64> =
         events.iter().filter(|event| is_task(&event.name)).map(|event| event.number("thread")).collect();
     assert!(created.len() > 50, "{}", created.len());
-    // How often each has ended, and what thread of the kernel runs what.
+    // How often each has ended, and which kernel thread runs what.
     let mut ends: BTreeMap<u64, u32> = created.iter().map(|task| (*task, 0)).collect();
     let mut runs: BTreeMap<i64, u64> = BTreeMap::new();
     let mut exited: BTreeMap<u64, u32> = BTreeMap::new();
@@ -85,9 +85,9 @@ fn each_task_lives_once_while_a_runtime_ends() {
     );
 }
 
-/// The hook behind a poll is called when another worker may have the task already.
+/// The hook after a poll may be called when another worker already runs the task.
 #[test]
-fn workers_that_take_a_task_from_each_other_do_not_run_it_for_ever() {
+fn workers_that_take_a_task_from_each_other_do_not_run_it_permanently() {
     let events = events_of("stealing");
     let mut runs: BTreeMap<i64, u64> = BTreeMap::new();
     for event in events.iter().filter(|event| event.name == "user_thread:switch") {
@@ -100,11 +100,13 @@ fn workers_that_take_a_task_from_each_other_do_not_run_it_for_ever() {
 }
 
 #[test]
-fn tasks_that_nobody_instrumented() {
+fn tasks_without_instrumentation() {
     let events = events_of("program");
     let idle = ["worker", "park", "unpark"];
-    let lines: Vec<String> =
-        told(&events).into_iter().filter(|line| idle.iter().all(|idle| !line.starts_with(idle))).collect();
+    let lines: Vec<String> = lines_of(&events)
+        .into_iter()
+        .filter(|line| idle.iter().all(|idle| !line.starts_with(idle)))
+        .collect();
     assert_eq!(
         lines,
         [

@@ -1,9 +1,9 @@
-//! Tasks on several workers: who ran where, told against what the tasks themselves have seen.
+//! Tasks on several workers: the recorded threads compared with those that the tasks themselves observed.
 
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{Event, alone, named, record, told};
+use recorded::{Event, alone, lines_of, named, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,13 +24,13 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 fn tid() -> i64 {
-    // SAFETY: asks for the thread's own id.
+    // SAFETY: only queries the thread's own id.
     i64::from(unsafe { libc::gettid() })
 }
 
-/// The threads that each user thread ran on, a poll each; that every switch goes on where the one before left
-/// its thread, and that who was switched to was switched away from. (Of different CPUs, stamps are not exact
-/// enough to tell more.)
+/// The threads that each user thread ran on, one per poll. Also checks that every switch continues where the
+/// previous one left its thread, and that each user thread that was switched to was switched away from.
+/// (Stamps of different CPUs are not exact enough to check more.)
 fn polls(events: &[Event]) -> BTreeMap<u64, Vec<i64>> {
     let (mut running, mut polls, mut stops) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for switch in named(events, "user_thread:switch") {
@@ -52,7 +52,7 @@ fn polls(events: &[Event]) -> BTreeMap<u64, Vec<i64>> {
 }
 
 #[test]
-fn every_poll_is_told_where_it_was() {
+fn every_poll_is_recorded_where_it_ran() {
     const TASKS: usize = 20;
     const MOVES: usize = 20;
     let _alone = alone();
@@ -93,7 +93,7 @@ fn every_poll_is_told_where_it_was() {
     let truth = truth.lock().unwrap();
     let truth = truth.iter().map(|(thread, tids)| (thread.get().get(), tids.clone()));
     assert!(polls(&events).into_iter().eq(truth), "a poll somewhere else");
-    let lines = told(&events);
+    let lines = lines_of(&events);
     let count = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
     let all = polls(&events).values().map(Vec::len).sum::<usize>();
     assert_eq!(count("switch -"), all);
@@ -123,7 +123,7 @@ fn messages_in_a_ring() {
                 let passes_on = async move {
                     for _ in 0..ROUNDS {
                         mine.recv().await.unwrap();
-                        // Who has ended needs none.
+                        // An ended task needs no turn.
                         let _ = next.send(()).await;
                     }
                 };
@@ -137,7 +137,7 @@ fn messages_in_a_ring() {
         });
     });
     let all = polls(&events).values().map(Vec::len).sum::<usize>();
-    assert!(named(&events, "user_thread:wake").len() >= all - TASKS, "a poll that nobody made ready");
+    assert!(named(&events, "user_thread:wake").len() >= all - TASKS, "a poll without a wake-up");
     let ended = named(&events, "user_thread:switch")
         .into_iter()
         .filter(|switch| switch.payload["cause"]["labels"][0] == "ended");
@@ -156,7 +156,7 @@ fn workers_park() {
         .map(|event| (event.tid, event.number("worker")))
         .collect();
     assert_eq!(workers.iter().map(|(_, worker)| *worker).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1]));
-    assert!(told(&events).contains(&"worker several 0".to_owned()));
+    assert!(lines_of(&events).contains(&"worker several 0".to_owned()));
     let mut parked = BTreeMap::new();
     for event in &events {
         let parks = event.name == "user_thread:park";
@@ -177,7 +177,7 @@ fn block_in_place_keeps_its_thread() {
         let other = both.clone();
         let blocking = traced::Builder::new().name("blocking").spawn_on(
             async move {
-                // The only worker: another thread has to take its place.
+                // It occupies the only worker: another thread has to take its place.
                 traced::Builder::new().name("other").spawn(async move {
                     other.wait();
                 });
@@ -226,8 +226,10 @@ fn a_wake_from_outside() {
     });
     let wakes = named(&events, "user_thread:wake");
     assert_eq!(wakes.iter().map(|event| event.tid).collect::<Vec<_>>(), [waking]);
-    let lines: Vec<String> =
-        told(&events).into_iter().filter(|line| !line.contains("park") && !line.contains("worker")).collect();
+    let lines: Vec<String> = lines_of(&events)
+        .into_iter()
+        .filter(|line| !line.contains("park") && !line.contains("worker"))
+        .collect();
     let object = named(&events, "user_thread:wait")[0].number("object");
     assert_eq!(
         lines,

@@ -92,7 +92,7 @@ impl EventClass {
 
     /// From now on the recording wants the class, by this id; or not, without one, which is final with the
     /// caller's `membarrier`. Says whether that changes [`EventClass::is_on`].
-    pub(crate) fn set_wanted(&'static self, slot: usize, id: Option<NonZeroU16>) -> bool {
+    pub(crate) fn set_enabled(&'static self, slot: usize, id: Option<NonZeroU16>) -> bool {
         let bit = 1 << slot;
         match id {
             Some(id) => {

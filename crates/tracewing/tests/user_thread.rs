@@ -3,7 +3,7 @@
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{alone, named, read, record, told, with_origins};
+use recorded::{alone, lines_of, named, read, record, with_origins};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -105,7 +105,7 @@ fn every_transition_in_order() {
         }
     });
     assert_eq!(
-        told(&events),
+        lines_of(&events),
         [
             "create A - A toy",
             "switch - A none",
@@ -190,7 +190,7 @@ fn numbers_differ_and_are_counted_while_nobody_records() {
     let events = record(&["user_thread:*"], || {
         user_thread::switch(None, Cause::Blocked);
     });
-    assert_eq!(told(&events), ["switch ? - blocked"]);
+    assert_eq!(lines_of(&events), ["switch ? - blocked"]);
     assert_eq!(events[0].number("prev"), all[3].get().get());
 }
 
@@ -202,7 +202,7 @@ fn a_flight_recorder_has_the_origin_of_all_that_it_has() {
     let session = session.output(folder.path().join("t")).flight_recorder().start().unwrap();
     let often = user_thread::Origin::new("often", "toy", Location::caller());
     let mut names = BTreeMap::new();
-    // The oldest event of a snapshot may be any: also a creation whose origin was told just before the
+    // The oldest event of a snapshot may be any: also a creation whose origin was lines_of just before the
     // sub-buffer began.
     for snapshot in 0..40 {
         for round in 0..500 {

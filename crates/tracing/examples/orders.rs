@@ -1,4 +1,4 @@
-//! A program instrumented with `tracing`, whose log goes to the terminal as before, and whose events can be
+//! A program instrumented with `tracing`. Its log goes to the terminal as before, and its events can be
 //! recorded:
 //!
 //! ```text
@@ -26,7 +26,7 @@ fn place(order: u64, customer: &str) {
     if total > 50 {
         warn!(total, "a large order");
     }
-    // Spans of tracewing's own can stand among those of `tracing`.
+    // Spans of tracewing can be nested with those of `tracing`.
     let _packing = tracewing::span!("orders:packing", order);
     thread::sleep(Duration::from_millis(1));
     info!("order {order} is placed");

@@ -1,9 +1,9 @@
 //! The event classes of one call site.
 //!
-//! `tracing` knows the names of a call site's fields, but no types: those are known from the values only, and
-//! a value may be absent. So a class is made when an event shows what its values are, and another one, of the
-//! same name, when an event of the call site shows others; the first [`MOST_CLASSES`] times. What comes then
-//! has all its fields as text.
+//! `tracing` knows the names of a call site's fields but not their types: only the values show them, and a
+//! value may be absent. So a class is created when an event first shows the types of its values, and another
+//! one of the same name when an event of the call site shows different types, up to [`MOST_CLASSES`] times.
+//! Events after that have all their fields as text.
 
 use crate::values::{Kind, Kinds, MOST_FIELDS, TYPED_FIELDS};
 use core::ptr;
@@ -15,20 +15,20 @@ use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 /// Classes of one call site whose fields have types.
 const MOST_CLASSES: usize = 8;
 
-/// What all classes of a call site have in common.
+/// The data that all classes of a call site have in common.
 pub struct Description {
     pub name: String,
     pub level: Level,
     pub text: String,
     pub file: &'static str,
     pub line: u32,
-    /// The ids in front of the fields.
+    /// Names of the ids before the fields.
     pub ids: &'static [&'static str],
 }
 
 impl Description {
-    /// Makes the class with these fields known to the recordings. It stays as long as the program. `None` for
-    /// one that is too large to be told.
+    /// Registers the class with these fields for all recordings. It stays until the program ends. `None` if
+    /// its description is too large.
     pub fn register(&self, fields: impl IntoIterator<Item = Field<'static>>) -> Option<&'static EventClass> {
         let leak = |text: &str| -> &'static str { Box::leak(text.into()) };
         let id = |name| Field { base: Base::Hexadecimal, ..field(name, Shape::One, Scalar::U64) };
@@ -79,9 +79,9 @@ pub struct Classes {
     description: Description,
     fields: Vec<&'static str>,
     first: AtomicPtr<Variant>,
-    /// Some event had a value for each field, so that its class tells what the call site's events are.
+    /// Whether an event had a value for each field, so that its class describes the call site's events.
     is_settled: AtomicBool,
-    /// Some event had values that are not for [`numbers`](crate::numbers).
+    /// Whether an event had values that [`numbers`](crate::numbers) does not handle.
     has_others: AtomicBool,
 }
 
@@ -90,14 +90,14 @@ pub struct Classes {
 pub struct Found {
     /// `None`: it cannot be recorded.
     pub class: Option<&'static EventClass>,
-    /// The class has all fields as text: the values must be collected so.
+    /// Whether the class has all fields as text: the values must be collected that way.
     pub is_text: bool,
-    /// It has just been made.
+    /// Whether the class has just been created.
     pub is_new: bool,
 }
 
 impl Classes {
-    /// None so far, for events with these fields.
+    /// No class yet, for events with these fields.
     pub fn new(description: Description, mut fields: Vec<&'static str>) -> Self {
         fields.truncate(MOST_FIELDS);
         Self {
@@ -109,44 +109,44 @@ impl Classes {
         }
     }
 
-    /// Number of fields, those that are not recorded left out.
+    /// Number of fields, without those that are not recorded.
     #[inline]
     pub fn fields(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether all events so far had few numbers and nothing else.
+    /// Whether all events so far had few values, all of them numbers.
     #[inline]
     pub fn have_numbers_only(&self) -> bool {
         !self.has_others.load(Relaxed) // a hint
     }
 
-    /// Some event had other values.
+    /// Notes that an event had other values.
     #[cold]
     pub fn have_others(&self) {
         self.has_others.store(true, Relaxed);
     }
 
-    /// Whether some recording may want events from here: of a class that is known, or of one that is not
-    /// known yet.
+    /// Whether some recording may enable events of this call site: of a known class, or of one that is not
+    /// yet known.
     #[inline]
-    pub fn may_be_wanted(&self) -> bool {
+    pub fn may_be_enabled(&self) -> bool {
         // Relaxed: says nothing about other memory.
-        self.is_wanted() || !self.is_settled.load(Relaxed) && dynamic::is_recorded()
+        self.is_enabled() || !self.is_settled.load(Relaxed) && dynamic::is_recorded()
     }
 
-    /// Whether there is any class yet.
+    /// Whether any class exists yet.
     pub fn is_known(&self) -> bool {
         !self.first.load(Relaxed).is_null() // not followed
     }
 
-    /// Whether some recording wants events of a class that is known.
+    /// Whether some recording enables a known class.
     #[inline]
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.variants().any(|variant| variant.class.is_some_and(EventClass::is_on))
     }
 
-    /// The class of values of these kinds, which may be a new one.
+    /// The class of values of these kinds, which may be new.
     #[inline]
     pub fn find(&self, kinds: Kinds) -> Found {
         match self.variants().find(|variant| variant.kinds == Some(kinds)) {
@@ -164,12 +164,12 @@ impl Classes {
 
     #[cold]
     fn add(&self, kinds: Kinds) -> Found {
-        // Again where another thread has added one meanwhile: at most as often as there are classes. No lock,
-        // since a child that is forked while a recorder is told of the class would find it taken for ever.
+        // Retried if another thread has added one meanwhile: at most once per class. Not a lock, since a
+        // child that is forked while the recorder learns of the class would find it locked permanently.
         let (kinds, class) = loop {
             let (mut last, mut count) = (&self.first, 0);
             for variant in self.variants() {
-                // Added since the caller looked, or the last one, for all others.
+                // Added since the caller looked, or the last one, which takes all other kinds.
                 if variant.kinds.is_none_or(|others| others == kinds) {
                     return Found { class: variant.class, is_text: variant.kinds.is_none(), is_new: false };
                 }
@@ -183,7 +183,7 @@ impl Classes {
             if last.compare_exchange(ptr::null_mut(), variant, Release, Relaxed).is_ok() {
                 break (kinds, class);
             }
-            // SAFETY: made above, and nobody was told.
+            // SAFETY: made above, and not shared with any thread.
             drop(unsafe { Box::from_raw(variant) });
         };
         let mut typed = 0..self.fields.len().min(TYPED_FIELDS);
@@ -193,7 +193,7 @@ impl Classes {
         Found { class, is_text: kinds.is_none(), is_new: true }
     }
 
-    /// Makes a class of all fields that values of these kinds have.
+    /// Registers a class of all fields for which values of these kinds exist.
     fn register(&self, kinds: Option<Kinds>) -> Option<&'static EventClass> {
         let kind = |index| match kinds {
             Some(kinds) if index < TYPED_FIELDS => kinds.get(index),

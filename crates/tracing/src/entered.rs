@@ -1,16 +1,16 @@
-//! Which spans of `tracing` a thread is in, for the innermost of which the thread's next event or span
-//! belongs to.
+//! The spans of `tracing` that a thread is in: the innermost one is the parent of the thread's next event or
+//! span.
 //!
-//! The innermost one itself is in the thread's word that `span!` uses, too, so that spans of both sorts can
-//! be nested in each other. Here is what the word said before each of them: unlike the guard of a `span!`,
-//! the layer has no other place for it.
+//! The innermost span is stored in the thread's word that `span!` also uses, so that spans of both sorts can
+//! be nested in each other. This module keeps the previous value of the word for each span: unlike the guard
+//! of a `span!`, the layer has no other place for it.
 
 use std::cell::RefCell;
 use tracewing::dynamic::span;
 
 struct Entered {
     id: u64,
-    /// What the thread was in before.
+    /// The span that the thread was in before.
     before: u64,
 }
 
@@ -18,12 +18,12 @@ thread_local! {
     static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread is in the span from now on.
+/// Enters the span on the calling thread.
 pub fn enter(id: u64) {
     with(|entered| entered.push(Entered { id, before: span::enter(id) }));
 }
 
-/// The thread is out of the span; which need not be the innermost.
+/// Leaves the span on the calling thread; it need not be the innermost.
 pub fn exit(id: u64) {
     with(|entered| {
         if let Some(at) = entered.iter().rposition(|entered| entered.id == id) {
@@ -32,8 +32,7 @@ pub fn exit(id: u64) {
     });
 }
 
-/// A thread that is about to end, or a destructor of whose is emitting, has no list any more: it is in no
-/// span.
+/// A thread that is about to end, or whose destructors emit, no longer has a list: it is in no span.
 fn with(change: impl FnOnce(&mut Vec<Entered>)) {
     let _ = ENTERED.try_with(|entered| entered.try_borrow_mut().map(|mut entered| change(&mut entered)));
 }

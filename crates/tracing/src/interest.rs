@@ -1,10 +1,10 @@
-//! What `tracing` is told of call sites: those whose events nobody wants are switched off by `tracing`
-//! itself, by the word that each call site has for that, so that they cost nothing more.
+//! The layer's interest in call sites: `tracing` itself switches off call sites that no layer enables, by a
+//! word of the call site, so that they cost nothing more.
 //!
-//! The answer is given as that of a per-layer filter, which speaks for this layer and no other. It changes
-//! when a recording begins, ends or is told to record something else ([`tracewing::dynamic::on_change`]), and
-//! when a call site's first event has shown that nobody wants it ([`ask_again_soon`]). Until it has been
-//! asked again, `tracing` sends events of such a call site; they are not recorded.
+//! The answer is that of a per-layer filter, which speaks for this layer only. It changes when a recording
+//! begins, ends or changes its rules ([`tracewing::dynamic::on_change`]), and when a call site's first event
+//! has shown that no recording enables it ([`ask_again_soon`]). Until `tracing` has asked again, it sends
+//! events of such a call site; they are not recorded.
 
 use crate::site;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -16,43 +16,44 @@ use tracing_core::subscriber::{Interest, NoSubscriber};
 use tracing_core::{Dispatch, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
 
-/// Speaks for the layer: wanted is what some recording wants.
-pub struct Wanted;
+/// The layer's filter: enables the call sites that some recording enables.
+pub struct Recorded;
 
-impl<S> Filter<S> for Wanted {
-    /// The layer sees for itself whether an event is wanted.
+impl<S> Filter<S> for Recorded {
+    /// The layer itself checks whether an event is enabled.
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         true
     }
 
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if site::of(metadata).may_be_wanted() { Interest::always() } else { Interest::never() }
+        if site::of(metadata).may_be_enabled() { Interest::always() } else { Interest::never() }
     }
 }
 
-/// From now on `tracing` is told of changes.
+/// Makes `tracing` ask again whenever recordings change.
 pub fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| dynamic::on_change(ask_again));
 }
 
-/// Has `tracing` ask about all call sites.
+/// Makes `tracing` ask about all call sites.
 ///
-/// While it knows of one dispatcher only, `tracing` asks the calling thread's default one
-/// (`tracing_core::callsite`, 0.1.36), which is none on a thread of ours if the program has set its own for
-/// some threads only. So it is told of a second one, which is gone before it matters: then it asks all that
-/// it knows.
+/// While `tracing` knows only one dispatcher, it asks the calling thread's default one
+/// (`tracing_core::callsite`, 0.1.36), which does not exist on a thread of ours if the program has set a
+/// dispatcher only for some threads. So a second one is registered, and dropped before it matters: with two,
+/// `tracing` asks every dispatcher it knows.
 fn ask_again() {
     drop(Dispatch::new(NoSubscriber::default()));
     tracing_core::callsite::rebuild_interest_cache();
 }
 
-/// Has `tracing` ask about all call sites a little later, when more of them have shown what they are.
+/// Makes `tracing` ask about all call sites a little later, when more of them have shown their classes.
 ///
-/// On another thread, which ends then: this one is inside `tracing`, possibly with locks that asking needs.
+/// It asks on another thread, which then ends: the calling thread is inside `tracing` and may hold locks that
+/// asking needs.
 #[cold]
 pub fn ask_again_soon() {
-    /// The process whose thread is waiting; not that which it was forked from.
+    /// The process whose thread is waiting; not a process that was forked from it.
     static WAITING: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
     if WAITING.swap(process, Relaxed) == process {
@@ -60,7 +61,7 @@ pub fn ask_again_soon() {
     }
     let wait = || {
         thread::sleep(Duration::from_millis(20));
-        WAITING.store(0, Relaxed); // what is learnt from now on needs another one
+        WAITING.store(0, Relaxed); // what is learnt from now on needs another thread
         ask_again();
     };
     // Without a thread the call site stays on.

@@ -1,8 +1,8 @@
-//! The layer: takes what happens in a program from `tracing` and records it.
+//! The layer: receives a program's events and spans from `tracing` and records them.
 
 use crate::entered;
-use crate::interest::{self, Wanted};
-use crate::record::{record_visited, tell};
+use crate::interest::{self, Recorded};
+use crate::record::{record_visited, record_words};
 use crate::site::{self, SpanClasses};
 use crate::spans::{Living, Spans};
 use core::any::TypeId;
@@ -16,14 +16,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Records events and spans of `tracing`; made by [`layer`].
 ///
-/// While nobody records, it switches off all call sites that no other layer wants. It works together with
-/// other layers, and with filters, its own ([`with_filter`](tracing_subscriber::Layer::with_filter)) or
+/// While there is no recording, it switches off all call sites that no other layer enables. It works together
+/// with other layers and with filters, its own ([`with_filter`](tracing_subscriber::Layer::with_filter)) or
 /// others'.
 pub struct Layer<S> {
-    /// Stands for the layer where `tracing` asks whom a call site is of interest to: an empty layer with a
-    /// filter of its own. What happens does not go through it, which saves what such a filter costs per
-    /// event.
-    interest: Filtered<Identity, Wanted, S>,
+    /// Represents the layer where `tracing` asks for the interest in a call site: an empty layer with a
+    /// filter of its own. Events bypass it, which saves that filter's cost per event.
+    interest: Filtered<Identity, Recorded, S>,
     spans: Spans,
 }
 
@@ -39,7 +38,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     interest::begin();
-    Layer { interest: Filtered::new(Identity::new(), Wanted), spans: Spans::new() }
+    Layer { interest: Filtered::new(Identity::new(), Recorded), spans: Spans::new() }
 }
 
 impl<S> tracing_subscriber::Layer<S> for Layer<S>
@@ -56,7 +55,7 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let site = site::of(event.metadata());
-        if !site.first.may_be_wanted() {
+        if !site.first.may_be_enabled() {
             return;
         }
         let span = match event.parent() {
@@ -64,14 +63,14 @@ where
             None if event.is_root() => 0,
             None => span::innermost(),
         };
-        if record_visited(&site.first, [span], |values| event.record(values)) && !site.may_be_wanted() {
+        if record_visited(&site.first, [span], |values| event.record(values)) && !site.may_be_enabled() {
             interest::ask_again_soon();
         }
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, number: &Id, context: Context<'_, S>) {
         let site = site::of(attributes.metadata());
-        let Some(classes) = site.span.as_ref().filter(|_| site.may_be_wanted()) else { return };
+        let Some(classes) = site.span.as_ref().filter(|_| site.may_be_enabled()) else { return };
         let parent = match attributes.parent() {
             Some(parent) => self.nearest(parent, &context),
             None if attributes.is_root() => 0,
@@ -83,7 +82,7 @@ where
             classes.make_known();
         }
         record_visited(&site.first, [living.id, parent], |values| attributes.record(values));
-        if site.may_be_wanted() {
+        if site.may_be_enabled() {
             self.spans.insert(number.into_u64(), living);
         } else if is_new {
             interest::ask_again_soon();
@@ -92,7 +91,7 @@ where
 
     fn on_record(&self, number: &Id, new: &Record<'_>, _: Context<'_, S>) {
         if let Some((living, classes)) = self.living(number)
-            && classes.record.may_be_wanted()
+            && classes.record.may_be_enabled()
         {
             record_visited(&classes.record, [living.id], |values| new.record(values));
         }
@@ -102,7 +101,7 @@ where
         if let Some((living, classes)) = self.living(number)
             && let Some(class) = classes.follows.if_on()
         {
-            tell(class, &[living.id, self.nearest(follows, &context)]);
+            record_words(class, &[living.id, self.nearest(follows, &context)]);
         }
     }
 
@@ -110,7 +109,7 @@ where
         if let Some((living, classes)) = self.living(number) {
             entered::enter(living.id);
             if let Some(class) = classes.enter.if_on() {
-                tell(class, &[living.id]);
+                record_words(class, &[living.id]);
             }
         }
     }
@@ -119,7 +118,7 @@ where
         if let Some((living, classes)) = self.living(number) {
             entered::exit(living.id);
             if let Some(class) = classes.exit.if_on() {
-                tell(class, &[living.id]);
+                record_words(class, &[living.id]);
             }
         }
     }
@@ -129,11 +128,11 @@ where
             && let Some(classes) = &living.site.span
             && let Some(class) = classes.close.if_on()
         {
-            tell(class, &[living.id]);
+            record_words(class, &[living.id]);
         }
     }
 
-    // SAFETY: gives addresses of values of the types that `id` names, which live as long as this one.
+    // SAFETY: returns addresses of values of the types that `id` names, which live as long as this one.
     #[doc(hidden)]
     unsafe fn downcast_raw(&self, id: TypeId) -> Option<*const ()> {
         if id == TypeId::of::<Self>() {
@@ -153,8 +152,8 @@ where
         Some((living, living.site.span.as_deref()?))
     }
 
-    /// The id of the span with this number, or of the nearest one around it that is recorded; 0 where there
-    /// is none.
+    /// The id of the span with this number, or of the nearest enclosing span that is recorded; 0 if there is
+    /// none.
     fn nearest(&self, number: &Id, context: &Context<'_, S>) -> u64 {
         if let Some(living) = self.spans.find(number.into_u64()) {
             return living.id;

@@ -1,5 +1,5 @@
-//! Records programs that are instrumented with `tracing` or `log`, at about the price of an event of
-//! tracewing's own.
+//! Records programs that are instrumented with `tracing` or `log`, at about the cost of tracewing's own
+//! events.
 //!
 //! ```
 //! use tracing::{info, info_span};
@@ -11,50 +11,50 @@
 //! info!(customer = "Ada", "placed");
 //! ```
 //!
-//! `tracewing record -- PROGRAM` records it then, as it records programs that use the crate `tracewing`:
-//! events and spans of both are in one trace, and inside of each other. While nobody records, all call sites
-//! that no other layer wants are off by `tracing`'s own switch.
+//! `tracewing record -- PROGRAM` then records it like a program that uses the crate `tracewing`: events and
+//! spans of both are in one trace, and can be nested. While there is no recording, `tracing`'s own switch
+//! disables all call sites that no other layer enables.
 //!
-//! # What becomes of what
+//! # Names and fields
 //!
-//! An event is called `target:name`, or `target:file.rs:line` where it has no name of its own, and has a
-//! field `span` (the span that it happened in, 0 for none) and its own fields, with the types that their
-//! values have. What cannot be part of a name is replaced by `_`; the originals, level, file and line stand
-//! in the description of the event class. `tracewing record -e 'shop::*' --level info --where 'id == 7'`
-//! chooses among them.
+//! An event is called `target:name`, or `target:file.rs:line` if it has no name of its own. It has a field
+//! `span` (the span that it happened in, 0 for none) and its own fields, with the types of their values.
+//! Characters that cannot be part of a name are replaced by `_`; the originals, level, file and line are
+//! stored in the description of the event class. `tracewing record -e 'shop::*' --level info --where 'id ==
+//! 7'` selects some of them.
 //!
-//! A span is a few events that have its id in common: `target:span_new` with parent and fields, `…_enter` and
-//! `…_exit` of threads, `…_record`, `…_follows`, `…_close`; `docs/reference/spans.md` has all of them.
+//! A span is a few events that share its id: `target:span_new` with parent and fields, `…_enter` and `…_exit`
+//! of threads, `…_record`, `…_follows`, `…_close`; `docs/reference/spans.md` lists all of them.
 //!
 //! Records of the crate `log` become `log:error` to `log:trace`, with the fields `message`, `target`,
-//! `module_path`, `file` and `line`: through `tracing`, if the program passes them on to it (`tracing-log`,
-//! or `init()` of `tracing_subscriber`, whose default features have that), else with [`init_logger`].
+//! `module_path`, `file` and `line`: through `tracing`, if the program forwards them to it (`tracing-log`, or
+//! `init()` of `tracing_subscriber` with its default features), otherwise with [`init_logger`].
 //!
 //! # Filters
 //!
-//! The layer has a filter of its own ([`Wanted`]), which lets through what is recorded and speaks for no
-//! other layer. Below or beside other layers, and with filters of the whole subscriber, all is as usual.
-//! Wrapped in [`with_filter`](tracing_subscriber::Layer::with_filter) it takes what both want; to have call
-//! sites off that only the outer filter wants, put both together:
-//! `layer().with_filter(env_filter.and(Wanted))`.
+//! The layer has a filter of its own ([`Recorded`]), which enables what is recorded and speaks for no other
+//! layer. Among other layers, and with filters of the whole subscriber, it behaves like any layer. Wrapped in
+//! [`with_filter`](tracing_subscriber::Layer::with_filter) it takes what both filters enable; to switch off
+//! call sites that only the outer filter enables, combine both:
+//! `layer().with_filter(env_filter.and(Recorded))`.
 //!
 //! # Limits
 //!
-//! - A span that was made while nobody wanted it is never recorded, also if it lasts: `tracing` has not made
-//!   it.
-//! - `tracing` does not tell types, so a class is made when an event first shows what its values are, and
-//!   other values make another class of the same name. After eight of one call site, all values are recorded
-//!   as text. So is each field behind the 32nd; those behind the 250th are not recorded.
-//! - A new class is described to recorders by another thread, and no event waits for that. Only flight
+//! - A span that began while no recording enabled it is never recorded, even if it lasts: `tracing` has not
+//!   created it.
+//! - `tracing` does not know types, so a class is created when an event first shows its values, and values of
+//!   other types create another class of the same name. After eight classes of one call site, all values are
+//!   recorded as text. So is each field after the 32nd; fields after the 250th are not recorded.
+//! - Another thread describes a new class to recorders, and no event waits for that. Only for flight
 //!   recorders, recorders with `--buffers-in` or with rules for some processes, and sessions inside the
-//!   program are sent it by the thread that emits. A program that ends waits up to a second for what is being
-//!   described; first events that were never described are counted as lost.
-//! - A call site is off once all its classes are unwanted. If a condition (`--where`) fits only values of
-//!   other types than it has shown so far, they are not found.
+//!   program, the emitting thread sends the description. A program that ends waits up to a second for pending
+//!   descriptions; first events of classes that were never described are counted as lost.
+//! - A call site is off once all its classes are disabled. If a condition (`--where`) fits only values of
+//!   types that the call site has not shown so far, such values are not recorded.
 //! - The values of an event have at most 8 KiB. Texts that do not fit are cut, with `…` at their end; bytes
-//!   without such a mark. A text takes at most half of the room that is left, unless it is the last field.
-//! - A call site of which nothing is known yet, and that turns out to be unwanted, is switched off by a
-//!   thread that lives some 20 ms for that.
+//!   are cut without a mark. A text takes at most half of the remaining space, unless it is the last field.
+//! - A call site that is new and turns out to be disabled is switched off by a thread that lives about 20 ms
+//!   for that purpose.
 
 mod classes;
 mod entered;
@@ -69,7 +69,7 @@ mod site;
 mod spans;
 mod values;
 
-pub use interest::Wanted;
+pub use interest::Recorded;
 pub use layer::{Layer, layer};
 #[cfg(feature = "log")]
 pub use logger::init_logger;

@@ -1,8 +1,7 @@
 //! A logger for the crate `log` in programs that do not use `tracing`.
 //!
-//! Its classes are those that records have which come through `tracing-log`: `log:error` to `log:trace`, with
-//! the record's target, module, file and line as fields, since `log` has no call sites that could be told
-//! apart.
+//! Its classes are the same as for records that come through `tracing-log`: `log:error` to `log:trace`, with
+//! the record's target, module, file and line as fields, since `log` has no distinguishable call sites.
 
 use crate::classes::{Classes, Description};
 use crate::name;
@@ -12,20 +11,20 @@ use std::sync::LazyLock;
 use tracewing::Level;
 use tracewing::dynamic::{self, span};
 
-/// Records what is logged.
+/// Records every log record.
 struct Logger;
 
-/// Makes recordings of the program contain all that it logs through the crate `log`. It is not written
+/// Makes recordings of the program contain everything that it logs through the crate `log`. It is not written
 /// anywhere else.
 ///
-/// The maximum level of `log` is changed while the program runs: to `Trace` while somebody records the
-/// program, to `Off` while nobody does, so that logging costs one load and a comparison then.
+/// This changes the maximum level of `log` while the program runs: to `Trace` while the program is recorded,
+/// to `Off` otherwise, so that logging then costs one load and a comparison.
 ///
-/// In a program that uses `tracing`, let `tracing_subscriber` or `tracing-log` pass the records on to the
+/// In a program that uses `tracing`, let `tracing_subscriber` or `tracing-log` forward the records to the
 /// layer instead.
 ///
 /// # Errors
-/// The program has a logger already.
+/// The program already has a logger.
 pub fn init_logger() -> Result<(), SetLoggerError> {
     log::set_logger(&Logger)?;
     dynamic::on_change(set_level);
@@ -56,12 +55,12 @@ fn classes(level: log::Level) -> &'static Classes {
 
 impl log::Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        classes(metadata.level()).may_be_wanted()
+        classes(metadata.level()).may_be_enabled()
     }
 
     fn log(&self, of: &Record<'_>) {
         let classes = classes(of.level());
-        if !classes.may_be_wanted() {
+        if !classes.may_be_enabled() {
             return;
         }
         record(classes, &[span::innermost()], |values| {

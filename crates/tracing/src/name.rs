@@ -9,16 +9,16 @@
 //! | span `place` | events `place_new`, `place_enter` and so on ([`Occasion`](crate::site::Occasion)) |
 //! | field `http.method` | field `http_method` |
 //!
-//! The originals stand in the description of the class.
+//! The originals are stored in the description of the class.
 
 use std::borrow::Cow;
 use tracing_core::Metadata;
 
-/// What each half of a class's name is cut to: both and what is put between and behind make at most 255
+/// Maximum length of each half of a class's name: both halves, with separator and suffix, are at most 255
 /// bytes.
 const LONGEST: usize = 120;
 
-/// The name of the class of a call site's events; `suffix` says which of a span's.
+/// The name of the class of a call site's events; `suffix` selects one of a span's.
 pub fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
     let (target, event) = if is_of_log(metadata) {
         ("log", Cow::from(metadata.level().as_str().to_ascii_lowercase()))
@@ -31,16 +31,16 @@ pub fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
     format!("{}:{}{suffix}", tail(&provider), tail(&event))
 }
 
-/// Describes what comes from `log`, whichever way.
+/// Describes records of `log`, whichever way they come.
 pub const RECORD_OF_LOG: &str = "record of the crate `log`";
 
-/// Whether it is one of the five call sites through which the crate `tracing-log` passes on all records of
+/// Whether it is one of the five call sites through which the crate `tracing-log` forwards all records of
 /// `log`.
 pub fn is_of_log(metadata: &Metadata<'_>) -> bool {
     metadata.target() == "log" && metadata.fields().field("log.target").is_some()
 }
 
-/// What `tracing` calls `event src/orders.rs:7` without the folder.
+/// The event's name: `tracing`'s `event src/orders.rs:7` without the folder.
 fn of_event<'a>(metadata: &Metadata<'a>) -> Cow<'a, str> {
     let name = metadata.name();
     match (name.strip_prefix("event "), metadata.line()) {
@@ -51,7 +51,7 @@ fn of_event<'a>(metadata: &Metadata<'a>) -> Cow<'a, str> {
     }
 }
 
-/// The names of a call site's fields; none is in `taken` or comes twice.
+/// The names of a call site's fields; none is in `taken` or occurs twice.
 pub fn of_fields(metadata: &Metadata<'_>, taken: &[&str]) -> Vec<String> {
     let prefix = if is_of_log(metadata) { "log." } else { "" };
     let names = metadata.fields().iter().map(|field| field.name());
@@ -74,7 +74,7 @@ fn to_differ<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[&str]) -> Ve
     fields
 }
 
-/// `_` for every character that is none of a name, and in place of none at all.
+/// Replaces every character that is not allowed, and an empty name, by `_`.
 fn replace(name: &str, is_allowed: impl Fn(char) -> bool) -> String {
     if name.is_empty() {
         return "_".to_owned();
@@ -86,8 +86,8 @@ fn replace(name: &str, is_allowed: impl Fn(char) -> bool) -> String {
     replaced.collect()
 }
 
-/// The end of what is too long: for a target, the innermost modules. All characters are of one byte; a colon
-/// is never the first one.
+/// The end of a name that is too long: for a target, the innermost modules. All characters are of one byte; a
+/// colon is never the first one.
 fn tail(name: &str) -> &str {
     name[name.len().saturating_sub(LONGEST)..].trim_start_matches(':')
 }

@@ -1,22 +1,22 @@
-//! The values of an event that has few, all of them numbers of eight bytes: what events of `tracing` that
-//! come often usually are. Their payload needs no buffer, no bounds and no second look. Whatever else an
-//! event has is for [`values`](crate::values).
+//! The values of an event that has few values, all of them numbers of eight bytes, as most frequent events of
+//! `tracing` do. Their payload needs no buffer, no bounds checks and no second pass.
+//! [`values`](crate::values) handles all other events.
 
 use crate::values::{KIND_BITS, Kind, Kinds};
 use core::fmt::Debug;
 use tracing_core::field::{Field, Visit};
 
-/// Words of a payload, the ids in front included.
+/// Words of a payload, including the ids before the values.
 const WORDS: usize = 6;
-/// The value of [`Numbers::next`] for an event that is for `values`.
+/// The value of [`Numbers::next`] for an event that `values` must handle.
 const OTHER: usize = usize::MAX;
 
-/// Collects the values of one event behind `IDS` ids.
+/// Collects the values of one event after `IDS` ids.
 pub struct Numbers<const IDS: usize> {
     words: [u64; WORDS],
-    /// Four bits for each value, as in [`Kinds`].
+    /// Four bits per value, as in [`Kinds`].
     kinds: u64,
-    /// The field whose value comes next.
+    /// The field whose value is expected next.
     next: usize,
 }
 
@@ -29,7 +29,7 @@ impl<const IDS: usize> Numbers<IDS> {
         Self { words, kinds: 0, next: 0 }
     }
 
-    /// What the values are, and the payload; `None` if they were not numbers for all of `fields`.
+    /// The kinds of the values, and the payload; `None` if not all of `fields` had numbers.
     #[inline]
     pub fn all(&self, fields: usize) -> Option<(Kinds, &[u64])> {
         (self.next == fields)

@@ -7,8 +7,8 @@ use core::mem::MaybeUninit;
 use tracewing::dynamic::{self, EventClass};
 use tracing_core::field::Visit;
 
-/// Records an event with the fields that `visit` shows, behind these ids (at most two), in the class that its
-/// values ask for. `visit` may be called several times. Says whether that class has just been made.
+/// Records an event with the fields that `visit` visits, after these ids (at most two), in the class for its
+/// values. `visit` may be called several times. Returns whether that class has just been created.
 #[inline]
 pub fn record_visited<const IDS: usize>(
     classes: &Classes,
@@ -24,7 +24,7 @@ pub fn record_visited<const IDS: usize>(
             is_new = found.is_new;
             if !found.is_text {
                 if let Some(class) = found.class.filter(|class| class.is_on()) {
-                    tell(class, payload);
+                    record_words(class, payload);
                 }
                 return is_new;
             }
@@ -34,8 +34,8 @@ pub fn record_visited<const IDS: usize>(
     record(classes, &ids, |values| visit(values)) | is_new
 }
 
-/// Records an event with the fields that `put` puts, behind these ids (at most two), in the class that its
-/// values ask for. It may be called several times. Says whether that class has just been made.
+/// Records an event with the fields that `put` puts, after these ids (at most two), in the class for its
+/// values. `put` may be called several times. Returns whether that class has just been created.
 #[inline(never)]
 pub fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_>)) -> bool {
     let mut buffer: Buffer = [const { MaybeUninit::uninit() }; CAPACITY];
@@ -66,8 +66,8 @@ fn collect<'a>(
 
 /// Records an event that consists of words.
 #[inline]
-pub fn tell(class: &'static EventClass, words: &[u64]) {
-    // SAFETY: all bytes of a number are values. Little-endian on all targets for which `tracewing` compiles.
+pub fn record_words(class: &'static EventClass, words: &[u64]) {
+    // SAFETY: any bytes of a number are valid. Little-endian on all targets for which `tracewing` compiles.
     let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
     dynamic::record_bytes(class, bytes);
 }

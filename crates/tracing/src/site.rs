@@ -1,9 +1,9 @@
-//! The call sites of a program: what is known of each, found by the address of its metadata.
+//! The call sites of a program, found by the address of their metadata.
 //!
-//! `tracing` hands over a call site's metadata with every event, always the same `static`, and asks for
-//! nothing else to be found by. So there is one table for the process, from such addresses to [`Site`]s, read
-//! without a lock. It is replaced by one of twice the size when it is half full; tables and sites are never
-//! freed, since a reader may be anywhere in them.
+//! `tracing` passes a call site's metadata with every event, always the same `static`, and offers no other
+//! key. So the process has one table from such addresses to [`Site`]s, which is read without a lock. A table
+//! of twice the size replaces it when it is half full; tables and sites are never freed, since a reader may
+//! be anywhere in them.
 
 use crate::classes::{Classes, Description};
 use crate::name;
@@ -14,22 +14,22 @@ use tracewing::Level;
 use tracewing::dynamic::{self, EventClass};
 use tracing_core::Metadata;
 
-/// What events of a call site tell. The names of a span's, as in `docs/reference/spans.md`.
+/// What an event of a call site reports. The names for spans are those of `docs/reference/spans.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     /// An event of the program's.
     Event,
-    /// A span exists from now on.
+    /// A new span exists.
     New,
-    /// Fields of a span have these values from now on.
+    /// Fields of a span get these values.
     Record,
-    /// The thread is in the span.
+    /// The thread enters the span.
     Enter,
-    /// The thread is in the span no longer.
+    /// The thread leaves the span.
     Exit,
-    /// Nobody has the span any more.
+    /// The last handle of the span is dropped.
     Close,
-    /// Something led to the span.
+    /// Another span led to this one.
     Follows,
 }
 
@@ -72,9 +72,9 @@ impl Occasion {
 /// A call site.
 pub struct Site {
     metadata: &'static Metadata<'static>,
-    /// Of the program's events, or of new spans.
+    /// Classes of the program's events, or of new spans.
     pub first: Classes,
-    /// A span's other classes.
+    /// The other classes of a span.
     pub span: Option<Box<SpanClasses>>,
 }
 
@@ -87,7 +87,7 @@ pub struct SpanClasses {
     pub follows: Class,
 }
 
-/// A class with ids, and no fields of the call site.
+/// A class with ids, but without fields of the call site.
 pub struct Class {
     description: Description,
     class: OnceLock<Option<&'static EventClass>>,
@@ -98,7 +98,7 @@ impl Class {
         Self { description: describe(metadata, occasion), class: OnceLock::new() }
     }
 
-    /// The class, if it is known and some recording wants it.
+    /// The class, if it is known and some recording enables it.
     #[inline]
     pub fn if_on(&self) -> Option<&'static EventClass> {
         self.class.get().copied().flatten().filter(|class| class.is_on())
@@ -114,7 +114,7 @@ impl SpanClasses {
         [&self.enter, &self.exit, &self.close, &self.follows]
     }
 
-    /// Makes the classes known that have no fields of the call site.
+    /// Registers the classes that have no fields of the call site.
     pub fn make_known(&self) {
         self.without_fields().into_iter().for_each(Class::make_known);
     }
@@ -139,14 +139,14 @@ impl Site {
         Self { metadata, first, span }
     }
 
-    /// Whether some recording may want something of what happens here. What a span has before its first
-    /// `record` is taken for all that it ever has: nothing else is as dear as a span.
-    pub fn may_be_wanted(&self) -> bool {
-        let Some(span) = &self.span else { return self.first.may_be_wanted() };
-        let is_wanted = |class: &Class| class.if_on().is_some();
+    /// Whether some recording may enable something that happens here. The values that a span has before its
+    /// first `record` are treated as all it ever has: nothing else is as expensive as a span.
+    pub fn may_be_enabled(&self) -> bool {
+        let Some(span) = &self.span else { return self.first.may_be_enabled() };
+        let is_enabled = |class: &Class| class.if_on().is_some();
         !self.first.is_known() && dynamic::is_recorded()
-            || self.first.is_wanted()
-            || span.without_fields().into_iter().any(is_wanted)
+            || self.first.is_enabled()
+            || span.without_fields().into_iter().any(is_enabled)
     }
 }
 
@@ -168,10 +168,10 @@ fn describe(metadata: &'static Metadata<'static>, occasion: Occasion) -> Descrip
     }
 }
 
-/// From addresses to sites: an open hash table.
+/// An open-addressing hash table from addresses to sites.
 struct Table {
     slots: Box<[AtomicPtr<Site>]>,
-    /// By how much a product is shifted to give an index.
+    /// The shift that turns a product into an index.
     shift: u32,
 }
 
@@ -184,10 +184,10 @@ impl Table {
         Self { slots, shift: u64::BITS - count.trailing_zeros() }
     }
 
-    /// The site with this metadata, or the slot that it would be in.
+    /// The site with this metadata, or the slot where it would be.
     #[inline]
     fn find(&self, metadata: &'static Metadata<'static>) -> Result<&'static Site, &AtomicPtr<Site>> {
-        // Fibonacci hashing: statics lie at small distances from each other.
+        // Fibonacci hashing: statics are at small distances from each other.
         let product = (ptr::from_ref(metadata) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = (product >> self.shift) as usize;
         loop {
@@ -202,7 +202,7 @@ impl Table {
     }
 }
 
-/// What is known of the call site with this metadata.
+/// The call site with this metadata, registered on first use.
 #[inline]
 pub fn of(metadata: &'static Metadata<'static>) -> &'static Site {
     // SAFETY: null, or a table that was leaked; the acquire pairs with the release in `add`.
@@ -218,7 +218,7 @@ fn add(metadata: &'static Metadata<'static>) -> &'static Site {
     static SITES: Mutex<Vec<&'static Site>> = Mutex::new(Vec::new());
     const FIRST: usize = 256;
     let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: as in `of`; the lock keeps everybody else from replacing it.
+    // SAFETY: as in `of`; the lock keeps other threads from replacing it.
     let mut table = unsafe { TABLE.load(Relaxed).as_ref() };
     if table.is_none_or(|table| sites.len() * 2 >= table.slots.len()) {
         let larger = Table::with_slots(table.map_or(FIRST, |table| table.slots.len() * 2));

@@ -1,10 +1,10 @@
-//! The living spans: from the numbers that the registry of `tracing` gives them, and gives again to others
-//! later, to ids that no other span of the process ever has, and to their call sites.
+//! The living spans: from the numbers that the registry of `tracing` assigns and later reuses, to ids that
+//! are unique in the process, and to their call sites.
 //!
-//! A span belongs to one caller at its beginning and at its end, and `tracing` sees to it that nobody enters
-//! it before or after. So different threads never race for one entry, only for a free place, which the table
-//! gives without a lock. A span that finds its places taken goes into a map with a lock; that is for programs
-//! with thousands of living spans.
+//! One caller has a span to itself at its beginning and at its end, and `tracing` ensures that no thread
+//! enters it before or after. So different threads never race for one entry, only for a free place, which the
+//! table assigns without a lock. A span that finds its places taken goes into a map with a lock; that happens
+//! only in programs with thousands of living spans.
 
 use crate::site::Site;
 use core::ptr;
@@ -15,20 +15,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A living span.
 #[derive(Clone, Copy)]
 pub struct Living {
-    /// Its id in the trace.
     pub id: u64,
     pub site: &'static Site,
 }
 
 /// Places of the table.
 const PLACES: usize = 1 << 14;
-/// Places in which a span can be.
-const REACH: usize = 4;
-/// Key of a place that is being filled; no registry gives it as a number.
+/// Number of places in which a span can be.
+const CANDIDATES: usize = 4;
+/// Key of a place that is being filled; no registry assigns it as a number.
 const TAKEN: u64 = u64::MAX;
 
 struct Place {
-    /// The registry's number, 0 where nobody is.
+    /// The registry's number, 0 while the place is free.
     key: AtomicU64,
     id: AtomicU64,
     site: AtomicPtr<Site>,
@@ -38,7 +37,7 @@ struct Place {
 pub struct Spans {
     places: Box<[Place]>,
     others: Mutex<HashMap<u64, Living>>,
-    /// How many are in `others`.
+    /// Number of spans in `others`.
     count: AtomicUsize,
 }
 
@@ -57,11 +56,11 @@ impl Spans {
         }
     }
 
-    /// The span with this number is living from now on.
+    /// Adds the span with this number.
     pub fn insert(&self, number: u64, span: Living) {
-        // Relaxed: only the number's owner looks for it, and threads that the owner has told.
+        // Relaxed: only the number's owner looks for it, and threads that got it from the owner.
         let is_free = |place: &&Place| place.key.compare_exchange(0, TAKEN, Acquire, Relaxed).is_ok(); // with `remove`
-        match self.reach(number).find(is_free) {
+        match self.places(number).find(is_free) {
             Some(place) => {
                 place.id.store(span.id, Relaxed);
                 place.site.store(ptr::from_ref(span.site).cast_mut(), Relaxed);
@@ -84,10 +83,10 @@ impl Spans {
         }
     }
 
-    /// The span with this number is no more.
+    /// Removes and returns the span with this number.
     pub fn remove(&self, number: u64) -> Option<Living> {
         if let Some((place, span)) = self.place(number) {
-            place.key.store(0, Release); // partner: who takes the place; reads of it are done
+            place.key.store(0, Release); // partner: the claim of the place; reads of it are done
             return Some(span);
         }
         if self.count.load(Relaxed) == 0 {
@@ -102,18 +101,18 @@ impl Spans {
 
     #[inline]
     fn place(&self, number: u64) -> Option<(&Place, Living)> {
-        let place = self.reach(number).find(|place| place.key.load(Acquire) == number)?; // with `insert`
-        // SAFETY: null before the first span; else a site, which lives for ever.
+        let place = self.places(number).find(|place| place.key.load(Acquire) == number)?; // with `insert`
+        // SAFETY: null before the first span; otherwise a site, which is never freed.
         let site = unsafe { place.site.load(Relaxed).as_ref() }?;
         Some((place, Living { id: place.id.load(Relaxed), site }))
     }
 
-    /// The places of a number. Registries give small numbers, and tell those who had the same before by the
+    /// The places of a number. Registries assign small numbers, and distinguish reuses of a number by the
     /// high bits.
     #[inline]
-    fn reach(&self, number: u64) -> impl Iterator<Item = &Place> {
+    fn places(&self, number: u64) -> impl Iterator<Item = &Place> {
         let first = (number ^ (number >> 32).wrapping_mul(0x9e37_79b9)) as usize;
-        (first..first.wrapping_add(REACH)).map(|at| &self.places[at % PLACES])
+        (first..first.wrapping_add(CANDIDATES)).map(|at| &self.places[at % PLACES])
     }
 
     fn others(&self) -> MutexGuard<'_, HashMap<u64, Living>> {
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn every_span_is_found_until_it_is_removed() {
         let spans = Spans::new();
-        // More than there are places, and numbers that ask for the same ones.
+        // More than there are places, and numbers that map to the same ones.
         let numbers: Vec<u64> = (1..40_000).chain((1..100).map(|high| high << 50 | 7)).collect();
         thread::scope(|scope| {
             for part in numbers.chunks(numbers.len() / 4) {

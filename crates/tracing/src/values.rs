@@ -1,8 +1,8 @@
-//! The values of one event, visited into a buffer on the stack: the payload of the event's class, and the
-//! types that it has, by which the class is chosen.
+//! The values of one event, visited into a buffer on the stack: the payload of the event, and the types of
+//! its values, which select the class.
 //!
-//! Nothing is allocated, and no room is promised: what does not fit is cut, with `…` at its end where it is
-//! text. A text ends before its first NUL character, as all texts of a trace do.
+//! Nothing is allocated, and space is limited: values that do not fit are cut, texts with `…` at their end. A
+//! text ends before its first NUL character, as all texts of a trace do.
 
 use core::fmt::{self, Debug, Display, Write};
 use core::mem::MaybeUninit;
@@ -10,25 +10,26 @@ use tracing_core::field::{Field, Visit};
 
 /// Bytes of one event's values.
 pub const CAPACITY: usize = 8192;
-/// Bytes kept free for each field still to come: an integer of 128 bits, or the least of a text that is cut.
+/// Bytes kept free for each field still to come: an integer of 128 bits, or the minimum of a text that is
+/// cut.
 const RESERVE: usize = 24;
-/// Fields of one call site that are recorded, so that the reserve of all fits with the ids in front.
+/// Fields of one call site that are recorded; the reserve of all of them fits together with the ids.
 pub const MOST_FIELDS: usize = 250;
 /// Fields of one call site that keep their types; the others are recorded as text.
 pub const TYPED_FIELDS: usize = 2 * IN_WORD;
-/// What stands at the end of a text that was cut.
+/// Ends a text that was cut.
 const MARK: &str = "…";
 
 const _: () = assert!(MOST_FIELDS * RESERVE + 2 * size_of::<u64>() <= CAPACITY);
 
-/// Bits for what a value is.
+/// Bits per kind of value.
 pub const KIND_BITS: usize = 4;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// There is none: an `Option` without a value, `field::Empty`.
+    /// No value: an `Option` without a value, `field::Empty`.
     Absent = 0,
     U64,
     I64,
@@ -36,22 +37,22 @@ pub enum Kind {
     Bool,
     U128,
     I128,
-    /// Also what only `Debug` or `Display` can show.
+    /// Also values that have only `Debug` or `Display`.
     Text,
     Bytes,
 }
 
-/// What the values of a call site's first [`TYPED_FIELDS`] fields are: four bits each.
+/// The kinds of the values of a call site's first [`TYPED_FIELDS`] fields: four bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds([u64; 2]);
 
 const IN_WORD: usize = u64::BITS as usize / KIND_BITS;
 
 impl Kinds {
-    /// Of no fields.
+    /// No fields.
     const NONE: Self = Self([0; 2]);
 
-    /// Of the first fields these, [`KIND_BITS`] each, and no others.
+    /// Kinds of the first fields only, [`KIND_BITS`] each.
     #[inline]
     pub fn of_first(kinds: u64) -> Self {
         Self([kinds, 0])
@@ -62,7 +63,7 @@ impl Kinds {
         self.0[index / IN_WORD % 2] |= (kind as u64) << (index % IN_WORD * KIND_BITS);
     }
 
-    /// What the value of this field is.
+    /// The kind of this field's value.
     pub fn get(self, index: usize) -> Kind {
         let number =
             (self.0[index / IN_WORD % 2] >> (index % IN_WORD * KIND_BITS)) as u8 & ((1 << KIND_BITS) - 1);
@@ -72,7 +73,7 @@ impl Kinds {
     }
 }
 
-/// Memory for [`Values`], on the stack of who collects them.
+/// Memory for [`Values`], on the stack of the collecting function.
 pub type Buffer = [MaybeUninit<u8>; CAPACITY];
 
 /// Collects the values of one event.
@@ -81,33 +82,33 @@ pub struct Values<'a> {
     /// Bytes written.
     at: usize,
     kinds: Kinds,
-    /// Fields before this one have been.
+    /// Fields before this one have been handled.
     next: usize,
     /// Number of the call site's fields.
     count: usize,
     /// Fields from this one on are recorded as text.
     typed: usize,
-    /// The one field that is wanted now, where they come in another order than that of the call site.
+    /// The one field to take now, if the fields come in an order that differs from the call site's.
     only: Option<usize>,
     is_disordered: bool,
 }
 
 impl<'a> Values<'a> {
-    /// For events of a call site with so many fields, of which the first `typed` keep their types.
+    /// For events of a call site with `count` fields, of which the first `typed` keep their types.
     #[inline]
     pub fn new(buffer: &'a mut Buffer, count: usize, typed: usize) -> Self {
         let count = count.min(MOST_FIELDS);
         Self { buffer, at: 0, kinds: Kinds::NONE, next: 0, count, typed, only: None, is_disordered: false }
     }
 
-    /// Puts an id in front of the fields; at most two.
+    /// Puts an id before the fields; at most two.
     #[inline]
     pub fn put_id(&mut self, id: u64) {
         self.put(id.to_le_bytes());
     }
 
-    /// Takes what `put` puts of the fields, in the order of the call site if it can. It may be called several
-    /// times.
+    /// Collects the fields that `put` puts, in the order of the call site if possible. `put` may be called
+    /// several times.
     #[inline]
     pub fn collect(&mut self, put: impl Fn(&mut Self)) {
         let begin = self.at;
@@ -120,19 +121,18 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// What the collected values are.
+    /// The kinds of the collected values.
     pub fn kinds(&self) -> Kinds {
         self.kinds
     }
 
-    /// The payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         // SAFETY: that many bytes have been written.
         unsafe { self.buffer[..self.at].assume_init_ref() }
     }
 
-    /// Takes the fields again, one after the other.
+    /// Collects the fields again, one after the other.
     #[cold]
     fn sort(&mut self, begin: usize, put: impl Fn(&mut Self)) {
         (self.at, self.kinds, self.next) = (begin, Kinds::NONE, 0);
@@ -142,7 +142,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether the value of this field is to be put now.
+    /// Whether the value of this field is to be stored now.
     #[inline(always)]
     fn admits(&mut self, index: usize) -> bool {
         let is_next = index == self.next && index < self.count && self.only.is_none();
@@ -164,8 +164,8 @@ impl<'a> Values<'a> {
         true
     }
 
-    /// The fields up to this one have no value. An empty text stands for it where a field is recorded as text
-    /// anyway; else the class has no such field.
+    /// Leaves the fields up to this one without a value. A field that is recorded as text anyway gets an
+    /// empty text; otherwise the class has no such field.
     fn leave_out(&mut self, index: usize) {
         for _ in self.next.max(self.typed)..index {
             self.put([0]);
@@ -173,7 +173,7 @@ impl<'a> Values<'a> {
         self.next = index;
     }
 
-    /// Puts bytes for which there is room: that of an id, or of the field that is admitted.
+    /// Puts bytes for which there is room: those of an id, or of the admitted field.
     #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.put_slice(&bytes);
@@ -222,7 +222,7 @@ impl<'a> Values<'a> {
     fn text(&mut self, write: impl FnOnce(&mut Text<'_, 'a>) -> fmt::Result) {
         let end = self.at + self.room() - MARK.len() - 1;
         let mut text = Text { values: self, end, state: State::Open };
-        // An error is the value's own; what it has written until then is its text.
+        // An error comes from the value itself; the text is what it wrote before.
         let _ = write(&mut text);
         if text.state == State::Cut {
             self.put_slice(MARK.as_bytes());
@@ -230,20 +230,20 @@ impl<'a> Values<'a> {
         self.put([0]);
     }
 
-    /// The value of a field, a number.
+    /// Stores the value of a field, a number.
     #[inline]
     pub fn put_u64(&mut self, index: usize, value: u64) {
         self.number(index, Kind::U64, value.to_le_bytes(), &value);
     }
 
-    /// The value of a field, a text.
+    /// Stores the value of a field, a text.
     pub fn put_str(&mut self, index: usize, value: &str) {
         if self.admit_text(index) {
             self.text(|text| text.write_str(value));
         }
     }
 
-    /// The value of a field, shown.
+    /// Stores the value of a field in its `Debug` form.
     pub fn put_debug(&mut self, index: usize, value: &dyn Debug) {
         if self.admit_text(index) {
             self.text(|text| write!(text, "{value:?}"));
@@ -304,14 +304,14 @@ enum State {
     Open,
     /// There was no room for more.
     Cut,
-    /// A NUL was met.
+    /// A NUL ended the text.
     Ended,
 }
 
-/// A text that is being written behind the values.
+/// A text that is being written after the values.
 struct Text<'v, 'a> {
     values: &'v mut Values<'a>,
-    /// The text ends before this.
+    /// Upper bound of the text's end.
     end: usize,
     state: State,
 }

@@ -1,4 +1,4 @@
-//! The layer among others, with filters, and where nobody records.
+//! The layer among other layers, with filters, and without a recording.
 
 mod recorded;
 
@@ -23,9 +23,9 @@ impl<S: Subscriber> tracing_subscriber::Layer<S> for Seen {
 }
 
 fn emit() {
-    event!(target: "wanted", Level::INFO, number = 1);
+    event!(target: "enabled", Level::INFO, number = 1);
     event!(target: "other", Level::INFO, number = 2);
-    event!(target: "wanted", Level::DEBUG, number = 3);
+    event!(target: "enabled", Level::DEBUG, number = 3);
 }
 
 fn numbers(events: &[recorded::Event]) -> Vec<u64> {
@@ -33,13 +33,13 @@ fn numbers(events: &[recorded::Event]) -> Vec<u64> {
 }
 
 #[test]
-fn other_layers_see_what_nobody_records() {
+fn other_layers_see_what_is_not_recorded() {
     let _alone = alone();
     let seen = Seen::default();
     let subscriber = tracing_subscriber::registry().with(tracewing_tracing::layer()).with(seen.clone());
     subscriber::with_default(subscriber, || {
         emit();
-        let events = record(&["wanted:*"], || (0..3).for_each(|_| emit()));
+        let events = record(&["enabled:*"], || (0..3).for_each(|_| emit()));
         assert_eq!(numbers(&events), [1, 3, 1, 3, 1, 3]);
         emit();
     });
@@ -55,26 +55,26 @@ fn other_layers_filters_are_theirs() {
         .with(tracewing_tracing::layer())
         .with(above.clone().with_filter(LevelFilter::INFO));
     subscriber::with_default(subscriber, || {
-        let events = record(&["wanted:*"], emit);
+        let events = record(&["enabled:*"], emit);
         assert_eq!(numbers(&events), [1, 3]);
         emit();
     });
     assert_eq!(*below.0.lock().unwrap(), ["other", "other"]);
-    assert_eq!(*above.0.lock().unwrap(), ["wanted", "other", "wanted", "other"]);
+    assert_eq!(*above.0.lock().unwrap(), ["enabled", "other", "enabled", "other"]);
 }
 
 #[test]
 fn filters_of_the_layers_own() {
     let _alone = alone();
-    let filter = || EnvFilter::new("wanted=info,other=info");
+    let filter = || EnvFilter::new("enabled=info,other=info");
     let check = || {
         emit();
-        assert_eq!(numbers(&record(&["wanted:*"], emit)), [1]);
+        assert_eq!(numbers(&record(&["enabled:*"], emit)), [1]);
         assert_eq!(numbers(&record(&["*"], emit)), [1, 2]);
     };
     let layer = tracewing_tracing::layer().with_filter(filter());
     subscriber::with_default(tracing_subscriber::registry().with(layer), check);
-    let both = tracewing_tracing::layer().with_filter(filter().and(tracewing_tracing::Wanted));
+    let both = tracewing_tracing::layer().with_filter(filter().and(tracewing_tracing::Recorded));
     subscriber::with_default(tracing_subscriber::registry().with(both), check);
     let of_all = tracing_subscriber::registry().with(filter()).with(tracewing_tracing::layer());
     subscriber::with_default(of_all, check);
@@ -88,14 +88,14 @@ fn a_filter_that_looks_at_spans() {
     subscriber::with_default(subscriber, || {
         let events = record(&["*"], || {
             for id in [6, 7] {
-                let _order = info_span!(target: "wanted", "order", id).entered();
-                event!(name: "step", target: "wanted", Level::TRACE, id);
+                let _order = info_span!(target: "enabled", "order", id).entered();
+                event!(name: "step", target: "enabled", Level::TRACE, id);
             }
         });
-        let step = only(&events, "wanted:step");
+        let step = only(&events, "enabled:step");
         assert_eq!(step.number("id"), 7);
         assert!(events.iter().any(|event| {
-            event.name == "wanted:order_new"
+            event.name == "enabled:order_new"
                 && event.payload["id"] == 7
                 && event.payload["span"] == step.payload["span"]
         }));
@@ -110,7 +110,7 @@ fn evaluated() -> u64 {
 }
 
 #[test]
-fn call_sites_are_off_while_nobody_wants_them() {
+fn call_sites_are_off_while_no_layer_enables_them() {
     let _alone = alone();
     let subscriber = tracing_subscriber::registry().with(tracewing_tracing::layer());
     subscriber::with_default(subscriber, || {
@@ -121,12 +121,12 @@ fn call_sites_are_off_while_nobody_wants_them() {
         assert_eq!(record(&["off:*"], emit).len(), 1);
         assert_eq!(EVALUATED.load(Relaxed), 1);
         emit();
-        assert_eq!(EVALUATED.load(Relaxed), 1, "nobody records any more");
+        assert_eq!(EVALUATED.load(Relaxed), 1, "the recording has ended");
         record(&["another:*"], || {
             emit();
-            assert_eq!(EVALUATED.load(Relaxed), 1, "known, and not wanted");
+            assert_eq!(EVALUATED.load(Relaxed), 1, "known, and not enabled");
         });
-        // A call site of which nothing is known yet is asked once, and switched off a little later.
+        // A new call site is asked once, and switched off a little later.
         record(&["another:*"], || {
             let emit = || event!(target: "off", Level::WARN, number = evaluated());
             let begin = Instant::now();
@@ -145,7 +145,7 @@ fn call_sites_are_off_while_nobody_wants_them() {
 }
 
 #[test]
-fn a_span_is_not_made_while_nobody_wants_it() {
+fn a_span_is_not_created_while_no_layer_enables_it() {
     let _alone = alone();
     let subscriber = tracing_subscriber::registry().with(tracewing_tracing::layer());
     subscriber::with_default(subscriber, || {
@@ -191,7 +191,7 @@ fn layers_on_two_threads() {
             thread::spawn(move || {
                 let subscriber = tracing_subscriber::registry().with(tracewing_tracing::layer());
                 subscriber::with_default(subscriber, || {
-                    // The registries give both the same number.
+                    // The registries assign the same number to both.
                     let _span = info_span!(target: "threads", "span", number).entered();
                     event!(name: "step", target: "threads", Level::INFO, number);
                 });

@@ -8,7 +8,7 @@ use tracing::info_span;
 use tracing_subscriber::prelude::*;
 
 #[test]
-fn records_keep_what_they_say() {
+fn records_keep_their_fields() {
     // Also makes `tracing` the logger of `log`.
     tracing_subscriber::registry().with(tracewing_tracing::layer()).init();
     let emit = || {

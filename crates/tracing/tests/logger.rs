@@ -9,7 +9,7 @@ use recorded::{only, record};
 use serde_json::json;
 
 #[test]
-fn records_keep_what_they_say() {
+fn records_keep_their_fields() {
     tracewing_tracing::init_logger().unwrap();
     assert!(tracewing_tracing::init_logger().is_err());
     let emit = || {

@@ -1,4 +1,4 @@
-//! Spans of `tracing`, and `span!` among them.
+//! Spans of `tracing`, nested with `span!`.
 
 mod recorded;
 
@@ -66,7 +66,7 @@ fn parents() {
         }
         info_span!(target: "family", parent: None, "other_root");
         info_span!(target: "family", parent: &outer, "explicit");
-        drop(tracewing::span!(parent: SpanId::innermost(), "family:told", depth = 2_u8));
+        drop(tracewing::span!(parent: SpanId::innermost(), "family:child", depth = 2_u8));
     });
     assert_eq!(
         outline(&events),
@@ -86,8 +86,8 @@ fn parents() {
             "family:other_root_close span=6",
             "family:explicit_new span=7 parent=1",
             "family:explicit_close span=7",
-            "family:told_begin span=8 parent=2",
-            "family:told_end span=8",
+            "family:child_begin span=8 parent=2",
+            "family:child_end span=8",
             "family:own_end span=2",
             "family:outer_exit span=1",
             "family:outer_close span=1",
@@ -97,12 +97,12 @@ fn parents() {
 }
 
 #[test]
-fn spans_that_nobody_records_are_no_parents() {
+fn spans_that_are_not_recorded_are_no_parents() {
     let _alone = alone();
     init();
     let hidden = || info_span!(target: "hidden", "between");
     let events = record(&["seen:*"], || {
-        // A call site's first spans are there until the session has decided.
+        // A call site's first spans exist until the session has decided.
         let begin = std::time::Instant::now();
         while !hidden().is_disabled() {
             assert!(begin.elapsed().as_secs() < 60);
@@ -224,7 +224,7 @@ fn many_threads() {
     assert_eq!(threads.len(), THREADS as usize);
 }
 
-/// What two tasks on a runtime with two threads do, each in a span, waiting for each other.
+/// Two tasks on a runtime with two threads, each in a span, waiting for each other.
 async fn hand_over(number: u64, from: tokio::sync::mpsc::Receiver<u64>, to: tokio::sync::mpsc::Sender<u64>) {
     let (mut from, mut left) = (from, 50);
     while let Some(count) = from.recv().await {
@@ -263,7 +263,7 @@ fn tasks_of_a_runtime() {
     for step in steps {
         assert_eq!(step.number("span"), if step.number("number") == 1 { theirs } else { ours }, "{step:?}");
     }
-    // On each thread, what a span's enter and exit enclose is that span's.
+    // On each thread, everything between a span's enter and exit belongs to that span.
     let mut entered = std::collections::BTreeMap::new();
     for event in &events {
         let kind = event.name.rsplit('_').next().unwrap();

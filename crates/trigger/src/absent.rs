@@ -1,4 +1,4 @@
-//! Sites that were compiled out: the interface of `site`, always off.
+//! Sites that are compiled out: the interface of `site`, always off.
 
 use crate::Place;
 

@@ -1,16 +1,16 @@
-//! Callbacks: a [`Trigger`] calls what was attached to it, wherever the program fires it.
+//! Callbacks: a [`Trigger`] calls the attached functions wherever the program fires it.
 //!
-//! A callback is kept in a slot behind a [`Gate`]. Slots are allocated when first needed and never freed, so
-//! whoever fires may look at one at any time. Detaching closes the gate, waits until nobody is inside, and
+//! A [`Gate`] protects each callback's slot. Slots are allocated when first needed and never freed, so a
+//! firing thread may read one at any time. Detaching closes the gate, waits until no thread is inside, and
 //! only then drops the callback. Firing costs two atomic additions per callback, to a counter that few
-//! threads share; it allocates nothing and waits for nobody.
+//! threads share; it never allocates or waits.
 //!
-//! Each thread has a list of the callbacks that it is inside, on its stack ([`Frame`]): so a callback that
-//! detaches itself does not wait for itself.
+//! Each thread keeps a list of its running callbacks on its stack ([`Frame`]), so a callback that detaches
+//! itself does not wait for itself.
 //!
-//! After `fork`, threads of the parent that were inside are counted in the child, where they do not exist. A
-//! slot therefore knows its process; in a child, nobody waits at a slot of the parent's, and it is not used
-//! again.
+//! After `fork`, the child's counters include threads of the parent that were inside, which do not exist in
+//! the child. A slot therefore records its process; a child never waits for a slot of its parent, and does
+//! not use it again.
 
 use alloc::boxed::Box;
 use core::cell::{Cell, UnsafeCell};
@@ -22,14 +22,14 @@ use crate::gate::{Gate, SHARDS};
 use crate::switch::{SwitchError, Switched, switch};
 use crate::{Kind, Objects, Record, objects, thread};
 
-/// How many callbacks can be attached to a trigger at a time.
+/// Maximum number of callbacks of a trigger.
 pub const CALLBACKS: usize = 4;
 
-/// Number of callbacks attached to all triggers of this copy of the crate.
+/// Number of callbacks attached to all triggers in this copy of the crate.
 static ATTACHED: AtomicU32 = AtomicU32::new(0);
 
-/// Something that happens in a program, of which others want to know; `A` is what they are told. Fired by
-/// [`fire!`](crate::fire).
+/// A point in a program that calls attached functions; `A` is their argument. [`fire!`](crate::fire) fires
+/// it.
 ///
 /// ```
 /// use tracewing_trigger::{Trigger, fire};
@@ -48,7 +48,7 @@ static ATTACHED: AtomicU32 = AtomicU32::new(0);
 /// ```
 #[repr(C)]
 pub struct Trigger<A: ?Sized + 'static> {
-    /// How many callbacks are attached. The first word, which is read without knowing `A`.
+    /// Number of attached callbacks. The first word, since it is read without knowing `A`.
     attached: AtomicU32,
     slots: [AtomicPtr<Slot<A>>; CALLBACKS],
 }
@@ -57,7 +57,7 @@ type Callback<A> = Box<dyn Fn(&A) + Send + Sync>;
 
 struct Slot<A: ?Sized + 'static> {
     gate: Gate,
-    /// Changed only while the gate is closed and nobody is inside.
+    /// Changed only while the gate is closed and no thread is inside.
     callback: UnsafeCell<Option<Callback<A>>>,
     is_taken: AtomicBool,
     /// The process whose threads are counted at the gate.
@@ -68,15 +68,15 @@ struct Slot<A: ?Sized + 'static> {
 // apart.
 unsafe impl<A: ?Sized> Sync for Slot<A> {}
 
-/// A call that is under way, on the stack of the thread that makes it.
+/// A call in progress, on the stack of the calling thread.
 struct Frame {
     slot: *const c_void,
     outer: *const Frame,
-    /// Whether the callback was detached by a call inside this one, and is to be dropped when it returns.
+    /// Whether a call inside this one detached the callback, which must then be dropped when it returns.
     is_last: Cell<bool>,
 }
 
-/// A callback that is attached to a trigger. Dropping it detaches the callback.
+/// An attached callback. Dropping this detaches it.
 #[must_use = "the callback is detached when this is dropped"]
 pub struct Attached<A: ?Sized + 'static> {
     trigger: &'static Trigger<A>,
@@ -87,7 +87,7 @@ pub struct Attached<A: ?Sized + 'static> {
 /// Why a callback could not be attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachError {
-    /// As many as possible are attached.
+    /// The trigger already has the maximum number of callbacks.
     Full,
     /// The trigger's sites could not be switched on.
     Switch(SwitchError),
@@ -104,10 +104,10 @@ impl fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// Calls what is attached to a trigger: `fire!(TRIGGER, &arguments)`.
+/// Calls the functions attached to a trigger: `fire!(TRIGGER, &arguments)`.
 ///
 /// `TRIGGER` is the path of a `static` [`Trigger<A>`](crate::Trigger). The second argument is a `&A`,
-/// evaluated only if something is attached. While nothing is, all this is one instruction
+/// evaluated only if a callback is attached. Otherwise all this costs one instruction
 /// ([`is_on`](crate::is_on)).
 #[macro_export]
 macro_rules! fire {
@@ -142,7 +142,7 @@ macro_rules! fire {
 }
 
 impl<A: ?Sized> Trigger<A> {
-    /// A trigger to which nothing is attached.
+    /// A trigger without callbacks.
     #[allow(clippy::new_without_default, reason = "triggers are statics")]
     pub const fn new() -> Self {
         Self {
@@ -151,17 +151,17 @@ impl<A: ?Sized> Trigger<A> {
         }
     }
 
-    /// From now on, calls `callback` wherever the trigger is fired, on the thread that fires it; also in
-    /// libraries that are loaded later. A panic in it aborts the program. What fires the trigger inside the
-    /// callback calls the callback again.
+    /// Calls `callback` from now on wherever the trigger is fired, on the firing thread; also in libraries
+    /// that are loaded later. A panic in it aborts the program. Firing the trigger inside the callback calls
+    /// the callback again.
     ///
-    /// Without the feature `sites` no trigger is ever fired.
+    /// Without the feature `sites` no trigger ever fires.
     ///
-    /// Not for signal handlers, nor while [`objects`] are held.
+    /// Must not be called in a signal handler, nor while [`objects`] are held.
     ///
     /// # Errors
-    /// [`CALLBACKS`] are attached, or the kernel does not let the program change its code. Nothing has
-    /// changed then.
+    /// The trigger already has [`CALLBACKS`] callbacks, or the kernel does not let the program change its
+    /// code. Nothing has changed then.
     pub fn attach(
         &'static self,
         callback: impl Fn(&A) + Send + Sync + 'static,
@@ -170,8 +170,8 @@ impl<A: ?Sized> Trigger<A> {
         let objects = objects();
         let slot = self.free_slot().ok_or(AttachError::Full)?;
         slot.is_taken.store(true, Ordering::Relaxed);
-        // SAFETY: the slot was free: its gate is closed, nobody is inside, and the lock of `objects` keeps
-        // others that attach away.
+        // SAFETY: the slot was free: its gate is closed, no thread is inside, and the lock of `objects`
+        // excludes other threads that attach.
         unsafe { *slot.callback.get() = Some(callback) };
         slot.gate.open();
         self.attached.fetch_add(1, Ordering::Relaxed);
@@ -185,13 +185,13 @@ impl<A: ?Sized> Trigger<A> {
         }
     }
 
-    /// A slot that nobody uses, made if there is none.
+    /// A free slot, allocated if there is none.
     fn free_slot(&self) -> Option<&'static Slot<A>> {
         // SAFETY: has no obligations.
         let process = unsafe { libc::getpid() } as u32;
         for place in &self.slots {
-            // Acquire, here as below: pairs with the release beneath.
-            // SAFETY: null, or a slot that is never freed.
+            // Acquire, here and below: pairs with the release below. SAFETY: null, or a slot that is never
+            // freed.
             let slot = unsafe { place.load(Ordering::Acquire).as_ref() };
             // Acquire: pairs with `vacate`.
             if slot.is_some_and(|slot| slot.is_taken.load(Ordering::Acquire)) {
@@ -206,14 +206,14 @@ impl<A: ?Sized> Trigger<A> {
                 is_taken: AtomicBool::new(false),
                 process,
             }));
-            // Release: whoever finds the slot finds what is in it.
+            // Release: a thread that finds the slot also finds its contents.
             place.store(slot, Ordering::Release);
             return Some(slot);
         }
         None
     }
 
-    /// Calls what is attached.
+    /// Calls the attached functions.
     #[doc(hidden)]
     pub fn call(&self, argument: &A) {
         for place in &self.slots {
@@ -237,7 +237,7 @@ impl<A: ?Sized> Trigger<A> {
         slot.gate.close();
         ATTACHED.fetch_sub(1, Ordering::Relaxed);
         if self.attached.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Where that is refused, the sites find nothing attached.
+            // If that is refused, the sites find nothing attached.
             let _ = self.switch(&objects, false);
         }
         drop(objects);
@@ -261,19 +261,19 @@ impl<A: ?Sized> Slot<A> {
         };
         innermost.set((&raw const frame).cast());
         let _leave = Leave { slot: self, frame: &frame, innermost, shard };
-        // SAFETY: the gate was open when this thread went in, so the callback is there, and stays until it
-        // has left.
+        // SAFETY: the gate was open when this thread entered, so the callback exists, and stays until the
+        // thread has left.
         if let Some(callback) = unsafe { &*self.callback.get() } {
             callback(argument);
         }
     }
 
-    /// Waits until nobody is inside but the calling thread, and drops the callback. If the thread is inside,
-    /// it is dropped when the thread leaves.
+    /// Waits until no other thread is inside, and drops the callback. If the calling thread is inside, the
+    /// callback is dropped when it leaves.
     fn wait_and_clear(&'static self) {
         // SAFETY: has no obligations.
         if unsafe { libc::getpid() } as u32 != self.process {
-            // Threads that do not exist here may be counted. What they used stays as it is.
+            // The counters may include threads that do not exist here. What they used stays as it is.
             self.is_taken.store(false, Ordering::Relaxed);
             return;
         }
@@ -288,12 +288,12 @@ impl<A: ?Sized> Slot<A> {
         }
         match outermost {
             Some(frame) => frame.is_last.set(true),
-            // SAFETY: the gate is closed, and nobody is inside.
+            // SAFETY: the gate is closed, and no thread is inside.
             None => unsafe { self.clear() },
         }
     }
 
-    /// The calls of this slot's callback that the thread is inside: how many, and the outermost.
+    /// The calling thread's running calls of this slot's callback: their number, and the outermost one.
     fn own_frames<'a>(&self, thread: *const Cell<*const c_void>) -> (u32, Option<&'a Frame>) {
         // SAFETY: the calling thread's own.
         let mut next = unsafe { &*thread }.get().cast::<Frame>();
@@ -311,17 +311,18 @@ impl<A: ?Sized> Slot<A> {
     }
 
     /// # Safety
-    /// The gate is closed, and nobody uses the callback any more.
+    /// The gate is closed, and no thread uses the callback any more.
     unsafe fn clear(&self) {
         // SAFETY: the caller's.
         let callback = unsafe { (*self.callback.get()).take() };
-        // Release: pairs with `free_slot`. Before the callback is dropped, which may attach another.
+        // Release: pairs with `free_slot`. Stored before the callback is dropped, because dropping it may
+        // attach another.
         self.is_taken.store(false, Ordering::Release);
         drop(callback);
     }
 }
 
-/// Leaves a callback.
+/// Leaves a callback when dropped.
 struct Leave<'a, A: ?Sized + 'static> {
     slot: &'a Slot<A>,
     frame: &'a Frame,
@@ -334,20 +335,20 @@ impl<A: ?Sized> Drop for Leave<'_, A> {
         self.innermost.set(self.frame.outer.cast());
         self.slot.gate.leave(self.shard);
         if self.frame.is_last.get() {
-            // SAFETY: this was the outermost call of the thread that has detached the callback, when no other
-            // thread was inside and the gate was closed.
+            // SAFETY: this was the outermost call on the thread that detached the callback; at that time no
+            // other thread was inside, and the gate was closed.
             unsafe { self.slot.clear() };
         }
     }
 }
 
-/// The counter in which a thread counts itself.
+/// The counter that a thread uses.
 fn shard_of(thread: *const Cell<*const c_void>) -> usize {
     // The upper bits of a product with 2^64 / golden ratio depend on all bits of the address.
     ((thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS
 }
 
-/// Waits a little, longer the more often it was called: a callback may take its time.
+/// Waits briefly, longer with each call: a callback may take its time.
 fn wait(patience: &mut u32) {
     *patience += 1;
     match *patience {
@@ -358,15 +359,14 @@ fn wait(patience: &mut u32) {
         }
         _ => {
             let moment = libc::timespec { tv_sec: 0, tv_nsec: 100_000 };
-            // SAFETY: a valid time, and no room asked for what is left of it.
+            // SAFETY: a valid time; the remaining time is not requested.
             unsafe { libc::nanosleep(&moment, core::ptr::null_mut()) };
         }
     }
 }
 
 impl<A: ?Sized> Attached<A> {
-    /// What came of switching the trigger's sites on; at those with a uprobe on them the callback is not
-    /// called.
+    /// The result of switching the trigger's sites on; sites with a uprobe do not call the callback.
     pub fn switched(&self) -> Switched {
         self.switched
     }
@@ -374,14 +374,14 @@ impl<A: ?Sized> Attached<A> {
     /// Detaches the callback. When this returns, no thread is inside it and none will be; what it owns is
     /// dropped.
     ///
-    /// Called inside the callback itself, it waits for other threads only. The calls that the calling thread
-    /// is inside go on to their end; what the callback owns is dropped when the outermost of them returns.
+    /// Called inside the callback itself, it waits only for other threads. The calling thread's own calls run
+    /// to their end; what the callback owns is dropped when the outermost of them returns.
     ///
-    /// Two callbacks that detach each other on two threads wait for each other for ever. In a forked child, a
-    /// callback that was attached before the fork is no longer called, but neither waited for nor dropped:
-    /// threads of the parent may have been inside.
+    /// Two callbacks that detach each other on two threads deadlock. In a forked child, a callback that was
+    /// attached before the fork is no longer called, but it is neither waited for nor dropped: threads of the
+    /// parent may have been inside.
     ///
-    /// Not for signal handlers, nor while [`objects`] are held.
+    /// Must not be called in a signal handler, nor while [`objects`] are held.
     pub fn detach(self) {}
 }
 
@@ -391,8 +391,8 @@ impl<A: ?Sized> Drop for Attached<A> {
     }
 }
 
-/// Switches on those sites of an object being loaded that have callbacks waiting. The lock of the objects is
-/// held.
+/// Switches on those sites of a newly loaded object that have callbacks. The caller holds the lock of the
+/// objects.
 #[cfg(feature = "sites")]
 pub(crate) fn loaded(object: &crate::Object) {
     if ATTACHED.load(Ordering::Relaxed) == 0 {
@@ -400,12 +400,12 @@ pub(crate) fn loaded(object: &crate::Object) {
     }
     let has_callbacks = |record: &&Record| {
         let site = record.site();
-        // SAFETY: the owner of such a site is a `Trigger`, which begins with this word, and a static.
+        // SAFETY: the owner of such a site is a static `Trigger`, which begins with this word.
         site.kind == Kind::Callback
             && unsafe { &*(site.owner)().cast::<AtomicU32>() }.load(Ordering::Relaxed) > 0
     };
     let changes: alloc::vec::Vec<_> =
         object.sites().iter().filter(has_callbacks).map(|record| (record, true)).collect();
-    // Nobody is there to be told of an error; the callback is not called in that object then.
+    // There is no caller to report an error to; the callback is not called in that object then.
     let _ = switch(&changes);
 }

@@ -1,22 +1,22 @@
-//! Runs code that is seldom needed, such that the code around it need not be prepared for a call.
+//! Runs code that is seldom needed without making the surrounding code prepare for a call.
 //!
 //! An ordinary call leaves most registers undefined. The compiler therefore keeps values in registers that
-//! functions preserve, which it must save when the function begins: instructions that are executed whether
-//! the call is or not. Here only vector registers are lost, which no function preserves anyway, and with
-//! [`cold_call`] five general ones: the four that are left give the compiler room to move what is in the
-//! five, behind the site.
+//! functions preserve, which it must save when the function begins: instructions that are executed even if
+//! the call is not. Here only vector registers are lost, which no function preserves anyway, and with
+//! [`cold_call`] five general ones: the remaining four give the compiler room to save those five on the cold
+//! path.
 
 use core::arch::{asm, naked_asm};
 use core::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::Callee;
 
-/// Words that are passed in registers, at most.
+/// Maximum number of words passed in registers.
 const WORDS: usize = 6;
 
 type Word = MaybeUninit<u64>;
 
-/// Puts words on the stack, the last first, and calls a trampoline, which finds them behind its return
+/// Pushes words on the stack, the last first, and calls a trampoline, which finds them after its return
 /// address.
 macro_rules! through {
     ($trampoline:path, $words:expr, [$($step:literal)*] $($operand:tt)*) => {
@@ -47,7 +47,7 @@ macro_rules! through {
     };
 }
 
-/// Hands each word to `$through`, with the instruction that puts it on the stack.
+/// Passes each word to `$through`, with the instruction that pushes it.
 macro_rules! with_words {
     ($count:expr, $words:expr, $through:ident!($($argument:tt)*)) => {{
         let [a, b, c, d, e, f] = $words;
@@ -74,16 +74,16 @@ macro_rules! with_words {
     }};
 }
 
-/// How many words are on the stack for an `F`.
+/// Number of stack words for an `F`.
 const fn words<F>() -> usize {
     size_of::<F>().div_ceil(8)
 }
 
-/// Runs `run`, which should be what is done behind a site that is on, out of the way.
+/// Runs `run`, the action of a site that is on, out of line.
 ///
-/// All that it needs is best moved into it: what it borrows from the function around it must be in memory
-/// there, also while the site is off. Up to six words need no memory at all. A panic in it aborts the
-/// program.
+/// Everything that it needs is best moved into it: anything it borrows from the surrounding function must be
+/// in memory there, even while the site is off. Up to six words need no memory at all. A panic in it aborts
+/// the program.
 #[inline(always)]
 pub fn cold<F: FnOnce()>(run: F) {
     if words::<F>() > WORDS || align_of::<F>() > 8 {
@@ -99,21 +99,21 @@ pub fn cold<F: FnOnce()>(run: F) {
 #[inline(always)]
 fn in_registers<F: FnOnce()>(run: F) {
     let mut word = [Word::uninit(); WORDS];
-    // SAFETY: as large as that, at most, and no more aligned.
+    // SAFETY: the words are at least as large as `F`, and at least as aligned.
     unsafe { word.as_mut_ptr().cast::<F>().write(run) };
     macro_rules! closure {
         ([$($push:literal)*] $($word:tt)*) => {
             through!(trampoline::<F>, words::<F>(), [$($push)*] $($word)*)
         };
     }
-    // SAFETY: leaves the 128 bytes below the stack pointer alone, which the function may use without telling
-    // (the platform's red zone), and moves the stack pointer back. `trampoline` takes the closure from behind
+    // SAFETY: leaves the 128 bytes below the stack pointer alone, which the function may use without notice
+    // (the platform's red zone), and moves the stack pointer back. `trampoline` takes the closure from after
     // its return address, and preserves all registers that are not named.
     unsafe { with_words!(words::<F>(), word, closure!()) }
 }
 
-/// Calls `T`'s function with `first` and the address of `words`. Up to six need no memory around the site.
-/// Values around the call stay in registers; some may have to be moved, behind the site.
+/// Calls `T`'s function with `first` and the address of `words`. Up to six words need no memory around the
+/// site. Values around the call stay in registers; some may have to be moved on the cold path.
 ///
 /// # Safety
 /// As for the function.
@@ -134,11 +134,11 @@ pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: 
         };
     }
     // SAFETY: as above; the registers that the trampoline does not preserve are named. The words are on the
-    // stack as long as the function runs, which is called with what it is to be called with (the caller's).
+    // stack as long as the function runs; its arguments are the caller's responsibility.
     unsafe { with_words!(COUNT, word, function!()) }
 }
 
-/// Calls `T`'s function with these arguments, likewise.
+/// Calls `T`'s function with these arguments; see [`cold_call`].
 ///
 /// # Safety
 /// As for the function.
@@ -155,11 +155,11 @@ pub unsafe fn cold_call_at<T: Callee>(first: *const (), second: *const u8) {
     }
 }
 
-/// Calls [`run`] and preserves the general registers. For whoever unwinds the stack, the caller's stack
-/// pointer is what it was before `cold` has moved it.
+/// Calls [`run`] and preserves the general registers. For an unwinder, the caller's stack pointer is the
+/// value from before `cold` moved it.
 ///
 /// # Safety
-/// Called by `in_registers` only, with the closure's words behind the return address.
+/// Called only by `in_registers`, with the closure's words after the return address.
 #[unsafe(naked)]
 unsafe extern "C" fn trampoline<F: FnOnce()>() {
     naked_asm!(
@@ -203,11 +203,11 @@ unsafe extern "C" fn trampoline<F: FnOnce()>() {
     )
 }
 
-/// Calls the function with the arguments that are in their registers, and preserves r8 to r11 besides those
-/// that the function does.
+/// Calls the function with the arguments in their registers, and preserves r8 to r11 in addition to the
+/// registers that the function preserves.
 ///
 /// # Safety
-/// Called by [`cold_call`] and [`cold_call_at`] only, with `COUNT` words behind the return address.
+/// Called only by [`cold_call`] and [`cold_call_at`], with `COUNT` words after the return address.
 #[unsafe(naked)]
 unsafe extern "C" fn light_trampoline<T: Callee, const COUNT: usize>() {
     naked_asm!(

@@ -1,11 +1,11 @@
-//! Triggers: places in a program that cost one instruction while nobody wants them, and that are switched on
-//! and off while the program runs on any number of threads.
+//! Triggers: places in a program that cost one instruction while they are off, and that are switched on and
+//! off while the program runs on any number of threads.
 //!
-//! A site ([`is_on`]) is a `nop` of eight bytes while it is off. One byte of them makes it a `nop` of three
-//! bytes and `jmp rel32` to the code that was asked for, which lies out of the way. The idea is
-//! Feather-Trace's (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and
-//! switches by the jump's offset; here the single byte decides whether there is a jump at all, so that none
-//! is executed while the site is off. `docs/explanation/triggers.md` tells why the processors allow that.
+//! A site ([`is_on`]) is a `nop` of eight bytes while it is off. Changing one byte turns it into a `nop` of
+//! three bytes and a `jmp rel32` to the site's code, which is out of line. The idea is Feather-Trace's
+//! (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and switches by the
+//! jump's offset; here the single byte decides whether there is a jump at all, so that none is executed while
+//! the site is off. `docs/explanation/triggers.md` explains why processors allow that.
 //!
 //! ```
 //! use tracewing_abi::schema::{Class, Level};
@@ -19,7 +19,7 @@
 //!             name: "shop:sold", level: Level::Info, major: 0, description: "", print: "",
 //!             file: file!(), line: line!(), fields: &[],
 //!         },
-//!         owner: Site::nobody,
+//!         owner: Site::no_owner,
 //!         file: file!(),
 //!         line: line!(),
 //!         kind: Kind::Event,
@@ -42,22 +42,21 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `site` | the instruction and what the assembler writes down about it; `absent` in its place without the feature `sites` |
-//! | `cold` | what is done behind a site, out of the way of the code around it; `ordinary` elsewhere |
-//! | `object` | the programs and libraries whose sites belong to this copy of the crate, as they come and go |
+//! | `site` | the instruction and its record in the object file; `absent` replaces it without the feature `sites` |
+//! | `cold` | runs a site's code out of line; `ordinary` elsewhere |
+//! | `object` | the programs and libraries whose sites belong to this copy of the crate, as they are loaded and unloaded |
 //! | `switch` | switches sites |
-//! | `callback` | [`Trigger`] and [`fire!`]: calls what was attached |
-//! | `gate` | who is inside a callback |
+//! | `callback` | [`Trigger`] and [`fire!`]: calls attached functions |
+//! | `gate` | counts the threads inside a callback |
 //! | `thread` | one pointer per thread |
 //! | `patch` | changes a byte of the program's code |
 //! | `lock` | a lock that survives `fork` |
 //! | `pin` | keeps a library from being unloaded |
 //!
-//! Which events a recording wants, and what happens at a site that is on, is the crate `tracewing`'s
-//! business.
+//! The crate `tracewing` decides which events a recording enables, and what happens at a site that is on.
 //!
-//! Without the feature `sites` (on by default) `is_on` is `false` at compile time, and the compiler drops
-//! what stands behind it; nothing of a site remains in the program.
+//! Without the feature `sites` (on by default) `is_on` is `false` at compile time, and the compiler drops the
+//! code of the site; no trace of it remains in the program.
 
 #![no_std]
 
@@ -99,23 +98,22 @@ pub use site::{register, unregister};
 pub use switch::{Obstacle, SwitchError, Switched, switch};
 pub use tracewing_abi::site::{Kind, Record, Site};
 
-/// A place in the source where a site is. Each has a type of its own, since a site's data are what its type
-/// says.
+/// A site's place in the source. Each place has a type of its own, since the type determines the site's data.
 pub trait Place {
-    /// What the site is.
+    /// The site's description.
     const SITE: &'static Site;
 }
 
-/// A function that is called behind a site, by [`cold_call`] or [`cold_call_at`].
+/// A function that a site calls, by [`cold_call`] or [`cold_call_at`].
 pub trait Callee {
     /// The function. A panic in it aborts the program.
     ///
     /// # Safety
-    /// As whoever implements it says.
+    /// The implementation's own conditions.
     unsafe extern "C" fn call(first: *const (), second: *const u8);
 }
 
-/// What the expansion of [`fire!`] uses. No part of the interface.
+/// Used by the expansion of [`fire!`]. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
     pub use tracewing_abi::schema::{Class, Level};

@@ -1,31 +1,31 @@
-//! A lock that survives `fork`: it knows in which process it was taken. A child whose parent held it on
-//! another thread takes it over, since that thread does not exist in the child. What it guards must therefore
-//! be whole after each single store.
+//! A lock that survives `fork`: it records which process took it. A child whose parent held it on another
+//! thread takes it over, since that thread does not exist in the child. The protected data must therefore be
+//! consistent after each single store.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Set besides the holder's process id, which is below 2^22, while somebody waits.
+/// Set together with the holder's process id, which is below 2^22, while a thread waits.
 const WAITED_FOR: u32 = 1 << 31;
 
 /// Waits by futex. A child that is forked while it is held finds it free: the holder is another process
 /// there.
 pub struct Lock {
-    /// 0 while free, else the process id of the holder.
+    /// 0 while free, otherwise the process id of the holder.
     holder: AtomicU32,
 }
 
-/// Holds the lock as long as it lives.
+/// Holds the lock until it is dropped.
 pub struct Guard<'a>(&'a Lock);
 
 impl Lock {
-    /// A lock that nobody holds.
+    /// A free lock.
     #[allow(clippy::new_without_default, reason = "for statics")]
     pub const fn new() -> Self {
         Self { holder: AtomicU32::new(0) }
     }
 
-    /// Waits until nobody holds the lock, and takes it. A thread that holds it already waits for ever.
+    /// Waits until the lock is free, and takes it. A thread that already holds it deadlocks.
     pub fn lock(&self) -> Guard<'_> {
         // SAFETY: has no obligations.
         let process = unsafe { libc::getpid() } as u32;
@@ -46,7 +46,7 @@ impl Lock {
                     .compare_exchange(holder, waited_for, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                // Once somebody has waited, others may be waiting as well.
+                // After one thread has waited, others may be waiting as well.
                 mine = process | WAITED_FOR;
                 // SAFETY: the word is valid for the call, which only compares it. Returning early is
                 // harmless.
@@ -68,7 +68,7 @@ impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // Release: pairs with the acquire in `lock`.
         if self.0.holder.swap(0, Ordering::Release) & WAITED_FOR != 0 {
-            // SAFETY: wakes a waiter on the word's address, which is not read.
+            // SAFETY: wakes a waiter on the word's address, without reading it.
             unsafe {
                 libc::syscall(
                     libc::SYS_futex,

@@ -1,6 +1,6 @@
-//! The programs and libraries whose sites belong to this copy of the crate: a list to which each adds itself
-//! when it is loaded and from which it removes itself when it is unloaded, both in constant time. Nobody
-//! looks at a site before somebody wants to switch one.
+//! The programs and libraries whose sites belong to this copy of the crate: a list that each joins when it is
+//! loaded and leaves when it is unloaded, both in constant time. No site is read before one is to be
+//! switched.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use crate::Record;
 use crate::lock::{Guard, Lock};
 
-/// A program or library with sites. The assembler lays it out in `site`.
+/// A program or library with sites. The assembler code in `site` defines its layout.
 #[repr(C)]
 pub struct Object {
     next: AtomicPtr<Object>,
@@ -20,7 +20,7 @@ pub struct Object {
 const _: () = assert!(size_of::<Object>() == 24);
 
 impl Object {
-    /// All its sites, each inlined or generic copy by itself, in no order of meaning.
+    /// All its sites, each inlined or generic copy by itself, in arbitrary order.
     pub fn sites(&self) -> &[Record] {
         let start = self.start.load(Ordering::Relaxed);
         let stop = self.stop.load(Ordering::Relaxed);
@@ -29,39 +29,39 @@ impl Object {
         }
         // SAFETY: the linker sets both to begin and end of a section that consists of `Record`s, without gaps
         // since each is as large as three times its alignment and every part of the section begins so
-        // aligned. Nobody writes to them but through atomics; they are there as long as the object.
+        // aligned. They are written only through atomics, and exist as long as the object.
         unsafe { core::slice::from_raw_parts(start, stop.offset_from_unsigned(start)) }
     }
 }
 
-/// Guards the list: its nodes stay in it, and their objects loaded, while it is held.
+/// Guards the list: while it is held, nodes stay in the list and their objects stay loaded.
 static LIST: Lock = Lock::new();
 static FIRST: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 static HOOK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// The list of objects, none of which is unloaded meanwhile. See [`objects`].
+/// The list of objects; none of them is unloaded while this exists. See [`objects`].
 pub struct Objects {
     _guard: Guard<'static>,
-    /// Stays with the thread that holds the lock.
+    /// Not `Send`: it stays on the thread that holds the lock.
     _thread: PhantomData<*const ()>,
 }
 
 /// All programs and libraries whose sites belong to this copy of the crate.
 ///
 /// `dlopen` and `dlclose` of a library with sites wait until the returned value is dropped. While it lives,
-/// this thread must not call them, nor `dladdr` or `dlsym`, nor this function: it would wait for itself. Not
-/// for signal handlers.
+/// this thread must not call them, nor `dladdr` or `dlsym`, nor this function: it would deadlock. Must not be
+/// called in a signal handler.
 pub fn objects() -> Objects {
     Objects { _guard: LIST.lock(), _thread: PhantomData }
 }
 
 impl Objects {
-    /// The objects, those loaded last first.
+    /// The objects, the most recently loaded first.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         let mut next = FIRST.load(Ordering::Relaxed);
         core::iter::from_fn(move || {
-            // SAFETY: null, or a node of the list, which stays valid until `remove` has got the lock that
-            // `self` holds.
+            // SAFETY: null, or a node of the list, which stays valid until `remove` gets the lock that `self`
+            // holds.
             let object = unsafe { next.as_ref()? };
             next = object.next.load(Ordering::Relaxed);
             Some(object)
@@ -74,9 +74,9 @@ impl Objects {
     }
 }
 
-/// From now on, calls `hook` for each object with sites that is loaded, on the thread that loads it, before
-/// anything else of the object runs. Objects that are there already are those of [`objects`]; one that is
-/// loaded meanwhile may come both ways. A later call replaces the hook.
+/// Calls `hook` from now on for each object with sites that is loaded, on the loading thread, before any
+/// other code of the object runs. Objects loaded before are in [`objects`]; one that is loaded meanwhile may
+/// appear both ways. A later call replaces the hook.
 ///
 /// The hook may call [`objects`]. The thread is inside `dlopen`.
 pub fn on_load(hook: fn(&Object)) {
@@ -85,7 +85,8 @@ pub fn on_load(hook: fn(&Object)) {
     drop(guard);
 }
 
-/// Adds an object that is being loaded to the list; `prepare` gets it while no other object can come or go.
+/// Adds an object that is being loaded to the list; calls `prepare` with it while no other object can be
+/// added or removed.
 #[cfg(feature = "sites")]
 pub(crate) fn add(object: &'static Object, prepare: fn(&Object)) {
     let guard = LIST.lock();
@@ -101,7 +102,7 @@ pub(crate) fn add(object: &'static Object, prepare: fn(&Object)) {
     }
 }
 
-/// Takes an object that is being unloaded from the list.
+/// Removes an object that is being unloaded from the list.
 #[cfg(feature = "sites")]
 pub(crate) fn remove(object: &Object) {
     let _guard = LIST.lock();

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use crate::Callee;
 
-/// Runs `run`, which should be what is done behind a site that is on, out of the way.
+/// Runs `run`, the action of a site that is on, out of line.
 #[cold]
 #[inline(never)]
 pub fn cold<F: FnOnce()>(run: F) {

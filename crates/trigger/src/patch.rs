@@ -1,16 +1,16 @@
 //! Changes a byte of the program's code while it runs.
 //!
-//! First choice is `/proc/self/mem`: the kernel writes through it into pages that the program may only
+//! The first choice is `/proc/self/mem`: the kernel writes through it into pages that the program may only
 //! execute (it copies those that come from a file), so that no page is ever writable to the program, and none
 //! ever loses its permission to execute. Policies that forbid pages which are both writable and executable do
 //! not concern it, other than the kernel's own switch for it (`proc_mem.force_override`).
 //!
-//! Second choice, where that is refused: the page is made writable besides executable, the byte stored, the
-//! page made executable only. The kernel stores the byte (`read` from a pipe), which gives an error, not a
-//! signal, where another copy of this crate has just taken the permission away again.
+//! The second choice, if that is refused: the page is made writable in addition to executable, the byte is
+//! stored, and the page is made executable only. The kernel stores the byte (`read` from a pipe), which
+//! returns an error, not a signal, if another copy of this crate has just removed the permission again.
 //!
-//! While a [`Patcher`] lives it holds a lock of the process: `flock` on its own `/proc/self/mem`, a file that
-//! each process has to itself and all copies of this crate share. A child does not inherit the parent's.
+//! While a [`Patcher`] lives it holds a lock of the process: `flock` on `/proc/self/mem`, a file that is
+//! private to each process and shared by all copies of this crate. A child does not inherit the parent's.
 
 use core::ffi::c_int;
 use core::fmt;
@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 /// How often the second choice may lose its permission to another copy of this crate.
 const ATTEMPTS: usize = 1000;
 
-/// Number of an error as the kernel gives it.
+/// A kernel error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) c_int);
 
@@ -33,7 +33,7 @@ impl Errno {
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0u8; 128];
-        // SAFETY: writes at most as many bytes as it is told, a NUL among them.
+        // SAFETY: writes at most the given number of bytes, including a NUL.
         let result = unsafe { libc::strerror_r(self.0, text.as_mut_ptr().cast(), text.len()) };
         let words = core::ffi::CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
         match words {
@@ -43,17 +43,17 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What the kernel has refused.
+/// The operations that the kernel refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// To open, lock or write `/proc/self/mem`.
+    /// Opening, locking or writing `/proc/self/mem`.
     pub(crate) memory: Errno,
-    /// To make a page writable, or to write to it.
+    /// Making a page writable, or writing to it.
     pub(crate) page: Errno,
 }
 
 impl Refused {
-    /// Whether nothing was refused but descriptors.
+    /// Whether only descriptors were refused.
     pub(crate) fn lacks_descriptors(self) -> bool {
         [self.memory.0, self.page.0].iter().all(|errno| matches!(*errno, libc::EMFILE | libc::ENFILE))
     }
@@ -63,17 +63,17 @@ impl Refused {
 pub(crate) struct Patcher {
     /// `/proc/self/mem`, locked.
     memory: Result<Descriptor, Errno>,
-    /// Both ends of a pipe, once the second choice is needed.
+    /// Both ends of a pipe, once the second choice is used.
     pipe: Option<[Descriptor; 2]>,
 }
 
 impl Patcher {
-    /// Waits for other copies of this crate.
+    /// Waits for other copies of this crate to finish.
     pub(crate) fn new() -> Self {
         Self { memory: locked_memory(), pipe: None }
     }
 
-    /// Stores `byte` at `address`, as other processors see it, all at once.
+    /// Stores `byte` at `address`, atomically for other processors.
     ///
     /// # Safety
     /// `address` lies in the code of a loaded object, and threads may execute either byte.
@@ -129,8 +129,8 @@ impl Patcher {
 impl Drop for Patcher {
     fn drop(&mut self) {
         if let Ok(memory) = &self.memory {
-            // Not left to closing: a child forked meanwhile has the descriptor, too.
-            // SAFETY: has no obligations.
+            // Explicitly, not by closing: a child forked meanwhile has the descriptor, too. SAFETY: has no
+            // obligations.
             unsafe { libc::flock(memory.0, libc::LOCK_UN) };
         }
     }
@@ -142,7 +142,7 @@ impl Drop for Patcher {
 /// All of them lie in the code of a loaded object.
 pub(crate) unsafe fn load<const LEN: usize>(address: usize) -> [u8; LEN] {
     core::array::from_fn(|index| {
-        // SAFETY: readable (the caller's); whoever changes it does so atomically.
+        // SAFETY: readable (the caller's); all changes are atomic.
         unsafe { &*((address + index) as *const AtomicU8) }.load(Ordering::Relaxed)
     })
 }
@@ -182,7 +182,7 @@ fn pipe() -> Result<[Descriptor; 2], Errno> {
     Ok(ends.map(Descriptor))
 }
 
-/// Calls again when a signal came first.
+/// Repeats a call that a signal interrupted.
 fn repeat(mut call: impl FnMut() -> isize) -> Result<isize, Errno> {
     loop {
         let result = call();

@@ -2,21 +2,21 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
-/// Longest path that the kernel takes, with its NUL.
+/// Longest path that the kernel accepts, with its NUL.
 const PATH: usize = libc::PATH_MAX as usize;
 
 struct Search {
     address: usize,
-    /// Path of the library, as the dynamic linker knows it; empty for the program itself.
+    /// Path of the library, in the dynamic linker's form; empty for the program itself.
     path: Option<[u8; PATH]>,
 }
 
 /// Keeps the library with the code or data at `address` loaded until the process ends, however often it is
-/// closed. `true` if that is so now; of the program itself it always is. `false` if no object has this
-/// address or the dynamic linker refuses.
+/// closed. Returns `true` on success, and always for the program itself. Returns `false` if no object has
+/// this address or the dynamic linker refuses.
 ///
-/// For whoever leaves a thread, a handler or an address behind. Not while [`objects`](crate::objects) are
-/// held, nor in signal handlers.
+/// For code that leaves a thread, a handler or an address in use after its return. Must not be called while
+/// [`objects`](crate::objects) are held, nor in a signal handler.
 pub fn pin(address: *const ()) -> bool {
     let mut search = Search { address: address as usize, path: None };
     // SAFETY: `look` gets what it expects, and does not outlive the call.
@@ -47,7 +47,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *
     if !info.dlpi_name.is_null() {
         // SAFETY: a string of the linker's.
         let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
-        // A longer one than the kernel takes stays out, and is not found.
+        // A path longer than the kernel accepts is left out, and not found.
         let Some(room) = path.get_mut(..name.len()) else { return 1 };
         room.copy_from_slice(name);
     }

@@ -1,16 +1,16 @@
-//! The site's instruction, and what the assembler writes down about it.
+//! The site's instruction, and its record in the object file.
 //!
 //! Each copy of a site that the compiler makes puts a [`Record`](crate::Record) into a section. The section
 //! is tied to that of the code (`SHF_LINK_ORDER`), so that a linker which drops the function drops its
 //! records.
 //!
-//! The first site of a compilation unit also writes what its program or library needs once: the node by which
-//! [`object`](crate::object) knows it, code at start and end of the program (or at `dlopen` and `dlclose`)
-//! that links and unlinks the node, and the note for readers from outside. They form a group (`COMDAT`), of
-//! which the linker keeps one per program or library. So every one of them has its own node, whether it has
-//! its own copy of this crate or shares one in a Rust `dylib`; and nobody who has no site has anything.
+//! The first site of a compilation unit also emits what its program or library needs once: the node for
+//! [`object`](crate::object), code at start and end of the program (or at `dlopen` and `dlclose`) that links
+//! and unlinks the node, and the note for external readers. They form a group (`COMDAT`), of which the linker
+//! keeps one per program or library. So every one of them has its own node, whether it has its own copy of
+//! this crate or shares one in a Rust `dylib`; and an object without sites has none.
 //!
-//! The number in the names changes with each version of this crate that Cargo takes for incompatible: several
+//! The number in the names changes with each version of this crate that Cargo treats as incompatible: several
 //! may be linked into one program and never see each other's sites.
 
 use core::arch::asm;
@@ -18,12 +18,12 @@ use core::arch::asm;
 use crate::object::Object;
 use crate::{Place, Site, callback, object};
 
-/// Called as an object is loaded.
+/// Called while an object is loaded.
 pub extern "C" fn register(object: &'static Object) {
     object::add(object, callback::loaded);
 }
 
-/// Called as an object is unloaded, and as the program exits.
+/// Called while an object is unloaded, and when the program exits.
 pub extern "C" fn unregister(object: &Object) {
     object::remove(object);
 }
@@ -33,14 +33,14 @@ macro_rules! lines {
     ($($line:expr)+) => { concat!($($line, "\n"),+) };
 }
 
-/// What each program and library has once, with the processor's code of the two functions. The symbols are
-/// weak since the linker may have dropped all sites.
+/// The parts that each program and library has once, with the processor's code of the two functions. The
+/// symbols are weak since the linker may have dropped all sites.
 macro_rules! object {
     ($register:expr, $unregister:expr) => {
         lines! {
             ".ifndef .Ltracewing_sites_2_count"
             ".set .Ltracewing_sites_2_count, 0"
-            // One section is tied to another through a name: the sites are numbered.
+            // One section is tied to another by name, so the sites are numbered.
             ".macro __tracewing_sites_2 number"
             ".Ltracewing_sites_2_\\number:"
             ".pushsection tracewing_sites_2, \"awo\", @progbits, .Ltracewing_sites_2_\\number"
@@ -98,16 +98,16 @@ macro_rules! record {
     };
 }
 
-/// What the record of a place points to.
+/// Returns the description of a place; a record points to this function.
 extern "C" fn describe<P: Place>() -> &'static Site {
     P::SITE
 }
 
 /// Whether the site is on: one `nop` while it is off.
 ///
-/// What is done if this is `true` should be a call of [`cold`](crate::cold()): then the instruction is all
-/// that is added to the path of a site that is off. `docs/explanation/triggers.md` tells what the compiler
-/// does otherwise around a site; a loop with a site in it is neither unrolled nor made one of vectors.
+/// The action for `true` should be a call of [`cold`](crate::cold()): then a site that is off adds only this
+/// instruction to its path. `docs/explanation/triggers.md` describes the other effects on the surrounding
+/// code; a loop with a site in it is neither unrolled nor vectorised.
 ///
 /// Each inlined or generic copy is a site of its own, all with the same [`SITE`](Place::SITE).
 #[cfg(target_arch = "x86_64")]
@@ -115,7 +115,7 @@ extern "C" fn describe<P: Place>() -> &'static Site {
 pub fn is_on<P: Place>() -> bool {
     // SAFETY: the instruction is a `nop`, or `nop` and `jmp` to `on`. The rest is data: a `Record` as that
     // type is laid out, a node as `Object` is, and functions that pass the node to `register` and
-    // `unregister` as the platform's calling convention wants it.
+    // `unregister` as the platform's calling convention requires.
     unsafe {
         asm!(
             object!(
@@ -143,7 +143,7 @@ pub fn is_on<P: Place>() -> bool {
 #[inline(always)]
 pub fn is_on<P: Place>() -> bool {
     let on: u32;
-    // SAFETY: the instructions load the word `on` of the record behind them. The rest is data, as on x86-64.
+    // SAFETY: the instructions load the word `on` of the record that follows. The rest is data, as on x86-64.
     unsafe {
         asm!(
             object!(

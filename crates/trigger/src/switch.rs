@@ -1,4 +1,4 @@
-//! Switches sites.
+//! Switches sites on and off.
 
 use core::fmt;
 
@@ -7,29 +7,29 @@ use tracewing_abi::site::{BREAKPOINT, INSTRUCTION, Instruction, OFF, ON, SWITCH}
 use crate::Record;
 use crate::patch::{self, Patcher, Refused};
 
-/// What [`switch`] has done.
+/// The result of [`switch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "sites with a probe on them may not do what was asked"]
 pub struct Switched {
-    /// How many sites are now what they were not before.
+    /// Number of sites whose state changed.
     pub changed: usize,
-    /// How many sites do not do what was asked, since somebody else has changed their instruction.
+    /// Number of sites that do not do what was asked, since something else has changed their instruction.
     ///
-    /// One that is on, with a breakpoint on it, in a process that no debugger is attached to: a uprobe keeps
-    /// it from doing anything as long as it is there. It is switched nevertheless. (Under a debugger it
-    /// works, with its breakpoint.)
+    /// A site that is on, with a breakpoint on it, in a process without a debugger: a uprobe keeps it from
+    /// working as long as it is there. The site is switched nevertheless. (Under a debugger it works, with
+    /// its breakpoint.)
     ///
-    /// One with other bytes than this crate and debuggers put there: it was left alone.
+    /// A site with bytes that neither this crate nor debuggers write: it was left alone.
     pub obstructed: usize,
-    /// The first of these.
+    /// The first obstructed site.
     pub obstacle: Option<Obstacle>,
-    /// Whether the change is final: every thread that comes to one of the sites from now on finds it. Not so
-    /// only where the kernel knows no `membarrier` with `SYNC_CORE` (Linux before 4.16, or a filter for
-    /// system calls); then a thread may execute an instruction once more that it has fetched before.
+    /// Whether the change is final: every thread that reaches one of the sites from now on sees it. `false`
+    /// only if the kernel has no `membarrier` with `SYNC_CORE` (Linux before 4.16, or a filter for system
+    /// calls); then a thread may once more execute an instruction that it has fetched before.
     pub is_final: bool,
 }
 
-/// A site whose instruction somebody else has changed.
+/// A site whose instruction something else has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Obstacle {
     /// Address of the site's instruction.
@@ -50,7 +50,7 @@ impl fmt::Display for Obstacle {
             }
             byte => write!(
                 f,
-                "somebody has changed the code of the site at {address:#x}: it has the byte {byte:#04x}"
+                "the code of the site at {address:#x} was changed by another tool: it has the byte {byte:#04x}"
             ),
         }
     }
@@ -59,9 +59,9 @@ impl fmt::Display for Obstacle {
 /// The kernel does not let the program change its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchError {
-    /// Address of the site at which it was refused.
+    /// Address of the site whose change was refused.
     pub address: usize,
-    /// How many sites had been switched before.
+    /// Number of sites switched before that.
     pub changed: usize,
     refused: Refused,
 }
@@ -86,18 +86,18 @@ impl fmt::Display for SwitchError {
 
 impl core::error::Error for SwitchError {}
 
-/// Switches sites on (`true`) or off. Sites that are so already stay so. Threads may execute them meanwhile,
-/// and do what they found either before or after.
+/// Switches sites on (`true`) or off; sites already in that state stay unchanged. Threads may execute them
+/// meanwhile, and see either the old or the new state.
 ///
-/// When it returns, with [`Switched::is_final`], every thread that comes to one of the sites finds it
-/// switched; one that came earlier may still be in the code behind the site.
+/// After it returns with [`Switched::is_final`], every thread that reaches one of the sites finds it
+/// switched; a thread that reached it earlier may still be in the site's code.
 ///
-/// One thread of the process at a time; others wait. A system call per site that changes, some more for all.
-/// Not for signal handlers, and not for `vfork`ed children.
+/// One thread of the process runs this at a time; others wait. It costs one system call per changed site, and
+/// a few for all. Must not be called in a signal handler or a `vfork`ed child.
 ///
 /// # Errors
-/// The kernel refuses both ways of changing code. The sites before the one that was refused are switched;
-/// usually that is none, since it refuses all or none.
+/// The kernel refuses both ways of changing code. The sites before the refused one are switched; usually
+/// there are none, since it refuses all or nothing.
 pub fn switch(changes: &[(&Record, bool)]) -> Result<Switched, SwitchError> {
     let mut switched = Switched { changed: 0, obstructed: 0, obstacle: None, is_final: true };
     let mut patcher = Patcher::new();
@@ -116,7 +116,7 @@ fn apply(
     switched: &mut Switched,
 ) -> Result<(), SwitchError> {
     let Some(address) = record.address() else {
-        if record.set_wanted(on) != on {
+        if record.set_enabled(on) != on {
             switched.changed += 1;
         }
         return Ok(());
@@ -139,14 +139,14 @@ fn apply(
         obstruct(BREAKPOINT);
     }
     if found.is_on != on {
-        // SAFETY: the byte is a site's, with both of which there are whole instructions wherever a thread can
-        // be: at the site's beginning, and in front of the jump, which does not change.
+        // SAFETY: the byte belongs to a site, and with both values there are whole instructions wherever a
+        // thread can be: at the site's beginning, and before the jump, which does not change.
         unsafe { patcher.store(address + SWITCH, if on { ON } else { OFF }) }
             .map_err(|refused| SwitchError { address, changed: switched.changed, refused })?;
         discard_translation(address);
         switched.changed += 1;
     }
-    record.set_wanted(on);
+    record.set_enabled(on);
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn apply(
 fn is_debugged() -> bool {
     const TRACER: &[u8] = b"TracerPid:\t";
     let mut status = [0; 4096];
-    // SAFETY: a string, and room for so many bytes.
+    // SAFETY: a string, and room for that many bytes.
     let length = unsafe {
         let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let length = libc::read(file, status.as_mut_ptr().cast(), status.len());
@@ -166,25 +166,25 @@ fn is_debugged() -> bool {
     tracer.is_some_and(|tracer| tracer != b"0")
 }
 
-/// Makes every thread of the process execute a serialising instruction before it goes on in its code, so that
-/// none executes what it has fetched before. Says whether the kernel has done so.
+/// Makes every thread of the process execute a serialising instruction before it continues, so that none
+/// executes what it has fetched before. Returns whether the kernel has done so.
 fn synchronise() -> bool {
     const SYNC_CORE: i32 = 1 << 5;
     const REGISTER_SYNC_CORE: i32 = 1 << 6;
     // SAFETY: has no obligations.
     let membarrier = |command: i32| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } == 0;
-    // Refused until the process has said that it will use it.
+    // Refused until the process has registered for it.
     membarrier(SYNC_CORE) || (membarrier(REGISTER_SYNC_CORE) && membarrier(SYNC_CORE))
 }
 
-/// Tells valgrind, where that runs the program, that the instruction has changed; elsewhere does nothing.
+/// Notifies valgrind, if it runs the program, that the instruction has changed; otherwise does nothing.
 #[cfg(target_arch = "x86_64")]
 fn discard_translation(address: usize) {
     /// `VG_USERREQ__DISCARD_TRANSLATIONS` of valgrind.h.
     const DISCARD: usize = 0x1002;
     let request = [DISCARD, address, INSTRUCTION, 0, 0, 0];
-    // SAFETY: rotates a register by 128 bits in all and exchanges another with itself. Valgrind takes that
-    // for a request, reads its six words at rax and answers in rdx.
+    // SAFETY: rotates a register by 128 bits in all and exchanges another with itself. Valgrind treats that
+    // as a request, reads its six words at rax and answers in rdx.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3",

@@ -1,11 +1,11 @@
 //! One pointer per thread, reached without a call and without allocating: `thread_local!` may allocate at a
 //! thread's first access when the code lies in a library loaded by `dlopen`, and that access may be in a
-//! signal handler. So it is declared in assembly with the initial-exec model, a constant distance from the
+//! signal handler. So it is declared in assembly with the initial-exec model, at a constant distance from the
 //! thread pointer; the loader finds room for its eight bytes in the surplus that the C library reserves for
-//! that.
+//! that purpose.
 //!
-//! The symbol is hidden: each copy of this crate has its own. It is used by [`current`] only, which is not
-//! generic and thus always in the same object as the symbol.
+//! The symbol is hidden: each copy of this crate has its own. Only [`current`] uses it, which is not generic
+//! and thus always in the same object as the symbol.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
@@ -23,12 +23,12 @@ global_asm!(
     ".popsection",
 );
 
-/// What belongs to the calling thread, and to nobody else: null at its start.
+/// The calling thread's own pointer: null at its start.
 #[inline(never)]
 pub(crate) fn current() -> *const Cell<*const c_void> {
     let block;
     // SAFETY: adds a constant from the global offset table to the thread pointer, as the platform's
-    // thread-local storage wants it; no memory is written.
+    // thread-local storage requires; no memory is written.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         asm!(

@@ -1,4 +1,5 @@
-//! Callbacks are called while they are attached, and never afterwards, whoever is inside meanwhile.
+//! Callbacks are called while they are attached, and never afterwards, whichever threads are inside
+//! meanwhile.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
@@ -58,7 +59,7 @@ fn detaching_waits_for_those_inside() {
             move |()| {
                 inside.wait();
                 wait.lock().unwrap().recv().unwrap();
-                assert!(!DETACHED.load(SeqCst), "somebody is still inside");
+                assert!(!DETACHED.load(SeqCst), "a thread is still inside");
             }
         })
         .unwrap();
@@ -68,7 +69,7 @@ fn detaching_waits_for_those_inside() {
         attached.detach();
         DETACHED.store(true, SeqCst);
     });
-    // Gives the closer a chance to be wrong.
+    // Gives the closer a chance to fail.
     thread::sleep(std::time::Duration::from_millis(50));
     go_on.send(()).unwrap();
     visitor.join().unwrap();
@@ -111,7 +112,7 @@ fn a_callback_that_detaches_itself() {
     TRIGGER.attach(|_| {}).unwrap().detach();
 }
 
-/// Threads that fire all the time never meet a callback whose owner is gone.
+/// Threads that fire all the time never call a callback whose owner is gone.
 #[test]
 fn attaching_and_detaching_while_threads_fire() {
     static TRIGGER: Trigger<u64> = Trigger::new();
@@ -138,7 +139,7 @@ fn attaching_and_detaching_while_threads_fire() {
         let canary = Canary(AtomicBool::new(true));
         let attached = TRIGGER
             .attach(move |_| {
-                assert!(canary.0.load(SeqCst), "called behind its end");
+                assert!(canary.0.load(SeqCst), "called after its end");
                 CALLS.fetch_add(1, SeqCst);
             })
             .unwrap();
@@ -149,7 +150,7 @@ fn attaching_and_detaching_while_threads_fire() {
         attached.detach();
         let after = CALLS.load(SeqCst);
         thread::yield_now();
-        assert_eq!(CALLS.load(SeqCst), after, "called behind its detaching");
+        assert_eq!(CALLS.load(SeqCst), after, "called after it was detached");
     }
     stop.store(true, SeqCst);
     for thread in threads {
@@ -176,7 +177,7 @@ fn a_child_does_not_wait_for_threads_of_its_parent() {
         .unwrap();
     let visitor = thread::spawn(|| fire!(TRIGGER, &()));
     inside.wait();
-    // SAFETY: the child allocates, which the C library allows behind `fork`, and ends without destructors.
+    // SAFETY: the child allocates, which the C library allows after `fork`, and ends without destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: kills a child that waits.

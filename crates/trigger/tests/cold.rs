@@ -1,5 +1,5 @@
-//! What runs behind a site gets its values and leaves those of the code around it alone; whoever unwinds the
-//! stack finds the way out.
+//! The code of a site gets its values and leaves those of the surrounding code alone; an unwinder finds the
+//! way out.
 
 use std::backtrace::Backtrace;
 use std::hint::black_box;
@@ -7,23 +7,23 @@ use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use tracewing_trigger::{Callee, cold, cold_call, cold_call_at};
 
-static TOLD: Mutex<Vec<u64>> = Mutex::new(Vec::new());
-/// Held by the tests that look at it.
+static CALLS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+/// Held by the tests that check it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Aligned(u64);
 
-/// Clobbers whatever a function may clobber.
+/// Clobbers every register that a function may clobber.
 #[inline(never)]
-fn busy(told: &[u64]) {
+fn busy(words: &[u64]) {
     let mut sum = black_box(1.5_f64);
-    for value in told {
+    for value in words {
         sum = sum.mul_add(*value as f64, 1.0);
     }
-    black_box(format!("{sum} {told:?}"));
-    TOLD.lock().unwrap().extend_from_slice(told);
+    black_box(format!("{sum} {words:?}"));
+    CALLS.lock().unwrap().extend_from_slice(words);
 }
 
 /// Many values live across the call, in registers of both kinds.
@@ -47,8 +47,8 @@ fn values_arrive_and_others_stay() {
         ($($word:ident)*) => {{
             $(let $word = black_box(u64::from(stringify!($word).as_bytes()[0]));)*
             assert_eq!(around(numbers, floats, || cold(move || busy(&[$($word),*]))), expected);
-            let told: Vec<u64> = vec![$($word),*];
-            assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
+            let words: Vec<u64> = vec![$($word),*];
+            assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), words);
         }};
     }
     let _alone = ONE_AT_A_TIME.lock();
@@ -64,7 +64,7 @@ fn values_arrive_and_others_stay() {
     check!(a b c d e f g h);
 
     let (byte, half, aligned, text) = (7_u8, 300_u16, Aligned(9), String::from("owned"));
-    let told = around(numbers, floats, || {
+    let result = around(numbers, floats, || {
         cold(move || busy(&[byte.into(), half.into()]));
         cold(move || {
             assert_eq!(&raw const aligned as usize % 32, 0);
@@ -72,20 +72,20 @@ fn values_arrive_and_others_stay() {
             drop(text);
         });
     });
-    assert_eq!(told, expected);
-    assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), [7, 300, 9, 5]);
+    assert_eq!(result, expected);
+    assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), [7, 300, 9, 5]);
 }
 
-/// Tells as many words as the first argument says.
-struct Told;
+/// Consumes the number of words in its first argument.
+struct Recorder;
 
-impl Callee for Told {
+impl Callee for Recorder {
     /// # Safety
-    /// There are so many words.
+    /// There are `count` words.
     unsafe extern "C" fn call(count: *const (), words: *const u8) {
         let place = 0_u128;
         assert_eq!(&raw const place as usize % 16, 0, "the stack is not aligned");
-        // SAFETY: the tests give so many words.
+        // SAFETY: the tests pass that many words.
         busy(unsafe { std::slice::from_raw_parts(words.cast(), count as usize) });
     }
 }
@@ -97,16 +97,16 @@ fn a_function_gets_its_words_and_other_values_stay() {
     let expected = around(numbers, floats, || {});
     macro_rules! check {
         ($($word:ident)*) => {{
-            let told: Vec<u64> = vec![$(u64::from(stringify!($word).as_bytes()[0])),*];
+            let expected_words: Vec<u64> = vec![$(u64::from(stringify!($word).as_bytes()[0])),*];
             $(let $word = black_box(u64::from(stringify!($word).as_bytes()[0]));)*
-            let (words, count) = ([$(MaybeUninit::new($word)),*], told.len() as *const ());
-            // SAFETY: so many words.
-            assert_eq!(around(numbers, floats, || unsafe { cold_call::<Told, _>(count, words) }), expected);
-            assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
-            let pointer = told.as_ptr().cast();
+            let (words, count) = ([$(MaybeUninit::new($word)),*], expected_words.len() as *const ());
+            // SAFETY: the count matches the words.
+            assert_eq!(around(numbers, floats, || unsafe { cold_call::<Recorder, _>(count, words) }), expected);
+            assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), expected_words);
+            let pointer = words.as_ptr().cast();
             // SAFETY: likewise.
-            assert_eq!(around(numbers, floats, || unsafe { cold_call_at::<Told>(count, pointer) }), expected);
-            assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
+            assert_eq!(around(numbers, floats, || unsafe { cold_call_at::<Recorder>(count, pointer) }), expected);
+            assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), expected_words);
         }};
     }
     let _alone = ONE_AT_A_TIME.lock();
@@ -121,12 +121,12 @@ fn a_function_gets_its_words_and_other_values_stay() {
     check!(a b c d e f g);
 }
 
-/// Leaves a back trace in the text to which its argument points.
+/// Writes a back trace to the text that its argument points to.
 struct Trace;
 
 impl Callee for Trace {
     /// # Safety
-    /// The first argument is the address of a text that nobody else uses.
+    /// The first argument is the address of a text that nothing else uses.
     unsafe extern "C" fn call(text: *const (), _: *const u8) {
         // SAFETY: the test's text.
         unsafe { *text.cast::<String>().cast_mut() = Backtrace::force_capture().to_string() };

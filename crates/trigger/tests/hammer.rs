@@ -1,6 +1,6 @@
-//! Sites are switched while eight threads execute them, with signals, forks and a library that comes and
-//! goes: builds `hammer/program.rs` and lets it run, 3 seconds with each kind of library, or
-//! `TRACEWING_HAMMER_SECONDS`.
+//! Sites are switched while eight threads execute them, with signals, forks and a library that is loaded and
+//! unloaded. The test builds `hammer/program.rs` and runs it for 3 seconds, or `TRACEWING_HAMMER_SECONDS`,
+//! with each kind of library.
 
 mod common;
 

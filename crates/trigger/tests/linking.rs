@@ -1,5 +1,5 @@
-//! Sites are found and switched whatever compiler and linker do with the sections: builds a program with a
-//! library and plug-ins in several ways and lets it look and switch.
+//! Sites are found and switched whatever compiler and linker do with the sections: the test builds a program
+//! with a library and plug-ins in several ways, and runs it to look for sites and switch them.
 
 mod common;
 
@@ -21,11 +21,11 @@ struct Build {
     rustflags: &'static str,
     /// Variables `CARGO_PROFILE_RELEASE_…`.
     profile: &'static [(&'static str, &'static str)],
-    /// Whether programs built so can load libraries.
+    /// Whether programs built this way can load libraries.
     plugins: bool,
     /// Whether program and plug-in share the library, and with it the crate, as a Rust `dylib`.
     shared: bool,
-    /// Whether the linker drops what nobody calls.
+    /// Whether the linker drops functions that nothing calls.
     drops: bool,
 }
 
@@ -93,7 +93,7 @@ fn check(what: &str, build: Build) {
     let expected = format!("cat 1\ndog 1\ninlined 2\nlibrary 1\n{never_called}program 1\ndone\n");
     assert_eq!(output, expected, "{what}");
 
-    // A reader of the files finds the same, without running any of them.
+    // A reader of the files finds the same sites without running any of them.
     let mut files = vec![built.join("program")];
     if shared {
         files.push(built.join("liblibrary.so"));
@@ -106,7 +106,7 @@ fn check(what: &str, build: Build) {
     }
 }
 
-/// How often each site is in the files.
+/// The number of copies of each site in the files.
 fn listed(files: &[PathBuf]) -> String {
     let listing = Listing::of(&Files::open(files).unwrap());
     assert_eq!(listing.remarks, [""; 0]);
@@ -119,7 +119,7 @@ fn listed(files: &[PathBuf]) -> String {
     sites.iter().map(|(name, count)| format!("{name} {count}\n")).collect()
 }
 
-/// Where the standard library for a target is, if it is installed.
+/// The folder of a target's standard library, if it is installed.
 fn libdir(target: &str) -> Option<PathBuf> {
     let output =
         Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output().ok()?;
@@ -143,7 +143,7 @@ fn sites_are_found_in_every_build() {
         },
     );
     check("thin LTO, many units", Build { profile: &[("LTO", "thin"), ("CODEGEN_UNITS", "64")], ..PLAIN });
-    // Keeps all of a section whose begin somebody asks for, and with it the functions of its sites.
+    // Keeps a whole section if anything refers to its begin, and with it the functions of its sites.
     check("GNU ld", Build { rustflags: "-Clinker-features=-lld", drops: false, ..PLAIN });
     check(
         "GNU ld, fat LTO, small",

@@ -1,5 +1,5 @@
-//! The gate that ships, in all interleavings of its accesses (with a bound on preemptions):
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p tracewing-trigger --test loom`.
+//! The production gate in all interleavings of its accesses (with a bound on preemptions): `RUSTFLAGS="--cfg
+//! loom" cargo test --release -p tracewing-trigger --test loom`.
 
 #![cfg(loom)]
 
@@ -11,7 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A gate and what is only there while somebody may be inside. loom fails where one thread changes it while
+/// A gate and a value that exists only while threads may be inside. loom fails if one thread changes it while
 /// another looks.
 struct Room {
     gate: Gate,
@@ -55,7 +55,7 @@ impl Room {
     }
 }
 
-/// All interleavings with at most two preemptions that are not forced.
+/// All interleavings with at most two unforced preemptions.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(2);
@@ -69,7 +69,7 @@ fn visitors(shards: [usize; 2], visits: usize, closer: impl Fn(&Room) + Copy + S
             let room = Arc::clone(&room);
             thread::spawn(move || {
                 for _ in 0..visits {
-                    assert_ne!(room.visit(shard), Some(0), "nobody is inside once the room is cleared");
+                    assert_ne!(room.visit(shard), Some(0), "no thread is inside once the room is cleared");
                 }
             })
         });
@@ -81,7 +81,7 @@ fn visitors(shards: [usize; 2], visits: usize, closer: impl Fn(&Room) + Copy + S
 }
 
 #[test]
-fn nobody_is_inside_when_the_closer_goes_on() {
+fn no_thread_is_inside_when_the_closer_continues() {
     visitors([0, 1], 1, Room::clear);
     visitors([0, 0], 1, Room::clear);
 }

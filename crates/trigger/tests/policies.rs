@@ -1,4 +1,4 @@
-//! Switching where the kernel refuses one way of changing code, or both, and where somebody else has changed
+//! Switching when the kernel refuses one way of changing code, or both, and when something else has changed
 //! it.
 
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -13,7 +13,7 @@ struct Numbered<const N: u32>;
 impl<const N: u32> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
         class: &Class::named("policies:site"),
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: N,
         kind: Kind::Event,
@@ -36,12 +36,12 @@ fn set(number: u32, on: bool) -> Result<Switched, SwitchError> {
     with_record(number, |record| switch(&[(record, on)]))
 }
 
-/// From now on, these system calls of the calling thread fail for want of permission.
+/// Makes these system calls of the calling thread fail from now on with a permission error.
 fn refuse(calls: &[libc::c_long]) {
     const fn operation(code: u32, jump: u8, value: u32) -> libc::sock_filter {
         libc::sock_filter { code: code as u16, jt: 0, jf: jump, k: value }
     }
-    // The call's number is the first word of what a filter gets.
+    // The call's number is the first word of a filter's input.
     let mut program = vec![operation(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for &call in calls {
         program.push(operation(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call as u32));
@@ -107,9 +107,9 @@ fn without_descriptors() {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a valid limit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) }, 0);
-        let told = set(11, true).is_err_and(|error| error.to_string().contains("ulimit -n"));
+        let is_refused = set(11, true).is_err_and(|error| error.to_string().contains("ulimit -n"));
         // SAFETY: has no obligations.
-        unsafe { libc::_exit(i32::from(!told || site::<11>())) };
+        unsafe { libc::_exit(i32::from(!is_refused || site::<11>())) };
     }
     let mut status = 0;
     // SAFETY: room for a status.
@@ -160,7 +160,7 @@ fn while_pages_must_not_be_writable_and_executable() {
     }
 }
 
-/// What a debugger does, and undoes.
+/// Writes a byte as a debugger does.
 fn write_byte(address: usize, byte: u8) {
     use std::os::unix::fs::FileExt;
     let memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
@@ -194,7 +194,7 @@ fn a_site_is_switched_beneath_a_breakpoint() {
 }
 
 #[test]
-fn a_breakpoint_on_the_jump_is_nobodys_business() {
+fn a_breakpoint_on_the_jump_is_ignored() {
     let Some(address) = address(8) else { return };
     write_byte(address + 3, BREAKPOINT);
     let switched = set(8, true).unwrap();
@@ -221,8 +221,8 @@ fn what_is_no_site_is_left_alone() {
     }
 }
 
-/// A uprobe on the byte of this program that `address` has in memory, as `perf probe` places it; `None` where
-/// that is not allowed.
+/// A uprobe on the byte of this program that is at `address` in memory, placed like `perf probe` does; `None`
+/// if that is not permitted.
 fn uprobe(address: usize) -> Option<OwnedFd> {
     /// `struct perf_event_attr` of linux/perf_event.h, in its first version that has `config2`.
     #[repr(C)]
@@ -281,10 +281,10 @@ fn a_uprobe_keeps_a_site_off_as_long_as_it_is_there() {
     assert!(!site::<10>());
 }
 
-/// Set in a program that shall try to switch under valgrind, gdb or perf, and tell what came of it.
+/// Set in a process that tries to switch under valgrind, gdb or perf, and reports the result.
 const ALONE: &str = "TRACEWING_TRIGGER_ALONE";
 
-/// A site in a function whose name debuggers know.
+/// A site in a function whose name debuggers can resolve.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn seventh() -> bool {
@@ -298,7 +298,7 @@ fn a_switched_site() {
             .into_iter()
             .flat_map(|on| {
                 assert_eq!(set(7, on).unwrap().obstructed, 0);
-                // Often, for those that translate what is executed often.
+                // Many times, for tools that translate code only if it is executed often.
                 (0..2000).map(move |_| seventh() == on)
             })
             .collect();
@@ -306,7 +306,7 @@ fn a_switched_site() {
     }
 }
 
-/// This program under a tool, with only the test above.
+/// Runs this program under a tool, with only the test above.
 fn under(tool: &str, arguments: &[&str]) -> Option<String> {
     if Command::new(tool).arg("--version").output().is_err() {
         tracewing_testing::skip(tracewing_testing::Cause::Program(tool), format_args!("no {tool}"));

@@ -1,6 +1,6 @@
-//! A function with a site that is off executes what the function without the site executes, and one
-//! instruction more: compiles `shapes/shapes.rs` for release and compares the assembly of each pair of
-//! functions on the paths that can be taken while sites are off.
+//! A function with a disabled site executes the instructions of the function without the site, and one more:
+//! the test compiles `shapes/shapes.rs` for release and compares the assembly of each pair of functions on
+//! the paths that are possible while sites are off.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use tracewing_testing::Workspace;
 
-/// The site's instruction, as the listing calls it here.
+/// Stands for the site's instruction in a listing.
 const SITE: &str = "(site)";
 
 fn listing(features: &str) -> String {
@@ -39,7 +39,7 @@ fn listing(features: &str) -> String {
     fs::read_to_string(newest.unwrap()).unwrap()
 }
 
-/// A function's code: instructions, and where labels stand among them.
+/// A function's code: instructions, and the positions of labels among them.
 #[derive(Default)]
 struct Code<'a> {
     instructions: Vec<&'a str>,
@@ -50,7 +50,7 @@ impl<'a> Code<'a> {
     /// The function `name` of a listing.
     fn of(listing: &'a str, name: &str) -> Self {
         let mut code = Self::default();
-        // The compiler makes equal functions one.
+        // The compiler merges equal functions.
         let alias = format!("{name} = ");
         let name = listing.lines().find_map(|line| line.strip_prefix(&alias)).unwrap_or(name);
         let start = format!("{name}:");
@@ -74,19 +74,19 @@ impl<'a> Code<'a> {
         panic!("no function {name} in the listing")
     }
 
-    /// Where a jump goes within the function.
+    /// The target of a jump within the function.
     fn target(&self, instruction: &str) -> Option<usize> {
         let (operation, operand) = instruction.split_once('\t')?;
         operation.starts_with('j').then(|| self.labels.get(operand).copied()).flatten()
     }
 
     /// The instructions that can be executed while sites are off, without the sites themselves, jumps with
-    /// the number of the instruction they go to; and how many sites there are.
+    /// the number of their target instruction; and the number of sites.
     fn executed(&self) -> (String, usize) {
-        let mut reached = BTreeSet::new();
+        let mut executable = BTreeSet::new();
         let mut todo = vec![0];
         while let Some(at) = todo.pop() {
-            if !reached.insert(at) {
+            if !executable.insert(at) {
                 continue;
             }
             let instruction = self.instructions[at];
@@ -97,12 +97,12 @@ impl<'a> Code<'a> {
             }
         }
         let is_site = |at: &&usize| self.instructions[**at] == SITE;
-        let kept: Vec<usize> = reached.iter().filter(|at| !is_site(at)).copied().collect();
-        let sites = reached.len() - kept.len();
+        let kept: Vec<usize> = executable.iter().filter(|at| !is_site(at)).copied().collect();
+        let sites = executable.len() - kept.len();
         let text = |&at: &usize| {
             let instruction = self.instructions[at];
             match self.target(instruction) {
-                // The first that is kept from there on.
+                // The first one that is kept from there on.
                 Some(target) => {
                     let number = kept.partition_point(|&other| other < target);
                     format!("{} {number}", instruction.split('\t').next().unwrap())
@@ -114,8 +114,8 @@ impl<'a> Code<'a> {
     }
 }
 
-/// The text without the names of registers: which one holds what is the compiler's free choice, and so is the
-/// order of the operands of an addition.
+/// The text without register names: the compiler chooses freely which register holds what, and in which order
+/// the operands of an addition are.
 fn anonymous(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap().to_owned();
@@ -125,11 +125,10 @@ fn anonymous(text: &str) -> String {
     })
 }
 
-/// What is behind the sites: a closure that preserves all general registers, or a function that preserves
-/// some.
+/// The code of the sites: a closure that preserves all general registers, or a function that preserves some.
 const WAYS: [&str; 2] = ["with", "light"];
 
-/// What is executed of `NAME_WAY` and `NAME_without`, and how many sites the former has.
+/// The executed instructions of `NAME_WAY` and `NAME_without`, and the number of sites in the former.
 fn pair(listing: &str, name: &str, way: &str) -> ([String; 2], usize) {
     let (with, sites) = Code::of(listing, &format!("{name}_{way}")).executed();
     let (without, none) = Code::of(listing, &format!("{name}_without")).executed();
@@ -137,7 +136,7 @@ fn pair(listing: &str, name: &str, way: &str) -> ([String; 2], usize) {
     ([with, without], sites)
 }
 
-/// Shapes in which the site's instruction is all that is added, and how many sites they have.
+/// Functions in which a site adds only its own instruction, with their number of sites.
 const EXACT: [(&str, usize); 12] = [
     ("leaf", 1),
     ("at_the_end", 1),
@@ -153,11 +152,10 @@ const EXACT: [(&str, usize); 12] = [
     ("generic_word", 1),
 ];
 
-/// Loops: what is done while the site is on stands behind the loop's body, and a jump leads past it when the
-/// loop ends.
+/// Loops: the site's code is placed after the loop's body, and a jump passes it when the loop ends.
 const LOOPS: [&str; 2] = ["loop_body", "closure"];
 
-/// A loop that the compiler makes one of vectors, which it does not with a site in it.
+/// A loop that the compiler vectorises, but not with a site in it.
 const VECTORS: &str = "sum";
 
 fn is_supported() -> bool {
@@ -195,7 +193,7 @@ fn a_site_that_is_off_adds_one_instruction() {
 }
 
 #[test]
-fn a_site_that_was_compiled_out_leaves_nothing() {
+fn a_site_that_is_compiled_out_leaves_no_code() {
     if !is_supported() {
         return;
     }

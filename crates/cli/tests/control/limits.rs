@@ -68,7 +68,7 @@ fn what_cannot_be_done_is_said() {
     fails("disable", &[], 1, "which events?");
     fails("enable", &["--where", "number >"], 2, "number >\n");
     fails("disable", &["--where", "number > 3"], 1, "tracewing enable -e GLOB --where");
-    fails("enable", &["--level", "loud"], 2, "is no level");
+    fails("enable", &["--level", "loud"], 2, "is not a level");
     fails("enable", &["--major", "64"], 2, "from 0 to 63");
     let long = "x".repeat(60_000);
     fails("enable", &["-e", &long, "-e", &long], 1, "too long patterns");

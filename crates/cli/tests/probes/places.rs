@@ -29,7 +29,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
         ("serve%return number", &["are gone when it returns"]),
         ("serve number order->number", &["another field is called number"]),
         ("serve+100000", &["the function has", "bytes"]),
-        (within, &["no instruction begins there; those around it are at +0x"]),
+        (within, &["no instruction begins there; the nearest are at +0x"]),
         ("0x10", &["there is no code"]),
         ("serve a=%nothing", &["cannot place the probe", "Invalid argument"]),
     ] {
@@ -42,7 +42,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
         ("libc.so.6:memcpy".to_owned(), "chooses one for the processor"),
         ("/etc/passwd:f".to_owned(), "not a 64-bit ELF file"),
         ("libnowhere.so:f".to_owned(), "no such program, nor a library"),
-        ("serve".to_owned(), "is no probe: it has no colon"),
+        ("serve".to_owned(), "is not a probe: it has no colon"),
     ] {
         let stderr = refused(&["--probe", &probe], &[stripped, "1"]);
         assert!(stderr.contains(reason), "{probe}: {stderr}");

@@ -1,15 +1,15 @@
-//! A file that is read in large blocks. Symbol tables are read name by name, some ten bytes each, and a
+//! A file that is read in large blocks. Symbol tables are read name by name, about ten bytes each, and a
 //! recorded program reads its own before `main`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a block, and blocks that are kept.
+/// Bytes per block, and number of blocks kept.
 const BLOCK: u64 = 64 << 10;
 const KEPT: u64 = 64;
 
-/// A file, and some of its blocks: each has one place where it is kept, until another one takes it.
+/// A file, and some of its blocks: each block has one place, which it keeps until another block takes it.
 #[derive(Debug)]
 pub struct Blocks {
     file: File,
@@ -24,7 +24,7 @@ struct Block {
 }
 
 impl Block {
-    /// The bytes from a position on; none where it is not in the block.
+    /// The bytes from a position to the end of the block; none if the position is not in it.
     fn from(&self, position: u64) -> &[u8] {
         let skipped = position.checked_sub(self.begin).and_then(|skipped| usize::try_from(skipped).ok());
         skipped.and_then(|skipped| self.bytes.get(skipped..)).unwrap_or_default()
@@ -47,7 +47,7 @@ impl Block {
 }
 
 impl Blocks {
-    /// Nothing has been read yet.
+    /// A file of which nothing has been read yet.
     pub fn new(file: File) -> Self {
         Self { file, position: 0, kept: vec![Block::default(); KEPT as usize] }
     }

@@ -1,5 +1,5 @@
-//! A file's bytes as the parser of objects asks for them: no more than real files need, whatever lengths a
-//! file claims, which may consist of holes.
+//! A file's bytes for the object parser: it never holds more than real files need, even if the file claims
+//! large lengths and consists of holes.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -9,25 +9,25 @@ use object::read::{ReadCache, ReadRef};
 
 use super::blocks::Blocks;
 
-/// Bytes that are held in memory of one file.
+/// Bytes of one file that may be held in memory.
 const MOST: u64 = 2 << 30;
-/// What is read in pieces of this size at most is not counted.
+/// Pieces up to this size, in bytes, are not counted.
 const SMALL: u64 = 4 << 10;
 
-/// A file that somebody has named.
+/// A file whose path may come from anywhere.
 pub(crate) struct Content {
     cache: ReadCache<Blocks>,
     left: Cell<u64>,
 }
 
 impl Content {
-    /// `None` where there is no ordinary file.
+    /// Opens the file; `None` if it is not an ordinary file.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = tracewing_files::open_regular(path).ok()?;
         Some(Self { cache: ReadCache::new(Blocks::new(file)), left: Cell::new(MOST) })
     }
 
-    /// Whether so many bytes more may be held.
+    /// Whether `size` more bytes may be held.
     pub(crate) fn has_room(&self, size: u64) -> bool {
         let left = self.left.get().checked_sub(size);
         left.is_some_and(|left| {
@@ -43,7 +43,7 @@ impl<'a> ReadRef<'a> for &'a Content {
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        // The cache takes the memory before it reads.
+        // The cache allocates the memory before it reads.
         if size > SMALL && !self.has_room(size) {
             return Err(());
         }

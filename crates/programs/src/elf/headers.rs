@@ -1,5 +1,5 @@
-//! The headers of an object, out of its file or out of memory, where a loaded object begins with the same
-//! bytes. Only what leads to sites is kept.
+//! The headers of an object, from its file or from memory, where a loaded object begins with the same bytes.
+//! Only the parts that lead to sites are kept.
 
 use object::LittleEndian;
 use object::elf::{
@@ -11,25 +11,25 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::{ElfFault, Segment};
 
-/// Most program headers; linkers make some ten.
+/// Maximum number of program headers; linkers create about ten.
 const MOST_SEGMENTS: u16 = 256;
 
-/// What an object says of itself.
+/// An object's headers.
 #[derive(Debug, Clone)]
 pub struct Elf {
-    /// For which processor.
+    /// The processor that its code is for.
     pub processor: Processor,
-    /// Whether it has to lie at the addresses in its headers.
+    /// Whether it must be loaded at the addresses in its headers.
     pub fixed: bool,
-    /// What of the file comes to lie where, by address.
+    /// The loaded segments, by address.
     pub loads: Vec<Segment>,
-    /// Where its notes are.
+    /// The segments of its notes.
     pub notes: Vec<Segment>,
-    /// Where its dynamic section is.
+    /// The segment of its dynamic section.
     pub dynamic: Option<Segment>,
 }
 
-/// The processors whose objects are understood.
+/// The processors whose objects are supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processor {
     /// x86-64.
@@ -43,7 +43,7 @@ impl Elf {
     /// they are there.
     ///
     /// # Errors
-    /// Why this is no object that could have sites.
+    /// The reason why this is not an object that could have sites.
     pub fn parse(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Result<Self, ElfFault> {
         let mut magic = [0; 16];
         if read(0, &mut magic).is_none() || !magic.starts_with(b"\x7fELF") {
@@ -90,7 +90,7 @@ impl Elf {
         Ok(Self { processor, fixed, loads, notes, dynamic })
     }
 
-    /// The segment in which an address (without the bias) lies.
+    /// The segment that contains an address (without the bias).
     pub fn load(&self, address: u64) -> Option<&Segment> {
         let after = self.loads.partition_point(|load| load.address <= address);
         let load = &self.loads[after.checked_sub(1)?];

@@ -1,11 +1,11 @@
-//! ELF objects, out of their files or out of memory (System V ABI, chapters 4 and 5).
+//! ELF objects, from files or from memory (System V ABI, chapters 4 and 5).
 //!
 //! | module | does |
 //! |---|---|
-//! | `headers` | what an object says of itself, from as few bytes as that takes |
-//! | `segments` | what of a file is loaded where |
+//! | `headers` | an object's headers, read from as few bytes as possible |
+//! | `segments` | which parts of a file are loaded where |
 //! | `blocks`, `content` | a file's bytes for the crate `object`, which knows the tables: in large blocks, and no more than real files need |
-//! | `fault` | why something is no object |
+//! | `fault` | why something is not an object |
 //! | `debug` | the file that has another one's debug information |
 
 mod blocks;

@@ -1,22 +1,22 @@
-//! What of an object is loaded where: addresses are those of its headers, before the loader chooses where all
-//! of it goes.
+//! Which parts of an object are loaded where: addresses are those of its headers, before the loader chooses
+//! the bias.
 
 use object::elf::{PF_X, ProgramHeader64};
 use object::read::elf::ProgramHeader;
 use object::{LittleEndian, Object, ObjectSegment, SegmentFlags};
 
-/// A stretch of an object.
+/// A contiguous part of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment {
-    /// Its address, without the bias.
+    /// Address without the bias.
     pub address: u64,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes that the file has of it.
+    /// Bytes stored in the file.
     pub in_file: u64,
-    /// Bytes that it takes in memory.
+    /// Bytes in memory; the rest is zero.
     pub in_memory: u64,
-    /// Its alignment.
+    /// Alignment in bytes.
     pub align: u64,
     /// Whether it holds code.
     pub executable: bool,
@@ -48,16 +48,16 @@ impl Segment {
         }
     }
 
-    /// Where in the file what has an address is, by this segment's distance. Of another segment's data this
-    /// is where the kernel looks for it, which goes by the distance of the code (`translate_user_vaddr` in
-    /// its `trace_uprobe.c`).
+    /// The file offset of an address, by this segment's distance. For another segment's data, this is where
+    /// the kernel looks for it: it uses the distance of the code (`translate_user_vaddr` in its
+    /// `trace_uprobe.c`).
     #[cfg(feature = "probes")]
     pub(crate) fn place(&self, address: u64) -> u64 {
         address.wrapping_sub(self.address).wrapping_add(self.offset)
     }
 }
 
-/// The segments of a file that are loaded, in the order of its headers.
+/// The loaded segments of a file, in the order of its headers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments(Vec<Segment>);
 
@@ -66,7 +66,7 @@ impl Segments {
         Self(file.segments().map(|segment| Segment::of_segment(&segment)).collect())
     }
 
-    /// The address of what is at an offset in the file.
+    /// The address of a file offset.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.0.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.in_file)?;
         Some(segment.address.wrapping_add(offset - segment.offset))
@@ -80,7 +80,7 @@ impl Segments {
         self.find(address, |segment| segment.executable)
     }
 
-    /// Where in the file the data at an address is.
+    /// The file offset of the data at an address.
     pub(crate) fn offset(&self, address: u64) -> Option<u64> {
         Some(self.find(address, |_| true)?.place(address))
     }

@@ -1,8 +1,8 @@
-//! A core dump as memory: what an ELF core file (`man 5 core`) says was mapped where, and the bytes of it.
+//! A core dump as memory: the mappings that an ELF core file (`man 5 core`) lists, and their bytes.
 //!
 //! Buffers are shared memory without a file in a file system, which the kernel puts into a dump by default
 //! (bit 1 of `/proc/PID/coredump_filter`); gdb's `generate-core-file` follows the same filter. Other
-//! processes may have written to them while the dump was made, so a dump is no single moment of theirs.
+//! processes may have written to them while the dump was made, so a dump does not show a single moment.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -18,20 +18,20 @@ use tracewing_files::open_regular;
 use super::memory::{AddressSpace, Mapping, Memory};
 use super::{CoreFault, Error};
 
-/// Most program headers, and most bytes of notes, that are looked at: more than a kernel makes.
+/// Maximum number of program headers and of bytes of notes: more than a kernel creates.
 const MOST_HEADERS: u32 = 1 << 20;
 const MOST_NOTES: u64 = 64 << 20;
 
-/// A core file.
+/// A core file, of which only the headers are kept in memory.
 #[derive(Debug)]
 pub struct CoreDump {
     file: File,
     mappings: Vec<Mapping>,
-    /// What the file holds of the mappings, by address.
+    /// The parts of mappings that the file holds, by address.
     held: Vec<Held>,
 }
 
-/// A stretch of memory in the file.
+/// A stretch of memory that is stored in the file.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     start: u64,
@@ -43,7 +43,7 @@ impl CoreDump {
     /// Reads the headers of a core file.
     ///
     /// # Errors
-    /// It cannot be read, or is no core of a 64-bit little-endian machine.
+    /// It cannot be read, or is not a core of a 64-bit little-endian machine.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let no_core = |reason| Error::NotACore { path: path.to_owned(), reason };
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
@@ -91,7 +91,7 @@ impl AddressSpace for CoreDump {
     }
 }
 
-/// The mappings, and what of them lies in the file's `size` bytes.
+/// The mappings, and their parts within the file's `size` bytes.
 fn parse(file: &File, size: u64) -> Result<(Vec<Mapping>, Vec<Held>), CoreFault> {
     let data = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&data)?;
@@ -114,14 +114,14 @@ fn parse(file: &File, size: u64) -> Result<(Vec<Mapping>, Vec<Held>), CoreFault>
                 let mapped = segment.p_memsz(endian);
                 let is_executable = segment.p_flags(endian).0 & PF_X.0 != 0;
                 mappings.push(Mapping { start, size: mapped, is_executable, ..Mapping::default() });
-                // A dump may have been cut short: by a limit, or by a full disk.
+                // A dump may have been truncated: by a limit, or by a full disk.
                 let there = segment.p_filesz(endian).min(mapped).min(size.saturating_sub(offset));
                 if there > 0 {
                     held.push(Held { start, size: there, offset });
                 }
             }
             PT_NOTE if segment.p_filesz(endian) <= MOST_NOTES => {
-                // Without names the mappings are still found by what is in them.
+                // Without names the mappings are still found by their contents.
                 let Ok(Some(mut notes)) = segment.notes(endian, &data) else { continue };
                 while let Ok(Some(note)) = notes.next() {
                     if note.n_type(endian) == NT_FILE && note.name() == b"CORE" {

@@ -1,4 +1,4 @@
-//! Why a program's file or memory could not be looked into, and what to do.
+//! Why a program's file or memory could not be read, and what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,69 +7,69 @@ use tracewing_units::Pid;
 
 use crate::elf::ElfFault;
 
-/// Why there is no image.
+/// The reason why there is no image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is no program, shared library or plug-in that could have sites.
+    /// A file is not a program, shared library or plug-in that could have sites.
     #[error("{name}: {reason}")]
     NoObject {
-        /// The file.
+        /// Path of the file.
         name: String,
-        /// What it is instead.
+        /// What the file is instead.
         reason: ElfFault,
     },
-    /// A file is no core dump.
+    /// The file is not a core dump of a 64-bit Linux program.
     #[error(
-        "{}: {reason}; a core dump of a 64-bit Linux program is needed (of a compressed one the content: `coredumpctl dump`)",
+        "{}: {reason}; a core dump of a 64-bit Linux program is needed (uncompressed: use `coredumpctl dump`)",
         path.display()
     )]
     NotACore {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: CoreFault,
     },
-    /// No memory of that process can be read.
+    /// The process's memory cannot be read, mostly for want of permission.
     #[error(
-        "cannot read the memory of process {pid}: {source}; be its user or root, and have /proc/sys/kernel/yama/ptrace_scope allow it"
+        "cannot read the memory of process {pid}: {source}; run as its user or root, and check /proc/sys/kernel/yama/ptrace_scope"
     )]
     Process {
-        /// Its id.
+        /// Process id.
         pid: Pid,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no such process, or it has no memory.
-    #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
+    /// The process does not exist, or it has no memory.
+    #[error("there is no process {0}, or it has no memory: it has ended, or is a kernel thread")]
     NoProcess(Pid),
 }
 
-/// Why a file is no core dump.
+/// Why a file is not a core dump.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoreFault {
-    /// A folder, a pipe, a device.
+    /// A folder, a pipe or a device.
     #[error("not a regular file")]
     NotAFile,
-    /// Its headers cannot be read.
+    /// Unreadable headers.
     #[error(transparent)]
     Headers(#[from] object::Error),
-    /// The machine's byte order.
-    #[error("made on a big-endian machine")]
+    /// A dump of a big-endian machine.
+    #[error("from a big-endian machine")]
     BigEndian,
-    /// A program or a library.
-    #[error("an ELF file, but no core")]
+    /// A program or a library, not a core.
+    #[error("an ELF file, but not a core dump")]
     NoCore,
     /// More program headers than a kernel makes.
     #[error("too many program headers")]

@@ -1,5 +1,5 @@
-//! Programs and libraries as files, together the way the dynamic linker would see them: what one refers to by
-//! a symbol is looked for in all of them.
+//! Programs and libraries as files, together as the dynamic linker would see them: a symbol that one refers
+//! to is looked up in all of them.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use super::search::Search;
 use super::{Error, Image, Object, Place};
 use crate::elf::ElfFault;
 
-/// Most libraries that are searched for.
+/// Maximum number of libraries to search for.
 const MOST_LIBRARIES: usize = 1024;
 
-/// A set of files.
+/// A set of files that are loaded together.
 #[derive(Default)]
 pub struct Files {
     objects: Vec<Object>,
@@ -27,11 +27,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens programs, libraries and plug-ins, and the shared libraries that they need, as far as they are
-    /// found where the dynamic linker looks for them. Each file is taken once.
+    /// Opens programs, libraries and plug-ins, and those of their shared libraries that are found where the
+    /// dynamic linker looks for them. Each file is opened once.
     ///
     /// # Errors
-    /// One of the files cannot be read or is no program; of the libraries found, such are only left out.
+    /// One of the given files cannot be read or is not a program; libraries with that problem are only left
+    /// out.
     pub fn open(paths: &[impl AsRef<Path>]) -> Result<Self, Error> {
         let mut files = Self::default();
         for path in paths {
@@ -57,17 +58,17 @@ impl Files {
         Ok(files)
     }
 
-    /// An object that lies in memory, as if it were a file of that name.
+    /// Treats bytes in memory as a file of that name.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why the bytes are not an object.
     pub fn from_bytes(name: &str, bytes: Box<dyn Bytes>) -> Result<Self, Error> {
         let mut files = Self::default();
         files.push(name.to_owned(), bytes)?;
         Ok(files)
     }
 
-    /// Libraries that are needed and were not found.
+    /// Needed libraries that were not found.
     pub fn missing(&self) -> &[String] {
         &self.missing
     }

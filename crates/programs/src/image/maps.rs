@@ -2,8 +2,7 @@
 
 use super::memory::Mapping;
 
-/// The mappings that may be read, by address. Memory of devices is left out, since reading it may have
-/// effects.
+/// The readable mappings, by address. Device memory is left out, since reading it may have side effects.
 pub(super) fn parse(maps: &[u8]) -> Vec<Mapping> {
     maps.split(|byte| *byte == b'\n').filter_map(mapping).collect()
 }

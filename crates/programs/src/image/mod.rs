@@ -1,5 +1,4 @@
-//! Images: the memory of programs, whether it is that of a process or what files would become when they are
-//! loaded.
+//! Images: the memory of programs, either of a process or as files would be loaded.
 //!
 //! | module | does |
 //! |---|---|
@@ -7,8 +6,8 @@
 //! | `process`, `core_dump` | memory of a process, living or not |
 //! | `maps` | the kernel's list of a process's mappings |
 //! | `files` | programs and libraries as the dynamic linker would see them |
-//! | `object_file` | a file as it would lie in memory: segments, relocations, symbols |
-//! | `search` | where the libraries are that a program needs |
+//! | `object_file` | a file as it would be loaded: segments, relocations, symbols |
+//! | `search` | where a program's libraries are |
 //!
 //! Nothing about an image is trusted.
 
@@ -31,28 +30,29 @@ pub use object_file::Bytes;
 pub use process::Process;
 pub use search::find_library;
 
-/// A program, shared library or plug-in.
+/// A program, shared library or plug-in in an image.
 #[derive(Debug)]
 pub struct Object {
-    /// Path of its file, as far as it is known.
+    /// Path of its file, if known.
     pub name: String,
-    /// Its headers.
+    /// Its ELF headers, from the file or from memory.
     pub elf: Elf,
-    /// Its addresses are those in its headers plus this.
+    /// Added to the addresses in its headers.
     pub bias: u64,
 }
 
-/// An address. In files, each object has addresses of its own; in a process the object says who refers to it.
+/// An address. In files, each object has an address space of its own; in a process the object is the one that
+/// refers to the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Which of [`Image::objects`].
+    /// Index in [`Image::objects`].
     pub object: usize,
-    /// Where.
+    /// Address, with the bias.
     pub address: u64,
 }
 
 impl Place {
-    /// So many bytes further on.
+    /// The place `bytes` further on.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
         Self { address: self.address.wrapping_add(bytes), ..self }
@@ -61,24 +61,24 @@ impl Place {
 
 /// Memory with objects in it.
 pub trait Image {
-    /// The objects.
+    /// All objects, by index.
     fn objects(&self) -> &[Object];
 
-    /// Fills `into` with the bytes from `at` on; `None` where not all of them are there.
+    /// Fills `into` with the bytes from `at` on; `None` if not all of them exist.
     fn read(&self, at: Place, into: &mut [u8]) -> Option<()>;
 
-    /// Where the pointer that lies at `at` leads to; `None` where that is not known.
+    /// The target of the pointer at `at`; `None` if it is unknown.
     fn pointer(&self, at: Place) -> Option<Place>;
 }
 
-/// A number of eight bytes, little-endian.
+/// A little-endian number of eight bytes.
 pub(crate) fn word(image: &dyn Image, at: Place) -> Option<u64> {
     let mut bytes = [0; 8];
     image.read(at, &mut bytes)?;
     Some(u64::from_le_bytes(bytes))
 }
 
-/// A number of four bytes, little-endian.
+/// A little-endian number of four bytes.
 pub(crate) fn half_word(image: &dyn Image, at: Place) -> Option<u32> {
     let mut bytes = [0; 4];
     image.read(at, &mut bytes)?;

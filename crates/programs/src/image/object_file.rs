@@ -1,9 +1,9 @@
-//! An object as a file, the way it would lie in memory if it were loaded at the address 0: its segments, with
-//! the dynamic linker's relocations done that fill in addresses (psABI x86-64, section 4.4; ELF for the Arm
+//! An object's file as it would look in memory if it were loaded at address 0: its segments, after those
+//! relocations of the dynamic linker that fill in addresses (psABI x86-64, section 4.4; ELF for the Arm
 //! 64-bit architecture, section 5.7).
 //!
-//! Relative relocations in the short form (`DT_RELR`) need no doing: they add where the object lies, which is
-//! 0, to what the file has in the place. The same goes for programs that are linked to a fixed address.
+//! Relative relocations in the short form (`DT_RELR`) need no work: they add the load address, which is 0, to
+//! the value in the file. The same applies to programs that are linked to a fixed address.
 
 use object::elf::{
     DT_GNU_HASH, DT_NEEDED, DT_NULL, DT_RELA, DT_RELASZ, DT_RPATH, DT_RUNPATH, DT_STRTAB, DT_SYMTAB,
@@ -15,18 +15,18 @@ use std::os::unix::fs::FileExt;
 
 use crate::elf::{Elf, ElfFault, Processor};
 
-/// Most relocations that are looked at: more than the largest programs have.
+/// Maximum number of relocations: more than the largest programs have.
 const MOST_RELOCATIONS: u64 = 4 << 20;
-/// Most entries of a dynamic section, and most objects that one can need.
+/// Maximum number of entries of a dynamic section, and of objects that one can need.
 const MOST_DYNAMIC: u64 = 4096;
-/// Most symbols of one hash that are compared with the one that is looked for.
+/// Maximum number of symbols with the same hash that are compared.
 const MOST_COLLISIONS: u32 = 256;
-/// Longest name.
+/// Maximum length of a name, bytes.
 const MOST_NAME: usize = 4096;
 
 /// The bytes of a file.
 pub trait Bytes {
-    /// Fills `into` from `offset` on; `None` where not all of the bytes are there.
+    /// Fills `into` from `offset` on; `None` if not all of the bytes exist.
     fn read(&self, offset: u64, into: &mut [u8]) -> Option<()>;
 }
 
@@ -44,12 +44,11 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// An object's file.
 pub(crate) struct ObjectFile {
     bytes: Box<dyn Bytes>,
     elf: Elf,
     dynamic: Dynamic,
-    /// By the address that is filled in.
+    /// Relocations by the address that they fill in.
     relocations: Vec<(u64, Target)>,
 }
 
@@ -60,7 +59,7 @@ enum Target {
     Symbol { index: u32, addend: i64 },
 }
 
-/// What the dynamic section says.
+/// The entries of the dynamic section.
 #[derive(Debug, Default)]
 struct Dynamic {
     strings: u64,
@@ -73,12 +72,12 @@ struct Dynamic {
     old_run_path: Option<u64>,
 }
 
-/// Where a pointer in a file leads.
+/// The target of a pointer in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pointer {
-    /// Into the same object.
+    /// An address in the same object.
     Here(u64),
-    /// To so many bytes behind a symbol, which this object does not have.
+    /// An offset in bytes from a symbol that this object does not define.
     Elsewhere(String, i64),
 }
 
@@ -101,12 +100,12 @@ impl ObjectFile {
         self.dynamic.needed.iter().filter_map(|offset| self.string(*offset)).collect()
     }
 
-    /// Where it wants them searched for: `DT_RUNPATH`, or its elder `DT_RPATH`.
+    /// Where to search for them: `DT_RUNPATH`, or the older `DT_RPATH`.
     pub(crate) fn run_path(&self) -> Option<String> {
         self.string(self.dynamic.run_path.or(self.dynamic.old_run_path)?)
     }
 
-    /// Bytes of the loaded object. What the file does not have of a segment is zero.
+    /// Bytes of the loaded object. Bytes of a segment that are not in the file are zero.
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let load = self.elf.load(address)?;
         let skipped = address - load.address;
@@ -121,7 +120,7 @@ impl ObjectFile {
         Some(())
     }
 
-    /// Where the pointer at an address leads.
+    /// The target of the pointer at an address.
     pub(crate) fn pointer(&self, address: u64) -> Option<Pointer> {
         let Ok(found) = self.relocations.binary_search_by_key(&address, |(at, _)| *at) else {
             return Some(Pointer::Here(self.word(address)?));
@@ -164,8 +163,8 @@ impl ObjectFile {
         None
     }
 
-    /// The address of a symbol in the table, if the object has it:
-    /// `u32 name; u8 info, other; u16 section; u64 value, size`.
+    /// The address of a symbol in the table, if the object defines it: `u32 name; u8 info, other; u16
+    /// section; u64 value, size`.
     fn defined(&self, symbol: u64) -> Option<u64> {
         let mut section = [0; 2];
         self.read(symbol.checked_add(6)?, &mut section)?;
@@ -248,11 +247,11 @@ impl ObjectFile {
     }
 }
 
-/// Bytes of a symbol and of a relocation.
+/// Bytes of a symbol, and of a relocation.
 const SYMBOL: u64 = 24;
 const RELOCATION: usize = 24;
 
-/// What a relocation fills in where, if it is an address.
+/// The address and target of a relocation, if it fills in an address.
 fn target(processor: Processor, entry: &[u8]) -> Option<(u64, Target)> {
     let at = u64::from_le_bytes(entry.get(..8)?.try_into().ok()?);
     let kind = RelocationType(u32::from_le_bytes(entry.get(8..12)?.try_into().ok()?));

@@ -1,5 +1,5 @@
-//! A process as memory and as an image, as `/proc` gives them. Nothing is written, and the process is not
-//! stopped; it may be stopped, or being debugged.
+//! A process as memory and as an image, from `/proc`. Nothing is written, and the process is not stopped; it
+//! may be stopped already, or being debugged.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -15,29 +15,29 @@ use crate::elf::Elf;
 const ENOENT: i32 = 2;
 const ESRCH: i32 = 3;
 
-/// Most of a list of mappings that is read: more than the kernel's own limit lets it have.
+/// Maximum size of the list of mappings, bytes: more than the kernel's own limit permits.
 const MOST_MAPS: u64 = 64 << 20;
 
-/// Most objects that are looked at.
+/// Maximum number of objects.
 const MOST_OBJECTS: usize = 8192;
 
-/// The smallest page; an object's first segment begins on one.
+/// The smallest page size, bytes; an object's first segment begins on a page.
 const PAGE: u64 = 4096;
 
-/// A process of this machine.
+/// A process of this machine, read through `/proc`.
 #[derive(Debug)]
 pub struct Process {
     memory: File,
     mappings: Vec<Mapping>,
-    /// Looked for when they are first needed.
+    /// Found on first use.
     objects: OnceCell<Vec<Object>>,
 }
 
 impl Process {
-    /// Looks at a process. Its mappings are those of this moment.
+    /// Opens a process, with a snapshot of its mappings.
     ///
     /// # Errors
-    /// There is no such process, or it may not be looked into.
+    /// The process does not exist, or access to it is not permitted.
     pub fn open(pid: Pid) -> Result<Self, Error> {
         let failed = |source: io::Error| match source.raw_os_error() {
             Some(ENOENT | ESRCH) => Error::NoProcess(pid),
@@ -47,7 +47,7 @@ impl Process {
         let mut text = Vec::new();
         let file = File::open(format!("/proc/{pid}/maps")).map_err(failed)?;
         io::Read::read_to_end(&mut io::Read::take(file, MOST_MAPS), &mut text).map_err(failed)?;
-        // A process that is over, and threads of the kernel, have none.
+        // Ended processes and kernel threads have no mappings.
         if text.is_empty() {
             return Err(Error::NoProcess(pid));
         }
@@ -67,7 +67,7 @@ impl Process {
         let elf = Elf::parse(begin).ok()?;
         let first = elf.loads.iter().find(|load| load.offset < PAGE)?;
         let bias = if elf.fixed { 0 } else { mapping.start.wrapping_sub(first.address & !(PAGE - 1)) };
-        // A file may also be mapped to be read; one that was loaded has its code where it belongs.
+        // A file may also be mapped for reading; the code of a loaded file is where it belongs.
         let code = elf.loads.iter().find(|load| load.executable)?;
         let is_loaded =
             self.mapping(code.address.wrapping_add(bias)).is_some_and(|mapping| mapping.is_executable);
@@ -81,7 +81,7 @@ impl Process {
     }
 
     fn fill(&self, address: u64, into: &mut [u8]) -> Option<()> {
-        // The end may lie in the mapping behind; what is not mapped cannot be read.
+        // The end may be in the next mapping; what is not mapped cannot be read.
         self.mapping(address)?;
         self.mapping(address.checked_add(into.len() as u64)?.checked_sub(1)?)?;
         self.memory.read_exact_at(into, address).ok()

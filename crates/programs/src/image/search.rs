@@ -1,23 +1,23 @@
-//! Where the dynamic linker would look for a library (`man 8 ld.so`): the run path of the object that needs
-//! it, `LD_LIBRARY_PATH`, the cache that `ldconfig` writes, the default folders.
+//! Where the dynamic linker looks for a library (`man 8 ld.so`): the run path of the object that needs it,
+//! `LD_LIBRARY_PATH`, the cache that `ldconfig` writes, the default folders.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The cache, and most bytes of it that are read.
+/// The linker's cache, and the maximum number of bytes read from it.
 const CACHE: &str = "/etc/ld.so.cache";
 const MOST_CACHE: u64 = 64 << 20;
-/// What the table in the cache begins with (glibc, sysdeps/generic/dl-cache.h), the size of its header and of
-/// an entry.
+/// Magic bytes at the start of the cache's table (glibc, sysdeps/generic/dl-cache.h), and the sizes of its
+/// header and of an entry.
 const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const CACHE_HEADER: usize = 48;
 const CACHE_ENTRY: usize = 24;
 
 const DEFAULT_FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// Knows where libraries are.
+/// Finds libraries.
 pub(crate) struct Search {
     library_path: Vec<PathBuf>,
     cache: HashMap<String, Vec<PathBuf>>,
@@ -32,7 +32,7 @@ impl Search {
         Self { library_path, cache: cached(&read(Path::new(CACHE)).unwrap_or_default()) }
     }
 
-    /// Where a library may lie that the file `user` needs, the likeliest first.
+    /// Where a library that the file `user` needs may be, the likeliest path first.
     pub(crate) fn candidates(&self, name: &str, run_path: Option<&str>, user: &Path) -> Vec<PathBuf> {
         if name.contains('/') {
             return vec![PathBuf::from(name)];
@@ -49,7 +49,7 @@ impl Search {
     }
 }
 
-/// The library of that name (`libc.so.6`), where a program without a run path would find it.
+/// The library of that name (`libc.so.6`), as found for a program without a run path.
 pub fn find_library(name: &str) -> Option<PathBuf> {
     let candidates = Search::of_this_machine().candidates(name, None, Path::new("/"));
     candidates.into_iter().find(|path| path.is_file())
@@ -65,11 +65,11 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The libraries in a cache: header with their number in the first word behind the magic; entries
-/// `u32 flags; u32 name, path (from the header on); u32, u64` for kinds of processors.
+/// The libraries in a cache: a header with their number in the first word after the magic; entries `u32
+/// flags; u32 name, path (from the header on); u32, u64` for kinds of processors.
 fn cached(bytes: &[u8]) -> HashMap<String, Vec<PathBuf>> {
     let mut libraries: HashMap<String, Vec<PathBuf>> = HashMap::new();
-    // An elder table may come first.
+    // An older table may come first.
     let begin = bytes.windows(CACHE_MAGIC.len()).position(|window| window == CACHE_MAGIC);
     let Some(table) = begin.map(|begin| &bytes[begin..]) else { return libraries };
     let word = |at: usize| Some(u32::from_le_bytes(table.get(at..at.checked_add(4)?)?.try_into().ok()?));

@@ -1,97 +1,97 @@
-//! The crate's one error type: why there can be no such probe, and what to do.
+//! The module's error type: why a probe is impossible, and what to do.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::fault::{FileFault, PlaceFault, RequestFault, ValueFault};
 
-/// Why a probe cannot be had.
+/// Why a probe is impossible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It is not written as a probe is.
-    #[error("`{text}` is no probe: {reason}")]
+    /// The request is not written like a probe.
+    #[error("`{text}` is not a probe: {reason}")]
     Request {
-        /// As it was given.
+        /// The request as given.
         text: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: RequestFault,
     },
-    /// There is no program or library of that name.
+    /// No program or library has this name.
     #[error(
         "{name}: no such program, nor a library that the command or the dynamic linker knows; give its path"
     )]
     NoFile {
-        /// As it was given.
+        /// The name as given.
         name: String,
     },
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is no program for this machine.
+    /// A file is not a program for this machine.
     #[error("{}: {reason}", path.display())]
     NoObject {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is instead.
+        /// What the file is instead.
         reason: FileFault,
     },
-    /// There is no such function.
+    /// The function does not exist.
     #[error("{program} has no function {name}{hint}")]
     NoFunction {
-        /// The program's or library's name.
+        /// Name of the program or library.
         program: String,
-        /// The function's.
+        /// Name of the function.
         name: String,
-        /// What there is, or why there is little.
+        /// Similar names, or why there are few.
         hint: String,
     },
-    /// There are several.
+    /// Several functions have the name.
     #[error("{program} has {} functions {name}; name one of them by its symbol or address:{}", list.len(), shown(list))]
     Ambiguous {
-        /// The program's or library's name.
+        /// Name of the program or library.
         program: String,
-        /// The functions' name.
+        /// Name of the functions.
         name: String,
-        /// Each with symbol and address.
+        /// Each function with symbol and address.
         list: Vec<String>,
     },
-    /// At that place there must be no probe.
-    #[error("no probe can be at {place}: {reason}")]
+    /// A probe at that place is not allowed.
+    #[error("cannot place a probe at {place}: {reason}")]
     Forbidden {
         /// Program and function.
         place: String,
-        /// Why.
+        /// The reason.
         reason: PlaceFault,
     },
-    /// A value cannot be had.
+    /// A value cannot be recorded.
     #[error("{probe}: {argument} cannot be recorded: {reason}")]
     Argument {
-        /// The probe.
+        /// The probe as requested.
         probe: String,
-        /// The value.
+        /// The value as requested.
         argument: String,
-        /// Why.
+        /// The reason.
         reason: ValueFault,
     },
-    /// There is no such USDT probe.
+    /// The USDT probe does not exist.
     #[error("no USDT probe is named {name} in {program}{hint}")]
     NoUsdt {
-        /// As it was asked for.
+        /// The name as given.
         name: String,
-        /// Where it was looked for.
+        /// The program that was searched.
         program: String,
-        /// What there is.
+        /// Probes that exist.
         hint: String,
     },
 }
 
-/// Most names that are listed.
+/// Maximum number of names in a list.
 const MOST: usize = 8;
 
 fn shown(list: &[String]) -> String {

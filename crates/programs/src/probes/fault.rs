@@ -1,54 +1,54 @@
-//! Why a probe cannot be at a place, and why a value cannot be recorded there.
+//! Why a probe is impossible at a place, and why a value cannot be recorded there.
 
-/// Why a request is no probe.
+/// Why a request is not a probe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// It is not written as a probe is: the syntax.
+    /// It is not written like a probe; the string is the syntax.
     #[error("{0}")]
     Syntax(&'static str),
-    /// No program is named.
+    /// It names no program.
     #[error("it has no colon; {0}")]
     NoColon(&'static str),
-    /// An offset, and the function's return.
-    #[error("a function returns as a whole: +OFFSET and %return do not go together; {0}")]
+    /// It has both an offset and the function's return.
+    #[error("a function returns as a whole: +OFFSET and %return cannot be combined; {0}")]
     OffsetAndReturn(&'static str),
 }
 
-/// Why there can be no probe at a place.
+/// Why a probe is impossible at a place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceFault {
-    /// The symbol is of an indirect function (`STT_GNU_IFUNC`).
+    /// The symbol is an indirect function (`STT_GNU_IFUNC`).
     #[error(
-        "this is not the function, but what chooses one for the processor when the program starts; probe one of those"
+        "this symbol is not a function but chooses one for the processor at program start; probe one of the candidates"
     )]
     Chooser,
-    /// The offset is larger than the function.
+    /// The offset is past the end of the function, whose size is given.
     #[error("the function has {0} bytes")]
-    Behind(u64),
-    /// No segment with code has the address.
+    AfterEnd(u64),
+    /// No code segment contains the address.
     #[error("there is no code")]
     NoCode,
-    /// It is inside an instruction.
-    #[error("no instruction begins there; those around it are at +{before:#x} and +{behind:#x}")]
+    /// The address is inside an instruction.
+    #[error("no instruction begins there; the nearest are at +{before:#x} and +{after:#x}")]
     NoInstruction {
-        /// Offset in the function of the instruction before.
+        /// Offset in the function of the previous instruction.
         before: u64,
-        /// Of the one after.
-        behind: u64,
+        /// Offset in the function of the next instruction.
+        after: u64,
     },
-    /// It is in a restartable sequence.
+    /// The address is in a restartable sequence.
     #[error(
-        "it is in a restartable sequence, which loses its protection where the kernel executes an instruction elsewhere"
+        "it is in a restartable sequence, which loses its protection when the kernel executes a probed instruction elsewhere"
     )]
     InSequence,
-    /// It is the site of an event.
+    /// The address is the site of this tracewing event.
     #[error(
-        "it is the site of the event {0}, which would not be recorded any more; record that, with -e '{0}'"
+        "it is the site of the event {0}, which the probe would disable; record the event instead, with -e '{0}'"
     )]
     Site(String),
-    /// What a USDT probe's note names is not there.
+    /// The address in a USDT probe's note does not exist; the string names it.
     #[error("its {0} is not in the file")]
     NotInFile(&'static str),
 }
@@ -57,48 +57,48 @@ pub enum PlaceFault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueFault {
-    /// It cannot be told what is asked for.
+    /// The request for it is unclear.
     #[error(transparent)]
     Request(#[from] ArgumentFault),
-    /// The kernel cannot fetch an argument of a USDT probe.
+    /// The kernel cannot fetch this argument of a USDT probe.
     #[error(transparent)]
     Operand(#[from] OperandFault),
-    /// A variable is nowhere, or where the kernel cannot fetch it.
+    /// A variable has no location, or one from which the kernel cannot fetch it.
     #[error(transparent)]
     Variable(#[from] VariableFault),
 }
 
-/// Why it cannot be told which value is asked for.
+/// Why it is unclear which value is requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgumentFault {
-    /// Values of one name.
-    #[error("another field is called {name}; give it a name, as other_{name}={text}")]
+    /// Two values have the same name.
+    #[error("another field is named {name}; name this one, as other_{name}={text}")]
     SecondName {
         /// The name.
         name: String,
-        /// The value, as it is asked for.
+        /// The second value, as requested.
         text: String,
     },
-    /// The kernel's words do not name it.
+    /// An expression in the kernel's syntax needs a name.
     #[error("it needs a name: NAME=%di")]
     NoName,
-    /// It is written as nothing that is known.
-    #[error("this is no variable's name")]
+    /// The text matches no known form.
+    #[error("this is not the name of a variable")]
     NoVariable,
-    /// Its name cannot be a field's.
-    #[error("the name of a field has letters, digits and underscores")]
+    /// The name cannot be that of a field.
+    #[error("field names consist of letters, digits and underscores")]
     Name,
-    /// What is returned, at a USDT probe.
+    /// A return value, at a USDT probe.
     #[error("nothing returns here")]
-    NothingReturns,
-    /// What is returned, where a function begins.
+    NoReturn,
+    /// A return value, at the beginning of a function.
     #[error("nothing is returned here; add %return to the function")]
     NotAtReturn,
-    /// A variable, where a function returns.
+    /// A variable, at the return of a function.
     #[error("a function's arguments are gone when it returns; probe where it begins, or record $retval")]
     AtReturn,
-    /// An argument that a USDT probe does not have.
+    /// A USDT probe does not have this argument; it has fewer.
     #[error("the probe has {0} arguments, arg1 and so on")]
     NoArgument(usize),
 }
@@ -107,23 +107,23 @@ pub enum ArgumentFault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperandFault {
-    /// The note is not written as one is.
-    #[error("its description makes no sense")]
+    /// The note is malformed.
+    #[error("its description is malformed")]
     Malformed,
-    /// It is in a floating-point register.
+    /// A floating-point register holds it.
     #[error("the kernel cannot read floating-point registers")]
     Float,
-    /// It is in a register that the kernel has no word for.
+    /// A register that the kernel cannot name holds it.
     #[error("the kernel cannot read {0}")]
     Register(String),
-    /// It is in memory whose address is computed.
+    /// Its address in memory is computed with an index.
     #[error("its address has an index, which the kernel cannot compute")]
     Index,
-    /// It is in memory that nothing names.
-    #[error("it lies at no symbol")]
+    /// It is in memory without a symbol.
+    #[error("it has no symbol")]
     NoSymbol,
     /// It is in memory at a symbol that was stripped.
-    #[error("its symbol {0} is not in the file any more")]
+    #[error("its symbol {0} was stripped from the file")]
     StrippedSymbol(String),
 }
 
@@ -131,108 +131,106 @@ pub enum OperandFault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VariableFault {
-    /// The debug information does not have the function.
+    /// The debug information does not contain the function.
     #[error(
-        "there is no debug information about the function; compile with -g, install its debug symbols, or name the place in the \
-         kernel's words, as NAME=%di:u64"
+        "there is no debug information about the function; compile with -g, install its debug symbols, or give the place in the \
+         kernel's syntax, as NAME=%di:u64"
     )]
     NoDebug,
-    /// The function has none.
+    /// The function has no variables.
     #[error("the function has no variables")]
     NoVariables,
-    /// The function has others.
+    /// The function has no such variable, but these.
     #[error("there is no such variable; there are {}", .0.join(", "))]
     NoVariable(Vec<String>),
     /// The function returns nothing.
     #[error("the function returns nothing")]
     ReturnsNothing,
-    /// The function returns more than a register holds.
+    /// The return value does not fit a register.
     #[error("it is a structure")]
     ReturnsStructure,
-    /// The debug information does not say its type.
-    #[error("its type is not known")]
+    /// The debug information does not contain its type.
+    #[error("its type is unknown")]
     UnknownType,
-    /// It is nowhere.
+    /// It has no location: it was optimised out.
     #[error("the compiler has optimised it out here")]
     OptimisedOut,
-    /// It gets its value later.
-    #[error("it has no value yet where the function begins; probe after it (+OFFSET)")]
+    /// It has a location only at later instructions.
+    #[error("it has no value yet at the function's beginning; probe a later instruction (+OFFSET)")]
     NoValueYet,
-    /// It was somewhere earlier.
-    #[error("its place is used for something else here; probe where the function begins")]
+    /// It had a location only at earlier instructions.
+    #[error("its place is reused here; probe the function's beginning")]
     Overwritten,
-    /// Its value takes a computation.
-    #[error("its value is computed by the debugger")]
+    /// Its value must be computed.
+    #[error("only a debugger can compute its value")]
     Computed,
-    /// Its function's frame takes a computation.
-    #[error("its frame is computed by the debugger")]
+    /// The address of its function's frame must be computed.
+    #[error("only a debugger can compute the function's frame")]
     ComputedFrame,
-    /// Its function's frame is not known.
+    /// The location of its function's frame is unknown.
     #[error("there is no unwind table for this place")]
     NoUnwindTable,
-    /// It is in several registers or places in memory.
-    #[error("it lies in several places")]
+    /// It is split over several registers or places in memory.
+    #[error("it is split over several places")]
     InPieces,
-    /// It is in a register of another kind.
+    /// A register of an unsupported kind holds it.
     #[error("it is in a floating-point register, which the kernel cannot read")]
     NoRegister,
-    /// The function is called in a way of its own.
+    /// The compiler uses its own convention for calls of the function.
     #[error(
-        "the compiler passes the function's parameters otherwise; probe after its first instructions (+OFFSET)"
+        "the compiler does not pass the function's parameters by the standard convention; probe a later instruction (+OFFSET)"
     )]
     OtherConvention,
-    /// The calling convention needs more than the debug information says.
-    #[error(
-        "it is not certain in which register it is passed; probe after the function's first instructions (+OFFSET)"
-    )]
+    /// The debug information does not determine the register by the calling convention.
+    #[error("the register that passes it is not certain; probe a later instruction (+OFFSET)")]
     UncertainRegister,
-    /// It is a number of a size that the kernel does not fetch.
+    /// It is a number of a size that the kernel cannot fetch, in bytes.
     #[error("it is a number of {0} bytes")]
     NumberSize(u64),
-    /// It is an array of something else than characters.
+    /// It is an array of elements other than characters.
     #[error("it is an array")]
     Array,
     /// It is a floating-point number.
     #[error("it is a floating-point number, which the kernel cannot read")]
     Float,
-    /// It is a structure, of which one member can be had.
+    /// It is a structure; each of the listed members can be recorded.
     #[error("it is a structure; name one of its members, as VARIABLE.MEMBER: {}", .0.join(", "))]
     Structure(Vec<String>),
-    /// It is a reference of Rust's with a length or a table, of which one word can be had.
+    /// A fat reference of Rust's: a pointer with a length or a table, whose words are the listed members.
     #[error(
-        "it is two words; name one of them, as VARIABLE.MEMBER: {} (a text of Rust's ends with no NUL, by which the kernel would \
-         find its end)", .0.join(", ")
+        "it consists of two words; name one of them, as VARIABLE.MEMBER: {} (Rust strings have no NUL, which the kernel needs to \
+         find the end)", .0.join(", ")
     )]
     TwoWords(Vec<String>),
-    /// The member is at the end of a pointer.
-    #[error("{0} is reached by a pointer: write ->{0}")]
-    BehindPointer(String),
-    /// The member is in the structure itself.
-    #[error("{0} is not reached by a pointer: write .{0}")]
-    BehindNoPointer(String),
-    /// What should have the member has none.
-    #[error("there is no member {0}: it is no structure")]
+    /// The member must be reached through a pointer.
+    #[error("{0} is behind a pointer: write ->{0}")]
+    ThroughPointer(String),
+    /// The member is in the structure itself and needs no pointer.
+    #[error("{0} is not behind a pointer: write .{0}")]
+    NotThroughPointer(String),
+    /// The value before the member is not a structure.
+    #[error("there is no member {0}: it is not a structure")]
     NoStructure(String),
-    /// The type is only declared.
-    #[error("the members of {0} are not known in this part of the program")]
+    /// The type is declared but not defined.
+    #[error("this part of the program does not define the members of {0}")]
     Declared(String),
-    /// The structure has others.
+    /// The structure has no such member.
     #[error("there is no member {name}; there are {}", members.join(", "))]
     NoMember {
-        /// The member.
+        /// Name of the member.
         name: String,
-        /// Those that there are.
+        /// The members of the structure.
         members: Vec<String>,
     },
-    /// The member does not begin at a byte.
+    /// The member is a bit field that does not begin at a byte.
     #[error("{0} is a bit field")]
     BitField(String),
-    /// The member's place takes a computation.
-    #[error("the place of {0} is computed by the debugger")]
+    /// The member's place must be computed.
+    #[error("only a debugger can compute the place of {0}")]
     ComputedMember(String),
     /// The member is a part of a register.
     #[error(
-        "{0} is no whole register and not in memory; record the register, in the kernel's words, as NAME=%di:x64"
+        "{0} is neither a whole register nor in memory; record the register, in the kernel's syntax, as NAME=%di:x64"
     )]
     PartOfRegister(String),
 }
@@ -241,13 +239,13 @@ pub enum VariableFault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
-    /// A folder, a pipe, a device.
+    /// A folder, a pipe or a device.
     #[error("not a file")]
     NotAFile,
-    /// A script.
+    /// A script, which starts with `#!`.
     #[error("a script: give the program that runs it")]
     Script,
-    /// Something else.
+    /// Neither an ELF file nor a script.
     #[error("not a 64-bit ELF file: a program or a shared library is needed")]
     NotElf,
     /// A program for another processor.

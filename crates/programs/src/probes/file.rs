@@ -1,4 +1,4 @@
-//! A program or library as a file that probes can be in.
+//! A program or library as a file for probes.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tracewing_files::open_regular;
 use crate::elf::Blocks;
 use crate::probes::{Error, FileFault};
 
-/// An ELF file of which only what is needed is read.
+/// An ELF file of which only the needed parts are read.
 pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<Blocks>>;
 
 /// Opens a file.
@@ -40,12 +40,12 @@ pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<Blocks>) -> Result<Elf
     }
 }
 
-/// Whether a program is started without a dynamic linker, and so without libraries.
+/// Whether a program starts without a dynamic linker, and therefore without libraries.
 pub(crate) fn is_static(elf: &Elf<'_>) -> bool {
     elf.elf_program_headers().iter().all(|header| header.p_type(LittleEndian) != PT_INTERP)
 }
 
-/// Whether it has a section of that name that is more than a name.
+/// Whether it has a non-empty section of that name.
 pub(crate) fn has_section(elf: &Elf<'_>, name: &str) -> bool {
     elf.section_by_name(name).is_some_and(|section| section.size() > 0 && section.file_range().is_some())
 }

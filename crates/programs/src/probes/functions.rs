@@ -1,4 +1,4 @@
-//! Functions by their names: in the symbol tables of a file and of the file with its debug information.
+//! Functions by name, in the symbol tables of a file and of the file with its debug information.
 
 use crate::symbols::demangled;
 use object::elf::STT_GNU_IFUNC;
@@ -12,27 +12,27 @@ use crate::probes::file::Elf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) address: u64,
-    /// 0 where the table does not say.
+    /// Bytes; 0 if the table does not say.
     pub(crate) size: u64,
-    /// As the linker knows it; a version behind `@` is not the one that programs get today.
+    /// Symbol name; a version after `@` is not the one that programs get today.
     pub(crate) symbol: String,
-    /// It is not the function, but chooses one when the program starts.
-    pub(crate) chooses: bool,
+    /// The symbol is not the function itself, but is_indirect one when the program starts.
+    pub(crate) is_indirect: bool,
 }
 
-/// All functions of a file, with those that only `debug` knows.
+/// All functions of a file, including those that only `debug` lists.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     list: Vec<Function>,
-    /// Whether there is more than what the dynamic linker needs.
+    /// Whether there are more symbols than the dynamic linker needs.
     complete: bool,
 }
 
-/// Bytes of a symbol's name that are looked at.
+/// Maximum length of a symbol's name, bytes.
 const LONGEST: usize = 4096;
-/// Names that are suggested.
+/// Maximum number of suggested names.
 const SUGGESTIONS: usize = 4;
-/// How alike a name has to be to be suggested, by Jaro and Winkler.
+/// Minimum similarity of a suggested name, by Jaro and Winkler.
 const ALIKE: f64 = 0.85;
 
 impl Functions {
@@ -49,7 +49,7 @@ impl Functions {
         functions
     }
 
-    /// Those of the dynamic symbol table: elder versions of a function have its version in the name.
+    /// Adds the dynamic symbol table: the names of older versions of a function include the version.
     fn dynamic(&mut self, elf: &Elf<'_>) {
         let sections = elf.elf_header().sections(LittleEndian, elf.data()).ok();
         let versions =
@@ -68,8 +68,7 @@ impl Functions {
         }
     }
 
-    /// The function of that name, which is a symbol, or what a person would write, with or without
-    /// parameters.
+    /// The function of that name: a symbol, or a demangled name with or without parameters.
     pub(crate) fn find(&self, program: &str, name: &str) -> Result<&Function, Error> {
         let by_symbol: Vec<_> = self.list.iter().filter(|function| function.symbol == name).collect();
         let by_name = || {
@@ -101,7 +100,7 @@ impl Functions {
         }
     }
 
-    /// What there is instead of a function of that name.
+    /// Suggestions for a function name that does not exist.
     fn hint(&self, program: &str, name: &str) -> String {
         if !self.complete && self.list.is_empty() {
             return format!(
@@ -142,19 +141,19 @@ impl Functions {
 fn function<'a, R: object::ReadRef<'a>>(
     symbol: object::read::elf::ElfSymbol<'a, '_, object::elf::FileHeader64<LittleEndian>, R>,
 ) -> Option<Function> {
-    let chooses = symbol.elf_symbol().st_type() == STT_GNU_IFUNC;
-    let is_code = symbol.kind() == object::SymbolKind::Text || chooses;
+    let is_indirect = symbol.elf_symbol().st_type() == STT_GNU_IFUNC;
+    let is_code = symbol.kind() == object::SymbolKind::Text || is_indirect;
     if !is_code
-        || !symbol.is_definition() && !chooses
+        || !symbol.is_definition() && !is_indirect
         || symbol.index() == SymbolIndex(0)
         || symbol.address() == 0
     {
         return None;
     }
     let name = symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= LONGEST)?;
-    // In a program's own table, the version that is used today stands behind `@@`.
+    // In a program's own table, the current version follows `@@`.
     let name = name.split_once("@@").map_or(name, |(name, _)| name);
-    Some(Function { address: symbol.address(), size: symbol.size(), symbol: name.to_owned(), chooses })
+    Some(Function { address: symbol.address(), size: symbol.size(), symbol: name.to_owned(), is_indirect })
 }
 
 /// A C++ function's name without its parameters: `shop::take` of `shop::take(int) const`.
@@ -165,7 +164,7 @@ fn without_parameters(name: &str) -> &str {
         match c {
             '<' => depth += 1,
             '>' => depth -= 1,
-            // `operator()` and the anonymous namespace have parentheses of their own.
+            // `operator()` and the anonymous namespace contain parentheses of their own.
             '(' if depth == 0 && !rest.starts_with("()(") && !rest.starts_with("(anonymous") => {
                 return &name[..at];
             }
@@ -201,7 +200,7 @@ mod tests {
             address: *address,
             size: 16,
             symbol: (*symbol).to_owned(),
-            chooses: false,
+            is_indirect: false,
         };
         Functions { list: symbols.iter().map(function).collect(), complete: true }
     }

@@ -1,9 +1,9 @@
-//! Where the instructions of a function begin. The kernel believes whoever places a probe: a breakpoint
-//! within an instruction would make another one of it.
+//! Where the instructions of a function begin. The kernel trusts a probe's address: a breakpoint inside an
+//! instruction would turn it into another one.
 
 use iced_x86::{Decoder, DecoderOptions};
 
-/// Instructions in front of and behind an offset at which none begins, of code that begins with one.
+/// The instructions before and after an offset at which none begins, in code that starts with one.
 pub(crate) fn around(code: &[u8], offset: u64) -> Option<(u64, u64)> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut before = 0;
@@ -12,7 +12,7 @@ pub(crate) fn around(code: &[u8], offset: u64) -> Option<(u64, u64)> {
         if begin >= offset {
             return (begin > offset).then_some((before, begin));
         }
-        // Data among the code: nobody knows what follows.
+        // Data among the code: what follows is unknown.
         if decoder.decode().is_invalid() {
             return None;
         }
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(around(&code, 2), Some((1, 4)));
         assert_eq!(around(&code, 3), Some((1, 4)));
         assert_eq!(around(&code, 7), Some((4, 8)));
-        // An invalid one in front of it.
+        // An invalid instruction before it.
         assert_eq!(around(&[0x06, 0x48, 0x89, 0xe5], 2), None);
     }
 }

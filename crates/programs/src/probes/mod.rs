@@ -1,5 +1,5 @@
-//! Finds the places in programs at which the kernel can be asked for events, without rebuilding them, and the
-//! values there: functions by name, and USDT probes.
+//! Finds places for kernel probes in programs, without rebuilding them, and the values there: functions by
+//! name, and USDT probes.
 //!
 //! ```text
 //! "libc.so.6:malloc bytes" --request--> resolve --file, functions--> address --segments--> offset in the file
@@ -10,19 +10,19 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `request` | what the user asks for |
-//! | `resolve` | all of it together |
+//! | `request` | parses the user's request |
+//! | `resolve` | combines the other modules |
 //! | `file` | an ELF file, and the one with its debug information |
 //! | `functions` | functions by their names |
-//! | `sequences`, `instructions` | where no probe may be |
+//! | `sequences`, `instructions` | where probes are forbidden |
 //! | `variables` | variables by their names, and their types |
-//! | `usdt`, `operand` | the probes that a program brings, and their arguments |
-//! | `error`, `fault` | why there can be no such probe or value |
-//! | `place` | where a value is, in the kernel's words |
+//! | `usdt`, `operand` | a program's built-in probes, and their arguments |
+//! | `error`, `fault` | why a probe or value is impossible |
+//! | `place` | the location of a value, in the kernel's syntax |
 //!
-//! Placing probes is `tracewing_kernel`'s. Nothing in a file is trusted: any bytes give probes, or an error.
-//! But where the user gives an address, in front of which no function is known, that is believed to be an
-//! instruction's.
+//! `tracewing_kernel` places the probes. Nothing in a file is trusted: any bytes give probes, or an error.
+//! One exception: an address that the user gives, without a known function before it, is taken to be that of
+//! an instruction.
 
 mod error;
 mod fault;

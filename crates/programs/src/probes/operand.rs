@@ -1,7 +1,7 @@
-//! An argument of a USDT probe: `SIZE@OPERAND`, the operand as the assembler for x86-64 writes it, and the
-//! same in the kernel's language of fetch arguments.
+//! An argument of a USDT probe: `SIZE@OPERAND`, the operand as the assembler for x86-64 writes it, and its
+//! translation to the kernel's syntax of fetch arguments.
 //!
-//! | operand | is | fetched as |
+//! | operand | meaning | fetched as |
 //! |---|---|---|
 //! | `%rdi`, `%edi` | a register, or its lower part | `%di` |
 //! | `$-5` | a constant | `\-5` |
@@ -22,17 +22,17 @@ pub(crate) struct Operand {
     pub(crate) at: At,
 }
 
-/// Where it is.
+/// Location of an operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum At {
     Known(Place),
-    /// So many bytes behind a symbol.
+    /// An offset in bytes from a symbol.
     Symbol(String, i64),
 }
 
 impl Operand {
     /// # Errors
-    /// Why the kernel cannot fetch it.
+    /// The reason why the kernel cannot fetch it.
     pub(crate) fn parse(text: &str) -> Result<Self, OperandFault> {
         let wrong = || OperandFault::Malformed;
         let (size, operand) = text.split_once('@').ok_or_else(wrong)?;
@@ -53,7 +53,7 @@ impl Operand {
         Ok(Self { size: bytes.unsigned_abs(), signed: bytes < 0, at })
     }
 
-    /// Its type, as the kernel calls it.
+    /// Its type, by the kernel's name.
     pub(crate) fn kind(&self) -> String {
         format!("{}{}", if self.signed { 's' } else { 'u' }, u32::from(self.size) * 8)
     }
@@ -76,13 +76,13 @@ fn memory(operand: &str) -> Result<At, OperandFault> {
     let mut rest = displacement;
     while !rest.is_empty() {
         let end = rest[1..].find(['+', '-']).map_or(rest.len(), |at| at + 1);
-        let (part, behind) = rest.split_at(end);
+        let (part, tail) = rest.split_at(end);
         match number(part) {
             Some(number) => offset = offset.wrapping_add(number),
             None if name.is_none() => name = Some(part.trim_start_matches('+').to_owned()),
             None => return Err(wrong()),
         }
-        rest = behind;
+        rest = tail;
     }
     name.map(|name| At::Symbol(name, offset)).ok_or(OperandFault::NoSymbol)
 }

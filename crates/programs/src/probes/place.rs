@@ -1,37 +1,37 @@
-//! Where a value is at a probe, in the kernel's language of fetch arguments (its
+//! The location of a value at a probe, in the kernel's syntax of fetch arguments (its
 //! `Documentation/trace/uprobetracer.rst`).
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In a register, by the kernel's name of it.
+    /// In a register, by the kernel's name.
     Register(&'static str),
-    /// In memory, so many bytes behind the address that is in the other place.
+    /// In memory, at this offset from the address that the other place holds.
     Memory(Box<Place>, i64),
-    /// In memory, where this offset of the file would be if all of the file were loaded as the probe's code
-    /// is.
+    /// In memory, where this file offset would be if the whole file were loaded at the distance of the
+    /// probe's code.
     Static(u64),
-    /// It is this number.
+    /// A constant.
     Constant(i64),
-    /// What the function returns.
+    /// The function's return value.
     Returned,
-    /// In several places: of each part how many bytes, and where that is, if anywhere.
+    /// In several places: the number of bytes of each part, and its location, if it has one.
     Pieces(Vec<(u64, Option<Place>)>),
 }
 
 impl Place {
-    /// Memory at the address in this place, and some bytes further.
+    /// The memory at an offset from the address in this place.
     pub(crate) fn memory(self, offset: i64) -> Self {
         Self::Memory(Box::new(self), offset)
     }
 
-    /// The place of a part that begins `offset` bytes behind the beginning; `None` where the kernel has no
-    /// word for that, or it is nowhere.
+    /// The location of a part that begins at `offset` bytes; `None` if the kernel cannot express it, or it
+    /// has no location.
     pub(crate) fn part(self, offset: i64) -> Option<Self> {
         match self {
             Self::Memory(base, before) => Some(Self::Memory(base, before.wrapping_add(offset))),
             Self::Static(at) => Some(Self::Static(at.wrapping_add_signed(offset))),
-            // A number is taken from the lower end of a register.
+            // A number occupies the lower end of a register.
             Self::Register(_) if offset == 0 => Some(self),
             Self::Pieces(pieces) => {
                 let mut begin = 0_u64;
@@ -48,12 +48,12 @@ impl Place {
         }
     }
 
-    /// The kernel's words for the value of a type in this place.
+    /// The kernel's expression for a value of type `kind` in this place.
     pub(crate) fn fetch(&self, kind: &str) -> String {
         format!("{}:{kind}", self.words())
     }
 
-    /// A value as one of a type that the user names. A text is behind the pointer in the place.
+    /// The expression for a value whose type the user names. A text is at the pointer in this place.
     pub(crate) fn fetch_as(self, kind: &str) -> String {
         match kind {
             "string" | "ustring" => self.memory(0).fetch(kind),
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Of what is in several places, the first one's.
+    /// The expression for the location; for several places, that of the first.
     fn words(&self) -> String {
         match self {
             Self::Register(name) => format!("%{name}"),
@@ -76,19 +76,19 @@ impl Place {
     }
 }
 
-/// The kernel's names of the registers, in the order in which DWARF numbers them (psABI x86-64, figure 3.36).
+/// The kernel's names of the registers, by DWARF number (psABI x86-64, figure 3.36).
 const REGISTERS: [&str; 16] =
     ["ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
 
-/// The registers in which functions get their first integers and pointers (psABI x86-64, section 3.2.3).
+/// The registers that pass the first integers and pointers to functions (psABI x86-64, section 3.2.3).
 pub(crate) const PARAMETERS: [&str; 6] = ["di", "si", "dx", "cx", "r8", "r9"];
 
-/// A register by its number in DWARF.
+/// A register by its DWARF number.
 pub(crate) fn numbered(number: u16) -> Option<&'static str> {
     REGISTERS.get(usize::from(number)).copied()
 }
 
-/// A register, or the lower part of one, as the assembler writes it.
+/// A register, or its lower part, in assembler syntax.
 pub(crate) fn register(text: &str) -> Option<&'static str> {
     let name = text.strip_prefix('%')?;
     let whole = match name {

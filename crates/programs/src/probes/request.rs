@@ -1,4 +1,4 @@
-//! What the user asks for, taken apart: `PROGRAM:FUNCTION+OFF%return ARG…` and `PROGRAM:PROVIDER:NAME ARG…`.
+//! The user's request, parsed: `PROGRAM:FUNCTION+OFF%return ARG…` and `PROGRAM:PROVIDER:NAME ARG…`.
 
 use crate::probes::{ArgumentFault, Error, RequestFault};
 
@@ -7,61 +7,61 @@ use crate::probes::{ArgumentFault, Error, RequestFault};
 pub(crate) struct AtFunction {
     pub(crate) program: String,
     pub(crate) place: Place,
-    /// Bytes behind the function's beginning.
+    /// Bytes from the function's beginning.
     pub(crate) offset: u64,
     pub(crate) at_return: bool,
-    pub(crate) arguments: Vec<Wanted>,
+    pub(crate) arguments: Vec<RequestedValue>,
 }
 
-/// Where.
+/// Place of the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Function(String),
-    /// As the file's own headers count.
+    /// An address, as in the file's headers.
     Address(u64),
 }
 
 /// USDT probes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Usdt {
-    /// The program that the recording starts and its libraries, if none is given.
+    /// The program; if `None`, the program that the recording starts and its libraries.
     pub(crate) program: Option<String>,
-    /// Patterns.
+    /// Patterns for provider and name.
     pub(crate) provider: String,
     pub(crate) name: String,
-    /// All of them, if none is given.
-    pub(crate) arguments: Vec<Wanted>,
+    /// The arguments to record; all of them if empty.
+    pub(crate) arguments: Vec<RequestedValue>,
 }
 
-/// A value that is to be recorded.
+/// A value to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// As the user wrote it.
+pub(crate) struct RequestedValue {
+    /// The value as the user wrote it.
     pub(crate) text: String,
-    /// The field's name.
+    /// Name of the field.
     pub(crate) name: String,
     pub(crate) source: Source,
-    /// The kernel's name of its type, if it is not to be the one that the program says.
+    /// The kernel's name of its type; `None` for the type in the program.
     pub(crate) kind: Option<String>,
 }
 
-/// Where it is.
+/// Location of the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// In a variable, or a member of what it is or points to.
+    /// A variable, or a member of its value or of what it points to.
     Variable { name: String, members: Vec<Member> },
-    /// What the function returns.
+    /// The function's return value.
     Return,
-    /// As the kernel has it: `%di`, `+8(%si)`, `$comm`, `@+16`.
+    /// An expression in the kernel's syntax: `%di`, `+8(%si)`, `$comm`, `@+16`.
     Kernel(String),
 }
 
-/// A step from a value to one within it.
+/// A step from a value to one of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,
-    /// `->`: the value is a pointer.
-    pub(crate) behind_pointer: bool,
+    /// `->`: the value is a pointer to the structure.
+    pub(crate) through_pointer: bool,
 }
 
 const SYNTAX: &str = "PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]... is expected";
@@ -111,23 +111,23 @@ impl Usdt {
     }
 }
 
-fn arguments<'a>(request: &str, words: impl Iterator<Item = &'a str>) -> Result<Vec<Wanted>, Error> {
-    let mut arguments: Vec<Wanted> = Vec::new();
+fn arguments<'a>(request: &str, words: impl Iterator<Item = &'a str>) -> Result<Vec<RequestedValue>, Error> {
+    let mut arguments: Vec<RequestedValue> = Vec::new();
     for word in words {
-        let wanted = Wanted::parse(request, word)?;
-        if arguments.iter().any(|other| other.name == wanted.name) {
+        let requested = RequestedValue::parse(request, word)?;
+        if arguments.iter().any(|other| other.name == requested.name) {
             return Err(Error::Argument {
                 probe: request.to_owned(),
                 argument: word.to_owned(),
-                reason: ArgumentFault::SecondName { name: wanted.name, text: word.to_owned() }.into(),
+                reason: ArgumentFault::SecondName { name: requested.name, text: word.to_owned() }.into(),
             });
         }
-        arguments.push(wanted);
+        arguments.push(requested);
     }
     Ok(arguments)
 }
 
-impl Wanted {
+impl RequestedValue {
     /// `[NAME=]SOURCE[:TYPE]`.
     fn parse(request: &str, text: &str) -> Result<Self, Error> {
         let wrong = |reason: ArgumentFault| Error::Argument {
@@ -168,10 +168,10 @@ fn chain(text: &str) -> Option<(&str, Vec<Member>)> {
     let (variable, mut rest) = text.split_at(end);
     let mut members = Vec::new();
     while !rest.is_empty() {
-        let behind_pointer = rest.starts_with("->");
+        let through_pointer = rest.starts_with("->");
         rest = rest.strip_prefix("->").or_else(|| rest.strip_prefix('.'))?;
         let end = rest.find(['.', '-']).unwrap_or(rest.len());
-        members.push(Member { name: rest[..end].to_owned(), behind_pointer });
+        members.push(Member { name: rest[..end].to_owned(), through_pointer });
         rest = &rest[end..];
     }
     let good = is_identifier(variable) && members.iter().all(|member| is_identifier(&member.name));
@@ -191,7 +191,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Words between blanks; blanks within brackets belong to the word, as in `<A as B>::f` and `f(int, int)`.
+/// Words between blanks; blanks within brackets are part of the word, as in `<A as B>::f` and `f(int, int)`.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut depth, mut begin) = (0_i32, None);
@@ -199,7 +199,7 @@ fn words(text: &str) -> Vec<&str> {
     for (at, c) in text.char_indices() {
         match c {
             '<' | '(' | '[' => depth += 1,
-            // Not the arrow in front of a member or of a function's result.
+            // Not the arrow before a member or a function's result.
             '>' if last == '-' => {}
             '>' | ')' | ']' => depth -= 1,
             _ => {}
@@ -248,15 +248,16 @@ mod tests {
 
     #[test]
     fn arguments() {
-        let names =
-            |text: &str| probe(text).arguments.into_iter().map(|wanted| wanted.name).collect::<Vec<_>>();
+        let names = |text: &str| {
+            probe(text).arguments.into_iter().map(|requested| requested.name).collect::<Vec<_>>()
+        };
         assert_eq!(
             names("p:f size a->b.c x=d.e $comm $retval q=+8(%si):string"),
             ["size", "c", "x", "comm", "retval", "q"]
         );
         let arguments = probe("p:f a->b.c:string q=+8(%si):x32").arguments;
         let members = [("b", true), ("c", false)]
-            .map(|(name, behind_pointer)| Member { name: name.to_owned(), behind_pointer });
+            .map(|(name, through_pointer)| Member { name: name.to_owned(), through_pointer });
         assert_eq!(arguments[0].source, Source::Variable { name: "a".to_owned(), members: members.to_vec() });
         assert_eq!(arguments[0].kind.as_deref(), Some("string"));
         assert_eq!(arguments[1].source, Source::Kernel("+8(%si)".to_owned()));

@@ -1,4 +1,4 @@
-//! From what the user asks for to what the kernel is asked for.
+//! Turns the user's request into probes for the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use crate::probes::functions::{Function, Functions};
 use crate::probes::instructions;
 use crate::probes::operand::At;
 use crate::probes::place::Place;
-use crate::probes::request::{AtFunction, Place as Spot, Source, Usdt as UsdtRequest, Wanted};
+use crate::probes::request::{AtFunction, Place as Spot, RequestedValue, Source, Usdt as UsdtRequest};
 use crate::probes::sequences::Sequences;
 use crate::probes::usdt::{self, Usdt};
 use crate::probes::variables::Variables;
 use crate::probes::{ArgumentFault, Error, OperandFault, PlaceFault, ValueFault};
 use crate::sites::Listing;
 
-/// Probes, and what the user should know of them.
+/// Probes, and remarks for the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// For the kernel.
+    /// Probes to place.
     pub probes: Vec<Probe>,
-    /// In words, a line each.
+    /// Sentences for the user, one per line.
     pub remarks: Vec<String>,
 }
 
 impl Resolved {
-    /// Adds what was asked for besides. What is the same, with the same arguments, is asked for once.
+    /// Adds the probes of another request. Equal probes with equal arguments are kept once.
     pub fn unite(&mut self, other: Self) {
         for probe in other.probes {
             if !self.probes.iter().any(|known| is_same(known, &probe)) {
@@ -46,7 +46,7 @@ impl Resolved {
     }
 }
 
-/// Whether two probes are the same, by whatever paths their files were named.
+/// Whether two probes are equal, whatever paths name their files.
 fn is_same(one: &Probe, other: &Probe) -> bool {
     let file = |probe: &Probe| fs::canonicalize(&probe.file).unwrap_or_else(|_| probe.file.clone());
     file(one) == file(other) && *one == Probe { file: one.file.clone(), ..other.clone() }
@@ -55,14 +55,15 @@ fn is_same(one: &Probe, other: &Probe) -> bool {
 /// Finds programs and libraries by their names, and places in them.
 #[derive(Debug, Default)]
 pub struct Resolver {
-    /// The program that is to be recorded.
+    /// The program to be recorded.
     command: Option<PathBuf>,
-    /// It, and the libraries that it needs.
+    /// That program and the libraries it needs.
     objects: Vec<PathBuf>,
 }
 
 impl Resolver {
-    /// For a recording of this command, of which nothing else is known if it cannot be read.
+    /// A resolver for a recording of this command; if the command cannot be read, nothing else is known about
+    /// it.
     pub fn new(command: Option<&str>) -> Self {
         let command = command.and_then(in_path);
         let files = command.as_ref().and_then(|command| Files::open(&[command]).ok());
@@ -72,7 +73,7 @@ impl Resolver {
         Self { command, objects }
     }
 
-    /// The file that is meant by a name: a path, one of the command's objects, a command, a library.
+    /// The file that a name refers to: a path, one of the command's objects, a command, or a library.
     fn file(&self, name: &str) -> Result<PathBuf, Error> {
         if name.contains('/') {
             return Ok(PathBuf::from(name));
@@ -85,10 +86,10 @@ impl Resolver {
             .ok_or_else(|| Error::NoFile { name: name.to_owned() })
     }
 
-    /// The probe that `PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]…` asks for.
+    /// The probe for the request `PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]…`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the probe is impossible.
     pub fn probe(&self, text: &str) -> Result<Resolved, Error> {
         let request = AtFunction::parse(text)?;
         let path = self.file(&request.program)?;
@@ -105,23 +106,23 @@ impl Resolver {
         let function = match &request.place {
             Spot::Function(name) => functions.find(&program, name)?.clone(),
             Spot::Address(address) => {
-                Function { address: *address, size: 0, symbol: format!("{address:#x}"), chooses: false }
+                Function { address: *address, size: 0, symbol: format!("{address:#x}"), is_indirect: false }
             }
         };
         let forbidden = |reason| Error::Forbidden {
             place: text.split_whitespace().next().unwrap_or_default().to_owned(),
             reason,
         };
-        if function.chooses {
+        if function.is_indirect {
             return Err(forbidden(PlaceFault::Chooser));
         }
         let address = function.address.wrapping_add(request.offset);
         if function.size > 0 && request.offset >= function.size {
-            return Err(forbidden(PlaceFault::Behind(function.size)));
+            return Err(forbidden(PlaceFault::AfterEnd(function.size)));
         }
         let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden(PlaceFault::NoCode))?;
-        if let Some((before, behind)) = misplaced(&elf, &function, request.offset) {
-            return Err(forbidden(PlaceFault::NoInstruction { before, behind }));
+        if let Some((before, after)) = misplaced(&elf, &function, request.offset) {
+            return Err(forbidden(PlaceFault::NoInstruction { before, after }));
         }
         if Sequences::of(&elf).contain(address) {
             return Err(forbidden(PlaceFault::InSequence));
@@ -134,11 +135,11 @@ impl Resolver {
         let arguments = request
             .arguments
             .iter()
-            .map(|wanted| {
-                let found = self::argument(wanted, &variables, request.at_return);
+            .map(|requested| {
+                let found = self::argument(requested, &variables, request.at_return);
                 found.map_err(|reason| Error::Argument {
                     probe: format!("{program}:{}", function.symbol),
-                    argument: wanted.text.clone(),
+                    argument: requested.text.clone(),
                     reason,
                 })
             })
@@ -168,11 +169,11 @@ impl Resolver {
         Ok(Resolved { probes: vec![probe], remarks })
     }
 
-    /// The probes that `[PROGRAM:]PROVIDER:NAME [ARGUMENT]…` asks for: one for each place of each probe of
+    /// The probes for the request `[PROGRAM:]PROVIDER:NAME [ARGUMENT]…`: one for each place of each probe of
     /// that name.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no such probe.
     pub fn usdt(&self, text: &str) -> Result<Resolved, Error> {
         let request = UsdtRequest::parse(text)?;
         let files = match &request.program {
@@ -186,9 +187,9 @@ impl Resolver {
             let elf = parse(path, &bytes)?;
             let sequences = Sequences::of(&elf);
             for place in usdt::of(&elf) {
-                let wanted = Glob::new(&*request.provider).matches(&place.provider)
+                let requested = Glob::new(&*request.provider).matches(&place.provider)
                     && Glob::new(&*request.name).matches(&place.name);
-                if !wanted {
+                if !requested {
                     others.push(format!("{}:{}", place.provider, place.name));
                 } else if sequences.contain(place.address) {
                     let place = format!("{}:{}", place.provider, place.name);
@@ -208,8 +209,10 @@ impl Resolver {
             return Ok(resolved);
         }
         others.dedup();
-        let wanted = format!("{}:{}", request.provider, request.name);
-        others.sort_by(|a, b| strsim::jaro_winkler(b, &wanted).total_cmp(&strsim::jaro_winkler(a, &wanted)));
+        let requested = format!("{}:{}", request.provider, request.name);
+        others.sort_by(|a, b| {
+            strsim::jaro_winkler(b, &requested).total_cmp(&strsim::jaro_winkler(a, &requested))
+        });
         others.truncate(3);
         let hint = match (files.is_empty(), others.is_empty()) {
             (true, _) => {
@@ -224,10 +227,10 @@ impl Resolver {
             1 => file_name(&files[0]),
             _ => "the command and its libraries".to_owned(),
         };
-        Err(Error::NoUsdt { name: wanted, program, hint })
+        Err(Error::NoUsdt { name: requested, program, hint })
     }
 
-    /// Why a probe in this file will not be met by the command, if that is certain.
+    /// Why the command will not reach a probe in this file, if that is certain.
     fn unused(&self, path: &Path, program: &str) -> Vec<String> {
         let Some(command) = &self.command else { return Vec::new() };
         let same = path.canonicalize().ok() == command.canonicalize().ok();
@@ -246,15 +249,15 @@ impl Resolver {
     }
 }
 
-/// The beginnings of the instructions around a place within one.
+/// The beginnings of the instructions around an offset that is inside an instruction.
 fn misplaced(elf: &Elf<'_>, function: &Function, offset: u64) -> Option<(u64, u64)> {
     let begin = Segments::of(elf).offset(function.address).filter(|_| offset > 0)?;
     let code = elf.data().read_bytes_at(begin, function.size).ok()?;
     instructions::around(code, offset)
 }
 
-/// The event of the site that tracewing itself has at an address: under a probe, the kernel executes the
-/// file's instruction, which is that of a site that is off.
+/// The event whose tracewing site is at an address: under a probe, the kernel executes the file's
+/// instruction, which is that of a disabled site.
 fn own_site(path: &Path, elf: &Elf<'_>, address: u64) -> Option<String> {
     elf.section_by_name(tracewing_abi::site::SECTION)?;
     let listing = Listing::of(&Files::open(&[path]).ok()?);
@@ -262,12 +265,12 @@ fn own_site(path: &Path, elf: &Elf<'_>, address: u64) -> Option<String> {
     here.next().map(|site| site.class.name.clone())
 }
 
-/// The probe at a place of a USDT probe.
+/// The probe at one place of a USDT probe.
 fn at(
     path: &Path,
     elf: &Elf<'_>,
     place: &Usdt,
-    wanted: &[Wanted],
+    requested: &[RequestedValue],
     remarks: &mut Vec<String>,
 ) -> Result<Probe, Error> {
     let name = format!("{}:{}", place.provider, place.name);
@@ -283,18 +286,18 @@ fn at(
         values.push((own, text, found));
     }
     let mut arguments = Vec::new();
-    for (own, text, found) in values.iter().filter(|_| wanted.is_empty()) {
+    for (own, text, found) in values.iter().filter(|_| requested.is_empty()) {
         match found {
             Ok((place, kind)) => arguments.push(Argument { name: own.clone(), fetch: place.fetch(kind) }),
             Err(reason) => remarks.push(format!("{name}: left out {own} ({text}): {reason}")),
         }
     }
-    for one in wanted {
+    for one in requested {
         let failed =
             |reason: ValueFault| Error::Argument { probe: name.clone(), argument: one.text.clone(), reason };
         let fetch = match &one.source {
             Source::Kernel(words) => in_kernels_words(words, one),
-            Source::Return => return Err(failed(ArgumentFault::NothingReturns.into())),
+            Source::Return => return Err(failed(ArgumentFault::NoReturn.into())),
             Source::Variable { name: variable, members } => {
                 let value = values.iter().find(|(own, ..)| own == variable && members.is_empty());
                 let (.., found) =
@@ -327,27 +330,31 @@ fn located(at: &At, elf: &Elf<'_>, segment: Segment) -> Result<Place, OperandFau
     }
 }
 
-/// What the kernel is told of a wanted value, or why it cannot be had.
-fn argument(wanted: &Wanted, variables: &Variables<'_>, at_return: bool) -> Result<Argument, ValueFault> {
-    let fetch = match &wanted.source {
-        Source::Kernel(words) => in_kernels_words(words, wanted),
+/// The kernel's expression for a requested value.
+fn argument(
+    requested: &RequestedValue,
+    variables: &Variables<'_>,
+    at_return: bool,
+) -> Result<Argument, ValueFault> {
+    let fetch = match &requested.source {
+        Source::Kernel(words) => in_kernels_words(words, requested),
         Source::Return if !at_return => {
             return Err(ArgumentFault::NotAtReturn.into());
         }
-        Source::Return => match &wanted.kind {
+        Source::Return => match &requested.kind {
             Some(kind) => Place::Returned.fetch_as(kind),
             None => variables.returned()?,
         },
         Source::Variable { .. } if at_return => {
             return Err(ArgumentFault::AtReturn.into());
         }
-        Source::Variable { name, members } => variables.find(name, members, wanted.kind.as_deref())?,
+        Source::Variable { name, members } => variables.find(name, members, requested.kind.as_deref())?,
     };
-    Ok(Argument { name: wanted.name.clone(), fetch })
+    Ok(Argument { name: requested.name.clone(), fetch })
 }
 
-fn in_kernels_words(words: &str, wanted: &Wanted) -> String {
-    match &wanted.kind {
+fn in_kernels_words(words: &str, requested: &RequestedValue) -> String {
+    match &requested.kind {
         Some(kind) => format!("{words}:{kind}"),
         None => words.to_owned(),
     }
@@ -357,7 +364,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The file of that name, or the command of that name which a shell would start.
+/// The file of that name, or the command that a shell would start.
 fn in_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));

@@ -1,7 +1,7 @@
-//! Where no probe may be: in restartable sequences, those of `tracewing_ring` and any other's.
+//! Restartable sequences, in which probes are forbidden: those of `tracewing_ring` and all others.
 //!
 //! The kernel executes the instruction under a probe elsewhere, where a thread that is preempted is no longer
-//! in its sequence: the sequence goes on without being protected. The descriptors of all sequences are in the
+//! in its sequence: the sequence continues without protection. The descriptors of all sequences are in the
 //! section `__rseq_cs` (as the kernel's own tests and librseq have it): `struct rseq_cs { u32 version, flags;
 //! u64 start_ip, post_commit_offset, abort_ip; }`.
 
@@ -15,7 +15,7 @@ use crate::probes::file::Elf;
 const SECTION: &str = "__rseq_cs";
 const DESCRIPTOR: usize = 32;
 
-/// The addresses of instructions in restartable sequences.
+/// The address ranges of restartable sequences.
 #[derive(Debug, Default)]
 pub(crate) struct Sequences(Vec<std::ops::Range<u64>>);
 

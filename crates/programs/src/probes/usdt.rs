@@ -8,8 +8,8 @@
 //! provider \0 name \0 arguments \0
 //! ```
 //!
-//! Arguments are words `SIZE@OPERAND`, with a minus sign in front of the size of a signed number, and the
-//! operand as the assembler writes it: see [`crate::probes::operand`].
+//! Arguments are words `SIZE@OPERAND`, with a minus sign before the size of a signed number, and the operand
+//! in assembler syntax: see [`crate::probes::operand`].
 
 use std::path::Path;
 
@@ -25,31 +25,31 @@ const SECTION: &str = ".note.stapsdt";
 const BASE: &str = ".stapsdt.base";
 const NAME: &[u8] = b"stapsdt";
 const KIND: u32 = 3;
-/// Most probes of a file that are looked at.
+/// Maximum number of probes per file.
 const MOST: usize = 1 << 16;
 
 /// One place of a USDT probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usdt {
-    /// Who has put it there.
+    /// Name of the provider that defines it.
     pub provider: String,
-    /// Its name.
+    /// Name of the probe.
     pub name: String,
-    /// The address of its instruction, as the file's headers count.
+    /// Address of its instruction, as in the file's headers.
     pub address: u64,
-    /// The address of the counter by which it is switched on, if it has one.
+    /// Address of the counter that enables it, if it has one.
     pub semaphore: Option<u64>,
-    /// Its arguments as they stand in the note: `8@%rdi -4@$5`.
+    /// Arguments as written in the note: `8@%rdi -4@$5`.
     pub arguments: String,
 }
 
 impl Usdt {
-    /// The types of its arguments, as `u64`; `None` where the note makes no sense.
+    /// The types of its arguments, as `u64`; `None` for a malformed one.
     pub fn types(&self) -> impl Iterator<Item = Option<String>> {
         self.operands().map(|(_, operand)| Some(operand.ok()?.kind()))
     }
 
-    /// Its arguments as written, and as understood, or why not.
+    /// Its arguments as written, and parsed, or the reason why they cannot be.
     pub(crate) fn operands(&self) -> impl Iterator<Item = (&str, Result<Operand, OperandFault>)> {
         self.arguments.split_ascii_whitespace().map(|text| (text, Operand::parse(text)))
     }
@@ -58,14 +58,14 @@ impl Usdt {
 /// The USDT probes of a program or library, by provider, name and address.
 ///
 /// # Errors
-/// The file cannot be read, or is no program.
+/// The file cannot be read, or is not a program.
 pub fn usdt(path: &Path) -> Result<Vec<Usdt>, Error> {
     let bytes = open(path)?;
     let elf = parse(path, &bytes)?;
     Ok(of(&elf))
 }
 
-/// As [`usdt`].
+/// As [`usdt`], for an open file.
 pub(crate) fn of(elf: &Elf<'_>) -> Vec<Usdt> {
     let Some(section) = elf.section_by_name(SECTION) else { return Vec::new() };
     let base = elf.section_by_name(BASE).map(|base| base.address());

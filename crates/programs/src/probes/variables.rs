@@ -1,14 +1,14 @@
-//! Variables of a function by their names, out of its debug information (DWARF 5, chapters 2.6, 3 and 5):
-//! where they are at an instruction, and of which type, in the kernel's words.
+//! Variables of a function by name, from its debug information (DWARF 5, chapters 2.6, 3 and 5): their
+//! location at an instruction and their type, in the kernel's syntax.
 //!
-//! | the debug information says | at the instruction it is |
+//! | debug information | location at the instruction |
 //! |---|---|
-//! | a register | in it |
-//! | memory at a register, or in the frame | there; the frame by the unwind tables |
-//! | in the frame, of a parameter, and the instruction is the function's first | not there yet, but in the register that the psABI has for it |
-//! | at an address | there |
-//! | pieces, which are registers | in these; of a parameter that is two words, in the two next ones |
-//! | anything else: computations, values that another place once had | refused |
+//! | a register | the register |
+//! | memory at a register, or in the frame | that memory; the unwind tables locate the frame |
+//! | a parameter in the frame, at the function's first instruction | not there yet, but in its register by the psABI |
+//! | an address | that address |
+//! | pieces, which are registers | these; for a parameter of two words, the two next ones |
+//! | anything else: computations, earlier values of another place | refused |
 
 mod dwarf;
 mod kind;
@@ -29,13 +29,13 @@ use crate::probes::request::Member;
 use dwarf::{Node, Sections};
 use kind::{Kind, Passed};
 
-/// What can be asked of a function's variables.
+/// A function's variables at a probe.
 pub(crate) struct Variables<'a> {
     elf: &'a Elf<'a>,
     debug: Option<&'a Elf<'a>>,
-    /// Where the function begins.
+    /// Address of the function.
     function: u64,
-    /// Where the probe is.
+    /// Address of the probe.
     address: u64,
     segment: Segment,
     sections: OnceCell<Option<Sections<'a>>>,
@@ -57,7 +57,7 @@ impl<'a> Variables<'a> {
         self.sections.get_or_init(load).as_ref()
     }
 
-    /// Calls `with` on the function.
+    /// Calls `with` with the function.
     fn function<T>(
         &self,
         with: impl FnOnce(&Node<'_>) -> Result<T, VariableFault>,
@@ -69,12 +69,12 @@ impl<'a> Variables<'a> {
         })
     }
 
-    /// How many copies of the function there are in others, as far as its own unit tells.
+    /// Number of copies of the function inlined in others, as far as its own unit shows.
     pub(crate) fn inlined_copies(&self) -> usize {
         self.function(|function| Ok(function.inlined_copies())).unwrap_or(0)
     }
 
-    /// What the function returns.
+    /// The expression for the function's return value.
     pub(crate) fn returned(&self) -> Result<String, VariableFault> {
         if self.sections().is_none() {
             return Ok("$retval".to_owned());
@@ -89,7 +89,7 @@ impl<'a> Variables<'a> {
         })
     }
 
-    /// A variable, or a member of it, as `kind` if one is given.
+    /// The expression for a variable, or a member of it, with type `kind` if given.
     pub(crate) fn find(
         &self,
         name: &str,
@@ -125,7 +125,7 @@ impl<'a> Variables<'a> {
         })
     }
 
-    /// Where a variable is at the probe.
+    /// The location of a variable at the probe.
     fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, VariableFault> {
         let at_begin = self.address == self.function;
         let is_parameter = variable.tag() == Some(gimli::DW_TAG_formal_parameter);
@@ -135,8 +135,8 @@ impl<'a> Variables<'a> {
                 false => Err(VariableFault::OptimisedOut),
             };
         };
-        // A place in memory for all of the function has its value when the first instructions have put it
-        // there.
+        // A place in memory that is valid for the whole function gets its value only from the first
+        // instructions.
         let is_later = at_begin && location.everywhere;
         let later = || match is_parameter {
             true => self.passed(function, variable),
@@ -150,7 +150,7 @@ impl<'a> Variables<'a> {
                 Ok(Place::Register(register(number)?).memory(offset))
             }
             [Operation::FrameOffset { offset }] => match self.frame(function, at_begin)? {
-                // Above the return address, the caller has put it there.
+                // Above the return address, where the caller has stored it.
                 Some((base, distance)) if !is_later || offset.wrapping_add(distance) >= 8 => {
                     Ok(base.memory(offset.wrapping_add(distance)))
                 }
@@ -170,13 +170,13 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The frame base as a register, and how far from it; `None` where it is only set up.
+    /// The frame base as a register, and the distance from it; `None` while it is still being set up.
     fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<Option<(Place, i64)>, VariableFault> {
         let base = function.location(gimli::DW_AT_frame_base, self.address);
         match base.map(|base| base.operations).as_deref() {
             Some([Operation::CallFrameCFA]) if at_begin => Ok(Some((Place::Register("sp"), 8))),
             Some([Operation::CallFrameCFA]) => self.call_frame().map(Some),
-            // The frame pointer, which will point below the return address and the caller's.
+            // The frame pointer, which will point below the return address and the caller's frame pointer.
             Some([Operation::Register { register }]) if at_begin && register.0 == 6 => {
                 Ok(Some((Place::Register("sp"), -8)))
             }
@@ -207,9 +207,9 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section
-    /// 3.2.3). Rust's own does the same with integers and pointers.
-    fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, VariableFault> {
+    /// The location of a parameter at the function's beginning, by the calling convention (psABI x86-64,
+    /// section 3.2.3). Rust's own convention is the same for integers and pointers.
+    fn passed<'d>(&self, function: &Node<'d>, requested: &Node<'d>) -> Result<Place, VariableFault> {
         let convention = function.own(gimli::DW_AT_calling_convention);
         if matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_nocall))) {
             return Err(VariableFault::OtherConvention);
@@ -220,7 +220,7 @@ impl<'a> Variables<'a> {
         let passed = |node: &Node<'d>| Kind::of(node).passed(function.is_rust());
         let hidden = match type_of(function) {
             None => 0,
-            // Where to put what is returned.
+            // The hidden parameter: the address for the return value.
             Some(of) if Kind::of(&of).is_large() => 1,
             Some(of) => match passed(&of) {
                 Passed::Register | Passed::Vector | Passed::Pair => 0,
@@ -228,7 +228,7 @@ impl<'a> Variables<'a> {
             },
         };
         let mut registers = PARAMETERS.iter().skip(hidden);
-        // Behind the return address are, in order, those for which there is no register.
+        // After the return address come, in order, the parameters without a register.
         let mut on_stack = Some(8);
         let mut next = |on_stack: &mut Option<i64>| match registers.next() {
             Some(name) => Ok(Place::Register(name)),
@@ -252,7 +252,7 @@ impl<'a> Variables<'a> {
                 }
                 Passed::Unknown => return Err(VariableFault::UncertainRegister),
             };
-            if parameter.is(wanted) {
+            if parameter.is(requested) {
                 return place;
             }
         }
@@ -260,7 +260,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// The registers in which a variable is that lies in several.
+/// The registers that hold a variable of several pieces.
 fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Place, VariableFault> {
     let mut pieces = Vec::new();
     let mut place = None;

@@ -1,35 +1,34 @@
-//! What address the function returns that a site's record names. Compiled, it is one instruction and a
-//! return; compiled without optimisation, for coverage or with landing pads there is a frame around it. So
-//! much of the two processors' instructions is understood, and no more: a function that does something else
-//! is not guessed at.
+//! The address that the function of a site's record returns. Compiled with optimisation, the function is one
+//! instruction and a return; without it, for coverage or with landing pads, there is a frame around it. Only
+//! these instructions of the two processors are decoded: a function that does anything else yields nothing.
 
 use crate::elf::Processor;
 use crate::image::{Image, Place, half_word};
 
-/// Most instructions that are followed.
+/// Maximum number of instructions to follow.
 const MOST_INSTRUCTIONS: u32 = 32;
 
-/// A value of the register that a function returns.
+/// A value of the function's return register.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Unknown,
     Address(Place),
-    /// What the pointer there leads to.
+    /// The target of the pointer at this place.
     At(Place),
 }
 
-/// What one instruction does.
+/// The effect of one instruction.
 enum Step {
-    /// Nothing that matters.
+    /// No effect that matters.
     Skip,
     /// The register gets this value.
     Set(Value),
-    /// The code goes on there.
+    /// The code continues at this place.
     Jump(Place),
     Return,
 }
 
-/// The address that the function returns; `None` where it is not one that always returns the same address.
+/// The address that the function returns; `None` if it does not always return the same address.
 pub(crate) fn returned_address(image: &dyn Image, processor: Processor, function: Place) -> Option<Place> {
     let mut at = function;
     let mut value = Value::Unknown;
@@ -70,7 +69,7 @@ const X86_SKIPPED: &[&[u8]] = &[
     b"\x0f\x1f\x44\x00\x00", // nop
 ];
 
-/// Instructions in front of 32 bits that do not change the register: counters of coverage.
+/// Instructions before 32 bits that do not change the register: coverage counters.
 const X86_COUNTED: &[&[u8]] = &[
     b"\x48\xff\x05",     // inc qword [rip + …]
     b"\xf0\x48\xff\x05", // lock inc qword [rip + …]
@@ -90,7 +89,7 @@ fn x86(image: &dyn Image, at: Place) -> Option<(Step, u64)> {
         return Some((Step::Skip, counted.len() as u64 + 4));
     }
     let is = |bytes: &[u8]| starts_with(&&bytes);
-    // 32 bits that lie so far on, sign-extended.
+    // 32 bits at this offset, sign-extended.
     let number =
         |skipped: u64| half_word(image, at.plus(skipped)).map(|bits| bits.cast_signed() as i64 as u64);
     let absolute = |address: u64| Step::Set(Value::Address(Place { address, ..at }));
@@ -127,13 +126,13 @@ const ARM_SKIPPED: [u32; 8] = [
 
 fn arm(image: &dyn Image, at: Place, value: Value) -> Option<(Step, u64)> {
     let code = half_word(image, at)?;
-    // 12 bits, counted in units of a power of two.
+    // 12 bits, in units of a power of two.
     let small = |shift: u32| u64::from(code >> 10 & 0xfff) << shift;
     let set = |value| Step::Set(value);
     let step = match code {
         0xd65f_03c0 => Step::Return,
         _ if ARM_SKIPPED.contains(&code) => Step::Skip,
-        // adr x0, …; adrp x0, …: 21 bits, the two lowest apart.
+        // adr x0, …; adrp x0, …: 21 bits, the two lowest stored separately.
         _ if code & 0x1f00_001f == 0x1000_0000 => {
             let bits = (code >> 5 & 0x7_ffff) << 2 | code >> 29 & 3;
             let distance = ((bits << 11).cast_signed() >> 11) as i64 as u64;
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn other_functions_return_nothing_that_is_known() {
+    fn other_functions_return_an_unknown_address() {
         for code in [
             &b"\xc3"[..],
             b"\xe8\0\0\0\0\xc3",

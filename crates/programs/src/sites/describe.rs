@@ -1,5 +1,5 @@
-//! Reads sites, classes and fields out of memory, in the layouts of `tracewing_abi` (`site::Site`,
-//! `schema::Class`, `schema::Field`). A text or a slice there is an address and a length, each of 8 bytes.
+//! Reads sites, classes and fields from memory, in the layouts of `tracewing_abi` (`site::Site`,
+//! `schema::Class`, `schema::Field`). A text or a slice is stored as an address and a length, 8 bytes each.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -11,9 +11,10 @@ use tracewing_abi::site::{self, Kind};
 use crate::image::{Image, Place, byte, half_word, word};
 use crate::sites::site::{Class, Field};
 
-/// Most bytes that all descriptions together may take: a hundred thousand classes have less.
+/// Maximum number of bytes of all descriptions together: a hundred thousand classes have less.
 const MOST_BYTES: usize = 128 << 20;
-/// Most bytes of a text, fields of a class and labels of a field: what a recorder can be told of.
+/// Maximum number of bytes of a text, fields of a class and labels of a field: the limit of messages to a
+/// recorder.
 const MOST_TEXT: u64 = u16::MAX as u64;
 const MOST_FIELDS: u64 = u8::MAX as u64;
 const MOST_LABELS: u64 = u16::MAX as u64;
@@ -42,15 +43,15 @@ const LABEL_VALUE: u64 = offset_of!(Label<'static>, 0) as u64;
 const LABEL_NAME: u64 = offset_of!(Label<'static>, 1) as u64;
 const LABEL_SIZE: u64 = size_of::<Label<'static>>() as u64;
 
-/// Reads descriptions; each class once.
+/// Reads descriptions, each class once.
 pub(crate) struct Reader<'a> {
     image: &'a dyn Image,
     classes: HashMap<Place, Result<Arc<Class>, &'static str>>,
-    /// Bytes that descriptions may still take.
+    /// Remaining bytes for descriptions.
     left: usize,
 }
 
-/// What a `site::Site` says.
+/// The contents of a `site::Site`.
 pub(crate) struct Described {
     pub class: Arc<Class>,
     pub kind: Kind,
@@ -63,7 +64,7 @@ impl<'a> Reader<'a> {
         Self { image, classes: HashMap::new(), left: MOST_BYTES }
     }
 
-    /// The site at a place, or what of it cannot be read.
+    /// The site at a place, or the part of it that cannot be read.
     pub(crate) fn site(&mut self, at: Place) -> Result<Described, &'static str> {
         let class = self.image.pointer(at.plus(SITE_CLASS)).ok_or("address of the event class")?;
         let file = self.text(at.plus(SITE_FILE)).ok_or("source file")?;
@@ -125,7 +126,7 @@ impl<'a> Reader<'a> {
         Some(field)
     }
 
-    /// A text; what of it is not UTF-8 is replaced.
+    /// A text; bytes that are not UTF-8 are replaced.
     fn text(&mut self, at: Place) -> Option<String> {
         let (address, length) = self.slice(at, MOST_TEXT)?;
         let length = usize::try_from(length).ok()?;
@@ -137,7 +138,7 @@ impl<'a> Reader<'a> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Address and length of a slice. The address of an empty one may lead nowhere.
+    /// Address and length of a slice. The address of an empty one may point anywhere.
     fn slice(&self, at: Place, most: u64) -> Option<(Place, u64)> {
         let length = word(self.image, at.plus(8)).filter(|length| *length <= most)?;
         if length == 0 {

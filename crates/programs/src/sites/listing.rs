@@ -11,7 +11,7 @@ use crate::sites::describe::Reader;
 use crate::sites::records::records;
 use crate::sites::site::{Site, State};
 
-/// Most records that are looked at.
+/// Maximum number of records.
 const MOST_RECORDS: u64 = 1 << 20;
 
 const RECORD_DISTANCE: u64 = Record::DISTANCE as u64;
@@ -19,19 +19,19 @@ const RECORD_DESCRIBE: u64 = Record::DESCRIBE as u64;
 const RECORD_ON: u64 = Record::ON as u64;
 const RECORD_SIZE: u64 = size_of::<Record>() as u64;
 
-/// The sites of an image, and what could not be told.
+/// The sites of an image, and remarks about missing ones.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By name, then by source file and line, object and address.
+    /// Sorted by name, then by source file and line, object and address.
     pub sites: Vec<Site>,
-    /// What is missing and why, in words.
+    /// Sentences that say what is missing and why.
     pub remarks: Vec<String>,
-    /// Whether some object says where its sites are, even if it has none.
+    /// Whether some object lists its sites, even if there are none.
     pub is_instrumented: bool,
 }
 
 impl Listing {
-    /// Reads all sites. What makes no sense is left out, with a remark.
+    /// Reads all sites. Records that make no sense are left out, with a remark.
     pub fn of(image: &dyn Image) -> Self {
         let mut listing = Self::default();
         let mut reader = Reader::new(image);
@@ -39,11 +39,13 @@ impl Listing {
         for (index, object) in image.objects().iter().enumerate() {
             let found = records(image, index);
             if found.damaged {
-                listing.remarks.push(format!("{}: its notes are damaged; sites may be missing", object.name));
+                listing
+                    .remarks
+                    .push(format!("{}: its notes are damaged, so sites may be missing", object.name));
             }
             for version in &found.other_versions {
                 listing.remarks.push(format!(
-                    "{}: it has sites of another version of tracewing, in the form {version}: use that version's \
+                    "{}: it has sites of another version of tracewing (format {version}): use that version's \
                      `tracewing sites`",
                     object.name
                 ));
@@ -64,11 +66,11 @@ impl Listing {
                 let sites = if count == 1 { "site" } else { "sites" };
                 listing
                     .remarks
-                    .push(format!("{}: of {count} {sites} the {what} cannot be read", object.name));
+                    .push(format!("{}: the {what} of {count} {sites} cannot be read", object.name));
             }
         }
         if left == 0 {
-            listing.remarks.push(format!("only the first {MOST_RECORDS} sites are looked at"));
+            listing.remarks.push(format!("only the first {MOST_RECORDS} sites are listed"));
         }
         listing.sites.sort_by(|a, b| key(a).cmp(&key(b)));
         listing
@@ -79,7 +81,7 @@ fn key(site: &Site) -> (&str, &str, u32, usize, Option<u64>) {
     (&site.class.name, &site.file, site.line, site.object, site.address)
 }
 
-/// Reads one record and what it leads to, or tells what of it cannot be read.
+/// Reads one record and the site that it refers to, or returns what cannot be read.
 fn site(
     image: &dyn Image,
     processor: Processor,

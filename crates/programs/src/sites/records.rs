@@ -1,23 +1,23 @@
-//! Where an object's site records are: its ELF notes tell (`tracewing_abi::site`).
+//! Where an object's site records are, from its ELF notes (`tracewing_abi::site`).
 
 use tracewing_abi::site::{NOTE_OWNER, NOTE_SIZE, NOTE_TYPE, Record};
 
 use crate::elf::Segment;
 use crate::image::{Image, Place, word};
 
-/// Most bytes of notes that are looked at; programs have some hundred.
+/// Maximum number of bytes of notes; programs have a few hundred.
 const MOST_NOTES: u64 = 64 << 10;
-/// Bytes of a note's head: the lengths of owner and description, the type.
+/// Bytes of a note's header: the lengths of owner and description, the type.
 const HEAD: usize = 12;
 
-/// What an object says of its records.
+/// The locations of an object's records.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Records {
-    /// Stretches of them, each with their number.
+    /// Arrays of records, each with its length.
     pub stretches: Vec<(Place, u64)>,
     /// Types of notes of other versions.
     pub other_versions: Vec<u32>,
-    /// Whether some note makes no sense.
+    /// Whether a note is malformed.
     pub damaged: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn records(image: &dyn Image, object: usize) -> Records {
     records
 }
 
-/// Looks at the notes of a segment: heads of three words, each followed by the owner with its final NUL and
+/// Reads the notes of a segment: headers of three words, each followed by the owner with its final NUL and
 /// the description, all of them aligned (System V ABI, chapter 5, Note Section).
 fn notes(image: &dyn Image, place: Place, segment: &Segment, records: &mut Records) {
     let mut bytes = vec![0; usize::try_from(segment.in_memory.min(MOST_NOTES)).unwrap_or(0)];
@@ -64,7 +64,7 @@ fn notes(image: &dyn Image, place: Place, segment: &Segment, records: &mut Recor
     }
 }
 
-/// The aligned end of so many bytes.
+/// The aligned end of `length` bytes.
 fn aligned(from: usize, length: u32, align: usize) -> Option<usize> {
     from.checked_add(length as usize)?.checked_next_multiple_of(align)
 }
@@ -74,11 +74,11 @@ fn is_ours(owner: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.first() == Some(&0))
 }
 
-/// Takes up the stretch between the two ends that a note's description tells; says whether it makes sense.
+/// Adds the array between the two addresses in a note's description; returns whether they make sense.
 fn stretch(image: &dyn Image, description: Place, records: &mut Records) -> bool {
     let end = |at: Place| word(image, at).map(|distance| at.plus(distance));
-    let Some((first, behind)) = end(description).zip(end(description.plus(8))) else { return false };
-    let size = behind.address.wrapping_sub(first.address);
+    let Some((first, after)) = end(description).zip(end(description.plus(8))) else { return false };
+    let size = after.address.wrapping_sub(first.address);
     let of_object = image.objects().get(description.object).map_or(0, |object| object.bias);
     if size == 0 || first.address == of_object || first.address == 0 {
         return true;
@@ -99,7 +99,7 @@ mod tests {
     use crate::elf::{Elf, Processor};
     use crate::image::Object;
 
-    /// Notes at 0x1000, in an object that lies 0x40_0000 behind its headers' addresses.
+    /// Notes at 0x1000, in an object loaded 0x40_0000 above its headers' addresses.
     struct Notes([Object; 1], Vec<u8>);
 
     const BIAS: u64 = 0x40_0000;
@@ -154,16 +154,16 @@ mod tests {
         bytes
     }
 
-    /// A description whose words, the first of which lies at `at`, lead to two addresses without the bias.
-    fn ends(at: u64, first: u64, behind: u64) -> Vec<u8> {
-        [first.wrapping_sub(at), behind.wrapping_sub(at + 8)].map(u64::to_le_bytes).concat()
+    /// A description at `at` whose words refer to two addresses without the bias.
+    fn ends(at: u64, first: u64, after: u64) -> Vec<u8> {
+        [first.wrapping_sub(at), after.wrapping_sub(at + 8)].map(u64::to_le_bytes).concat()
     }
 
-    /// What is found in a note with ends, behind one of somebody else's.
-    fn found(first: u64, behind: u64) -> Records {
+    /// The records from a note with these ends, which follows a note of another owner.
+    fn found(first: u64, after: u64) -> Records {
         let mut bytes = note("GNU", 3, b"an identity.");
         let description = 0x1000 + bytes.len() as u64 + 24;
-        bytes.extend(note(NOTE_OWNER, NOTE_TYPE, &ends(description, first, behind)));
+        bytes.extend(note(NOTE_OWNER, NOTE_TYPE, &ends(description, first, after)));
         records(&Notes::new(bytes), 0)
     }
 
@@ -176,15 +176,15 @@ mod tests {
 
     #[test]
     fn a_note_may_lead_to_none() {
-        for (first, behind) in [(0, 0), (0x2000, 0x2000)] {
-            assert_eq!(found(first, behind), Records::default());
+        for (first, after) in [(0, 0), (0x2000, 0x2000)] {
+            assert_eq!(found(first, after), Records::default());
         }
     }
 
     #[test]
-    fn notes_that_make_no_sense_are_told() {
-        for (first, behind) in [(0x2000, 0x2000 + 25), (0x2000, 0x1fe8)] {
-            assert!(found(first, behind).damaged, "{first:x} {behind:x}");
+    fn malformed_notes_are_reported() {
+        for (first, after) in [(0x2000, 0x2000 + 25), (0x2000, 0x1fe8)] {
+            assert!(found(first, after).damaged, "{first:x} {after:x}");
         }
         let short = note(NOTE_OWNER, NOTE_TYPE, &[0; 8]);
         assert!(records(&Notes::new(short), 0).damaged);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_told() {
+    fn other_versions_are_reported() {
         let bytes = [note(NOTE_OWNER, 7, &[]), note(NOTE_OWNER, 9, &[1; 4])].concat();
         let found = records(&Notes::new(bytes), 0);
         assert_eq!((found.other_versions, found.damaged), (vec![7, 9], false));

@@ -1,4 +1,4 @@
-//! What is told of a site.
+//! The description of a site.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,41 +6,40 @@ use std::sync::Arc;
 use tracewing_abi::schema::{Base, Level, Scalar, Shape};
 use tracewing_abi::site::Kind;
 
-/// One copy of a site: the compiler makes several where it inlines the code around a site, or instantiates it
+/// One copy of a site: the compiler creates several if it inlines the code around a site, or instantiates it
 /// for several types.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// What is recorded there.
+    /// The class of events recorded there.
     pub class: Arc<Class>,
-    /// What happens there.
+    /// What the site does when it is on.
     pub kind: Kind,
     /// Source file of the site.
     pub file: String,
-    /// Line in it.
+    /// Line of the site in that file.
     pub line: u32,
-    /// In which of the image's objects it is.
+    /// Index in the image's objects.
     pub object: usize,
-    /// Its instruction's address: in a file that of the file, in a process that of the process. `None` on
-    /// processors where the site is no instruction of its own.
+    /// Address of its instruction: in a file the file's own, in a process the process's. `None` on processors
+    /// where the site has no instruction of its own.
     pub address: Option<u64>,
-    /// On or off.
+    /// Whether the site is on.
     pub state: State,
 }
 
 /// Whether a site is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Nothing happens there.
+    /// The site does nothing.
     Off,
-    /// Somebody wants it.
+    /// At least one recording or callback uses the site.
     On,
-    /// A debugger, or a uprobe, has put its breakpoint onto the instruction. A uprobe keeps the site from
-    /// doing anything.
+    /// A debugger or a uprobe has put a breakpoint on the instruction. A uprobe keeps the site from working.
     Breakpoint {
-        /// Whether the site is on beneath it.
+        /// Whether the site is on under the breakpoint.
         is_on: bool,
     },
-    /// The instruction is not a site's: it has this byte, which nobody puts there.
+    /// The instruction does not belong to a site: it starts with this byte.
     Unknown(u8),
 }
 
@@ -56,48 +55,48 @@ impl fmt::Display for State {
     }
 }
 
-/// An event class; see [`tracewing_abi::schema::Class`] for each part.
+/// An event class; see [`tracewing_abi::schema::Class`] for each member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// `provider:event`.
+    /// Full name, `provider:event`.
     pub name: String,
-    /// How severe.
+    /// Severity.
     pub level: Level,
-    /// Its major class.
+    /// Major class, 0 to 63.
     pub major: u8,
-    /// What it means, or empty.
+    /// What the event means; may be empty.
     pub description: String,
-    /// How its author wants it shown, or empty.
+    /// The author's format for printing; may be empty.
     pub print: String,
     /// Source file in which it is declared.
     pub file: String,
-    /// Line in it.
+    /// Line of the declaration.
     pub line: u32,
-    /// Its fields, in order.
+    /// Fields in payload order.
     pub fields: Vec<Field>,
 }
 
-/// A field; see [`tracewing_abi::schema::Field`] for each part.
+/// A field; see [`tracewing_abi::schema::Field`] for each member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name, unique in the class.
     pub name: String,
-    /// How many values.
+    /// Single value, array, slice or optional.
     pub shape: Shape,
-    /// Of which type.
+    /// Type of each value.
     pub scalar: Scalar,
     /// Number of values of an array.
     pub length: u32,
-    /// How to show integers.
+    /// Numeric base for printing integers.
     pub base: Base,
-    /// Unit in words, or empty.
+    /// Unit in words; may be empty.
     pub unit: String,
-    /// Labels of an enumeration.
+    /// Values and labels of an enumeration.
     pub labels: Vec<(u64, String)>,
 }
 
-/// The field's type as Rust would write it, as far as it can: `u64`, `str`, `[u8; 6]`, `[u32]`,
-/// `Option<u64>`, `enum u8`.
+/// The field's type in Rust syntax, as far as possible: `u64`, `str`, `[u8; 6]`, `[u32]`, `Option<u64>`,
+/// `enum u8`.
 impl fmt::Display for Field {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scalar = format!("{:?}", self.scalar).to_lowercase();

@@ -1,6 +1,6 @@
-//! Lines of sources, from a file's debug information. It is read into memory: a file that is mapped can be
-//! cut off by its owner, which would end the process that looks there. No other files are opened that it
-//! names, or that lie beside it.
+//! Source lines from a file's debug information. The file is read into memory: its owner could truncate a
+//! mapped file, which would end the process that reads the mapping. Other files that it names, or that are
+//! next to it, are not opened.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::elf::Content;
 
 type Reader = EndianArcSlice<RunTimeEndian>;
 
-/// The lines of a file.
+/// The source lines of a file.
 pub(crate) struct Lines(Context<Reader>);
 
 impl Lines {
-    /// `None` where it has none.
+    /// Reads the debug information; `None` if there is none.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let content = Content::open(path)?;
         let file = object::File::parse(&content).ok()?;
@@ -28,14 +28,14 @@ impl Lines {
         Some(Self(Context::from_dwarf(Dwarf::load(load).ok()?).ok()?))
     }
 
-    /// File and line of the code at an address.
+    /// Source file and line of the code at an address.
     pub(crate) fn find(&self, address: u64) -> Option<(String, u32)> {
         let location = self.0.find_location(address).ok()??;
         Some((location.file?.to_owned(), location.line?))
     }
 }
 
-/// The bytes of a section, as long as it says that they are.
+/// The bytes of a section, with the length from its header.
 fn section<'d>(content: &Content, file: &impl Object<'d>, id: SectionId) -> Option<Vec<u8>> {
     let data = file.section_by_name(id.name())?.compressed_data().ok()?;
     if !content.has_room(data.uncompressed_size) {
@@ -60,9 +60,9 @@ mod tests {
         assert!(file.ends_with("lines.rs") && (40..60).contains(&line), "{file}:{line}");
     }
 
-    /// Where others look for split debug information.
+    /// Where other readers look for split debug information.
     #[test]
-    fn a_pipe_beside_the_file_is_not_waited_for() {
+    fn a_pipe_next_to_the_file_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();

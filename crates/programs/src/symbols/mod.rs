@@ -1,8 +1,8 @@
-//! Names the functions at addresses of executables and libraries, from their symbol tables, and the lines of
-//! their sources, from debug information.
+//! Names the functions at addresses of executables and libraries from their symbol tables, and source lines
+//! from debug information.
 //!
-//! The files are those that lie at their paths now. A path may come from anywhere: what is no ordinary file,
-//! or no ELF object, has no names.
+//! The files are those currently at their paths. A path may come from anywhere: anything but an ordinary ELF
+//! file has no names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,15 +17,15 @@ mod lines;
 
 use lines::Lines;
 
-/// Bytes of a symbol's name that are kept.
+/// Maximum length of a symbol's name, bytes.
 const LONGEST: usize = 4096;
 
-/// A function, and how far into it.
+/// A function, and an offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'a> {
-    /// As a person would write it.
+    /// Demangled name.
     pub name: &'a str,
-    /// Bytes behind its beginning.
+    /// Bytes from its beginning.
     pub offset: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Symbol<'a> {
 #[derive(Default)]
 pub struct Symbols {
     files: HashMap<String, Code>,
-    /// `None` where there is no debug information.
+    /// Source lines by path; `None` if there is no debug information.
     lines: HashMap<String, Option<Lines>>,
 }
 
@@ -43,56 +43,55 @@ impl fmt::Debug for Symbols {
     }
 }
 
-/// What a file says of its code.
+/// The code symbols of a file.
 #[derive(Debug, Default)]
 struct Code {
-    /// In the order of their addresses.
+    /// Sorted by address.
     functions: Vec<Function>,
     segments: Segments,
-    /// Hexadecimal; empty where it has none.
+    /// Build id in hexadecimal; empty if there is none.
     build_id: String,
 }
 
 /// A function of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its address, by the file's own counting (as its program headers have it).
+    /// Address, as in the file's program headers.
     pub begin: u64,
-    /// Its bytes; 0 where the table does not say.
+    /// Bytes; 0 if the table does not say.
     pub size: u64,
-    /// As a person would write it.
+    /// Demangled name.
     pub name: String,
 }
 
 impl Symbols {
-    /// Nothing has been read yet.
+    /// No file has been read yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The function of the file at `path` that has the code at `address`, by the file's own counting (as its
-    /// program headers have it).
+    /// The function that contains `address` (as in the file's program headers) in the file at `path`.
     pub fn at(&mut self, path: &str, address: u64) -> Option<Symbol<'_>> {
         find(&self.code(path).functions, address)
     }
 
-    /// The function of the file at `path` whose code lies at `offset` in the file; nothing where that is
-    /// another file by now: not that with this build id (hexadecimal; empty where it is not known).
+    /// The function that contains the file offset `offset` in the file at `path`; `None` if the file has been
+    /// replaced, that is, its build id is not this one (hexadecimal; empty if unknown).
     pub fn at_offset(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Symbol<'_>> {
-        if self.is_another(path, build_id) {
+        if self.is_replaced(path, build_id) {
             return None;
         }
         let code = self.code(path);
         find(&code.functions, code.segments.address(offset)?)
     }
 
-    /// Whether the file at `path` has another build id than this one; not where one of them has none.
-    pub fn is_another(&mut self, path: &str, build_id: &str) -> bool {
+    /// Whether the file at `path` has a build id different from this one; `false` if one of them has none.
+    pub fn is_replaced(&mut self, path: &str, build_id: &str) -> bool {
         let known = &self.code(path).build_id;
         !known.is_empty() && !build_id.is_empty() && known != build_id
     }
 
-    /// What to call that function: where the file does not tell, by file and address.
+    /// The name of that function, or file and address if the file has no name for it.
     pub fn name(&mut self, path: &str, address: u64) -> String {
         match self.at(path, address) {
             Some(symbol) => symbol.name.to_owned(),
@@ -100,7 +99,7 @@ impl Symbols {
         }
     }
 
-    /// File and line of the source that the code at `address` of the file at `path` is from, counted as for
+    /// Source file and line of the code at `address` of the file at `path`, an address as for
     /// [`Symbols::at`].
     pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {
         let lines = self.lines.entry(path.to_owned()).or_insert_with(|| Lines::read(Path::new(path)));
@@ -116,15 +115,15 @@ impl Symbols {
     }
 }
 
-/// Of functions in the order of their addresses, the one with this address.
+/// The function that contains this address, among functions sorted by address.
 fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
-    let behind = functions.partition_point(|function| function.begin <= address);
-    let function = functions[..behind].last()?;
+    let end = functions.partition_point(|function| function.begin <= address);
+    let function = functions[..end].last()?;
     let offset = address - function.begin;
     (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
 }
 
-/// The functions of a file whose symbols are chosen, in the order of its tables; there may be several at an
+/// The functions of a file whose symbols are chosen, in the order of its tables; several may have the same
 /// address.
 pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
     let functions = || {
@@ -134,13 +133,13 @@ pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function>
     functions().unwrap_or_default()
 }
 
-/// Whether a file calls one of these functions, which it has not got itself.
+/// Whether a file calls one of these functions without defining it.
 pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
     let needs = || {
         let data = Content::open(path)?;
         let file = object::File::parse(&data).ok()?;
-        let mut wanted = file.dynamic_symbols().filter(ObjectSymbol::is_undefined);
-        Some(wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name))))
+        let mut requested = file.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+        Some(requested.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name))))
     };
     needs().unwrap_or(false)
 }
@@ -156,7 +155,7 @@ fn read(path: &Path) -> Option<Code> {
     })
 }
 
-/// Adds the functions of a stripped file, where its symbols are installed in a file of their own.
+/// Adds the functions of a stripped file whose symbols are installed in a file of their own.
 fn with_debug_file(mut code: Code) -> Code {
     let more = || {
         let data = Content::open(&by_build_id(&code.build_id)?)?;
@@ -180,9 +179,9 @@ fn functions_of<'d>(file: &impl Object<'d>, is_chosen: impl Fn(&str) -> bool) ->
         .collect()
 }
 
-/// Functions in the order of their addresses, one at each.
+/// Functions sorted by address, one per address.
 fn in_order(mut functions: Vec<Function>) -> Vec<Function> {
-    // Of several at an address, the largest with the shortest name is the last.
+    // Of several at an address, the largest with the shortest name comes last.
     functions.sort_by(|a, b| {
         (a.begin, a.size, b.name.len(), &b.name).cmp(&(b.begin, b.size, a.name.len(), &a.name))
     });
@@ -196,7 +195,7 @@ fn in_order(mut functions: Vec<Function>) -> Vec<Function> {
     functions
 }
 
-/// A name as it was in the source: of Rust, of C++, or as it is.
+/// A name as in the source: demangled for Rust and C++, otherwise unchanged.
 pub fn demangled(name: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(name) {
         return format!("{name:#}");
@@ -205,11 +204,11 @@ pub fn demangled(name: &str) -> String {
     cpp.unwrap_or_else(|| name.to_owned())
 }
 
-/// The names by which a function with this symbol may be asked for, both without what it returns: with its
-/// parameters and what is behind them, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. The
-/// second is without what compilers put behind the names of copies that they make, too: `scaled` for
-/// `scaled.constprop.0`. Otherwise they are the same where a symbol has no parameters.
-pub fn asked_for(symbol: &str) -> [String; 2] {
+/// The names by which a request may name a function with this symbol, both without its return type: with its
+/// parameters and qualifiers, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. The second
+/// also lacks the suffixes that compilers add to copies: `scaled` for `scaled.constprop.0`. Otherwise both
+/// are equal if a symbol has no parameters.
+pub fn request_names(symbol: &str) -> [String; 2] {
     let options = DemangleOptions::new().no_return_type();
     let of_cpp = |symbol: cpp_demangle::Symbol<_>| {
         let [whole, short] =
@@ -218,15 +217,15 @@ pub fn asked_for(symbol: &str) -> [String; 2] {
     };
     cpp(symbol).and_then(of_cpp).unwrap_or_else(|| {
         let name = demangled(symbol);
-        // No language has dots in such names.
+        // No language allows dots in such names.
         let of_copy = symbol.split_once('.').filter(|(front, _)| name == symbol && !front.is_empty());
         let short = of_copy.map_or_else(|| name.clone(), |(front, _)| front.to_owned());
         [name, short]
     })
 }
 
-/// The demangler leaves some where it leaves out the parameters in front of them. Those of types have no
-/// blank in front of `&`.
+/// Removes qualifiers that the demangler leaves after it has removed the parameters. Qualifiers of types have
+/// no blank before `&`.
 fn without_qualifiers(name: &str) -> &str {
     let shorter =
         [" const", " volatile", " &", " &&"].iter().find_map(|qualifier| name.strip_suffix(qualifier));
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_asked_for_without_what_they_return() {
+    fn functions_are_requested_without_their_return_type() {
         for (symbol, whole, short) in [
             ("main", "main", "main"),
             ("scaled.constprop.0.isra.0", "scaled.constprop.0.isra.0", "scaled"),
@@ -322,7 +321,7 @@ mod tests {
             ),
             ("_ZL4partPii.isra.0", "part(int*, int) [clone .isra.0]", "part"),
         ] {
-            assert_eq!(asked_for(symbol), [whole, short], "{symbol}");
+            assert_eq!(request_names(symbol), [whole, short], "{symbol}");
         }
     }
 
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn stripped_files_have_the_names_that_are_installed_beside_them() {
+    fn stripped_files_have_the_names_that_are_installed_separately() {
         let libc = "/lib/x86_64-linux-gnu/libc.so.6";
         let names =
             |code: &Code| code.functions.iter().filter(|function| function.name == "start_thread").count();

@@ -1,4 +1,4 @@
-/* Passes USDT probes as often as its argument says; tells how often it has found the one with a semaphore wanted, and
+/* Passes USDT probes as often as its argument says; tells how often it has found the one with a semaphore requested, and
  * then waits for the end of its input. The notes are written as sys/sdt.h writes them. */
 
 #include <stdio.h>
@@ -41,14 +41,14 @@ __attribute__((noinline)) static void take(int order, const char *customer, unsi
 
 int main(int argc, char **argv) {
     (void)argc;
-    int wanted = 0;
+    int requested = 0;
     long behind[2] = {0, 77};
     for (int i = 0; i < atoi(argv[1]); i++) {
-        wanted += taken_semaphore != 0;
+        requested += taken_semaphore != 0;
         take(i - 1, i % 2 ? "Ann" : "Bob", i % 256, behind);
     }
     PROBE("shop", "done", "0", "-4@%0", "r"(-7));
-    printf("%d\n", wanted);
+    printf("%d\n", requested);
     fflush(stdout);
     while (getchar() != EOF)
         ;

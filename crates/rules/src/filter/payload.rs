@@ -1,12 +1,12 @@
-//! An event's payload as a filter reads it: bytes in one piece or several, of which none is trusted to be
-//! where the filter expects it.
+//! An event's payload as a filter reads it: bytes in one piece or several. A filter never relies on a value
+//! being where it expects it.
 
 /// The payload: its segments, in order.
 #[derive(Clone)]
 pub(super) struct Payload<I>(pub I);
 
 impl<'a, I: Iterator<Item = &'a [u8]> + Clone> Payload<I> {
-    /// The bytes from `at` on: the rest of the segment they are in, and the segments behind.
+    /// The bytes from `at` on: the rest of their segment, and the segments after it.
     #[inline]
     fn at(&self, mut at: usize) -> Option<(&'a [u8], I)> {
         let mut segments = self.0.clone();
@@ -61,17 +61,17 @@ fn straddling<'a, const N: usize>(first: &'a [u8], rest: impl Iterator<Item = &'
     Some(array)
 }
 
-/// The bytes of a text in front of its NUL.
+/// The bytes of a text before its NUL.
 #[derive(Clone)]
 pub(super) struct Text<'a, I> {
     first: &'a [u8],
     rest: I,
-    /// How many bytes it has at most: 4 of a character. A longer text ends at its NUL.
+    /// The maximum number of bytes: 4 for a character. A text has no maximum and ends at its NUL.
     left: usize,
 }
 
 impl<'a, I: Iterator<Item = &'a [u8]> + Clone> Text<'a, I> {
-    /// Number of bytes; `None` where the payload ends without a NUL.
+    /// Number of bytes; `None` if the payload ends without a NUL.
     #[inline]
     pub(super) fn length(mut self) -> Option<u64> {
         let mut length = 0;
@@ -84,11 +84,11 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone> Text<'a, I> {
         }
     }
 
-    /// Whether it has the bytes of `words` (the first one lowest), up to a NUL or their end, and no more.
+    /// Whether the text has exactly the bytes of `words` (the first one lowest), up to a NUL or their end.
     #[inline]
     pub(super) fn equals(mut self, words: impl Iterator<Item = u64>) -> bool {
         for word in words {
-            // In front of the word's NUL.
+            // Bytes before the word's NUL.
             let length = 8 - word.leading_zeros() / 8;
             if let Some((head, rest)) = self.first.split_first_chunk::<8>()
                 && self.left >= 8
@@ -133,7 +133,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Iterator for Text<'a, I> {
     }
 }
 
-/// Where the first NUL is, eight bytes at a time.
+/// Index of the first NUL, found eight bytes at a time.
 #[inline]
 fn nul(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;

@@ -1,4 +1,4 @@
-//! From a predicate and a description of a class to tests whose sides fit each other.
+//! From a predicate and the description of a class to tests whose sides have compatible types.
 
 use super::condition::{Condition, Test};
 use super::error::Problem;
@@ -12,22 +12,22 @@ use std::ops::RangeInclusive;
 
 /// Describes the events of one class to a predicate.
 pub trait Schema {
-    /// Where an event of the class has a value.
+    /// The location of a value in an event of the class.
     type Place: Clone;
 
     /// Finds a variable.
     ///
     /// # Errors
-    /// Why the class does not have it.
+    /// The reason why the class does not have it.
     fn find(&self, variable: &Variable) -> Result<Found<Self::Place>, Problem>;
 }
 
-/// What a class has for a [`Variable`].
+/// A class's values for a [`Variable`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found<P> {
-    /// Each event has a value of its own, or none.
+    /// Each event has its own value, or none.
     Value(P, Type),
-    /// All events of the class have the same.
+    /// All events of the class have the same value.
     Known(Literal),
 }
 
@@ -40,7 +40,7 @@ pub enum Type {
     Real,
     /// Texts, and characters.
     Text,
-    /// Texts of which there are but these.
+    /// Texts from this fixed set.
     Word(&'static [&'static str]),
     /// Integers with labels for some of them.
     Enumeration(Vec<(RangeInclusive<Integer>, String)>),
@@ -73,7 +73,7 @@ impl Literal {
 
 /// A side of a relation, looked up.
 enum Side<'n, P> {
-    /// A literal, or what all events of the class have for a variable.
+    /// A literal, or the constant value of a variable for the class.
     Literal(Literal, Option<&'n Variable>),
     Value {
         variable: &'n Variable,
@@ -108,7 +108,7 @@ impl<P> Side<'_, P> {
 const ONLY_EQUAL: &str = "compare it with `==`, `!=`, `=~` or `!~`";
 const ONLY_INTEGERS: &str = "`&` takes bits of integers";
 
-/// The tests that a predicate is for a class.
+/// Resolves a predicate to the tests for one class.
 ///
 /// A comparison with a field that the class lacks is unknown for all its events.
 ///
@@ -146,7 +146,7 @@ impl<S: Schema> Resolver<'_, S> {
         condition.or_else(|problem| match problem.is_absence() {
             true => {
                 self.absent.get_or_insert(problem);
-                // Neither the comparison nor its opposite is true.
+                // Unknown: neither the comparison nor its opposite is true.
                 Ok(Condition::Constant(false))
             }
             false => Err(problem),
@@ -180,7 +180,7 @@ impl<S: Schema> Resolver<'_, S> {
     }
 }
 
-/// A literal that is compared with a known variable: a level's number for its word, where that is `$level`.
+/// A literal that is compared with a known variable: if that is `$level`, a level's word becomes its number.
 fn with_level(literal: Literal, other: Option<&Variable>) -> Result<Literal, Problem> {
     match (literal, other) {
         (Literal::Text(word), Some(variable)) if variable.to_string() == "$level" => {
@@ -292,7 +292,7 @@ fn with_literal<P: Clone>(
     Ok(Condition::Test(test, expected))
 }
 
-/// Whether an enumeration has, or has not, a value with a label that fits.
+/// Whether an enumeration has, or does not have, a value with a matching label.
 fn labelled<P: Clone>(
     place: &P,
     labels: &[(RangeInclusive<Integer>, String)],
@@ -318,7 +318,7 @@ fn labelled<P: Clone>(
     if !negated {
         return Condition::any(tests.collect());
     }
-    // Without a value not even `!=` is true, so something must be asked where no label fits.
+    // Without a value even `!=` is not true, so something must be tested even if no label matches.
     let mut tests: Vec<_> = tests.collect();
     if tests.is_empty() {
         tests.push(test(Orders::AT_LEAST, &Integer::MIN));

@@ -1,4 +1,4 @@
-//! What a predicate can ask events of a program's class for.
+//! The variables that a predicate can use for events of a program's class.
 
 use super::check::{Found, Schema, Type};
 use super::error::Problem;
@@ -8,7 +8,7 @@ use super::tree::{Literal, Scope, Variable};
 use crate::filter::Load;
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};
 
-/// A class description, its fields' positions worked out.
+/// A class description with the positions of its fields.
 pub(crate) struct ClassSchema<'a> {
     class: ClassView<'a>,
     fields: Vec<(FieldView<'a>, Position)>,
@@ -35,7 +35,7 @@ impl<'a> ClassSchema<'a> {
                 return Err(Problem::Missing(variable.clone(), known.into()));
             }
         };
-        let position = Position { mark: 0, offset: 0 };
+        let position = Position { anchor: 0, offset: 0 };
         let place = Place { load, scalar: Scalar::U32, position, presence: Presence::Always };
         single(variable, Found::Value(place, Type::Integer))
     }
@@ -69,14 +69,14 @@ impl<'a> ClassSchema<'a> {
             }
             (Shape::Array | Shape::Slice, None) => Err(Problem::Several(variable.clone())),
             (Shape::Array, Some(index)) if index >= field.length => {
-                Err(Problem::Behind(variable.clone(), field.length.into()))
+                Err(Problem::AfterEnd(variable.clone(), field.length.into()))
             }
             (Shape::Array, Some(index)) => {
                 Ok(found(at(position.plus(index.saturating_mul(size)), Presence::Always)))
             }
             (Shape::Slice, Some(index)) => {
                 let index =
-                    u16::try_from(index).map_err(|_| Problem::Behind(variable.clone(), u16::MAX.into()))?;
+                    u16::try_from(index).map_err(|_| Problem::AfterEnd(variable.clone(), u16::MAX.into()))?;
                 let element = position.plus(2 + u32::from(index) * size);
                 Ok(found(at(element, Presence::Counted(*position, index))))
             }

@@ -1,10 +1,10 @@
 //! From a condition to the words of a filter ([`filter`](crate::filter)).
 //!
 //! A condition becomes tests in the order of the text, each of which continues at one of two places: "and"
-//! and "or" are nothing but the choice of those places. A test of a value that is absent continues where the
-//! condition does not hold, whether the test is expected to be true or false. A position behind a field
-//! without constant size is worked out right before the first test that needs it, and again only where that
-//! test may have been skipped.
+//! and "or" are only the choice of those places. A test of an absent value continues at the place for "does
+//! not hold", whether the test is expected to be true or false. A position after a field without constant
+//! size is computed right before the first test that needs it, and again only where that test may have been
+//! skipped.
 
 use super::condition::{Condition, Test};
 use super::error::Problem;
@@ -28,30 +28,30 @@ pub(crate) fn compile(condition: &Condition<Place>, layout: &Layout) -> Result<V
     compiler.finish()
 }
 
-/// Where to go on.
+/// Where execution continues.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     Fixed(u8),
-    /// The place of this number, which is known later.
+    /// The place with this number, which becomes known later.
     Label(usize),
 }
 
 struct Compiler<'l> {
     layout: &'l Layout,
-    /// The marks that have a register: index `i` has register `i + 1`.
+    /// The anchors that are in a register: index `i` is in register `i + 1`.
     registers: Vec<usize>,
     words: Vec<u64>,
-    /// By label: the word that it stands for.
+    /// The word that each label refers to.
     labels: Vec<Option<u8>>,
-    /// Words whose targets (accepted, rejected) are to be filled in.
+    /// Words whose targets (accepted, rejected) are still to be filled in.
     jumps: Vec<(usize, Target, Target)>,
 }
 
 impl<'l> Compiler<'l> {
     fn new(condition: &Condition<Place>, layout: &'l Layout) -> Result<Self, Problem> {
         let mut registers = Vec::new();
-        condition.places(&mut |place: &Place| registers.push(place.position.mark));
-        registers.retain(|&mark| mark != 0);
+        condition.places(&mut |place: &Place| registers.push(place.position.anchor));
+        registers.retain(|&anchor| anchor != 0);
         registers.sort_unstable();
         registers.dedup();
         if registers.len() >= REGISTERS {
@@ -65,15 +65,14 @@ impl<'l> Compiler<'l> {
         self.labels.len() - 1
     }
 
-    /// The label stands for the next word.
+    /// Makes the label refer to the next word.
     fn bind(&mut self, label: usize) -> Result<(), Problem> {
         let at = u8::try_from(self.words.len()).ok().filter(|at| usize::from(*at) < MAX_WORDS);
         self.labels[label] = Some(at.ok_or(Problem::TooLarge)?);
         Ok(())
     }
 
-    /// Compiles a condition. `located` are the marks that are known to be in their registers, before and
-    /// afterwards.
+    /// Compiles a condition. `located` are the anchors that are in their registers, before and afterwards.
     fn condition(
         &mut self,
         condition: &Condition<Place>,
@@ -82,7 +81,7 @@ impl<'l> Compiler<'l> {
         located: &mut Vec<usize>,
     ) -> Result<(), Problem> {
         match condition {
-            // Those below the root were left out when the condition was built.
+            // Constants below the root were removed when the condition was built.
             Condition::Constant(_) => Ok(()),
             Condition::Test(test, expected) => self.test(test, *expected, yes, no, located),
             Condition::All(parts) => self.parts(parts, located, |next| (next, no), (yes, no)),
@@ -105,7 +104,7 @@ impl<'l> Compiler<'l> {
             self.condition(part, yes, no, &mut inside)?;
             self.bind(next)?;
             if index == 0 {
-                // What follows may be skipped.
+                // The following tests may be skipped.
                 located.clone_from(&inside);
             }
         }
@@ -122,10 +121,10 @@ impl<'l> Compiler<'l> {
     ) -> Result<(), Problem> {
         let (first, second) = test.places();
         let places = [Some(first), second].into_iter().flatten();
-        // In front of the guards: behind one, a mark would be in its register only where the guard found a
+        // Before the guards: after a guard, a anchor would be in its register only if the guard found a
         // value.
         for place in places.clone() {
-            self.locate(place.position.mark, located)?;
+            self.locate(place.position.anchor, located)?;
         }
         for place in places {
             self.guard(place, no)?;
@@ -157,18 +156,18 @@ impl<'l> Compiler<'l> {
         }
     }
 
-    /// Brings a mark into its register, from the nearest one in front of it that is known.
-    fn locate(&mut self, mark: usize, located: &mut Vec<usize>) -> Result<(), Problem> {
-        if mark == 0 || located.contains(&mark) {
+    /// Loads a anchor into its register, starting from the nearest known anchor before it.
+    fn locate(&mut self, anchor: usize, located: &mut Vec<usize>) -> Result<(), Problem> {
+        if anchor == 0 || located.contains(&anchor) {
             return Ok(());
         }
-        let before = located.iter().copied().filter(|&other| other < mark).max().unwrap_or(0);
+        let before = located.iter().copied().filter(|&other| other < anchor).max().unwrap_or(0);
         let mut base = self.register(before);
-        for next in before + 1..=mark {
-            // A mark that is of no use later is passed in the register of the next one that is.
-            let used = self.registers.iter().copied().find(|&used| used >= next).unwrap_or(mark);
+        for next in before + 1..=anchor {
+            // A anchor that is not used later shares the register of the next one that is.
+            let used = self.registers.iter().copied().find(|&used| used >= next).unwrap_or(anchor);
             let register = self.register(used);
-            let step = self.layout.marks[next - 1];
+            let step = self.layout.anchors[next - 1];
             self.word(Instruction {
                 operation: Operation::Locate,
                 load: step.load,
@@ -187,12 +186,12 @@ impl<'l> Compiler<'l> {
         Ok(())
     }
 
-    fn register(&self, mark: usize) -> u8 {
-        // Fewer than `REGISTERS`.
-        self.registers.iter().position(|&used| used == mark).map_or(0, |index| index as u8 + 1)
+    fn register(&self, anchor: usize) -> u8 {
+        // Fewer than `REGISTERS`, so it fits.
+        self.registers.iter().position(|&used| used == anchor).map_or(0, |index| index as u8 + 1)
     }
 
-    /// Goes on behind itself where the value is there.
+    /// Continues with the next instruction if the value is present.
     fn guard(&mut self, place: &Place, no: Target) -> Result<(), Problem> {
         let (scalar, position, least) = match place.presence {
             Presence::Always => return Ok(()),
@@ -280,7 +279,7 @@ impl<'l> Compiler<'l> {
         let instruction = Instruction {
             operation,
             load: place.load,
-            base: self.register(place.position.mark),
+            base: self.register(place.position.anchor),
             orders: orders.0,
             accepted: REJECT,
             rejected: REJECT,
@@ -326,7 +325,7 @@ impl<'l> Compiler<'l> {
     }
 }
 
-/// No event is so large that a position would not fit.
+/// No event is large enough for a position not to fit.
 fn offset(position: Position) -> Result<u16, Problem> {
     u16::try_from(position.offset).map_err(|_| Problem::TooLarge)
 }

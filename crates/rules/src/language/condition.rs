@@ -1,38 +1,38 @@
-//! A predicate resolved for one class: tests on values at known places. Evaluated here on decoded values;
-//! compiled to a filter by `compile`.
+//! A predicate resolved for one class: tests on values at known places. It is evaluated here on decoded
+//! values, and `compile` turns it into a filter.
 //!
 //! Truth is Kleene's: a test of a value that the event does not have is unknown, and so is its opposite; an
-//! event matches only where the whole is true. By the laws of De Morgan, which hold in that logic, `check`
-//! moves every `!` of the text to the tests below it. What is left has "and" and "or" only, which are true or
-//! not whether an unknown part is kept or replaced by false: so `holds` and the filter treat unknown as false
-//! and need two values.
+//! event matches only if the whole is true. By the laws of De Morgan, which hold in that logic, `check` moves
+//! every `!` of the text to the tests below it. Only "and" and "or" remain; whether they are true does not
+//! change when unknown is replaced by false. So `holds` and the filter treat unknown as false and need two
+//! values only.
 
 use super::glob::Glob;
 use super::integer::Integer;
 use super::relation::Orders;
 
-/// A predicate for the events of one class. `P` is where an event has a value.
+/// A predicate for the events of one class. `P` is the location of a value in an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition<P> {
     /// Holds for all events, or for none.
     Constant(bool),
-    /// One comparison, and what it must give.
+    /// One comparison, and its expected result.
     Test(Test<P>, bool),
-    /// All of these.
+    /// All of these hold.
     All(Vec<Condition<P>>),
-    /// One of these at least.
+    /// At least one of these holds.
     Any(Vec<Condition<P>>),
 }
 
-/// One comparison. It is unknown where the event has no value at one of the places.
+/// One comparison. It is unknown if the event has no value at one of the places.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the variants say it")]
 pub enum Test<P> {
-    /// An integer, or those of its bits that are in the mask, against a number.
+    /// An integer, or its bits that are in the mask, against a number.
     Integer { place: P, mask: Option<u128>, orders: Orders, right: Integer },
-    /// A floating-point number against one that is finite.
+    /// A floating-point number against a finite one.
     Real { place: P, orders: Orders, right: f64 },
-    /// A text is (or, negated, is not) a given one.
+    /// A text equals (or, negated, differs from) a given one.
     Text { place: P, negated: bool, text: String },
     /// A text matches a pattern, or does not.
     Glob { place: P, negated: bool, pattern: Glob },
@@ -40,7 +40,7 @@ pub enum Test<P> {
     IntegerPair { left: P, orders: Orders, right: P },
     /// A floating-point number against another one.
     RealPair { left: P, orders: Orders, right: P },
-    /// A text is another one, or is not.
+    /// A text equals another one, or differs from it.
     TextPair { left: P, negated: bool, right: P },
 }
 
@@ -51,7 +51,7 @@ pub enum Value<'a> {
     Integer(Integer),
     /// A floating-point number.
     Real(f64),
-    /// A text, UTF-8 if its author meant it so.
+    /// A text; UTF-8 if its author meant it so.
     Text(&'a [u8]),
 }
 
@@ -64,7 +64,7 @@ impl<P> Condition<P> {
         Self::joined(parts, true, Self::Any)
     }
 
-    /// Leaves out what changes nothing; a part that is always `deciding` decides.
+    /// Leaves out neutral parts; a part that is always `deciding` decides the whole.
     fn joined(mut parts: Vec<Self>, deciding: bool, join: fn(Vec<Self>) -> Self) -> Self {
         if parts.iter().any(|part| matches!(part, Self::Constant(value) if *value == deciding)) {
             return Self::Constant(deciding);
@@ -80,7 +80,7 @@ impl<P> Condition<P> {
         }
     }
 
-    /// Whether it holds for the event whose values `value` gives; `None` where the event has none.
+    /// Whether it holds for the event whose values `value` returns; `None` if the event has none at a place.
     pub fn holds<'a>(&self, value: &mut impl FnMut(&P) -> Option<Value<'a>>) -> bool {
         match self {
             Self::Constant(holds) => *holds,
@@ -90,7 +90,7 @@ impl<P> Condition<P> {
         }
     }
 
-    /// Calls `visit` with each place that the condition asks for, in the order of the text.
+    /// Calls `visit` with each place that the condition reads, in the order of the text.
     pub fn places<'c>(&'c self, visit: &mut impl FnMut(&'c P)) {
         match self {
             Self::Constant(_) => {}
@@ -117,7 +117,7 @@ impl<P> Test<P> {
         }
     }
 
-    /// `None` where it is unknown.
+    /// The truth value; `None` if unknown.
     fn truth<'a>(&self, value: &mut impl FnMut(&P) -> Option<Value<'a>>) -> Option<bool> {
         Some(match self {
             Self::Integer { place, mask, orders, right } => {

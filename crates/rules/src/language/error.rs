@@ -1,45 +1,45 @@
-//! Why a predicate holds for no event of a class.
+//! Reasons why a predicate holds for no event of a class.
 
 use super::tree::Variable;
 
-/// Why the events of a class cannot be chosen by a predicate. Those events are left out.
+/// The reason why a predicate cannot be applied to the events of a class. Those events are left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {class:?}: {problem}")]
 pub struct CompileError {
-    /// The class's name.
+    /// Full name of the class.
     pub class: String,
-    /// What is in the way.
+    /// The first problem that was found.
     pub problem: Problem,
 }
 
-/// What is in the way of a predicate.
+/// A reason why a predicate cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// No field, or context, of this name.
+    /// No field, or context, of this name; with similar names.
     #[error("it has no `{0}`{list}", list = listed(.1))]
     Missing(Variable, Vec<String>),
-    /// A comparison of values that have nothing in common.
+    /// A comparison of values of incompatible types.
     #[error("`{0}` is {1} and cannot be compared with {2}")]
     Mismatch(String, &'static str, &'static str),
-    /// An operand that needs a relation, or has a wrong one.
+    /// An operand that needs a relation, or has an unsuitable one.
     #[error("`{0}` is {1}: {2}")]
     Misused(String, &'static str, &'static str),
-    /// An array or slice without index.
+    /// An array or slice without an index.
     #[error("`{0}` has several values: ask for one of them, as in `{0}[0]`, or for `len({0})`")]
     Several(Variable),
-    /// A structure, or a variant of several.
+    /// A structure, or a variant of several fields; with its parts.
     #[error("`{0}` is made of parts: ask for one of them{list}", list = listed(.1))]
     Parts(Variable, Vec<String>),
     /// An index for a single value.
     #[error("`{0}`: the field has a single value")]
     Single(Variable),
-    /// An index behind the end of an array.
+    /// An index after the end of an array.
     #[error("`{0}`: the array has {1} values")]
-    Behind(Variable, u64),
-    /// The length of what has none.
+    AfterEnd(Variable, u64),
+    /// The length of a value that has none.
     #[error("`{0}`: the field has no length")]
     NoLength(Variable),
-    /// An enumeration without the label.
+    /// A label that the enumeration does not have.
     #[error("`{0}` has no label {1:?}{list}", list = listed(.2))]
     NoLabel(Variable, String, Vec<String>),
     /// The filter has more than [`MAX_FILTER`](crate::filter::MAX_FILTER) bytes.
@@ -51,9 +51,9 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the class merely lacks what is compared, so that the comparison is unknown.
+    /// Whether the class merely lacks a compared field, so that the comparison is unknown.
     pub(crate) fn is_absence(&self) -> bool {
-        matches!(self, Self::Missing(..) | Self::Behind(..))
+        matches!(self, Self::Missing(..) | Self::AfterEnd(..))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Shell patterns, kept as they were written. What they mean is in [`pattern`](crate::pattern).
+//! Shell patterns, stored as written. [`pattern`](crate::pattern) defines their meaning.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ impl Glob {
         self.matches_bytes(text.as_bytes())
     }
 
-    /// As [`matches`](Self::matches), for text that came from elsewhere; a byte that is not UTF-8 is one
+    /// As [`matches`](Self::matches), for text of unknown origin; a byte that is not UTF-8 is treated as one
     /// character.
     pub fn matches_bytes(&self, text: &[u8]) -> bool {
         crate::pattern::matches(self.0.bytes(), text.iter().copied())
     }
 
-    /// The pattern.
+    /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -95,7 +95,7 @@ mod tests {
         assert!(Glob::new("??").matches_bytes(b"\xc0\xaf"), "an overlong form is no character");
     }
 
-    /// The textbook's definition, by recursion.
+    /// The textbook definition, by recursion.
     fn plainly(pattern: &[char], text: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),

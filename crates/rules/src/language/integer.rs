@@ -1,4 +1,4 @@
-//! Integers of every size that a field can have, ordered as numbers.
+//! Integers of every size that fields can have, ordered as numbers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,22 +12,22 @@ pub struct Integer {
 }
 
 impl Integer {
-    /// The least.
+    /// The smallest representable integer, -2^127.
     pub const MIN: Self = Self { not_negative: false, bits: 1 << 127 };
-    /// The largest.
+    /// The largest representable integer, 2^128 - 1.
     pub const MAX: Self = Self { not_negative: true, bits: u128::MAX };
 
-    /// Two's complement of 128 bits, or the number itself where it is not negative.
+    /// Two's complement in 128 bits, or the number itself if it is not negative.
     pub fn bits(self) -> u128 {
         self.bits
     }
 
-    /// Whether it is below 0.
+    /// Whether the number is below 0.
     pub fn is_negative(self) -> bool {
         !self.not_negative
     }
 
-    /// The negated number, if it is one.
+    /// The negated number, if it is in range.
     pub fn checked_neg(self) -> Option<Self> {
         match (self.not_negative, self.bits) {
             (true, 0) => Some(self),
@@ -39,16 +39,16 @@ impl Integer {
         }
     }
 
-    /// The nearest floating-point number, and how that compares with the integer.
+    /// The nearest floating-point number, and how it compares with the integer.
     pub(crate) fn nearest_real(self) -> (f64, Ordering) {
         let magnitude = if self.not_negative { self.bits } else { self.bits.wrapping_neg() };
         let real = magnitude as f64;
-        // 2^128 is the one result that a conversion back would cut.
+        // 2^128 is the only result that a conversion back would truncate.
         let order = if real >= 2_f64.powi(128) { Ordering::Greater } else { (real as u128).cmp(&magnitude) };
         if self.not_negative { (real, order) } else { (-real, order.reverse()) }
     }
 
-    /// A floating-point number without fraction, cut to the range.
+    /// A floating-point number without fraction, clamped to the range.
     pub(crate) fn from_real(real: f64) -> Self {
         if real < 0.0 { Self::from(real as i128) } else { Self::from(real as u128) }
     }

@@ -1,24 +1,24 @@
-//! Where the fields of a class are in its payload ([`tracewing_abi::schema`] says how they follow each
-//! other). Behind a field without constant size positions are counted from that field's end.
+//! Where the fields of a class are in its payload ([`tracewing_abi::schema`] defines their order). After a
+//! field without constant size, positions count from that field's end.
 
 use crate::filter::{Load, OPTIONAL, SLICE};
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};
 
-/// Where a filter finds a value.
+/// The location where a filter finds a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     pub load: Load,
-    /// Its type, where that is an integer's or floating-point number's.
+    /// Its type, if that is an integer's or floating-point number's.
     pub scalar: Scalar,
     pub position: Position,
     pub presence: Presence,
 }
 
-/// Bytes behind the end of one of the fields without constant size.
+/// Bytes after the end of one of the fields without constant size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Position {
-    /// How many such fields come before: 0 is the payload's begin.
-    pub mark: usize,
+    /// Number of such fields before it: 0 is the payload's begin.
+    pub anchor: usize,
     pub offset: u32,
 }
 
@@ -28,7 +28,7 @@ impl Position {
     }
 }
 
-/// Whether the value is always there.
+/// Whether the value is present.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Presence {
     Always,
@@ -40,18 +40,18 @@ pub(crate) enum Presence {
 
 /// A field without constant size.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct Anchor {
     pub position: Position,
     pub load: Load,
     /// The operand of [`Operation::Locate`](crate::filter::Operation::Locate).
     pub shape: u8,
 }
 
-/// Positions of all fields.
+/// Positions of all fields of a class.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// Those without constant size; the one at index `i` ends at mark `i + 1`.
-    pub marks: Vec<Mark>,
+    /// The fields without constant size; the one at index `i` ends at anchor `i + 1`.
+    pub anchors: Vec<Anchor>,
 }
 
 impl Layout {
@@ -59,12 +59,12 @@ impl Layout {
     pub(crate) fn new<'a>(class: &ClassView<'a>) -> (Self, Vec<(FieldView<'a>, Position)>) {
         let mut layout = Self::default();
         let mut fields = Vec::new();
-        let mut position = Position { mark: 0, offset: 0 };
+        let mut position = Position { anchor: 0, offset: 0 };
         for field in class.fields() {
             fields.push((field, position));
             let size = field.scalar.size() as u32;
-            let mark = |load, shape| Mark { position, load, shape };
-            let mark = match field.shape {
+            let anchor = |load, shape| Anchor { position, load, shape };
+            let anchor = match field.shape {
                 Shape::One | Shape::Enumeration => {
                     position = position.plus(size);
                     continue;
@@ -73,12 +73,12 @@ impl Layout {
                     position = position.plus(size.saturating_mul(field.length));
                     continue;
                 }
-                Shape::Text => mark(Load::TEXT, 0),
-                Shape::Slice => mark(Load::scalar(field.scalar), SLICE),
-                Shape::Optional => mark(Load::scalar(field.scalar), OPTIONAL),
+                Shape::Text => anchor(Load::TEXT, 0),
+                Shape::Slice => anchor(Load::scalar(field.scalar), SLICE),
+                Shape::Optional => anchor(Load::scalar(field.scalar), OPTIONAL),
             };
-            layout.marks.push(mark);
-            position = Position { mark: layout.marks.len(), offset: 0 };
+            layout.anchors.push(anchor);
+            position = Position { anchor: layout.anchors.len(), offset: 0 };
         }
         (layout, fields)
     }

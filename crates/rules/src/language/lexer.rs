@@ -15,11 +15,11 @@ pub(crate) enum Token {
     End,
 }
 
-/// Longest first, since the first that fits is taken.
+/// Longest first, since the first match is taken.
 const SIGNS: [&str; 18] =
     ["&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "<", ">", "!", "&", "(", ")", "[", "]", "$", "."];
 
-/// Signs of other languages, and what is meant.
+/// Operators of other languages, and the fault that names the ones meant.
 const FOREIGN: [(&str, PredicateFault); 4] = [
     ("=", PredicateFault::Assignment),
     ("|", PredicateFault::SingleBar),
@@ -41,7 +41,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Takes characters as long as they fit.
+    /// Takes characters while `fits` accepts them.
     fn take_while(&mut self, mut fits: impl FnMut(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|char| !fits(char)).unwrap_or(rest.len());
@@ -49,7 +49,7 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    /// The next word and where it begins.
+    /// The next word and its position.
     pub(crate) fn next(&mut self) -> Result<(Token, usize), Fault> {
         self.take_while(char::is_whitespace);
         let start = self.at;
@@ -71,7 +71,7 @@ impl<'a> Lexer<'a> {
         Ok((token, start))
     }
 
-    /// Whether this character comes next, spaces aside.
+    /// Whether this character comes next, ignoring spaces.
     pub(crate) fn is_followed_by(&self, char: char) -> bool {
         self.rest().trim_start().starts_with(char)
     }
@@ -154,7 +154,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Text(text))
     }
 
-    /// The character that an escape stands for.
+    /// The character that an escape denotes.
     fn escaped(&mut self) -> Option<char> {
         let letter = self.rest().chars().next()?;
         self.at += letter.len_utf8();

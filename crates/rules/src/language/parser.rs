@@ -1,4 +1,4 @@
-//! From a predicate's words to its tree. Recursion is as deep as parentheses and `!` are nested, which is
+//! From a predicate's words to its tree. Recursion is as deep as the nesting of parentheses and `!`, which is
 //! bounded.
 
 use super::fault::{Fault, PredicateFault};
@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The word that comes next, and where it begins.
+    /// The next word and its position.
     token: Token,
     at: usize,
     depth: u32,
@@ -141,7 +141,7 @@ impl Parser<'_> {
         matches!(sign, "=~" | "!~") || RELATIONS.iter().any(|(relation, _)| *relation == sign)
     }
 
-    /// What is in parentheses, or an operand alone; with `&` behind it.
+    /// A parenthesised predicate or a single operand, with an optional `&`.
     fn term(&mut self) -> Result<Node, Fault> {
         let start = self.at;
         let node = if self.take("(")? {
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Err(fault)
     }
 
-    /// What begins with a name.
+    /// A term that begins with a name.
     fn named(&mut self) -> Result<Leaf, Fault> {
         let Token::Name(name) = &self.token else { return Err(self.fault(PredicateFault::NoOperand)) };
         match name.as_str() {
@@ -200,7 +200,7 @@ impl Parser<'_> {
                 self.advance()?;
                 Ok(Leaf::Literal(Literal::Integer(value)))
             }
-            // A field can have the name `len`, too.
+            // A field can also be named `len`.
             "len" if self.lexer.is_followed_by('(') => {
                 self.advance()?;
                 self.expect("(", PredicateFault::NoOperand)?;

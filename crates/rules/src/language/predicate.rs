@@ -1,4 +1,4 @@
-//! A predicate: read from its text, and what is made of it for a class.
+//! A predicate: parsed from its text, and resolved or compiled for a class.
 
 use super::check::{Schema, resolve};
 use super::class::ClassSchema;
@@ -36,7 +36,7 @@ impl Predicate {
     /// Reads a predicate of at most 4096 bytes.
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The text is not a predicate; the error says why and at which byte.
     pub fn parse(text: &str) -> Result<Self, PredicateError> {
         let fail = |fault: Fault| PredicateError::new(text, fault);
         if text.len() > LONGEST {
@@ -45,13 +45,13 @@ impl Predicate {
         Ok(Self { text: text.into(), root: parser::parse(text).map_err(fail)? })
     }
 
-    /// The text it was read from.
+    /// The text as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The filter for events of a class ([`filter`](crate::filter)), at most
-    /// [`MAX_FILTER`](crate::filter::MAX_FILTER) bytes; empty where it holds for all of them.
+    /// [`MAX_FILTER`](crate::filter::MAX_FILTER) bytes; empty if it holds for all of them.
     ///
     /// # Errors
     /// The class has no event for which it holds, or the filter is too large.
@@ -62,8 +62,8 @@ impl Predicate {
         compile::compile(&condition, &schema.layout).map_err(fail)
     }
 
-    /// The predicate for a class of events that another `schema` describes. `class` is its name, for the
-    /// error.
+    /// Resolves the predicate for a class of events that another `schema` describes. `class` is its name, for
+    /// the error.
     ///
     /// # Errors
     /// The class has no event for which it holds.
@@ -71,7 +71,7 @@ impl Predicate {
         resolve(&self.root, schema).map_err(|problem| CompileError { class: class.to_owned(), problem })
     }
 
-    /// Whether it asks for the context of this name, without its `$`.
+    /// Whether it reads the context of this name (without its `$`).
     pub fn asks_for_context(&self, name: &str) -> bool {
         let mut asks = false;
         self.root.variables(&mut |variable| {
@@ -80,14 +80,14 @@ impl Predicate {
         asks
     }
 
-    /// Whether all that it asks for is such.
+    /// Whether `is_such` holds for every variable that it reads.
     pub fn asks_only_for(&self, is_such: impl Fn(&Variable) -> bool) -> bool {
         let mut only = true;
         self.root.variables(&mut |variable| only &= is_such(variable));
         only
     }
 
-    /// The variables that a class of programs lacks; comparisons with them are unknown for its events.
+    /// The variables that a program's class lacks; comparisons with them are unknown for its events.
     pub fn lacking(&self, class: &ClassView<'_>) -> HashSet<Variable> {
         self.lacking_in(&ClassSchema::new(class))
     }

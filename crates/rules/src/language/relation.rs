@@ -1,11 +1,11 @@
-//! Relations between numbers as sets of orders, and how such a set changes where one side is rounded to what
-//! the other side's type can hold.
+//! Relations between numbers as sets of orders, and how such a set changes when one side is rounded to the
+//! other side's type.
 
 use super::integer::Integer;
 use crate::filter::{EQUAL, GREATER, LESS};
 use std::cmp::Ordering;
 
-/// Which orders of the left and the right side a relation accepts.
+/// The orders of left and right side that a relation accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Orders(pub(crate) u8);
 
@@ -17,7 +17,7 @@ impl Orders {
     pub(crate) const GREATER: Self = Self(GREATER);
     pub(crate) const AT_LEAST: Self = Self(GREATER | EQUAL);
 
-    /// Whether the relation holds where the left side is in this order to the right one; NaN is in none.
+    /// Whether the relation accepts this order of the left side to the right one; NaN has none.
     pub fn accept(self, order: Option<Ordering>) -> bool {
         let bit = match order {
             None => 0,
@@ -28,15 +28,15 @@ impl Orders {
         self.0 & bit != 0
     }
 
-    /// The relation with its sides exchanged.
+    /// The relation with its sides swapped.
     pub(crate) fn mirrored(self) -> Self {
         let swapped = |from: u8, to: u8| if self.0 & from != 0 { to } else { 0 };
         Self(self.0 & EQUAL | swapped(LESS, GREATER) | swapped(GREATER, LESS))
     }
 
-    /// The relation to `right ± a bit`, where the left side is never strictly between the two: `moved` is how
+    /// The relation to `right ± a bit`, if the left side is never strictly between the two: `moved` is how
     /// the new right side compares with the old one.
-    fn beside(self, moved: Ordering) -> Self {
+    fn shifted(self, moved: Ordering) -> Self {
         match moved {
             Ordering::Equal => self,
             Ordering::Less => Self(self.0 & (LESS | GREATER) | self.equal_if(LESS)),
@@ -48,32 +48,33 @@ impl Orders {
         if self.0 & order != 0 { EQUAL } else { 0 }
     }
 
-    /// What floating-point numbers in this relation to `right` are, said with a floating-point number.
+    /// The relation to `right`, expressed for floating-point numbers.
     pub(crate) fn with_real(self, right: Integer) -> (Self, f64) {
         let (near, moved) = right.nearest_real();
-        (self.beside(moved), near)
+        (self.shifted(moved), near)
     }
 
-    /// What integers in this relation to `right` are, said with an integer. `right` is finite.
+    /// The relation to `right`, which is finite, expressed for integers.
     pub(crate) fn with_integer(self, right: f64) -> (Self, Integer) {
         let floor = right.floor();
         let moved = if floor == right { Ordering::Equal } else { Ordering::Less };
-        let (orders, near) = (self.beside(moved), Integer::from_real(floor));
+        let (orders, near) = (self.shifted(moved), Integer::from_real(floor));
         if floor >= 2_f64.powi(128) {
-            (orders.beside(Ordering::Less), near)
+            (orders.shifted(Ordering::Less), near)
         } else if floor < -2_f64.powi(127) {
-            (orders.beside(Ordering::Greater), near)
+            (orders.shifted(Ordering::Greater), near)
         } else {
             (orders, near)
         }
     }
 
-    /// The same relation for a left side between `least` and `largest`, with a right side between them.
+    /// The same relation for a left side between `least` and `largest`, with the right side moved into that
+    /// range.
     pub(crate) fn within(self, right: Integer, least: Integer, largest: Integer) -> (Self, Integer) {
         if right < least {
-            (self.beside(Ordering::Greater), least)
+            (self.shifted(Ordering::Greater), least)
         } else if right > largest {
-            (self.beside(Ordering::Less), largest)
+            (self.shifted(Ordering::Less), largest)
         } else {
             (self, right)
         }

@@ -1,4 +1,4 @@
-//! Rules: which event classes a recording takes, from which processes, and under which condition. The last
+//! Rules: the event classes that a recording takes, from which processes and under which condition. The last
 //! rule that matches a class decides.
 
 use super::error::CompileError;
@@ -10,49 +10,49 @@ use tracewing_abi::WireError;
 use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::{Input, Output};
 
-/// Classes that every recording takes, whatever its rules say: what the tracer itself reports.
+/// Classes that every recording takes, whatever its rules say: the tracer's own reports.
 const OWN_PROVIDER: &str = "tracewing";
 
-/// What a rule does with the classes that it matches.
+/// What a rule does with matching classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Their events are recorded: all, or those for which the predicate holds.
+    /// Their events are recorded: all, or those that satisfy the predicate.
     Enable(Option<Predicate>),
     /// Their events are not recorded.
     Disable,
 }
 
-/// A rule. It matches a class in a process if all of its parts do; a list that is empty matches everything.
-/// The default rule enables everything.
+/// A rule. It matches a class in a process if all of its parts match; an empty list matches everything. The
+/// default rule enables everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// What happens to what matches.
+    /// What happens to matching classes.
     pub action: Action,
-    /// One of these matches the class's name.
+    /// At least one of these matches the class's name.
     pub events: Vec<Glob>,
     /// None of these matches the class's name.
     pub exclude: Vec<Glob>,
-    /// One of these matches the provider: the name up to its `:`.
+    /// At least one of these matches the provider: the name up to its `:`.
     pub providers: Vec<Glob>,
-    /// The class's level is one of these.
+    /// The class's level is in this range.
     pub levels: Levels,
-    /// The class's major class is one of these.
+    /// The class's major class is in this set.
     pub majors: Majors,
-    /// One of these matches the process.
+    /// At least one of these matches the process.
     pub processes: Vec<ProcessPattern>,
 }
 
-/// Chooses processes.
+/// Selects processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessPattern {
-    /// The one with this id.
+    /// The process with this id.
     Id(u32),
-    /// Those whose program has such a name.
+    /// Processes whose program has a matching name.
     Name(Glob),
 }
 
 impl ProcessPattern {
-    /// A number is an id, all else a pattern for names.
+    /// A number is an id, anything else a pattern for names.
     pub fn new(text: &str) -> Self {
         match text.parse::<u32>() {
             Ok(id) if id.to_string() == text => Self::Id(id),
@@ -67,7 +67,7 @@ impl ProcessPattern {
         }
     }
 
-    /// Whether a process of this number is meant, whose name may not be known.
+    /// Whether this process is selected; its name may be unknown.
     pub fn fits(&self, process: i32, name: Option<&str>) -> bool {
         match self {
             Self::Id(id) => i32::try_from(*id) == Ok(process),
@@ -85,12 +85,12 @@ impl fmt::Display for ProcessPattern {
     }
 }
 
-/// A process that classes come from.
+/// A process that classes belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process<'a> {
-    /// Its id.
+    /// Process id, as the recorder sees it.
     pub pid: u32,
-    /// Its program's name, without folders.
+    /// Name of its program, without folders.
     pub name: &'a str,
 }
 
@@ -119,7 +119,7 @@ impl Rule {
         Self { action: Action::Disable, ..Self::enable(events) }
     }
 
-    /// Whether it says anything about the class in the process.
+    /// Whether the rule applies to the class in the process.
     pub fn matches(&self, class: &ClassView<'_>, process: &Process<'_>) -> bool {
         let one_of =
             |globs: &[Glob], name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
@@ -131,14 +131,14 @@ impl Rule {
             && (self.processes.is_empty() || self.processes.iter().any(|pattern| pattern.matches(process)))
     }
 
-    /// Whether it matches every class in every process, whatever becomes of them.
+    /// Whether it matches every class in every process, whatever its action.
     fn is_for_all(&self) -> bool {
         let is_all = |glob: &Glob| glob.as_str() == "*";
         let events = if self.events.iter().any(is_all) { Vec::new() } else { self.events.clone() };
         Self { events, ..self.clone() }.matches_like(&Self { action: self.action.clone(), ..Self::default() })
     }
 
-    /// Whether it matches what the other rule matches, whatever becomes of that.
+    /// Whether it matches the same as the other rule, whatever the actions.
     fn matches_like(&self, other: &Self) -> bool {
         Self { action: other.action.clone(), ..self.clone() } == *other
     }
@@ -148,7 +148,7 @@ impl Rule {
     /// predicate's text for action 2.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The rule does not fit the message.
     pub fn encode_to(&self, out: &mut Output<'_>) -> Result<(), WireError> {
         out.u8(match self.action {
             Action::Disable => DISABLE,
@@ -167,10 +167,10 @@ impl Rule {
         }
     }
 
-    /// Takes a rule off the front of a message.
+    /// Reads a rule from the start of a message.
     ///
     /// # Errors
-    /// The bytes are no rule.
+    /// The bytes are not a rule.
     pub fn decode_from(input: &mut Input<'_>) -> Result<Self, WireError> {
         let action = input.u8()?;
         let mut globs = || decode_list(input, |text| Glob::new(text));
@@ -208,7 +208,7 @@ fn decode_list<T>(input: &mut Input<'_>, from: impl Fn(&str) -> T) -> Result<Vec
     (0..count).map(|_| input.str().map(&from)).collect()
 }
 
-/// A class's name up to the `:` in front of the event's own name. A provider can be a path, as in
+/// A class's name up to the `:` before the event's own name. A provider can be a path, as in
 /// `shop::db:query`.
 fn provider(name: &str) -> &str {
     let bytes = name.as_bytes();
@@ -223,11 +223,11 @@ fn provider(name: &str) -> &str {
     name
 }
 
-/// As the options of `tracewing record`, `enable` and `disable`.
+/// Formatted as the options of `tracewing record`, `enable` and `disable`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.action == Action::Disable { "disable" } else { "enable" })?;
-        // What matches everything has to be said, too.
+        // A rule that matches everything must be written out, too.
         if *self == (Self { action: self.action.clone(), ..Self::default() }) {
             f.write_str(" -e '*'")?;
         }
@@ -254,7 +254,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A word as a shell takes it.
+/// A word as quoted for a shell.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -268,20 +268,20 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The rules of a recording, in the order in which they were given.
+/// The rules of a recording, in the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
-/// What becomes of a class's events in a process.
+/// What happens to a class's events in a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// They are not recorded.
     Off,
     /// They are recorded.
     On {
-        /// Those that this filter ([`filter`](crate::filter)) accepts, or all.
+        /// Accepts the events to record ([`filter`](crate::filter)); `None` for all.
         filter: Option<Box<[u8]>>,
     },
 }
@@ -303,7 +303,7 @@ impl fmt::Display for TooManyRules {
 impl std::error::Error for TooManyRules {}
 
 impl Rules {
-    /// Rules that a recording can come to have.
+    /// Maximum number of rules of a recording.
     pub const MOST: usize = 256;
 
     /// No rules: everything is recorded.
@@ -311,9 +311,9 @@ impl Rules {
         Self::default()
     }
 
-    /// Adds a rule behind those there are. It decides wherever it matches. Rules that match just the same
-    /// have nothing left to decide and are dropped, but for the first one, which also says with what the
-    /// recording begins.
+    /// Adds a rule after the existing ones; it decides wherever it matches. Earlier rules that match exactly
+    /// the same decide nothing any more and are dropped, except the first one, which also determines the
+    /// default.
     pub fn push(&mut self, rule: Rule) {
         if let Some(first) = self.rules.first().cloned() {
             let before = std::mem::take(&mut self.rules).into_iter().skip(1);
@@ -323,11 +323,11 @@ impl Rules {
         self.rules.push(rule);
     }
 
-    /// Adds a rule to those of a recording that goes on: as [`Rules::push`], but where the rule is for all
-    /// events, the others go, again but for the first one.
+    /// Adds a rule to a running recording: as [`Rules::push`], but a rule for all events also drops the
+    /// others, again except the first one.
     ///
     /// # Errors
-    /// There would be more than [`Rules::MOST`]; nothing changes.
+    /// There would be more than [`Rules::MOST`] rules; nothing changes.
     pub fn amend(&mut self, rule: Rule) -> Result<(), TooManyRules> {
         let kept = if rule.is_for_all() { 1 } else { self.len() };
         let mut rules = Rules { rules: self.rules.iter().take(kept).cloned().collect() };
@@ -339,7 +339,7 @@ impl Rules {
         Ok(())
     }
 
-    /// The rules, the first one first.
+    /// The rules, oldest first.
     pub fn iter(&self) -> std::slice::Iter<'_, Rule> {
         self.rules.iter()
     }
@@ -349,14 +349,14 @@ impl Rules {
         self.rules.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rules, so that everything is recorded.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What becomes of a class in a process: what the last rule that matches says. A class that none matches
-    /// is off if the first rule enables something, else on: the first rule says whether the recording begins
-    /// with nothing or with everything. Events of the tracer itself (`tracewing:*`) are always on.
+    /// Decides about a class in a process: the last matching rule applies. If none matches, the class is off
+    /// if the first rule enables something, and on otherwise: the first rule determines whether the recording
+    /// begins with nothing or with everything. Events of the tracer itself (`tracewing:*`) are always on.
     ///
     /// # Errors
     /// The rule's predicate does not fit the class, which is then off.

@@ -1,10 +1,10 @@
-//! Parts of a rule that are more than patterns: levels and major classes.
+//! Parts of a rule that are not patterns: levels and major classes.
 
 use std::fmt;
 use std::str::FromStr;
 use tracewing_abi::schema::{Level, MAJORS};
 
-/// The levels and their words, from the most severe on.
+/// The levels and their words, the most severe first.
 pub(crate) const LEVELS: [(&str, Level); 5] = [
     ("error", Level::Error),
     ("warn", Level::Warn),
@@ -13,22 +13,22 @@ pub(crate) const LEVELS: [(&str, Level); 5] = [
     ("trace", Level::Trace),
 ];
 
-/// A text says no levels, or no major classes.
+/// A text that does not denote levels or major classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// No level.
+    /// A text that is neither a level nor a range of levels.
     #[error(
-        "{0:?} is no level: write error, warn, info, debug or trace, alone for it and all that is more severe, or two of \
-         them with `..` between for those from the one to the other"
+        "{0:?} is not a level: write error, warn, info, debug or trace for that level and all more severe ones, or a \
+         range of two levels, as in debug..info"
     )]
     Level(String),
-    /// No number of a major class.
-    #[error("{0:?} is no major class: write numbers from 0 to {last}, and ranges, as in 3,8-12", last = MAJORS - 1)]
+    /// A number that is not a major class.
+    #[error("{0:?} is not a major class: write numbers from 0 to {last}, and ranges, as in 3,8-12", last = MAJORS - 1)]
     Major(String),
 }
 
-/// A range of levels, both ends included. As text: `warn` is that level and what is more severe,
-/// `debug..info` those from the one to the other, in either order.
+/// A range of levels, both ends included. As text: `warn` is that level and all more severe ones,
+/// `debug..info` the levels from one to the other, in either order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levels {
     most: Level,
@@ -36,7 +36,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// All of them.
+    /// Every level.
     pub const ALL: Self = Self { most: Level::Error, least: Level::Trace };
 
     /// From one level to another, in either order.
@@ -44,12 +44,12 @@ impl Levels {
         Self { most: one.min(other), least: one.max(other) }
     }
 
-    /// Whether the level is one of these.
+    /// Whether the range contains the level.
     pub fn contain(self, level: Level) -> bool {
         (self.most..=self.least).contains(&level)
     }
 
-    /// The ends' numbers, the more severe one first.
+    /// The numbers of both ends, the more severe one first.
     pub(crate) fn numbers(self) -> [u8; 2] {
         [self.most as u8, self.least as u8]
     }
@@ -98,10 +98,10 @@ impl fmt::Display for Levels {
 pub struct Majors(pub u64);
 
 impl Majors {
-    /// All of them.
+    /// Every major class.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// Whether the class is one of these.
+    /// Whether the set contains the class.
     pub fn contain(self, major: u8) -> bool {
         self.0.checked_shr(major.into()).is_some_and(|bits| bits & 1 != 0)
     }
@@ -142,12 +142,12 @@ impl fmt::Display for Majors {
         let mut separator = "";
         let mut next = 0;
         while let Some(first) = (next..MAJORS).find(|major| self.contain(*major)) {
-            let behind = (first..MAJORS).find(|major| !self.contain(*major)).unwrap_or(MAJORS);
-            match behind - first {
+            let end = (first..MAJORS).find(|major| !self.contain(*major)).unwrap_or(MAJORS);
+            match end - first {
                 1 => write!(f, "{separator}{first}")?,
-                _ => write!(f, "{separator}{first}-{}", behind - 1)?,
+                _ => write!(f, "{separator}{first}-{}", end - 1)?,
             }
-            (separator, next) = (",", behind);
+            (separator, next) = (",", end);
         }
         Ok(())
     }

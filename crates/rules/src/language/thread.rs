@@ -3,14 +3,14 @@
 use super::glob::Glob;
 use std::fmt;
 
-/// Chooses user threads.
+/// Selects user threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
-    /// By number, unique in a process; of one process where it is given.
+    /// By number, which is unique in a process; in one process if that is given.
     Number {
-        /// The process.
+        /// Process id; `None` for any process.
         process: Option<i32>,
-        /// The user thread.
+        /// Number of the user thread.
         thread: u64,
     },
     /// By name.
@@ -18,7 +18,7 @@ pub enum ThreadPattern {
 }
 
 impl ThreadPattern {
-    /// `12` is a number, `4711/12` a process and a number, all else a pattern for names.
+    /// `12` is a number, `4711/12` a process and a number, anything else a pattern for names.
     pub fn new(text: &str) -> Self {
         let number = match text.split_once('/') {
             Some((process, thread)) => process.parse().ok().map(Some).zip(thread.parse().ok()),
@@ -30,18 +30,18 @@ impl ThreadPattern {
         }
     }
 
-    /// Whether a user thread of this process, number and name is meant; one without a name has none.
+    /// Whether a user thread of this process, number and name is selected; the name is empty if it has none.
     pub fn matches(&self, process: Option<i32>, thread: u64, name: &str) -> bool {
         match self {
-            Self::Number { process: wanted, thread: number } => {
-                *number == thread && wanted.is_none_or(|wanted| Some(wanted) == process)
+            Self::Number { process: expected, thread: number } => {
+                *number == thread && expected.is_none_or(|expected| Some(expected) == process)
             }
             Self::Name(glob) => !name.is_empty() && glob.matches(name),
         }
     }
 }
 
-/// As [`ThreadPattern::new`] reads it.
+/// Formatted as [`ThreadPattern::new`] reads it.
 impl fmt::Display for ThreadPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -66,7 +66,7 @@ mod tests {
             assert_eq!(pattern(text).matches(Some(7), 12, "work/1"), fits, "{text}");
             assert_eq!(pattern(text).to_string(), text);
         }
-        assert!(!pattern("7/12").matches(None, 12, ""), "nobody knows its process");
+        assert!(!pattern("7/12").matches(None, 12, ""), "its process is unknown");
         assert!(!pattern("*").matches(Some(7), 12, ""), "what has no name has none that matches");
     }
 }

@@ -1,4 +1,4 @@
-//! Classes and events for the tests, as a program would send them.
+//! Classes and events for the tests, as a program sends them.
 
 use tracewing_abi::atomic::AtomicU64;
 use tracewing_abi::message::{ClassesWriter, decode_classes};
@@ -10,7 +10,7 @@ pub fn field(name: &str, shape: Shape, scalar: Scalar) -> Field<'_> {
     Field::plain(name, shape, scalar)
 }
 
-/// An enumeration.
+/// An enumeration with these labels.
 #[allow(dead_code, reason = "not all tests have one")]
 pub fn labelled<'a>(name: &'a str, scalar: Scalar, labels: &'a [Label<'a>]) -> Field<'a> {
     Field { labels, ..field(name, Shape::Enumeration, scalar) }
@@ -30,7 +30,7 @@ pub fn class<'a>(fields: &'a [Field<'a>]) -> Class<'a> {
     }
 }
 
-/// Calls `check` with what the recorder makes of a class.
+/// Calls `check` with the class as the recorder sees it.
 pub fn as_view<R>(class: &Class<'_>, check: impl FnOnce(&ClassView<'_>) -> R) -> R {
     let mut buffer = vec![0; 1 << 16];
     let mut writer = ClassesWriter::new(&mut buffer).unwrap();
@@ -47,7 +47,7 @@ pub fn words(bytes: &[u8]) -> Vec<AtomicU64> {
     words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect()
 }
 
-/// What the filter says about a payload in one piece.
+/// The filter's answer for a payload in one piece.
 #[allow(dead_code, reason = "not all tests need it")]
 pub fn accepts(filter: &[u8], payload: &[u8], context: &Context) -> bool {
     evaluate(&words(filter), std::iter::once(payload), context)

@@ -1,20 +1,20 @@
-//! What servers do that keep their own book: when each request waited for which lock, and how long it held
-//! it, by their own stamps of CLOCK_MONOTONIC. What `tracewing` reports of them is compared with that. A line
-//! of the book is an operation, followed by numbers: what each means is said where it is written.
+//! The work of servers that keep their own log: when each request waited for which lock, and how long it held
+//! it, by their own stamps of CLOCK_MONOTONIC. The reports of `tracewing` are compared with that log. A line
+//! of the log is an operation, followed by numbers; the function that writes a line documents them.
 
 use rustix::time::ClockId;
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex as Untold};
+use std::sync::{Arc, Mutex as Unrecorded};
 use std::time::Duration;
 use tracewing_tokio as traced;
 
-/// Connections, and requests of each.
+/// Connections, and requests per connection.
 pub const CONNECTIONS: u64 = 8;
 pub const REQUESTS: u64 = 6;
 
-/// ns.
+/// Current time of a clock, ns.
 fn clock(id: ClockId) -> u64 {
     let time = rustix::time::clock_gettime(id);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
@@ -24,14 +24,14 @@ pub fn now() -> u64 {
     clock(ClockId::Monotonic)
 }
 
-/// ns that this thread has had of CPUs.
+/// CPU time of this thread, ns.
 pub fn computed() -> u64 {
     clock(ClockId::ThreadCPUTime)
 }
 
-/// The program's book.
+/// The program's log.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Untold<String>>);
+pub struct Log(Arc<Unrecorded<String>>);
 
 impl Log {
     pub fn line(&self, operation: &str, numbers: &[u64]) {
@@ -41,7 +41,7 @@ impl Log {
         log.push('\n');
     }
 
-    /// Takes over another book's lines.
+    /// Takes over another log's lines.
     #[allow(dead_code, reason = "not all servers have several")]
     pub fn add(&self, other: &Log) {
         let lines = other.0.lock().expect("no writer panics");
@@ -56,8 +56,8 @@ impl Log {
     }
 
     /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was in vain,
-    /// stamps around both calls, and after the first poll and before the last one. Or, where it does not get
-    /// the lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
+    /// stamps around both calls, and after the first poll and before the last one. Or, if it does not get the
+    /// lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
     async fn lock<G>(
         &self,
         (address, line): (u64, u32),
@@ -107,7 +107,7 @@ impl Log {
     }
 }
 
-/// Longer than any lock is waited for.
+/// Longer than any wait for a lock.
 const ALWAYS: Duration = Duration::from_secs(600);
 
 async fn sleep(microseconds: u64) {
@@ -118,7 +118,7 @@ fn address<T>(of: &T) -> u64 {
     (&raw const *of).addr() as u64
 }
 
-/// Computes for as long as a request does.
+/// Computes as long as a request does.
 #[tracewing::traced]
 #[inline(never)]
 fn search(guard: &mut u64) {
@@ -128,7 +128,7 @@ fn search(guard: &mut u64) {
     }
 }
 
-/// What requests need.
+/// The resources of requests.
 pub struct Desk {
     ledger: traced::sync::Mutex<u64>,
     table: traced::sync::RwLock<u64>,
@@ -146,7 +146,7 @@ impl Desk {
         }
     }
 
-    /// Holds the ledger while it awaits, as it should not.
+    /// Holds the ledger across an await, as a program should not.
     async fn book(&self) {
         self.log.lock((address(&self.ledger), line!()), ALWAYS, self.ledger.lock(), sleep(2000)).await;
     }
@@ -176,7 +176,7 @@ impl Desk {
         self.log.line("cache", &[address(&self.cache), 0, 0, asked, got, gives, now()]);
     }
 
-    /// What a request does.
+    /// Handles one request.
     pub async fn answer(&self, id: u64) {
         self.look_up();
         self.read().await;

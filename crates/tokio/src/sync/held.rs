@@ -1,4 +1,4 @@
-//! Guards: something that is held, and given back when it is dropped.
+//! Guards: something held, and released when the guard is dropped.
 
 use super::waited::Waited;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use tracewing::user_thread::Request;
 
-/// A guard of tokio's, whose begin and end are recorded.
+/// A guard of tokio's; its begin and end are recorded.
 #[must_use = "what is held is given back when this is dropped"]
 pub struct Held<G> {
     // Dropped first: the next holder's acquisition comes after this release.
@@ -14,7 +14,7 @@ pub struct Held<G> {
     guard: G,
 }
 
-/// Records the release of what this request got.
+/// Records the release for this request.
 struct Holding(Request);
 
 impl Drop for Holding {
@@ -24,19 +24,19 @@ impl Drop for Holding {
 }
 
 impl<G> Held<G> {
-    /// A guard that the request got.
+    /// Wraps the guard that the request got.
     pub(super) fn new(mut request: Request, guard: G) -> Self {
         request.acquired();
         Self { release: Holding(request), guard }
     }
 
-    /// The guard that `lock` gives to the request.
+    /// Waits for `lock` and wraps its guard.
     pub(super) async fn wait(mut request: Request, lock: impl Future<Output = G>) -> Self {
         let guard = Waited::new(&mut request, lock).await;
         Self::new(request, guard)
     }
 
-    /// The guard that `lock` gives to the request, if it gives one.
+    /// Wraps the guard that `lock` returns, if it returns one.
     pub(super) async fn try_wait<E>(
         mut request: Request,
         lock: impl Future<Output = Result<G, E>>,
@@ -56,7 +56,7 @@ impl<G> Held<G> {
         &self.guard
     }
 
-    /// tokio's guard, whose release is not recorded.
+    /// tokio's guard; its release is not recorded.
     pub(super) fn into_unrecorded(self) -> G {
         std::mem::forget(self.release);
         self.guard

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use tokio::sync::mpsc::{self, Permit, UnboundedSender, error::SendError};
 use tracewing::user_thread::{Kind, Request};
 
-/// [`tokio::sync::mpsc::channel`], told.
+/// [`tokio::sync::mpsc::channel`], recorded.
 ///
 /// # Panics
 /// As tokio's, for a `buffer` of 0.
@@ -15,7 +15,7 @@ pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
     (Sender { inner: sender, object }, Receiver { inner: receiver, object })
 }
 
-/// [`tokio::sync::mpsc::unbounded_channel`], told. Who sends never waits.
+/// [`tokio::sync::mpsc::unbounded_channel`], recorded. Sending never waits.
 pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, UnboundedReceiver { inner: receiver, object: next_channel() })
@@ -29,19 +29,19 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// As tokio's.
+    /// As tokio's [`send`](mpsc::Sender::send); a wait for capacity is recorded.
     ///
     /// # Errors
-    /// Nobody receives any more.
+    /// The receiver is closed or dropped.
     #[track_caller]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
         Waited::new(Request::new(Kind::Send, self.object), self.inner.send(value))
     }
 
-    /// As tokio's.
+    /// As tokio's [`reserve`](mpsc::Sender::reserve); a wait for capacity is recorded.
     ///
     /// # Errors
-    /// Nobody receives any more.
+    /// The receiver is closed or dropped.
     #[track_caller]
     pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
         Waited::new(Request::new(Kind::Send, self.object), self.inner.reserve())
@@ -70,13 +70,13 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// As tokio's.
+    /// As tokio's [`recv`](mpsc::Receiver::recv); a wait for a value is recorded.
     #[track_caller]
     pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
         Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv())
     }
 
-    /// As tokio's.
+    /// As tokio's [`recv_many`](mpsc::Receiver::recv_many); a wait for a value is recorded.
     #[track_caller]
     pub fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> impl Future<Output = usize> {
         Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv_many(buffer, limit))
@@ -105,13 +105,13 @@ pub struct UnboundedReceiver<T> {
 }
 
 impl<T> UnboundedReceiver<T> {
-    /// As tokio's.
+    /// As tokio's [`recv`](mpsc::UnboundedReceiver::recv); a wait for a value is recorded.
     #[track_caller]
     pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
         Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv())
     }
 
-    /// As tokio's.
+    /// As tokio's [`recv_many`](mpsc::UnboundedReceiver::recv_many); a wait for a value is recorded.
     #[track_caller]
     pub fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> impl Future<Output = usize> {
         Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv_many(buffer, limit))

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use tokio::sync::{self, TryLockError};
 use tracewing::user_thread::{Kind, Request};
 
-/// Holds a [`Mutex`].
+/// Holds a [`Mutex`] until it is dropped.
 pub type MutexGuard<'a, T> = Held<sync::MutexGuard<'a, T>>;
-/// Holds a [`Mutex`] that an [`Arc`] keeps.
+/// Holds a [`Mutex`] in an [`Arc`] until it is dropped.
 pub type OwnedMutexGuard<T> = Held<sync::OwnedMutexGuard<T>>;
 
-/// [`tokio::sync::Mutex`], told.
+/// [`tokio::sync::Mutex`], recorded.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
@@ -46,42 +46,42 @@ impl<T: ?Sized> Mutex<T> {
         unsafe { Arc::from_raw(Arc::into_raw(self) as *const sync::Mutex<T>) }
     }
 
-    /// As tokio's.
+    /// As tokio's [`lock`](sync::Mutex::lock); the wait and the hold are recorded.
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
         Held::wait(self.request(), self.0.lock())
     }
 
-    /// As tokio's.
+    /// As tokio's [`lock_owned`](sync::Mutex::lock_owned); the wait and the hold are recorded.
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
         Held::wait(self.request(), self.owned().lock_owned())
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_lock`](sync::Mutex::try_lock); the hold is recorded.
     ///
     /// # Errors
-    /// It is locked.
+    /// The mutex is locked.
     #[track_caller]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
         let request = self.request();
         self.0.try_lock().map(|guard| Held::new(request, guard))
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_lock_owned`](sync::Mutex::try_lock_owned); the hold is recorded.
     ///
     /// # Errors
-    /// It is locked.
+    /// The mutex is locked.
     #[track_caller]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
         let request = self.request();
         self.owned().try_lock_owned().map(|guard| Held::new(request, guard))
     }
 
-    /// As tokio's.
+    /// As tokio's [`blocking_lock`](sync::Mutex::blocking_lock); the wait and the hold are recorded.
     ///
     /// # Panics
-    /// In a task.
+    /// The caller is in a task.
     #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
         let mut request = self.request();

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use tokio::sync::{self, futures::Notified};
 use tracewing::user_thread::{Kind, Request};
 
-/// [`tokio::sync::Notify`], told.
+/// [`tokio::sync::Notify`], recorded.
 #[derive(Debug, Default)]
 pub struct Notify(sync::Notify);
 
@@ -21,7 +21,7 @@ impl Notify {
         Self(sync::Notify::const_new())
     }
 
-    /// As tokio's.
+    /// As tokio's [`notified`](sync::Notify::notified); the wait is recorded.
     #[track_caller]
     pub fn notified(&self) -> Waited<Notified<'_>> {
         Waited::new(Request::new(Kind::Notified, address(self)), self.0.notified())

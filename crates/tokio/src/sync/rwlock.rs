@@ -8,16 +8,16 @@ use std::sync::Arc;
 use tokio::sync::{self, TryLockError};
 use tracewing::user_thread::{Kind, Request};
 
-/// Holds a [`RwLock`] for reading.
+/// Holds a [`RwLock`] for reading until it is dropped.
 pub type RwLockReadGuard<'a, T> = Held<sync::RwLockReadGuard<'a, T>>;
-/// Holds a [`RwLock`] for writing.
+/// Holds a [`RwLock`] for writing until it is dropped.
 pub type RwLockWriteGuard<'a, T> = Held<sync::RwLockWriteGuard<'a, T>>;
-/// Holds a [`RwLock`] that an [`Arc`] keeps, for reading.
+/// Holds a [`RwLock`] in an [`Arc`] for reading until it is dropped.
 pub type OwnedRwLockReadGuard<T> = Held<sync::OwnedRwLockReadGuard<T>>;
-/// Holds a [`RwLock`] that an [`Arc`] keeps, for writing.
+/// Holds a [`RwLock`] in an [`Arc`] for writing until it is dropped.
 pub type OwnedRwLockWriteGuard<T> = Held<sync::OwnedRwLockWriteGuard<T>>;
 
-/// [`tokio::sync::RwLock`], told.
+/// [`tokio::sync::RwLock`], recorded.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct RwLock<T: ?Sized>(sync::RwLock<T>);
@@ -50,44 +50,44 @@ impl<T: ?Sized> RwLock<T> {
         unsafe { Arc::from_raw(Arc::into_raw(self) as *const sync::RwLock<T>) }
     }
 
-    /// As tokio's.
+    /// As tokio's [`read`](sync::RwLock::read); the wait and the hold are recorded.
     #[track_caller]
     pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
         Held::wait(self.request(Kind::Read), self.0.read())
     }
 
-    /// As tokio's.
+    /// As tokio's [`write`](sync::RwLock::write); the wait and the hold are recorded.
     #[track_caller]
     pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
         Held::wait(self.request(Kind::Write), self.0.write())
     }
 
-    /// As tokio's.
+    /// As tokio's [`read_owned`](sync::RwLock::read_owned); the wait and the hold are recorded.
     #[track_caller]
     pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
         Held::wait(self.request(Kind::Read), self.owned().read_owned())
     }
 
-    /// As tokio's.
+    /// As tokio's [`write_owned`](sync::RwLock::write_owned); the wait and the hold are recorded.
     #[track_caller]
     pub fn write_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockWriteGuard<T>> {
         Held::wait(self.request(Kind::Write), self.owned().write_owned())
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_read`](sync::RwLock::try_read); the hold is recorded.
     ///
     /// # Errors
-    /// It is locked for writing.
+    /// The lock is held for writing.
     #[track_caller]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
         let request = self.request(Kind::Read);
         self.0.try_read().map(|guard| Held::new(request, guard))
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_write`](sync::RwLock::try_write); the hold is recorded.
     ///
     /// # Errors
-    /// It is locked.
+    /// The lock is held.
     #[track_caller]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
         let request = self.request(Kind::Write);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use tokio::sync::{self, AcquireError, TryAcquireError};
 use tracewing::user_thread::{Kind, Request};
 
-/// Holds permits of a [`Semaphore`].
+/// Holds permits of a [`Semaphore`] until it is dropped.
 pub type SemaphorePermit<'a> = Held<sync::SemaphorePermit<'a>>;
-/// Holds permits of a [`Semaphore`] that an [`Arc`] keeps.
+/// Holds permits of a [`Semaphore`] in an [`Arc`] until it is dropped.
 pub type OwnedSemaphorePermit = Held<sync::OwnedSemaphorePermit>;
 
-/// [`tokio::sync::Semaphore`], told.
+/// [`tokio::sync::Semaphore`], recorded.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Semaphore(sync::Semaphore);
@@ -22,7 +22,7 @@ impl Semaphore {
     /// As tokio's.
     ///
     /// # Panics
-    /// The permits are more than tokio's `Semaphore::MAX_PERMITS`.
+    /// `permits` exceeds tokio's `Semaphore::MAX_PERMITS`.
     pub fn new(permits: usize) -> Self {
         Self(sync::Semaphore::new(permits))
     }
@@ -42,19 +42,19 @@ impl Semaphore {
         unsafe { Arc::from_raw(Arc::into_raw(self).cast()) }
     }
 
-    /// As tokio's.
+    /// As tokio's [`acquire`](sync::Semaphore::acquire); the wait and the hold are recorded.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     #[track_caller]
     pub fn acquire(&self) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
         self.acquire_many(1)
     }
 
-    /// As tokio's.
+    /// As tokio's [`acquire_many`](sync::Semaphore::acquire_many); the wait and the hold are recorded.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     #[track_caller]
     pub fn acquire_many(
         &self,
@@ -63,10 +63,10 @@ impl Semaphore {
         Held::try_wait(self.request(), self.0.acquire_many(permits))
     }
 
-    /// As tokio's.
+    /// As tokio's [`acquire_owned`](sync::Semaphore::acquire_owned); the wait and the hold are recorded.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     #[track_caller]
     pub fn acquire_owned(
         self: Arc<Self>,
@@ -74,10 +74,11 @@ impl Semaphore {
         self.acquire_many_owned(1)
     }
 
-    /// As tokio's.
+    /// As tokio's [`acquire_many_owned`](sync::Semaphore::acquire_many_owned); the wait and the hold are
+    /// recorded.
     ///
     /// # Errors
-    /// It is closed.
+    /// The semaphore is closed.
     #[track_caller]
     pub fn acquire_many_owned(
         self: Arc<Self>,
@@ -86,20 +87,20 @@ impl Semaphore {
         Held::try_wait(self.request(), self.owned().acquire_many_owned(permits))
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_acquire`](sync::Semaphore::try_acquire); the hold is recorded.
     ///
     /// # Errors
-    /// It is closed, or there is no permit.
+    /// The semaphore is closed, or no permit is free.
     #[track_caller]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
         let request = self.request();
         self.0.try_acquire().map(|permit| Held::new(request, permit))
     }
 
-    /// As tokio's.
+    /// As tokio's [`try_acquire_owned`](sync::Semaphore::try_acquire_owned); the hold is recorded.
     ///
     /// # Errors
-    /// It is closed, or there is no permit.
+    /// The semaphore is closed, or no permit is free.
     #[track_caller]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         let request = self.request();

@@ -1,4 +1,4 @@
-//! Waits: a future that records when it cannot have at once what it asks for.
+//! Waits: a future that records a wait if it is not ready at once.
 
 use pin_project_lite::pin_project;
 use std::borrow::BorrowMut;
@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use tracewing::user_thread::{Kind, Request};
 
 pin_project! {
-    /// A future of tokio's that waits for something. It owns its request, or borrows that from the caller,
-    /// who holds what it gets.
+    /// A future of tokio's that waits for something. It owns its request, or borrows it from the caller,
+    /// which holds what the request gets.
     #[must_use = "futures do nothing unless polled"]
     pub struct Waited<F, R = Request>
     where
@@ -73,17 +73,17 @@ impl<F: Future, R: BorrowMut<Request>> Future for Waited<F, R> {
     }
 }
 
-/// Whether a guard holds it afterwards, which records the rest ([`Held`](super::Held)).
+/// Whether a guard holds it afterwards and records the release ([`Held`](super::Held)).
 fn is_held(kind: Kind) -> bool {
     matches!(kind, Kind::Mutex | Kind::Read | Kind::Write | Kind::Semaphore)
 }
 
-/// The number of something that is used from where it lies.
+/// Identifies an object by its address, for objects that are used in place.
 pub(super) fn address<T: ?Sized>(of: &T) -> u64 {
     (&raw const *of).addr() as u64
 }
 
-/// The number of a channel, whose ends are moved about. No address is so small.
+/// Identifies a channel, whose ends are moved around, by a number that is too small for an address.
 pub(super) fn next_channel() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Relaxed) + 1

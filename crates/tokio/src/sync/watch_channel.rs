@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use tokio::sync::watch::{self, Ref, error::RecvError};
 use tracewing::user_thread::{Kind, Request};
 
-/// [`tokio::sync::watch::channel`], told. Who sends never waits.
+/// [`tokio::sync::watch::channel`], recorded. Sending never waits.
 pub fn channel<T>(first: T) -> (Sender<T>, Receiver<T>) {
     let ((sender, receiver), object) = (watch::channel(first), next_channel());
     (Sender { inner: sender, object }, Receiver { inner: receiver, object })
@@ -48,25 +48,25 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// As tokio's.
+    /// As tokio's [`changed`](watch::Receiver::changed); the wait is recorded.
     ///
     /// # Errors
-    /// Nobody sends any more.
+    /// All senders are dropped.
     #[track_caller]
     pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
         Waited::new(Request::new(Kind::Receive, self.object), self.inner.changed())
     }
 
-    /// As tokio's.
+    /// As tokio's [`wait_for`](watch::Receiver::wait_for); the wait is recorded.
     ///
     /// # Errors
-    /// Nobody sends any more.
+    /// All senders are dropped.
     #[track_caller]
     pub fn wait_for(
         &mut self,
-        wanted: impl FnMut(&T) -> bool,
+        is_match: impl FnMut(&T) -> bool,
     ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
-        Waited::new(Request::new(Kind::Receive, self.object), self.inner.wait_for(wanted))
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.wait_for(is_match))
     }
 }
 

@@ -1,46 +1,46 @@
-//! Wakers of tasks that find their place in the table of [`super::task`] taken: allocated, and kept by user
-//! thread until that ends.
+//! Wakers of tasks whose place in the table of [`super::task`] is taken: allocated, and kept per user thread
+//! until it ends.
 
-use super::Told;
+use super::RecordingWaker;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tracewing::user_thread::UserThread;
 
-type Part = BTreeMap<UserThread, Arc<Told>>;
+type Part = BTreeMap<UserThread, Arc<RecordingWaker>>;
 
-/// In parts with a lock each, so that workers seldom meet.
+/// In parts with a lock each, so that workers seldom contend.
 static PARTS: [Mutex<Part>; 32] = [const { Mutex::new(Part::new()) }; 32];
 
-/// How many there are.
+/// Number of wakers.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn part(thread: UserThread) -> MutexGuard<'static, Part> {
-    // Whatever panicked left the map whole.
+    // A panic leaves the map whole.
     PARTS[thread.get().get() as usize % PARTS.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The waker of a user thread, which passes wakes on to `behind`, the same for each call until it
+/// The waker of a user thread, which forwards wakes to `inner`; the same one for each call until it
 /// [retires](retire).
-pub(super) fn waker(thread: UserThread, behind: &Waker) -> Waker {
+pub(super) fn waker(thread: UserThread, inner: &Waker) -> Waker {
     let mut part = part(thread);
-    let told = part.entry(thread).or_insert_with(|| {
+    let waker = part.entry(thread).or_insert_with(|| {
         COUNT.fetch_add(1, Relaxed); // before the same task looks, on whatever thread
-        Told::new(thread, behind.clone())
+        RecordingWaker::new(thread, inner.clone())
     });
-    told.clone().into()
+    waker.clone().into()
 }
 
-/// The user thread has ended.
+/// Removes the waker of a user thread that has ended.
 pub(super) fn retire(thread: UserThread) {
     if COUNT.load(Relaxed) == 0 {
         return;
     }
-    // Dropped when the lock is free again: it may be the last that refers to a task.
-    let told = part(thread).remove(&thread);
-    if let Some(told) = told {
+    // Dropped after the lock is free again: it may hold the last reference to a task.
+    let waker = part(thread).remove(&thread);
+    if let Some(waker) = waker {
         COUNT.fetch_sub(1, Relaxed);
-        told.retire();
+        waker.retire();
     }
 }

@@ -1,13 +1,13 @@
-//! Wakers of tasks that tell wakes without memory of their own, neither allocated nor in the task.
+//! Wakers of tasks that record wakes without memory of their own, neither allocated nor in the task.
 //!
-//! All of tokio's wakers of tasks have one table of functions, and as data an address that stands for the
-//! task as long as there is any waker of it. A telling one has the same data and the functions here, which
-//! pass everything on to tokio's. Which user thread the task is stands in a table by that address, once a
-//! waker is kept; where another task has the place, the waker is one of the [`crowd`]'s. That address is
-//! where tokio has allocated the task, so that its future, too, knows it: it lies in the first [`ALIGNMENT`]
-//! bytes, or else the waker is one of the crowd's.
+//! All of tokio's wakers of tasks share one table of functions, and their data is an address that identifies
+//! the task as long as any waker of it exists. A recording waker has the same data and the functions of this
+//! module, which forward everything to tokio's. A table maps that address to the user thread, once a waker is
+//! kept; if another task has the place, the waker is one of the [`crowd`]'s. The address is where tokio
+//! allocated the task, so that the task's future can derive it: the future must be within the first
+//! [`ALIGNMENT`] bytes of it, or else the waker is one of the crowd's.
 
-use super::{crowd, tell};
+use super::{crowd, record_wake};
 use crate::here::{HERE, Here};
 use crate::living::Living;
 use std::marker::PhantomData;
@@ -18,24 +18,24 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 use tracewing::user_thread::UserThread;
 
-/// Tasks that have a place at most; a task finds its own taken if another's address is a multiple of this, in
-/// units of [`ALIGNMENT`], away.
+/// Places in the table. A task's place is taken if the address of another task differs by a multiple of this,
+/// in units of [`ALIGNMENT`].
 const PLACES: usize = 1 << 16;
-/// tokio aligns tasks to this many bytes at least, so that neighbours have neighbouring places.
+/// Minimum alignment of tokio's tasks, bytes: neighbouring tasks have neighbouring places.
 const ALIGNMENT: usize = 128;
 
 static TABLE: [Place; PLACES] =
     [const { Place { task: AtomicUsize::new(0), thread: AtomicU64::new(0) } }; PLACES];
 
-/// The functions of tokio's wakers: those that a task was first seen with.
+/// The functions of tokio's wakers, as first seen with a task.
 static TOKIOS: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 
-/// The functions of telling wakers.
-static TELLING: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+/// The functions of recording wakers.
+static RECORDING: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// Where the wakers of a task find the user thread, from the first that is kept until the task ends.
+/// Maps the wakers of a task to its user thread, from the first kept waker until the task ends.
 struct Place {
-    /// The data of the task's wakers, 0 where nobody has the place.
+    /// The data of the task's wakers; 0 while the place is free.
     task: AtomicUsize,
     thread: AtomicU64,
 }
@@ -49,19 +49,20 @@ impl Place {
         self.task.load(Relaxed) == task
     }
 
-    /// Gives it to a task, if it is free.
+    /// Assigns the place to a task, if it is free.
     fn take(&self, task: usize, thread: u64) -> bool {
-        // Relaxed: nobody looks for the task before the store below has reached them with one of its wakers.
+        // Relaxed: no thread looks for the task until one of its wakers has reached it, after the store
+        // below.
         let free = self.task.compare_exchange(0, task, Relaxed, Relaxed).is_ok();
         if free {
-            self.thread.store(thread, Release); // with `told`
+            self.thread.store(thread, Release); // with `record_wake_of_task`
         }
         free
     }
 
-    /// Takes it from the task, if it is this one's.
+    /// Frees the place, if it belongs to this task and user thread.
     fn leave(&self, task: usize, thread: UserThread) -> bool {
-        // Relaxed: its own from `take` until here, on whatever threads the task ran.
+        // Relaxed: it belongs to the task from `take` until here, on whatever threads the task ran.
         let own = self.is_of(task) && self.thread.load(Relaxed) == thread.get().get();
         if own {
             self.task.store(0, Relaxed);
@@ -72,45 +73,45 @@ impl Place {
 
 /// The waker that a task is polled with.
 pub(crate) enum TaskWaker<'a> {
-    /// tokio's data, with the functions here.
-    Telling {
-        /// Not to be dropped.
+    /// tokio's data, with the functions of this module.
+    Recording {
+        /// Must not be dropped: the data is borrowed.
         waker: ManuallyDrop<Waker>,
         /// What the thread polled before.
         before: (usize, Option<Living>),
-        behind: PhantomData<&'a Waker>,
+        inner: PhantomData<&'a Waker>,
     },
     /// An allocated one.
     Own(Waker),
-    /// tokio's.
-    Untold(&'a Waker),
+    /// tokio's own; the wake is not recorded.
+    Unrecorded(&'a Waker),
 }
 
 impl<'a> TaskWaker<'a> {
-    /// A waker for the user thread that the task is, which is polled with tokio's waker `behind`, and whose
-    /// future lies at address `within`. To be given back after the poll.
+    /// A waker for the user thread that the task is. tokio polls the task with `inner`, and the future is at
+    /// address `within`. It must be given back after the poll.
     #[inline]
-    pub fn lend(living: Living, behind: &'a Waker, within: usize, here: &Here) -> Self {
-        let task = behind.data().addr();
-        if !is_tokios(behind) || within / ALIGNMENT * ALIGNMENT != task {
-            return Self::Own(crowd::waker(living.thread(), behind));
+    pub fn lend(living: Living, inner: &'a Waker, within: usize, here: &Here) -> Self {
+        let task = inner.data().addr();
+        if !is_tokios(inner) || within / ALIGNMENT * ALIGNMENT != task {
+            return Self::Own(crowd::waker(living.thread(), inner));
         }
-        // SAFETY: the functions need what those of `behind` need, which is borrowed; it is never dropped.
-        let waker = ManuallyDrop::new(unsafe { Waker::new(behind.data(), &TELLING) });
+        // SAFETY: the functions need what those of `inner` need, which is borrowed; it is never dropped.
+        let waker = ManuallyDrop::new(unsafe { Waker::new(inner.data(), &RECORDING) });
         let before = (here.task.replace(task), here.living.replace(Some(living)));
-        Self::Telling { waker, before, behind: PhantomData }
+        Self::Recording { waker, before, inner: PhantomData }
     }
 
-    /// The poll of the task is over. Gives what it was lent for, which may be kept now.
+    /// Ends the loan after the poll. Returns the user thread, whose waker may be kept now.
     #[inline]
     pub fn give_back(&self, living: Living, here: &Here) -> Living {
         match self {
-            Self::Telling { before: (task, before), .. } => {
+            Self::Recording { before: (task, before), .. } => {
                 here.task.set(*task);
                 here.living.replace(*before).unwrap_or(living)
             }
             Self::Own(_) => living.kept(),
-            Self::Untold(_) => living,
+            Self::Unrecorded(_) => living,
         }
     }
 }
@@ -121,9 +122,9 @@ impl Deref for TaskWaker<'_> {
     #[inline]
     fn deref(&self) -> &Waker {
         match self {
-            Self::Telling { waker, .. } => waker,
+            Self::Recording { waker, .. } => waker,
             Self::Own(waker) => waker,
-            Self::Untold(waker) => waker,
+            Self::Unrecorded(waker) => waker,
         }
     }
 }
@@ -131,7 +132,7 @@ impl Deref for TaskWaker<'_> {
 /// Whether a waker is one of tokio's own for its tasks.
 fn is_tokios(waker: &Waker) -> bool {
     let functions = ptr::from_ref(waker.vtable()).cast_mut();
-    // Relaxed: what is behind the pointer was there before the program ran.
+    // Relaxed: the table that it points to existed before the program ran.
     let known = match TOKIOS.load(Relaxed) {
         null if null.is_null() => TOKIOS
             .compare_exchange(null, functions, Relaxed, Relaxed)
@@ -141,9 +142,9 @@ fn is_tokios(waker: &Waker) -> bool {
     ptr::eq(known, functions)
 }
 
-/// The task whose future lies at address `within` ends: its wakers tell nothing any more.
+/// Retires the task whose future is at address `within`: its wakers record nothing any more.
 pub(crate) fn retire_within(within: usize, thread: UserThread) {
-    // Relaxed: the task's own wakers have stored it, if it has any that tell.
+    // Relaxed: the task's own wakers have stored it, if any of them records.
     if TOKIOS.load(Relaxed).is_null() {
         return;
     }
@@ -153,32 +154,32 @@ pub(crate) fn retire_within(within: usize, thread: UserThread) {
     }
 }
 
-/// Tells the wake of a task by its waker's data, if it has not ended.
-fn told(task: *const ()) {
+/// Records the wake of a task, by its waker's data, if the task has not ended.
+fn record_wake_of_task(task: *const ()) {
     let (task, place) = (task.addr(), place(task.addr()));
     if place.is_of(task) {
-        // With `take`: whoever's thread this is, the second look sees that one's task, or a later one. It
-        // cannot be this task's again, whose address nobody else has as long as it has a waker.
+        // With `take`: whichever user thread this is, the second look sees its task, or a later one. It
+        // cannot be this task's again: no other task has this address while it has a waker.
         let thread = place.thread.load(Acquire);
         if place.is_of(task) {
-            tell_number(thread);
+            record_wake_of(thread);
         }
     } else if let Some(living) = polled(task) {
-        tell(living.thread());
+        record_wake(living.thread());
     }
 }
 
-fn tell_number(thread: u64) {
-    UserThread::from_number(thread).into_iter().for_each(tell);
+fn record_wake_of(thread: u64) {
+    UserThread::from_number(thread).into_iter().for_each(record_wake);
 }
 
-/// Who is being polled on this thread with a telling waker of this data.
+/// The user thread that this thread polls with a recording waker of this data.
 fn polled(task: usize) -> Option<Living> {
     HERE.with(|here| here.living.get().filter(|_| here.task.get() == task))
 }
 
-/// Whether a task that is being polled here has its place: it takes it with the first waker that is kept,
-/// unless another one has it.
+/// Whether a task that is polled here has its place: it takes the place with its first kept waker, unless
+/// another task has it.
 fn has_place(task: usize, living: Living) -> bool {
     let place = place(task);
     if living.is_kept() {
@@ -188,12 +189,13 @@ fn has_place(task: usize, living: Living) -> bool {
     place.take(task, living.thread().get().get())
 }
 
-/// tokio's waker.
+/// tokio's waker for the same task.
 ///
 /// # Safety
-/// `task` is the data of a telling waker; what is done to the result is what may be done to that.
-unsafe fn behind(task: *const ()) -> Waker {
-    // SAFETY: not null since `take` has stored it, of which telling wakers come; a constant of the program's.
+/// `task` is the data of a recording waker, and the caller uses the result only as it may use that waker.
+unsafe fn tokios(task: *const ()) -> Waker {
+    // SAFETY: not null since `take` has stored it, before any recording waker existed; a constant of the
+    // program.
     let functions: &'static RawWakerVTable = unsafe { &*TOKIOS.load(Relaxed) };
     // SAFETY: the caller's; `lend` has seen these functions with this data.
     unsafe { Waker::new(task, functions) }
@@ -203,8 +205,8 @@ unsafe fn behind(task: *const ()) -> Waker {
 /// As for [`RawWakerVTable::new`].
 unsafe fn clone(task: *const ()) -> RawWaker {
     // SAFETY: the caller's; not dropped.
-    let waker = ManuallyDrop::new(unsafe { behind(task) });
-    // One that is kept, of a task that is being polled.
+    let waker = ManuallyDrop::new(unsafe { tokios(task) });
+    // A waker that is kept, of a task that is being polled.
     if let Some(living) = polled(task.addr())
         && !has_place(task.addr(), living)
     {
@@ -212,12 +214,12 @@ unsafe fn clone(task: *const ()) -> RawWaker {
     }
     let clone = (*waker).clone();
     match clone.will_wake(&waker) {
-        true => RawWaker::new(ManuallyDrop::new(clone).data(), &TELLING),
+        true => RawWaker::new(ManuallyDrop::new(clone).data(), &RECORDING),
         false => raw(clone),
     }
 }
 
-/// A waker's parts.
+/// The raw parts of a waker.
 fn raw(waker: Waker) -> RawWaker {
     let waker = ManuallyDrop::new(waker);
     RawWaker::new(waker.data(), waker.vtable())
@@ -226,24 +228,24 @@ fn raw(waker: Waker) -> RawWaker {
 /// # Safety
 /// As for [`RawWakerVTable::new`].
 unsafe fn wake(task: *const ()) {
-    told(task);
+    record_wake_of_task(task);
     // SAFETY: the caller's.
-    unsafe { behind(task) }.wake();
+    unsafe { tokios(task) }.wake();
 }
 
 /// # Safety
 /// As for [`RawWakerVTable::new`].
 unsafe fn wake_by_ref(task: *const ()) {
-    told(task);
+    record_wake_of_task(task);
     // SAFETY: the caller's; not dropped.
-    ManuallyDrop::new(unsafe { behind(task) }).wake_by_ref();
+    ManuallyDrop::new(unsafe { tokios(task) }).wake_by_ref();
 }
 
 /// # Safety
 /// As for [`RawWakerVTable::new`].
 unsafe fn drop_waker(task: *const ()) {
     // SAFETY: the caller's.
-    drop(unsafe { behind(task) });
+    drop(unsafe { tokios(task) });
 }
 
 #[cfg(test)]
@@ -275,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_of_nobody_known_is_told_by_an_own_one() {
+    fn the_crowd_serves_a_waker_with_unknown_functions() {
         // tokio's functions are known from here on.
         poll_and_cancel(Kept::default());
-        let (behind, thread) = (waker(ALIGNMENT), thread(1 << 40));
-        let lent = HERE.with(|here| TaskWaker::lend(thread.into(), &behind, ALIGNMENT, here));
+        let (inner, thread) = (waker(ALIGNMENT), thread(1 << 40));
+        let lent = HERE.with(|here| TaskWaker::lend(thread.into(), &inner, ALIGNMENT, here));
         assert!(matches!(&lent, TaskWaker::Own(_)));
         HERE.with(|here| assert!(lent.give_back(thread.into(), here).is_kept()));
-        let again = HERE.with(|here| TaskWaker::lend(thread.into(), &behind, ALIGNMENT, here));
+        let again = HERE.with(|here| TaskWaker::lend(thread.into(), &inner, ALIGNMENT, here));
         assert!(lent.will_wake(&again));
         retire_within(ALIGNMENT, thread);
     }
@@ -303,7 +305,7 @@ mod tests {
             }
             let within = ptr::from_ref(&*self).addr();
             let lent = HERE.with(|here| TaskWaker::lend(living, context.waker(), within, here));
-            assert!(matches!(&lent, TaskWaker::Telling { .. }), "tokio has tasks laid out in another way");
+            assert!(matches!(&lent, TaskWaker::Recording { .. }), "tokio has tasks laid out in another way");
             let again = self.0.replace(lent.clone());
             let (data, place) = (lent.data().addr(), place(lent.data().addr()));
             assert!(place.is_of(data) && place.thread.load(Relaxed) == NUMBER);

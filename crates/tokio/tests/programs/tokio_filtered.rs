@@ -1,10 +1,11 @@
-//! Spawns its first tasks where each system call that the runtime does not make by itself ends the process.
-//! Says before how many.
+//! Spawns its first tasks under a filter that ends the process at each system call that the runtime does not
+//! make by itself. Prints the number of tasks first.
 
 use tokio::runtime::Builder;
 use tracewing_tokio as traced;
 
-/// What a runtime makes, the memory of its tasks, and the ends of the process and of the agent's thread.
+/// The calls of a runtime, of memory for its tasks, and of the exits of the process and of the agent's
+/// thread.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -40,7 +41,7 @@ async fn work(mutex: &'static traced::sync::Mutex<u64>) {
 fn main() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let mutex: &traced::sync::Mutex<u64> = Box::leak(Box::new(traced::sync::Mutex::new(0)));
-    // The runtime's threads are there.
+    // The runtime's threads have started.
     let ready =
         [(); 2].map(|()| runtime.spawn(async { std::thread::sleep(std::time::Duration::from_millis(20)) }));
     ready.into_iter().for_each(|ready| runtime.block_on(ready).unwrap());

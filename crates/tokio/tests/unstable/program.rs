@@ -1,4 +1,4 @@
-//! Tasks of a runtime with hooks: records itself into the folder that it is given.
+//! Tasks of a runtime with hooks; the program records itself into the folder that is its argument.
 
 use std::future::pending;
 use tokio::runtime::Builder;
@@ -11,7 +11,7 @@ fn main() {
     {
         let runtime = traced::runtime(&mut Builder::new_current_thread(), "hooked").build().unwrap();
         runtime.block_on(async {
-            // 1: only the hooks know it. Its child tells of itself.
+            // 1: only the hooks see it. Its child records itself.
             let library = tokio::spawn(async {
                 traced::Builder::new().name("own").spawn(traced::yield_now()).await.unwrap();
             });
@@ -30,7 +30,7 @@ fn main() {
             waits.await.unwrap_err();
             // 5: has a future inside that is a user thread.
             tokio::spawn(async { traced::Builder::new().name("inside").instrument(async {}).await }).await.unwrap();
-            // These tell of themselves.
+            // These record themselves.
             let set = LocalSet::new();
             traced::Builder::new().name("local").spawn_local_on(async {}, &set);
             set.await;

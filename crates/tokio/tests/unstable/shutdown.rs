@@ -1,5 +1,5 @@
-//! A runtime that ends while its tasks spawn others, and while their destructors do: records itself into the
-//! folder that it is given.
+//! A runtime that ends while its tasks, and then their destructors, spawn others; the program records itself
+//! into the folder that is its argument.
 
 use std::future::pending;
 use std::pin::Pin;

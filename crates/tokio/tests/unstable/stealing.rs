@@ -1,5 +1,5 @@
-//! Tasks that are woken while they run, by threads of their own: another worker takes them as soon as their
-//! poll is over. Records itself into the folder that it is given.
+//! Tasks that other threads wake while they run: another worker takes them as soon as their poll is over. The
+//! program records itself into the folder that is its argument.
 
 use std::sync::Arc;
 use std::thread;

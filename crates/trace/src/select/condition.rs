@@ -252,7 +252,7 @@ impl<'t> ClassSchema<'t> {
                 let outer = variable.clone();
                 class = match class {
                     Some(FieldClass::StaticArray(array)) if index >= array.length => {
-                        return Err(Problem::Behind(outer, array.length));
+                        return Err(Problem::AfterEnd(outer, array.length));
                     }
                     Some(FieldClass::StaticArray(array)) => Some(&array.element),
                     Some(FieldClass::DynamicArray(array)) => Some(&array.element),
@@ -293,7 +293,7 @@ impl<'t> ClassSchema<'t> {
             (None, Some(_)) => return Err(Problem::Single(variable.clone())),
             (Some(_), None) => return Err(Problem::Several(variable.clone())),
             (Some((_, Some(length))), Some(index)) if index >= length => {
-                return Err(Problem::Behind(variable.clone(), length));
+                return Err(Problem::AfterEnd(variable.clone(), length));
             }
             (Some((element, _)), Some(index)) => {
                 steps.push(Step::Index(index));

@@ -161,7 +161,7 @@ pub(crate) fn forget(slot: usize) {
             for class in
                 control.classes.iter().map(|known| known.class).filter(|class| class.is_pending(slot))
             {
-                class.set_wanted(slot, None);
+                class.set_enabled(slot, None);
                 class.decided(slot);
             }
         }
@@ -193,7 +193,7 @@ pub(super) fn settle_made(class: &'static EventClass) {
         for (slot, member) in control.members.iter().enumerate() {
             let is_told = member.as_ref().is_some_and(|member| member.told > index);
             if taken & 1 << slot == 0 && class.is_pending(slot) {
-                class.set_wanted(slot, None);
+                class.set_enabled(slot, None);
                 class.decided(slot);
             } else if taken & 1 << slot != 0 && !is_told {
                 class.set_pending(slot);
@@ -299,7 +299,7 @@ fn settle(
         let mut changed = control.apply(slot, &member.ids, grants.into_iter());
         for (class, is_granted) in classes.iter().zip(granted) {
             if !is_granted {
-                class.set_wanted(slot, None);
+                class.set_enabled(slot, None);
             }
             changed.is_off |= class.decided(slot) && !class.is_on();
         }
@@ -405,9 +405,9 @@ impl Control {
                 }
                 let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
                 // What is not wanted any more loses its id first: who finds no filter then is not to write.
-                let is_turned_off = id.is_none() && class.set_wanted(slot, None);
+                let is_turned_off = id.is_none() && class.set_enabled(slot, None);
                 let before = class.set_filter(slot, filter.unwrap_or(0));
-                let is_turned_on = id.is_some() && class.set_wanted(slot, id);
+                let is_turned_on = id.is_some() && class.set_enabled(slot, id);
                 is_revoked |= id.is_none() || before != 0;
                 replaced.push(before);
                 if is_turned_off || is_turned_on {

@@ -1,12 +1,11 @@
-//! Emits the first events of 40 call sites, 20 spans and a log record from one thread, and ends at once. It
-//! prints the thread's id, then the nanoseconds that each first event took: all in one line, from another
-//! thread.
+//! Emits the first events of 40 call sites, 20 spans and a log record from one thread, and exits at once.
+//! Another thread prints one line: the emitting thread's id, then the nanoseconds that each first event took.
 
 use std::time::Instant;
 use tracing::{info, info_span};
 use tracing_subscriber::prelude::*;
 
-/// What a macro makes of ten names, one call site each, timed.
+/// Applies a macro to ten names, one call site each, timed.
 macro_rules! ten {
     ($took:ident, $of:ident) => {
         ten!(@ $took, $of; "0" "1" "2" "3" "4" "5" "6" "7" "8" "9")

@@ -1,11 +1,11 @@
-//! Reaches call sites for the first time where a system call could end it: `tracing_sandbox SCENE`. Says
-//! before how many events it emits, each with a `number` of its own.
+//! Reaches call sites for the first time where a system call could end the process: `tracing_sandbox SCENE`.
+//! First it prints how many events it emits, each with a `number` of its own.
 
 use std::io::Write;
 use tracing::{info, info_span};
 use tracing_subscriber::prelude::*;
 
-/// What a macro makes of ten names, one call site each.
+/// Applies a macro to ten names, one call site each.
 macro_rules! ten {
     ($number:ident, $of:ident) => {
         ten!(@ $number, $of; "0" "1" "2" "3" "4" "5" "6" "7" "8" "9")
@@ -44,7 +44,7 @@ macro_rules! span {
     };
 }
 
-/// Numbers 0 to 9 twice, 10 to 19, and in spans 20 to 29; 30 to 39 are for no recording.
+/// Numbers 0 to 9 twice, 10 to 19, and in spans 20 to 29; no recording enables 30 to 39.
 fn emit() {
     let mut number = 0;
     ten!(number, said);
@@ -53,8 +53,8 @@ fn emit() {
     ten!(number, disabled);
 }
 
-/// From now on every system call but memory's, locks' (`tracing` has some, the C library's memory, too), and
-/// those of the strict mode ends the process.
+/// From now on every system call ends the process, except those for memory, those for locks (`tracing` has
+/// some, the C library's memory, too), and those of the strict mode.
 fn sandbox() {
     const ALLOWED: &[i64] = &[
         libc::SYS_read,
@@ -70,7 +70,7 @@ fn sandbox() {
     let (allow, kill) = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);
     let mut program = tracewing_testing::filter(ALLOWED, allow, kill);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: numbers, and a filter that is complete.
+    // SAFETY: numbers, and a complete filter.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
@@ -82,9 +82,9 @@ fn leave() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// A child that emits, and ends at once.
+/// A child that emits and exits at once.
 fn fork() {
-    // SAFETY: the child emits and ends.
+    // SAFETY: the child emits and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
         sandbox();
@@ -97,7 +97,7 @@ fn fork() {
     assert_eq!(status, 0);
 }
 
-/// Emits until the recorder has said that it does not want that: the number is then evaluated no more.
+/// Emits until the recorder has disabled the event: its number is then no longer evaluated.
 fn wait_for_answer() {
     let (begin, mut evaluated) = (std::time::Instant::now(), 0_u64);
     loop {

@@ -1,5 +1,5 @@
-//! Emits an event of `tracing`, in a span, for each number that it reads, and says when it is done. First it
-//! prints its id.
+//! Emits an event of `tracing`, in a span, for each number that it reads, and prints when it is done. First
+//! it prints its process id.
 
 use std::io;
 use tracing::{info, info_span};

@@ -1,12 +1,12 @@
-//! What tests of recordings share: a recording of this program, and what `tracewing list` and babeltrace2
-//! read in it.
+//! Shared code of tests of recordings: records this program, and reads the result with `tracewing list` and
+//! babeltrace2.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
 #[path = "user_thread.rs"]
 mod user_thread;
 #[allow(unused_imports, reason = "each test file uses its part")]
-pub use user_thread::{told, with_origins};
+pub use user_thread::{lines_of, with_origins};
 
 use serde_json::Value;
 use std::path::Path;
@@ -29,13 +29,13 @@ impl Event {
     }
 }
 
-/// One test at a time: what is recorded is the program's.
+/// One test at a time: a recording covers the whole program.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records what `body` does, and events of other tests that run at the same time unless they are [`alone`],
+/// Records what `body` does; also events of other tests that run at the same time unless they are [`alone`],
 /// too.
 pub fn record(events: &[&str], body: impl FnOnce()) -> Vec<Event> {
     let session = events.iter().fold(Session::builder(), |builder, pattern| builder.event(*pattern));
@@ -85,12 +85,12 @@ fn compare_with_babeltrace2(trace: &Path, events: usize) {
     assert_eq!(text.lines().filter(|line| line.starts_with('[')).count(), events, "{text}");
 }
 
-/// The events of this name.
+/// The events with this name.
 pub fn named<'a>(events: &'a [Event], name: &str) -> Vec<&'a Event> {
     events.iter().filter(|event| event.name == name).collect()
 }
 
-/// The only event of this name.
+/// The only event with this name.
 #[track_caller]
 pub fn only<'a>(events: &'a [Event], name: &str) -> &'a Event {
     match named(events, name)[..] {
@@ -99,7 +99,7 @@ pub fn only<'a>(events: &'a [Event], name: &str) -> &'a Event {
     }
 }
 
-/// Names and spans of the events, the spans by the order in which they come.
+/// Names and spans of the events; spans are numbered in the order of appearance.
 pub fn outline(events: &[Event]) -> Vec<String> {
     let mut ids: Vec<u64> = vec![0];
     let mut outline = Vec::new();

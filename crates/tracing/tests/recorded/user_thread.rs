@@ -3,11 +3,12 @@
 use super::Event;
 use std::collections::BTreeMap;
 
-/// What comes of an event's fields, in this order.
+/// The fields that are shown of an event, in this order.
 const FIELDS: [&str; 11] =
     ["thread", "parent", "prev", "next", "name", "runtime", "cause", "kind", "outcome", "object", "worker"];
 
-/// The same events without origins, whose fields the creations have instead, wherever their origin was told.
+/// The same events without origins; the creations have the fields of their origin instead, wherever that was
+/// recorded.
 pub fn with_origins(events: Vec<Event>) -> Vec<Event> {
     let is_origin = |event: &Event| event.name == "user_thread:origin";
     let (origins, mut events): (Vec<_>, Vec<_>) = events.into_iter().partition(is_origin);
@@ -22,9 +23,9 @@ pub fn with_origins(events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the
-/// names that they were created with, or their numbers, and none is `-`.
-pub fn told(events: &[Event]) -> Vec<String> {
+/// The events of provider `user_thread` as lines: name and fields. User threads are shown by the names that
+/// they were created with, or their numbers; none is `-`.
+pub fn lines_of(events: &[Event]) -> Vec<String> {
     let mut names = BTreeMap::from([(0, "-".to_owned())]);
     let mut lines = Vec::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! What the programs that the tests build depend on.
+//! The dependencies of the programs that the tests build.
 
 /// The dependencies of a package with sites.
 pub fn dependencies(features: &str) -> String {

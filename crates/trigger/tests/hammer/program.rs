@@ -1,6 +1,6 @@
-//! Threads that execute 1,000 sites while another switches them at random: whatever was switched on before a
-//! site is executed is on there, whatever was switched off is off. Meanwhile signals whose handler executes
-//! sites, forks whose children switch, and a library with sites that comes and goes.
+//! Threads execute 1,000 sites while another thread switches them at random: a site that was switched on
+//! before it is executed is on, one that was switched off is off. Meanwhile there are signals whose handler
+//! executes sites, forks whose children switch, and a library with sites that is loaded and unloaded.
 //!
 //! Arguments: seconds, `plugin` (a library with its own copy of the crate) or `shared` (with ours), its path.
 
@@ -20,7 +20,7 @@ struct Numbered<const N: usize>;
 impl<const N: usize> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
         class: &Class::named("hammer:site"),
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: N as u32,
         kind: Kind::Event,
@@ -50,15 +50,15 @@ macro_rules! hundreds { ($n:expr) => { ten!(tens, 10 * ($n)) }; }
 
 static HIT: [[[fn() -> bool; 10]; 10]; 10] = ten!(hundreds, 0);
 
-/// What a site must do: a number that grows with every change, doubled, and in the lowest bit whether it is
-/// on. While a change is under way, everything may be seen.
+/// Expected behaviour of a site: twice a number that grows with every change, plus 1 if it is on. While a
+/// change is in progress, either behaviour is allowed.
 static EXPECTED: [AtomicU32; SITES] = [const { AtomicU32::new(2) }; SITES];
 const CHANGING: u32 = 1;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static EXECUTED: AtomicUsize = AtomicUsize::new(0);
 static IN_HANDLERS: AtomicUsize = AtomicUsize::new(0);
-/// Site and what was expected, for the first that did something else.
+/// The first site that misbehaved, and what was expected.
 static WRONG: AtomicUsize = AtomicUsize::new(0);
 
 /// Executes a site and checks what it did, unless it was being switched.
@@ -89,7 +89,7 @@ extern "C" fn on_signal(_: c_int) {
     }
 }
 
-/// Each of the hammer's sites in order of its number.
+/// The hammer's sites, sorted by number.
 fn records(all: &[&'static Record]) -> Vec<&'static Record> {
     let mut records: Vec<Option<&Record>> = vec![None; SITES];
     for record in all.iter().filter(|record| record.site().class.name == "hammer:site") {
@@ -100,7 +100,7 @@ fn records(all: &[&'static Record]) -> Vec<&'static Record> {
 }
 
 fn set(records: &[&'static Record], sites: &[usize], on: bool) {
-    // The number grows only here: there is one thread that switches.
+    // The number grows only here: only one thread switches.
     let numbers: Vec<u32> =
         sites.iter().map(|&site| EXPECTED[site].swap(CHANGING, Ordering::SeqCst)).collect();
     let changes: Vec<_> = sites.iter().map(|&site| (records[site], on)).collect();
@@ -126,7 +126,7 @@ fn switch_at_random(records: Vec<&'static Record>) -> usize {
     changes
 }
 
-/// In a child: switches all, alone, whoever held which lock in the parent.
+/// In a child: switches all sites, whatever locks the parent's threads held.
 fn in_child(records: &[&'static Record]) -> c_int {
     for on in [true, false] {
         let objects = objects();
@@ -142,11 +142,11 @@ fn in_child(records: &[&'static Record]) -> c_int {
 }
 
 fn fork_now(records: &[&'static Record]) {
-    // SAFETY: the child allocates, which the C library allows behind `fork`, and ends without destructors.
+    // SAFETY: the child allocates, which the C library allows after `fork`, and ends without destructors.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        // SAFETY: kills a child that waits for ever; ends it.
+        // SAFETY: kills a child that hangs; ends it.
         unsafe {
             libc::alarm(60);
             libc::_exit(in_child(records));
@@ -190,7 +190,7 @@ fn main() {
     let [_, seconds, kind, path] = &arguments[..] else { panic!("arguments: SECONDS KIND LIBRARY") };
     let end = Instant::now() + Duration::from_secs(seconds.parse().unwrap());
     let path = CString::new(path.as_str()).unwrap();
-    // The program's own sites stay as long as it runs.
+    // The program's own sites exist as long as it runs.
     let all: Vec<&'static Record> = {
         let objects = objects();
         // SAFETY: those of the program itself are never unloaded, and no library is loaded yet.

@@ -1,10 +1,10 @@
-//! Sites in a library: the macro that makes them, a plain function, one that is inlined, a generic one, and
-//! one that nobody calls.
+//! Sites in a library: the macro that defines them, a plain function, an inlined one, a generic one, and one
+//! that nothing calls.
 
 pub use tracewing_abi;
 pub use tracewing_trigger;
 
-/// Whether the site made here is on.
+/// Whether the site defined here is on.
 #[macro_export]
 macro_rules! site {
     ($name:expr $(, $generic:ident)?) => {{
@@ -21,7 +21,7 @@ macro_rules! site {
                     line: line!(),
                     fields: &[],
                 },
-                owner: $crate::tracewing_trigger::Site::nobody,
+                owner: $crate::tracewing_trigger::Site::no_owner,
                 file: file!(),
                 line: line!(),
                 kind: $crate::tracewing_trigger::Kind::Event,

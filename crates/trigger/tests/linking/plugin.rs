@@ -9,13 +9,13 @@ pub extern "C" fn hit() -> bool {
     site!("plugin")
 }
 
-/// Whether the library's is, as the plug-in has it.
+/// Whether the library's site, as the plug-in links it, is on.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit_library() -> bool {
     from_library()
 }
 
-/// Switches what this library's copy of the crate knows.
+/// Switches the sites that this library's copy of the crate knows.
 #[unsafe(no_mangle)]
 pub extern "C" fn switch_own(on: bool) -> usize {
     let objects = objects();

@@ -1,6 +1,6 @@
-//! Tells which sites it finds, switches each and tells which of its functions see that. With a path as
-//! argument, loads that library and unloads it again; `plugin`: a library with its own copy of the crate,
-//! `shared`: one that shares ours.
+//! Prints the sites that it finds, switches each, and prints which of its functions see that. With a path as
+//! argument, it loads that library and unloads it again; `plugin`: a library with its own copy of the crate,
+//! `shared`: one that shares this program's copy.
 
 use library::tracewing_trigger::{Object, objects, on_load, switch};
 use library::{Named, from_library, generic, inlined, site};
@@ -31,7 +31,7 @@ fn first() -> bool {
 
 #[inline(never)]
 fn second() -> bool {
-    // Another function than the first, or the compiler makes them one.
+    // Differs from the first function, or the compiler would merge them.
     std::hint::black_box(2);
     inlined()
 }
@@ -45,7 +45,7 @@ const FUNCTIONS: [(&str, fn() -> bool); 6] = [
     ("inlined", second),
 ];
 
-/// How often each site is there.
+/// The number of copies of each site.
 fn sites() -> BTreeMap<&'static str, usize> {
     let mut sites = BTreeMap::new();
     for record in objects().sites() {

@@ -1,4 +1,4 @@
-//! Functions with a site, each beside the same function without: `NAME_with`, `NAME_light` and
+//! Functions with a site, each next to the same function without: `NAME_with`, `NAME_light` and
 //! `NAME_without`.
 
 use std::hint::black_box;
@@ -12,22 +12,22 @@ struct Here;
 impl Place for Here {
     const SITE: &'static Site = &Site {
         class: &Class { line: line!(), ..Class::named("shapes:site") },
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: line!(),
         kind: Kind::Event,
     };
 }
 
-/// Whether there is a site, and what is done with what it tells: anything.
+/// Whether there is a site, and what its code does: anything.
 trait Sited {
     fn is_on() -> bool;
     fn record<const WORDS: usize>(words: [u64; WORDS]);
 }
 
-/// As `fire!` does it.
+/// As in `fire!`.
 struct With;
-/// As `emit!` does it.
+/// As in `emit!`.
 struct Light;
 struct Without;
 
@@ -63,7 +63,7 @@ impl Sited for Light {
 
     #[inline(always)]
     fn record<const WORDS: usize>(words: [u64; WORDS]) {
-        // SAFETY: the function only looks at its arguments.
+        // SAFETY: the function only reads its arguments.
         unsafe { cold_call::<Recorded, WORDS>(std::ptr::null(), words.map(MaybeUninit::new)) }
     }
 }
@@ -79,21 +79,21 @@ impl Sited for Without {
 }
 
 macro_rules! site {
-    ($S:ident, $($told:expr),+) => {
+    ($S:ident, $($value:expr),+) => {
         if $S::is_on() {
-            $S::record([$(Told::word($told)),+]);
+            $S::record([$(Value::word($value)),+]);
         }
     };
 }
 
-/// What a site can tell.
-trait Told {
+/// A value that a site can report.
+trait Value {
     fn word(self) -> u64;
 }
 
-macro_rules! told {
+macro_rules! values {
     ($($type:ty: $word:expr),+) => {
-        $(impl Told for $type {
+        $(impl Value for $type {
             #[inline(always)]
             fn word(self) -> u64 {
                 $word(self)
@@ -101,7 +101,7 @@ macro_rules! told {
         })+
     };
 }
-told!(u64: u64::from, u32: u64::from, u8: u64::from, f64: f64::to_bits);
+values!(u64: u64::from, u32: u64::from, u8: u64::from, f64: f64::to_bits);
 
 macro_rules! shapes {
     ($($name:ident, $with:ident, $light:ident, $without:ident: ($($argument:ident: $type:ty),*) -> $result:ty, |$S:ident| $body:block)+) => { $(
@@ -217,7 +217,7 @@ shapes! {
         (first ^ c).wrapping_mul(second ^ d).wrapping_mul(third ^ e).wrapping_mul(fourth ^ f)
     }
 
-    // All is needed on both sides.
+    // All values are needed on both sides.
     crossing, crossing_with, crossing_light, crossing_without: (a: u64, b: u64, c: u64, d: u64, e: u64) -> u64, |S| {
         let first = callee(a);
         site!(S, first, b, c, d, e);
@@ -243,7 +243,7 @@ shapes! {
 
 /// A generic function, instantiated twice.
 #[inline(always)]
-fn generic<T: Into<u64> + Told + Copy, S: Sited>(value: T, times: u64) -> u64 {
+fn generic<T: Into<u64> + Value + Copy, S: Sited>(value: T, times: u64) -> u64 {
     site!(S, value);
     value.into().wrapping_mul(times)
 }

@@ -1,5 +1,5 @@
-//! Debug information as nodes that can be followed from one to the other, also into other units and into the
-//! file that several programs share (`.gnu_debugaltlink`, which dwz writes).
+//! Debug information as nodes with references between them, also into other units and into a file that
+//! several programs share (`.gnu_debugaltlink`, which dwz writes).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -16,21 +16,21 @@ pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 pub(super) type Dwarf<'d> = gimli::Dwarf<Reader<'d>>;
 type Unit<'d> = gimli::Unit<Reader<'d>>;
 
-/// References that are followed from one node to find what it says.
+/// Maximum number of references to follow from a node.
 const LONGEST_CHAIN: usize = 16;
-/// Blocks within blocks.
+/// Maximum nesting of blocks.
 const DEEPEST: usize = 64;
-/// Where the file of several programs is looked for if its path is not absolute.
+/// Folder of the shared file if its path is not absolute.
 const SHARED_FOLDER: &str = "/usr/lib/debug/.dwz";
 
-/// The bytes of all debug information.
+/// The bytes of all debug sections.
 pub(crate) struct Sections<'a> {
     own: gimli::DwarfSections<Cow<'a, [u8]>>,
     shared: Option<gimli::DwarfSections<Cow<'a, [u8]>>>,
 }
 
 impl<'a> Sections<'a> {
-    /// Of this file; `None` if it has none.
+    /// Loads the sections of this file; `None` if it has no debug information.
     pub(super) fn load(elf: &'a Elf<'a>) -> Option<Self> {
         elf.section_by_name(".debug_info")?;
         let own = gimli::DwarfSections::load(|id| data(elf, id)).ok()?;
@@ -63,10 +63,10 @@ pub(crate) struct Node<'d> {
     offset: UnitOffset,
 }
 
-/// Where something is.
+/// The location of a variable.
 pub(super) struct Location<'d> {
     pub(super) operations: Vec<Operation<Reader<'d>>>,
-    /// At all addresses at which it is anywhere; else at those around the one that was asked for.
+    /// Whether it is valid for all addresses of the variable; otherwise only around the requested one.
     pub(super) everywhere: bool,
 }
 
@@ -133,7 +133,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Of this node and those that it is made from, the first that has an attribute.
+    /// The first node that has an attribute, among this one and its origins.
     pub(super) fn inherited(&self, name: DwAt) -> Option<Self> {
         let mut node = self.clone();
         for _ in 0..LONGEST_CHAIN {
@@ -180,7 +180,7 @@ impl<'d> Node<'d> {
         self.children().into_iter().filter(|child| child.tag() == Some(gimli::DW_TAG_formal_parameter))
     }
 
-    /// Parameters and variables that are there at an address, the innermost last.
+    /// Parameters and variables in scope at an address, the innermost last.
     pub(super) fn variables(&self, address: u64) -> Vec<Self> {
         let mut found = Vec::new();
         self.add_variables(address, DEEPEST, &mut found);
@@ -210,7 +210,7 @@ impl<'d> Node<'d> {
         false
     }
 
-    /// A location at an address; `None` where it has none.
+    /// A location at an address; `None` if there is none.
     pub(super) fn location(&self, name: DwAt, address: u64) -> Option<Location<'d>> {
         let value = self.own(name)?;
         let own = value.exprloc_value();

@@ -1,4 +1,4 @@
-//! Types: what the kernel can fetch of them, and how functions get them.
+//! Types: how the kernel can fetch them, and how they are passed to functions.
 
 use gimli::{AttributeValue, Operation};
 
@@ -7,7 +7,7 @@ use crate::probes::VariableFault;
 use crate::probes::place::Place;
 use crate::probes::request::Member;
 
-/// Types of types that are followed to the real one.
+/// Maximum chain of type aliases and qualifiers.
 const LONGEST_CHAIN: usize = 32;
 
 /// A type, as far as it matters here.
@@ -18,7 +18,7 @@ pub(super) enum Kind<'d> {
     },
     Pointer(Option<Node<'d>>),
     Structure(Node<'d>),
-    /// Of elements of a type.
+    /// The type of the elements.
     Array(Option<Node<'d>>),
     Float {
         bytes: u64,
@@ -26,22 +26,22 @@ pub(super) enum Kind<'d> {
     Unknown,
 }
 
-/// How a function gets a parameter.
+/// How a parameter is passed to a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passed {
     /// In a register for integers.
     Register,
-    /// As two of these would be.
+    /// In two registers, like two integers.
     Pair,
     /// In a vector register.
     Vector,
     /// In memory.
     Memory,
-    /// Depends on what is in it.
+    /// Depends on its members.
     Unknown,
 }
 
-/// The type behind names and qualifiers.
+/// The type itself, without aliases and qualifiers.
 fn real<'d>(node: &Node<'d>) -> Option<Node<'d>> {
     let mut node = node.clone();
     for _ in 0..LONGEST_CHAIN {
@@ -87,7 +87,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// The kernel's words for a value of this type, or why there are none.
+    /// The kernel's expression for a value of this type, or the reason why there is none.
     pub(super) fn fetch(&self, place: Place) -> Result<String, VariableFault> {
         match self {
             Self::Integer { signed, bytes: bytes @ (1 | 2 | 4 | 8) } => {
@@ -104,7 +104,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// Whether a function that returns it gets told where to put it.
+    /// Whether the caller of a function that returns it passes an address for it.
     pub(super) fn is_large(&self) -> bool {
         matches!(self, Self::Structure(node) if node.number(gimli::DW_AT_byte_size).is_some_and(|bytes| bytes > 16))
     }
@@ -114,7 +114,7 @@ impl<'d> Kind<'d> {
             Self::Integer { bytes: ..=8, .. } | Self::Pointer(_) => Passed::Register,
             Self::Float { bytes: ..=8 } => Passed::Vector,
             Self::Structure(node) if in_rust && is_fat_pointer(node) => Passed::Pair,
-            // Of C++, what is not to be copied byte by byte.
+            // C++ types that must not be copied byte by byte.
             Self::Structure(node) if is_by_reference(node) => Passed::Register,
             Self::Structure(_) if self.is_large() && !in_rust => Passed::Memory,
             _ => Passed::Unknown,
@@ -122,7 +122,7 @@ impl<'d> Kind<'d> {
     }
 }
 
-/// Why the kernel cannot fetch a structure, and what of it can be had.
+/// Why the kernel cannot fetch a structure, and which members it can fetch.
 pub(super) fn without_members(node: &Node<'_>) -> VariableFault {
     let names = members(node).filter_map(|member| member.name()).collect();
     match is_fat_pointer(node) {
@@ -141,7 +141,7 @@ fn is_by_reference(node: &Node<'_>) -> bool {
     matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_pass_by_reference)))
 }
 
-/// Of a base type, whether it is a signed number; `None` for what is no integer.
+/// For a base type, whether it is signed; `None` for types that are not integers.
 fn is_signed(node: &Node<'_>) -> Option<bool> {
     match node.own(gimli::DW_AT_encoding)? {
         AttributeValue::Encoding(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char) => Some(true),
@@ -165,18 +165,18 @@ fn members<'d>(node: &Node<'d>) -> impl Iterator<Item = Node<'d>> {
     node.children().into_iter().filter(|child| child.tag() == Some(gimli::DW_TAG_member))
 }
 
-/// A member of a value of a type, with its type.
+/// A member of a value of a type, with the member's type.
 pub(super) fn member<'d>(
     place: Place,
     of: &Node<'d>,
-    wanted: &Member,
+    requested: &Member,
 ) -> Result<(Place, Node<'d>), VariableFault> {
-    let name = &wanted.name;
-    let (place, node) = match (Kind::of(of), wanted.behind_pointer) {
+    let name = &requested.name;
+    let (place, node) = match (Kind::of(of), requested.through_pointer) {
         (Kind::Structure(node), false) => (place, node),
         (Kind::Pointer(Some(node)), true) => (place.memory(0), node),
-        (Kind::Pointer(_), false) => return Err(VariableFault::BehindPointer(name.clone())),
-        (Kind::Structure(_), true) => return Err(VariableFault::BehindNoPointer(name.clone())),
+        (Kind::Pointer(_), false) => return Err(VariableFault::ThroughPointer(name.clone())),
+        (Kind::Structure(_), true) => return Err(VariableFault::NotThroughPointer(name.clone())),
         _ => return Err(VariableFault::NoStructure(name.clone())),
     };
     if node.own(gimli::DW_AT_declaration).is_some() {
