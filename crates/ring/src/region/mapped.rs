@@ -146,8 +146,9 @@ impl Region {
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).news }
     }
 
-    /// Stores the real time of the stamps, for a reader that has the region but not its recording: `frequency` in
-    /// Hz, and the real time at which the clock would have shown 0, as seconds since 1970 and cycles.
+    /// Stores the real time of the stamps, for a reader that has the region but not its recording:
+    /// `frequency` in Hz, and the real time at which the clock would have shown 0, as seconds since 1970 and
+    /// cycles.
     pub fn set_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
         let header = self.base.cast::<RegionHeader>().as_ptr();
         // SAFETY: the header lies in the mapping's first page; these words are only ever accessed atomically.
