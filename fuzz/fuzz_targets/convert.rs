@@ -1,9 +1,9 @@
-//! A whole trace, converted: see the library.
+//! Converts a whole trace: see the library.
 #![no_main]
 
 use std::sync::LazyLock;
 
-/// In memory where the system has a file system for that.
+/// In memory if the system has a file system for that.
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder is made")
 });

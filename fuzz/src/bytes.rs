@@ -1,4 +1,4 @@
-//! Targets of crate `tracewing-ctf`, which take bytes: metadata, packets, an index.
+//! Targets of crate `tracewing-ctf`, whose inputs are bytes: metadata, packets, an index.
 
 use super::inputs::split;
 use std::hint::black_box;
@@ -23,7 +23,7 @@ fn compile(class: Result<TraceClass, Error>) {
     }
 }
 
-/// Metadata and a data stream of it: every field of every event record is looked at.
+/// Metadata and a data stream: reads every field of every event record.
 pub fn packets(input: &[u8]) {
     let (description, stream) = split(input);
     let Ok(class) = metadata::parse(description) else { return };
@@ -50,10 +50,10 @@ pub fn packets(input: &[u8]) {
             Ok(Step::End) | Err(_) => break,
         }
     }
-    assert_eq!(reader.advance(), Ok(Step::End), "a reader that has ended or failed goes on");
+    assert_eq!(reader.advance(), Ok(Step::End), "a reader that has ended or failed continues");
 }
 
-/// The first packet has the same event records whether it is there at once or comes a part at a time.
+/// The first packet has the same event records whether it is complete or arrives in parts.
 fn first_packet_in_parts(decoder: &Arc<Decoder>, stream: &[u8]) {
     const FIRST: usize = 256;
     const PART: usize = 100;
@@ -85,7 +85,7 @@ fn first_packet_in_parts(decoder: &Arc<Decoder>, stream: &[u8]) {
     }
 }
 
-/// An index file.
+/// Reads an index file.
 pub fn index(input: &[u8]) {
     if let Ok(entries) = index::decode(input) {
         let count = entries.map(black_box).count();

@@ -1,4 +1,4 @@
-//! Targets of crate `tracewing-trace`, which take files: a whole trace, listed or converted.
+//! Targets of crate `tracewing-trace`, whose inputs are files: a whole trace, listed or converted.
 
 use super::inputs::split;
 use std::fs;
@@ -11,10 +11,10 @@ use tracewing_trace::{
 };
 use tracewing_units::{Cpu, Duration};
 
-/// Lists a trace in every way.
+/// Lists a trace in every form.
 ///
 /// # Panics
-/// The files cannot be written; or reading panics, which is what this is to find.
+/// The files cannot be written; or reading panics, which this target looks for.
 pub fn trace(input: &[u8], folder: &Path) {
     let Some(recording) = open(input, folder) else { return };
     for format in [Format::Text, Format::Pretty, Format::Json, Format::Csv] {
@@ -33,10 +33,10 @@ pub fn trace(input: &[u8], folder: &Path) {
     }
 }
 
-/// Converts a trace into both versions, and reads what that gives.
+/// Converts a trace to both versions, and reads the results.
 ///
 /// # Panics
-/// As [`trace`]; what was written cannot be read, or has another number of events.
+/// As [`trace`]; or the result cannot be read, or has another number of events.
 pub fn convert(input: &[u8], folder: &Path) {
     let Some(recording) = open(input, folder) else { return };
     let out = folder.join("out");
@@ -47,7 +47,7 @@ pub fn convert(input: &[u8], folder: &Path) {
         let mut lines = (Vec::new(), sink());
         let read = Recording::open(&[&out]).and_then(|copy| Listing::default().print(&copy, &mut lines));
         let count = lines.0.iter().filter(|byte| **byte == b'\n').count() as u64;
-        // Of what has no events there may be no trace of the other version.
+        // Without events there may be no trace of the other version.
         if written.events > 0 {
             read.unwrap_or_else(|error| panic!("{version:?} cannot be read: {error}"));
             assert!(count >= written.events, "{version:?}: {count} events of {}", written.events);
@@ -56,7 +56,7 @@ pub fn convert(input: &[u8], folder: &Path) {
     }
 }
 
-/// Makes a trace of an input's parts (metadata, a stream, its index) in `folder`.
+/// Writes an input's parts (metadata, a stream, its index) to a trace in `folder`.
 fn open(input: &[u8], folder: &Path) -> Option<Recording> {
     let (metadata, rest) = split(input);
     let (stream, index) = split(rest);

@@ -1,20 +1,19 @@
-//! An input's parts, and inputs to begin with: the traces of the project's own tests and of
-//! `../shared/ctf-conformance`, in the form that the targets take, and what the fuzzer has found before
-//! (`fuzz/findings`).
+//! An input's parts, and seeds: the traces of the project's own tests and of `../shared/ctf-conformance`, in
+//! the form of each target, and earlier findings of the fuzzer (`fuzz/findings`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The targets.
+/// Names of the fuzz targets.
 pub const TARGETS: [&str; 6] = ["tsdl", "ctf2", "packets", "index", "trace", "convert"];
 
-/// Longest input, in bytes. Of longer streams the beginning is taken.
+/// Longest input, in bytes. Longer streams are truncated.
 pub const MOST_BYTES: usize = 64 << 10;
 
-/// Stands between the parts of an input that has several.
+/// Separates the parts of an input.
 const SEPARATOR: &[u8] = b"\n\0NEXT\0\n";
 
-/// The first part of an input, and what lies behind the separator.
+/// The first part of an input, and the rest after the separator.
 pub fn split(input: &[u8]) -> (&[u8], &[u8]) {
     match input.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
         Some(at) => (&input[..at], &input[at + SEPARATOR.len()..]),
@@ -22,7 +21,7 @@ pub fn split(input: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The inputs of a target, of the project in `root`.
+/// The seeds of a target, from the project in `root`.
 pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for folder in ["crates/ctf/tests/data", "../shared/ctf-conformance"] {
@@ -37,7 +36,7 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Adds what the traces in a folder and below it have for a target.
+/// Adds the parts for a target of all traces in a folder and below it.
 fn traces(folder: &Path, target: &str, inputs: &mut Vec<Vec<u8>>) {
     let Ok(metadata) = fs::read(folder.join("metadata")) else {
         let below = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,5 +1,4 @@
-//! What the fuzz targets run, apart from the fuzzer: the tests of the crates run the same over seeds and
-//! findings.
+//! The bodies of the fuzz targets, without the fuzzer: tests of the crates run them over seeds and findings.
 
 pub mod bytes;
 pub mod folder;

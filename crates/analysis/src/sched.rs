@@ -210,7 +210,7 @@ impl<S: SliceSink> Slices<S> {
             (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);
         }
         let slice = progress.slice(lwp, Some((at, prev_state)));
-        let early = progress.early.filter(|_| !prev_state.goes_on());
+        let early = progress.early.filter(|_| !prev_state.could_continue());
         *progress = Progress {
             wait_ns: Some(Duration::ZERO),
             delay_ns: Some(Duration::ZERO),

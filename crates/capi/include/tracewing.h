@@ -6,19 +6,19 @@
  *
  *     TRACEWING_EMIT(enqueued, order->id, queue.length, order->customer);
  *
- * TRACEWING_EVENT stands outside of functions and declares an event: how the program calls it, its name in the trace
+ * TRACEWING_EVENT, outside of functions, declares an event: its identifier in the program, its name in the trace
  * ("provider:event"), and its fields, at most sixteen: types and names. TRACEWING_EMIT emits one; its arguments are evaluated only
- * while some recording wants the event. Until then a TRACEWING_EMIT is one instruction, a nop, in the path of the program.
+ * while some recording enables the event. Until then a TRACEWING_EMIT is one instruction, a nop, in the path of the program.
  *
  * Types of fields: integers, bool, float, double, enumerations as the integers that they are, pointers to void (shown in
  * hexadecimal), `const char *` (text up to its NUL; NULL is an empty one), struct tracewing_text and struct tracewing_bytes (a
  * pointer and a length). Texts, and the strings in declarations, are UTF-8.
  *
  * Link with `pkg-config --cflags --libs tracewing`. `tracewing record -- PROGRAM` records it; so does the program itself, with
- * tracewing_session_start. Everything here may be called where the documentation of the Rust crate says it of its counterpart:
+ * tracewing_session_start. Everything here may be called wherever the Rust crate's documentation permits its counterpart:
  * events also in signal handlers, forked children and at exit.
  *
- * x86-64, gcc 9 or clang 9 or later, C11 or C++17. With TRACEWING_DISABLE defined, nothing is left of events and spans.
+ * x86-64, gcc 9 or clang 9 or later, C11 or C++17. With TRACEWING_DISABLE defined, events and spans compile to nothing.
  */
 #ifndef TRACEWING_H
 #define TRACEWING_H
@@ -54,7 +54,7 @@ struct tracewing_bytes {
 
 /* ---- Spans ------------------------------------------------------------------------------------------------------------ */
 
-/* A span that has begun; all 0 while nobody records it. */
+/* A span that has begun; all 0 while it is not recorded. */
 struct tracewing_span {
     uint64_t id;
     uint64_t before;
@@ -84,32 +84,32 @@ enum tracewing_outcome {
     TRACEWING_UNKNOWN = 3
 };
 
-/* A new one, ready to run; its number, never 0. Name and runtime may be NULL. The trace has the line of the source. */
+/* Creates a user thread, ready to run; returns its number, never 0. Name and runtime may be NULL. The trace has the source line. */
 #define tracewing_user_thread_create(name, runtime) \
     tracewing_user_thread_create_at((name), (runtime), __FILE__, __LINE__)
 uint64_t tracewing_user_thread_create_at(const char *name, const char *runtime, const char *file, unsigned line);
-/* It is called so from now on. */
+/* Renames a user thread. */
 void tracewing_user_thread_name(uint64_t thread, const char *name);
-/* The calling thread runs `next` from now on, or none for 0. Gives what it ran until now, which stops for `cause`. */
+/* The calling thread runs `next` from now on; 0 for none. Returns the user thread that it ran before, which stops for `cause`. */
 uint64_t tracewing_user_thread_switch(uint64_t next, enum tracewing_cause cause);
-/* What the calling thread runs, 0 for none. */
+/* The user thread that the calling thread runs, 0 for none. */
 uint64_t tracewing_user_thread_current(void);
-/* It can go on. */
+/* A user thread is ready to run. */
 void tracewing_user_thread_wake(uint64_t thread);
-/* It ends; one that runs is switched away from afterwards, with TRACEWING_ENDED. */
+/* A user thread ends; if it is running, a switch with TRACEWING_ENDED follows. */
 void tracewing_user_thread_exit(uint64_t thread, enum tracewing_outcome outcome);
 
 /* ---- Recordings by the program itself --------------------------------------------------------------------------------- */
 
 struct tracewing_session;
 
-/* How to record. Zero means the usual. */
+/* How to record. Zero means the default. */
 struct tracewing_session_options {
     const char *output;        /* the folder, which must not exist or be empty; not with flight_recorder */
     const char *const *events; /* patterns for names of events, NULL-terminated; NULL for all events */
     size_t sub_buffer_bytes;   /* a power of two */
     size_t sub_buffers;        /* for each CPU, a power of two */
-    unsigned flush_ms;         /* after which time an event is in the folder */
+    unsigned flush_ms;         /* time after which an event is in the folder */
     bool flight_recorder;      /* keeps the newest events in memory until tracewing_session_snapshot */
 };
 
@@ -119,23 +119,23 @@ struct tracewing_session_summary {
     uint64_t lost;
 };
 
-/* Begins a recording of this process. NULL if that cannot be; why is then in `error`, if that is not NULL: a NUL-terminated
+/* Begins a recording of this process. NULL on failure; `error`, if not NULL, then holds the reason: a NUL-terminated
  * line of at most `size` bytes. */
 struct tracewing_session *tracewing_session_start(const struct tracewing_session_options *options, char *error, size_t size);
-/* Ends it and frees it. False if something could not be written; `summary` and `error` may be NULL. */
+/* Ends and frees a session. False if something could not be written; `summary` and `error` may be NULL. */
 bool tracewing_session_stop(struct tracewing_session *session, struct tracewing_session_summary *summary, char *error,
                             size_t size);
 /* Writes what a flight recorder holds to a new folder. */
 bool tracewing_session_snapshot(struct tracewing_session *session, const char *folder, char *error, size_t size);
-/* Has the flight recorder of `tracewing record --flight-recorder` that records this program write a snapshot. */
+/* Makes the `tracewing record --flight-recorder` that records this program write a snapshot. */
 bool tracewing_snapshot(char *error, size_t size);
 
-/* The calling thread writes no events from now on; those that recordings want are counted lost. To be called before
+/* The calling thread writes no events from now on; enabled ones are counted as lost. Must be called before
  * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), or PR_SET_TSC with PR_TSC_SIGSEGV: both take the clock away, so that the next event
  * would end the program. Not needed before a seccomp filter: events make no system call. */
 void tracewing_before_sandbox(void);
 
-/* ---- What follows serves the macros and is no part of the interface --------------------------------------------------- */
+/* ---- The rest serves the macros and is not part of the interface --------------------------------------------------- */
 
 /* As crates/abi lays them out: schema::Class, schema::Field. */
 struct tracewing_str_ {
@@ -195,7 +195,7 @@ bool tracewing_span_end_2(struct tracewing_span *span);
 #define TRACEWING_UNSIGNED_(size) ((size) == 1 ? 0 : (size) == 2 ? 1 : (size) == 4 ? 2 : 3)
 #define TRACEWING_SIGNED_(size) ((size) == 1 ? 4 : (size) == 2 ? 5 : (size) == 4 ? 6 : 7)
 
-/* A payload in the making: a run of bytes for what has a constant size, and segments where there are texts. */
+/* A payload under construction: a run of bytes for values of constant size, and segments for texts. */
 struct tracewing_writer_ {
     unsigned char *run;
     struct tracewing_segment_ *segments;
@@ -308,7 +308,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 #define TRACEWING_PUT_OF_(type) ::tracewing_::traits<type>::put
 #define TRACEWING_ASSERT_FIELD_(type)
 #else
-/* Of each type whose value can be asked for without having one: a pointer to it. */
+/* For each type whose kind can be found without a value: a pointer to it. */
 #define TRACEWING_BY_TYPE_(type, string, text, bytes, pointer, boolean, single, real, other) \
     _Generic((type *)0, const char **: string, char **: string, struct tracewing_text *: text, struct tracewing_bytes *: bytes, \
              void **: pointer, const void **: pointer, _Bool *: boolean, float *: single, double *: real, default: other)
@@ -326,7 +326,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
                        tracewing_put_scalar_, tracewing_put_scalar_, tracewing_put_scalar_, tracewing_put_scalar_)
 #endif
 
-/* Macros for lists whose first element is no field: an event's name, or its identifier. ISO C wants one argument at least. */
+/* Macros for lists whose first element is not a field: an event's name, or its identifier. ISO C requires at least one argument. */
 #define TRACEWING_CAT_(a, b) TRACEWING_CAT2_(a, b)
 #define TRACEWING_CAT2_(a, b) a##b
 #define TRACEWING_HEAD_(...) TRACEWING_HEAD2_(__VA_ARGS__, 0)
@@ -334,13 +334,13 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 #define TRACEWING_COUNT_(...) \
     TRACEWING_COUNT2_(__VA_ARGS__, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define TRACEWING_COUNT2_(z, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, count, ...) count
-/* What stands behind the first element, with a comma in front of it; nothing where there is nothing. */
+/* The elements after the first, preceded by a comma; nothing if there are none. */
 #define TRACEWING_TAIL_(...) TRACEWING_CAT_(TRACEWING_TAIL_, TRACEWING_IS_LONG_(__VA_ARGS__))(__VA_ARGS__)
 #define TRACEWING_TAIL_0(head)
 #define TRACEWING_TAIL_1(head, ...) , __VA_ARGS__
 #define TRACEWING_IS_LONG_(...) \
     TRACEWING_COUNT2_(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0)
-/* Does something with each element but the first: `what (type, name)`. */
+/* Applies a macro to each element but the first: `what (type, name)`. */
 #define TRACEWING_EACH_(what, ...) TRACEWING_CAT_(TRACEWING_EACH_, TRACEWING_COUNT_(__VA_ARGS__))(what, __VA_ARGS__)
 #define TRACEWING_EACH_0(what, head)
 #define TRACEWING_EACH_1(what, head, a) what a
@@ -384,7 +384,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 
 #ifndef TRACEWING_DISABLE
 
-/* What is behind a site: out of the way. clang would save registers in front of the site, were they not preserved. */
+/* The code of a site, out of line. clang would save registers before the site if they were not preserved. */
 #ifdef __clang__
 #define TRACEWING_COLD_ __attribute__((unused, cold, noinline, preserve_most))
 #else
@@ -421,9 +421,9 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
         tracewing_finish_(&tracewing_writer, &tracewing_class_##event); \
     }
 
-/* Whether some recording wants the event: for what is to be done for it only. */
+/* Whether some recording enables the event: for work that is done only for it. */
 #ifdef __cplusplus
-/* A function of its own, since clang 14 takes each `asm goto` of a function for a jump to every label of another. */
+/* A function of its own, since clang 14 treats each `asm goto` of a function as a jump to every label of another. */
 #define TRACEWING_IS_ON(event) \
     ([]() __attribute__((always_inline)) -> bool { \
         TRACEWING_SITE_(event, tracewing_on); \
@@ -453,7 +453,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
     } while (0)
 
 #define TRACEWING_SITE_(event, on) TRACEWING_SITE2_(event, on)
-/* The instruction, and what there is to know of it: crates/trigger/src/site.rs and crates/abi/src/site.rs say what each part is. */
+/* The instruction and its record: crates/trigger/src/site.rs and crates/abi/src/site.rs explain each part. */
 #define TRACEWING_SITE2_(event, on) \
     __asm__ goto(TRACEWING_OBJECT_ \
                  "5: .byte 0x0f, 0x1f, 0x84, 0xe9\n" \
@@ -484,7 +484,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
                  : \
                  : on)
 
-/* What each program and library has once. */
+/* The parts that each program and library has once. */
 #define TRACEWING_OBJECT_ \
     ".ifndef .Ltracewing_sites_2_count\n" \
     ".set .Ltracewing_sites_2_count, 0\n" \
@@ -551,11 +551,11 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
                     (const void *, parent)TRACEWING_TAIL_(__VA_ARGS__)) \
     TRACEWING_EVENT(begun##_end, TRACEWING_HEAD_(__VA_ARGS__) "_end", (const void *, span))
 
-/* An id as a field: what is shown in hexadecimal, as ids of spans are, is a pointer. */
+/* An id as a field: a pointer, since pointers are shown in hexadecimal like ids of spans. */
 #define TRACEWING_SPAN_ID_(id) ((const void *)(id))
 
-/* Begins a span on this thread, inside of the one that the thread is in: gives the struct tracewing_span that
- * TRACEWING_SPAN_END wants, on the same thread. TRACEWING_SPAN_BEGIN(span, field...). */
+/* Begins a span on this thread, inside the thread's current one: returns the struct tracewing_span that
+ * TRACEWING_SPAN_END needs, on the same thread. TRACEWING_SPAN_BEGIN(span, field...). */
 #define TRACEWING_SPAN_BEGIN(...) \
     TRACEWING_SPAN_BEGIN_IN(tracewing_span_innermost(), __VA_ARGS__)
 
@@ -580,7 +580,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
             TRACEWING_EMIT(event##_end, TRACEWING_SPAN_ID_((begun).id)); \
     } while (0)
 
-/* The function behind a site. */
+/* The function that a site calls. */
 #define TRACEWING_RECORD_(...) \
     TRACEWING_CAT_(tracewing_emit_, TRACEWING_HEAD_(__VA_ARGS__))(0 TRACEWING_TAIL_(__VA_ARGS__))
 

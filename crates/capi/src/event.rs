@@ -1,15 +1,15 @@
-//! Sites that come and go with their programs and libraries, and what is behind one that is on.
+//! Loading and unloading of objects with sites, and the functions that sites call.
 
 use tracewing::dynamic::{self, EventClass, Segment};
 use tracewing_trigger::Object;
 
-/// A program or library with sites has been loaded.
+/// Called when a program or library with sites has been loaded.
 #[unsafe(no_mangle)]
 extern "C" fn tracewing_load_2(object: &'static Object) {
     tracewing_trigger::register(object);
 }
 
-/// It is about to go.
+/// Called before the object is unloaded.
 #[unsafe(no_mangle)]
 extern "C" fn tracewing_unload_2(object: &Object) {
     tracewing_trigger::unregister(object);
@@ -17,7 +17,7 @@ extern "C" fn tracewing_unload_2(object: &Object) {
 
 macro_rules! record {
     ($($name:ident $length:literal)*) => {$(
-        /// Records an event whose payload is in one piece of so many bytes.
+        /// Records an event whose payload is one piece of this length.
         #[unsafe(no_mangle)]
         extern "C" fn $name(class: &'static EventClass, payload: &[u8; $length]) {
             dynamic::record_bytes(class, payload);
@@ -32,7 +32,7 @@ record! {
     tracewing_record_32_2 32
 }
 
-/// Records an event whose payload is in one piece.
+/// Records an event whose payload is one piece.
 ///
 /// # Safety
 /// `payload` points to `length` readable bytes.
@@ -42,7 +42,7 @@ unsafe extern "C" fn tracewing_record_2(class: &'static EventClass, payload: *co
     dynamic::record_bytes(class, unsafe { std::slice::from_raw_parts(payload, length) });
 }
 
-/// Records an event whose payload is in several pieces.
+/// Records an event whose payload consists of several pieces.
 ///
 /// # Safety
 /// `segments` points to `count` segments, each of which is readable and stays unchanged meanwhile.

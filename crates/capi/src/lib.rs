@@ -1,20 +1,19 @@
-//! What `tracewing.h` declares: the crate `tracewing` for programs in C and C++.
+//! Implements `tracewing.h`: the crate `tracewing` for programs in C and C++.
 //!
-//! Their sites, classes and descriptions are laid out by their own compiler, through the header's macros,
-//! just as the crate's macros do it for Rust; so the same agent finds and switches them, and all tools see
-//! them.
+//! The programs' own compiler lays out their sites, classes and descriptions through the header's macros,
+//! like the crate's macros for Rust. So the same agent finds and switches them, and all tools see them.
 //!
 //! | module | does |
 //! |---|---|
-//! | `event` | sites that come and go, and what is behind one that is on |
+//! | `event` | loading and unloading of sites, and the functions that they call |
 //! | `span` | spans |
 //! | `user_thread` | user threads |
 //! | `session` | programs that record themselves |
 //! | `sandbox` | programs that give up the clock |
 //! | `text` | strings in and out |
 //!
-//! The functions whose names end in `_2` are the macros' part, in version 2 of `tracewing_abi::site`. What
-//! each of the others does is said in the header.
+//! The macros use the functions whose names end in `_2`, for version 2 of `tracewing_abi::site`. The header
+//! documents the others.
 
 mod event;
 mod sandbox;

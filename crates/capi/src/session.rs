@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracewing::Session;
 
-use crate::text::{tell, text};
+use crate::text::{text, write_message};
 
 /// `struct tracewing_session_options`.
 #[repr(C)]
@@ -38,7 +38,7 @@ unsafe extern "C" fn tracewing_session_start(
     let mut pattern = options.events;
     // SAFETY: the list ends with `NULL`.
     while let Some(event) = unsafe { pattern.as_ref() }.filter(|event| !event.is_null()) {
-        // SAFETY: a string of the list, behind which is another element.
+        // SAFETY: a string of the list, followed by another element.
         unsafe {
             builder = builder.event(text(*event));
             pattern = pattern.add(1);
@@ -60,7 +60,7 @@ unsafe extern "C" fn tracewing_session_start(
         Ok(session) => Box::into_raw(Box::new(session)),
         Err(why) => {
             // SAFETY: the caller's.
-            unsafe { tell(&why, error, size) };
+            unsafe { write_message(&why, error, size) };
             std::ptr::null_mut()
         }
     }
@@ -86,7 +86,7 @@ unsafe extern "C" fn tracewing_session_stop(
         }
         Err(why) => {
             // SAFETY: the caller's.
-            unsafe { tell(&why, error, size) };
+            unsafe { write_message(&why, error, size) };
             false
         }
     }
@@ -104,7 +104,7 @@ unsafe extern "C" fn tracewing_session_snapshot(
     // SAFETY: the caller's.
     let taken = session.snapshot(unsafe { text(folder) }.into_owned());
     // SAFETY: the caller's.
-    taken.map_err(|why| unsafe { tell(&why, error, size) }).is_ok()
+    taken.map_err(|why| unsafe { write_message(&why, error, size) }).is_ok()
 }
 
 /// # Safety
@@ -112,5 +112,5 @@ unsafe extern "C" fn tracewing_session_snapshot(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tracewing_snapshot(error: *mut c_char, size: usize) -> bool {
     // SAFETY: the caller's.
-    tracewing::snapshot().map_err(|why| unsafe { tell(&why, error, size) }).is_ok()
+    tracewing::snapshot().map_err(|why| unsafe { write_message(&why, error, size) }).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Spans: ids, and which one the calling thread is in.
+//! Spans: their ids, and the calling thread's current one.
 
 use tracewing::dynamic::span;
 
@@ -14,7 +14,7 @@ extern "C" fn tracewing_span_innermost() -> u64 {
     span::innermost()
 }
 
-/// Begins a span: gives its id, and says what the thread was in before.
+/// Begins a span: returns its id, and stores the thread's previous span in `before`.
 #[unsafe(no_mangle)]
 extern "C" fn tracewing_span_begin_2(before: &mut u64) -> u64 {
     let id = span::next_id();

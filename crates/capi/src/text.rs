@@ -1,10 +1,10 @@
-//! Strings in and out.
+//! Conversion of strings from and to C.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 use std::fmt::Display;
 
-/// A text from C, empty for `NULL`; what of it is not UTF-8 is replaced.
+/// A text from C, empty for `NULL`; invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// `text` is `NULL` or a string, which stays unchanged.
@@ -16,11 +16,11 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Cow<'a, str> {
     }
 }
 
-/// Writes a message where there is room for it, with a NUL.
+/// Writes a message, truncated to `size` bytes, with a NUL.
 ///
 /// # Safety
 /// `to` is `NULL` or points to `size` writable bytes.
-pub(crate) unsafe fn tell(message: &dyn Display, to: *mut c_char, size: usize) {
+pub(crate) unsafe fn write_message(message: &dyn Display, to: *mut c_char, size: usize) {
     if to.is_null() || size == 0 {
         return;
     }

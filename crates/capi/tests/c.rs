@@ -1,4 +1,5 @@
-//! C and C++ programs, built by gcc and clang against what `cargo xtask capi` installs, and recorded.
+//! C and C++ programs, built by gcc and clang against the files that `cargo xtask capi` installs, and
+//! recorded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ const COMPILERS: [(&str, &str, &str); 4] = [
     ("clang++", "-std=c++17", "kinds.cc"),
 ];
 
-/// What `kinds.h` emits, as `tracewing list` prints the payloads; the ids of spans are replaced.
+/// The events of `kinds.h`, with payloads as `tracewing list` prints them; span ids are replaced.
 const KINDS: [&str; 10] = [
     r#"kinds:all { a = 97, b = -1, c = 255, d = -2, e = 65535, f = -3, g = 4000000000, h = -4, i = 18446744073709551615, j = 0.5, k = -0.25, l = 1, m = 3, n = -7, o = 0x1234, p = "sixteen" }"#,
     r#"kinds:texts { first = "", second = "zwei", third = "drö", _fourth_length = 3, fourth = [ [0] = 0, [1] = 255, [2] = 7 ], fifth = 9, sixth = "" }"#,
@@ -51,7 +52,7 @@ fn pkgconfig() -> PathBuf {
     prefix().join("lib/pkgconfig")
 }
 
-/// Whether a compiler is there; a test that leaves one out says so.
+/// Whether a compiler is installed; a test that leaves one out prints that.
 fn is_there(compiler: &str) -> bool {
     let there = Command::new(compiler).arg("--version").output().is_ok();
     if !there {
@@ -63,7 +64,7 @@ fn is_there(compiler: &str) -> bool {
     there
 }
 
-/// Compiles a program of this folder, without a warning.
+/// Compiles a program of this folder, with warnings as errors.
 fn compile(compiler: &str, arguments: &str, source: &str, output: &Path) {
     let flags = succeed(
         Command::new("pkg-config")
@@ -85,7 +86,7 @@ fn tracewing() -> Command {
     Command::new(folder.join("tracewing"))
 }
 
-/// Records a program, and gives its events without stamps and contexts.
+/// Records a program, and returns its events without stamps and contexts.
 fn record(folder: &Path, program: &[&Path]) -> Vec<String> {
     let trace = folder.join("trace");
     let _ = std::fs::remove_dir_all(&trace);
@@ -103,7 +104,7 @@ fn list(trace: &Path) -> Vec<String> {
     text.lines().filter_map(event).collect()
 }
 
-/// Calls spans A, B and C, in the order in which they begin.
+/// Replaces span ids by A, B and C, in the order in which the spans begin.
 fn named(events: Vec<String>) -> Vec<String> {
     let mut text = events.join("\n");
     for name in ["A", "B", "C"] {
@@ -156,7 +157,7 @@ fn a_site_that_is_off_is_one_instruction() {
 }
 
 #[test]
-fn disabled_nothing_is_left() {
+fn disabled_no_event_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("kinds");
     for (compiler, standard, source) in &COMPILERS[..2] {
@@ -167,7 +168,7 @@ fn disabled_nothing_is_left() {
 }
 
 #[test]
-fn a_library_that_comes_and_goes() {
+fn a_library_that_is_loaded_and_unloaded() {
     let folder = tempfile::tempdir().unwrap();
     let (host, plugin) = (folder.path().join("host"), folder.path().join("plugin.so"));
     compile("gcc", "-std=c11", "host.c", &host);

@@ -8,7 +8,7 @@ use crate::screen::Form;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_programs::image::{AddressSpace, CoreDump, Process};
-use tracewing_recover::{BufferFolder, Recovered, Wanted, write_trace};
+use tracewing_recover::{BufferFolder, Recovered, Selection, write_trace};
 use tracewing_trace::{ClockStyle, Filter, Listing, Recording, Sink, Style};
 use tracewing_units::Pid;
 
@@ -122,7 +122,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
     let folder = BufferFolder::open(path)?;
     let output = args.output.clone().unwrap_or_else(|| beside(path));
-    let recovered = folder.write_trace(&output, if args.all { Wanted::All } else { Wanted::Unwritten })?;
+    let recovered =
+        folder.write_trace(&output, if args.all { Selection::All } else { Selection::Unwritten })?;
     let mut sink = Output::new(Form::Text);
     if folder.is_live() {
         sink.warning(b"WARNING: a program, or the recorder, still writes to these buffers\n")?;

@@ -1,5 +1,5 @@
-//! How an output folder comes to be: made by this process, or an empty one of its user that others cannot
-//! write.
+//! Creation of output folders: created by this process, or an existing empty one that this user owns and
+//! others cannot write.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,15 +17,15 @@ use crate::{Dir, Refused};
 const FOLDER: Mode = Mode::from_raw_mode(0o750);
 /// Permissions of the user's cache, and its parents.
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-/// Group and others may write.
+/// Write permission for group and others.
 const WRITABLE: u32 = 0o022;
 
-/// Folders that were made on the way to one, by the folder in which each lies; the outermost first.
+/// Folders that were created on the way to one, by the folder that contains each; the outermost first.
 #[derive(Debug, Clone, Default)]
 pub struct Made(Vec<(Arc<OwnedFd>, OsString)>);
 
 impl Made {
-    /// Removes them, the innermost first, as far as nothing is in them.
+    /// Removes the folders that are empty, the innermost first.
     pub fn remove_empty(&self) {
         for (parent, name) in self.0.iter().rev() {
             let _ = unlinkat(parent, name.as_os_str(), AtFlags::REMOVEDIR);
@@ -34,11 +34,11 @@ impl Made {
 }
 
 impl Dir {
-    /// Makes a folder for output and its missing parents, or takes an empty one that this user owns and
+    /// Creates a folder for output and its missing parents, or uses an empty one that this user owns and
     /// others cannot write.
     ///
     /// # Errors
-    /// It cannot be made, or is [`Refused`]. What was made is removed again.
+    /// The folder cannot be created, or is [`Refused`]. Folders created by the call are removed again.
     pub fn create(path: &Path) -> io::Result<(Self, Made)> {
         let mut made = Made::default();
         let created = made.create(path).and_then(|dir| match dir.entries()?.is_empty() {
@@ -55,19 +55,19 @@ impl Dir {
     }
 
     /// Opens the folder `path` to put one new entry into it: any folder that this process may write, such as
-    /// `/tmp`. The entry's own folder is what others cannot write.
+    /// `/tmp`. Only the entry itself is protected from others.
     ///
     /// # Errors
-    /// It is not there, or no folder.
+    /// The folder does not exist, or the path is not a folder.
     pub fn parent(path: &Path) -> io::Result<Self> {
         Ok(Self::new(path, open_parent(path)?))
     }
 
-    /// The folder at `path` for files that only this user is to read and write, which is made with its
-    /// missing parents.
+    /// The folder at `path` for files that only this user may read and write; created with its missing
+    /// parents.
     ///
     /// # Errors
-    /// It cannot be made, or it or the folder in which it is to be made belongs to another user
+    /// The folder cannot be created; or it, or its existing parent, belongs to another user
     /// ([`Refused::Foreign`]) or can be written by others.
     pub fn private(path: &Path) -> io::Result<Self> {
         let (parent, names) = existing_parent(path)?;
@@ -85,10 +85,10 @@ impl Dir {
         Ok(Self::new(path, folder))
     }
 
-    /// Makes a folder in this one.
+    /// Creates a folder in this one.
     ///
     /// # Errors
-    /// Something of that name is there, or it cannot be made.
+    /// The name exists already, or the folder cannot be created.
     pub fn make(&self, name: &str) -> io::Result<Self> {
         mkdirat(self, name, FOLDER)?;
         let made = open_own(self, OsStr::new(name)).inspect_err(|_| {
@@ -104,7 +104,7 @@ impl Made {
     fn create(&mut self, path: &Path) -> io::Result<Dir> {
         let (parent, names) = existing_parent(path)?;
         let Some((last, parents)) = names.split_last() else {
-            // A path that ends in no name of its own, such as `.`: there in any case.
+            // A path without a name of its own at the end, such as `.`: it exists in any case.
             must_be_ours(&fstat(&parent)?)?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             return Ok(Dir::new(path, openat(&parent, ".", flags, Mode::empty())?));
@@ -116,7 +116,7 @@ impl Made {
                     self.0.push((folder.clone(), name.clone()));
                     open_own(&folder, name)?
                 }
-                // Another process was faster: a parent like those that were there.
+                // Another process was faster: the parent is treated like an existing one.
                 Err(Errno::EXIST) => {
                     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                     openat(&folder, name, flags, Mode::empty())?
@@ -134,8 +134,8 @@ impl Made {
     }
 }
 
-/// The innermost folder on the way to `path` that is there, and the names below it, of which only the last
-/// may be there.
+/// The innermost existing folder on the way to `path`, and the names below it, of which only the last may
+/// exist.
 fn existing_parent(path: &Path) -> io::Result<(OwnedFd, Vec<OsString>)> {
     let mut names: Vec<OsString> = Vec::new();
     let mut at = path;
@@ -156,7 +156,7 @@ fn open_parent(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens the folder `name`, which must be this user's own.
+/// Opens the folder `name`, which this user must own.
 fn open_own(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(&parent, name, flags, Mode::empty()).map_err(|error| match error {
@@ -172,12 +172,12 @@ fn is_link(parent: impl AsFd, name: &OsStr) -> bool {
     data.is_ok_and(|data| rustix::fs::FileType::from_raw_mode(data.st_mode).is_symlink())
 }
 
-/// Whether only this user can put something into a folder.
+/// Fails unless only this user can put something into the folder.
 fn must_be_ours(folder: &Stat) -> io::Result<()> {
     if folder.st_uid != geteuid().as_raw() {
         return Err(Refused::Foreign(folder.st_uid).into());
     }
-    // The group's bits are also the most that an access control list gives to anyone else.
+    // The group's bits are also the maximum that an access control list grants to other users.
     if folder.st_mode & WRITABLE != 0 {
         return Err(Refused::Writable.into());
     }

@@ -19,10 +19,10 @@ use crate::Refused;
 
 /// Permissions of files, before the umask.
 const FILE: Mode = Mode::from_raw_mode(0o640);
-/// Folders within folders that are removed or summed up; what this process makes has three levels.
+/// Maximum depth of folders that are removed or summed up; this process creates three levels.
 const DEEPEST: usize = 16;
 
-/// A folder for output. Clones are the same folder.
+/// A folder for output. Clones refer to the same folder.
 #[derive(Debug, Clone)]
 pub struct Dir(Arc<Inner>);
 
@@ -30,22 +30,22 @@ pub struct Dir(Arc<Inner>);
 struct Inner {
     /// As the user gave it, for messages.
     path: PathBuf,
-    /// Where it was when it was opened, to notice that it was moved.
+    /// Its path when it was opened, to notice that it was moved.
     place: PathBuf,
     file: OwnedFd,
     entries: Mutex<Entries>,
 }
 
-/// What this process has made in a folder.
+/// What this process has created in a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) files: BTreeMap<OsString, Inode>,
     pub(crate) folders: BTreeMap<OsString, Dir>,
-    /// The last file that was looked at.
+    /// The last file that was checked.
     pub(crate) looked: OsString,
 }
 
-/// What a name stood for: device and inode.
+/// The object of a name: device and inode.
 pub(crate) type Inode = (u64, u64);
 
 impl AsFd for Dir {
@@ -60,7 +60,7 @@ impl Dir {
         Self(Arc::new(Inner { path: path.to_owned(), place, file, entries: Mutex::default() }))
     }
 
-    /// Its path as it was given, for messages.
+    /// The path as given, for messages.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -77,7 +77,7 @@ impl Dir {
         self.made().folders.insert(name.into(), folder.clone());
     }
 
-    /// A folder that was made in this one with [`Dir::make`].
+    /// A folder that was created in this one with [`Dir::make`].
     pub fn made_folder(&self, name: &str) -> Option<Dir> {
         self.made().folders.get(OsStr::new(name)).cloned()
     }
@@ -85,7 +85,7 @@ impl Dir {
     /// A new file, open for reading and writing.
     ///
     /// # Errors
-    /// Something of that name is there, or it cannot be made.
+    /// The name exists already, or the file cannot be created.
     pub fn create_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let name = name.as_ref();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -95,32 +95,32 @@ impl Dir {
         Ok(file.into())
     }
 
-    /// Gives a file this content: written beside it and renamed, so that readers find the old or the new
-    /// content.
+    /// Replaces the content of a file: writes a temporary file and renames it, so that readers find the old
+    /// or the new content.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then.
+    /// The file cannot be written; the old one is then unchanged.
     pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let beside = format!(".{name}.new");
+        let temporary = format!(".{name}.new");
         // Only this user can have left it there.
-        self.remove(&beside)?;
-        let written = self.create_file(&beside).and_then(|mut file| file.write_all(content));
-        // Held over the change of the name: `check` looks for the file by one of the two.
+        self.remove(&temporary)?;
+        let written = self.create_file(&temporary).and_then(|mut file| file.write_all(content));
+        // Held across the rename: `check` looks for the file by one of the two names.
         let mut made = self.made();
-        let renamed = written.and_then(|()| Ok(renameat(self, &beside, self, name)?));
-        match made.files.remove(OsStr::new(&beside)) {
+        let renamed = written.and_then(|()| Ok(renameat(self, &temporary, self, name)?));
+        match made.files.remove(OsStr::new(&temporary)) {
             Some(inode) if renamed.is_ok() => drop(made.files.insert(name.into(), inode)),
             _ => {
-                let _ = unlinkat(self, &beside, AtFlags::empty());
+                let _ = unlinkat(self, &temporary, AtFlags::empty());
             }
         }
         renamed
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The file cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         self.made().files.remove(OsStr::new(name));
         match unlinkat(self, name, AtFlags::empty()) {
@@ -129,7 +129,7 @@ impl Dir {
         }
     }
 
-    /// Removes a folder in this one, if it is there, and all that is in it. Links are removed, not followed.
+    /// Removes a folder in this one, if it exists, and everything in it. Links are removed, not followed.
     ///
     /// # Errors
     /// Something cannot be removed.
@@ -138,10 +138,10 @@ impl Dir {
         remove_below(self.as_fd(), OsStr::new(name), DEEPEST)
     }
 
-    /// Gives a file or folder in this folder another name, where nothing may be but an empty folder.
+    /// Renames a file or folder in this folder. The new name must be free, or that of an empty folder.
     ///
     /// # Errors
-    /// Something is there, or it cannot be renamed.
+    /// The new name exists, or the file cannot be renamed.
     pub fn rename(&self, from: &str, to: &OsStr) -> io::Result<()> {
         self.free(to)?;
         let mut made = self.made(); // as in `replace`
@@ -150,16 +150,16 @@ impl Dir {
             Err(Errno::INVAL | Errno::NOSYS) => renameat(self, from, self, to)?,
             result => result?,
         }
-        // It is complete, and the user's to move or remove.
+        // It is complete, and the user may move or remove it.
         made.folders.remove(OsStr::new(from));
         made.files.remove(OsStr::new(from));
         Ok(())
     }
 
-    /// Whether a folder of this name could be put here: nothing of that name is there, or an empty folder.
+    /// Checks that a folder of this name could be created here: the name is free, or that of an empty folder.
     ///
     /// # Errors
-    /// Something is there ([`Refused::NotEmpty`]), or it cannot be known.
+    /// The name exists ([`Refused::NotEmpty`]), or the folder cannot be read.
     pub fn check_free(&self, name: &OsStr) -> io::Result<()> {
         let folder = match open_below(self.as_fd(), name) {
             Ok(folder) => folder,
@@ -169,7 +169,7 @@ impl Dir {
         if names(folder.as_fd())?.is_empty() { Ok(()) } else { Err(Refused::NotEmpty.into()) }
     }
 
-    /// Removes an empty folder that is in the way.
+    /// Removes an empty folder of this name.
     fn free(&self, name: &OsStr) -> io::Result<()> {
         match unlinkat(self, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -179,20 +179,20 @@ impl Dir {
         }
     }
 
-    /// Whether there is something of this name, whatever it is.
+    /// Whether the name exists, as a file or anything else.
     pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
         statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The names in it.
+    /// The names in the folder.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The folder cannot be read.
     pub fn entries(&self) -> io::Result<Vec<OsString>> {
         Ok(names(self.as_fd())?)
     }
 
-    /// The regular files in it with their sizes, the least recently written first.
+    /// The regular files in the folder with their sizes, the least recently written first.
     pub fn files_by_age(&self) -> Vec<(String, u64)> {
         let about = |name: OsString| {
             let data = statat(self, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -205,7 +205,7 @@ impl Dir {
         files.into_iter().map(|(_, name, size)| (name, size)).collect()
     }
 
-    /// A new file without a name that takes `size` bytes of the disk, where its file system can do that.
+    /// A new file without a name that reserves `size` bytes on the disk, if its file system supports that.
     pub fn reserve(&self, size: u64) -> Option<File> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = openat(self, ".", flags, Mode::RUSR | Mode::WUSR).ok()?;
@@ -213,8 +213,8 @@ impl Dir {
         Some(file.into())
     }
 
-    /// Locks the folder as long as a clone of it lives, so that readers can tell a recorder that works from
-    /// one that was killed. Not every file system has locks: there a killed recorder is not noticed.
+    /// Locks the folder while a clone of it lives, so that readers can distinguish a running recorder from a
+    /// killed one. Some file systems have no locks: there a killed recorder is not noticed.
     pub fn lock(&self) {
         let _ = flock(self, FlockOperation::NonBlockingLockExclusive);
     }
@@ -225,7 +225,7 @@ impl Dir {
     }
 }
 
-/// Opens a folder in a folder, to look through it.
+/// Opens a folder in a folder, for reading its entries.
 fn open_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())

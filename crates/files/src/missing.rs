@@ -1,5 +1,5 @@
-//! Whether an output folder and its files are still where they were made: a folder that is removed while it
-//! is written takes everything with it, and no write fails.
+//! Whether an output folder and its files are still in place: if a folder is removed while it is written,
+//! everything in it is lost, and no write fails.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,15 +13,15 @@ use rustix::io::Errno;
 use crate::Dir;
 use crate::dir::Inode;
 
-/// Files of a folder that one look asks for; the next look asks for others.
+/// Number of files of a folder that one check looks at; the next check looks at others.
 const FILES_PER_LOOK: usize = 128;
 
-/// An output folder, or a file in it, that is not in its place any more.
+/// An output folder, or a file in it, that is no longer in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// Removed: what was in it is lost.
+    /// Removed: its contents are lost.
     Deleted(PathBuf),
-    /// Renamed, or something else is in its place; it lies there now.
+    /// Renamed, or replaced by something else; the second path is its present place.
     Moved(PathBuf, PathBuf),
 }
 
@@ -46,11 +46,11 @@ impl fmt::Display for Missing {
 }
 
 impl Dir {
-    /// Looks whether the folder, the folders made in it, and some of the files made in them are in their
-    /// places; with `all`, every file.
+    /// Checks that the folder, the folders created in it, and some of the files created in them are in place;
+    /// with `all`, every file.
     ///
     /// # Errors
-    /// What is missing first. What cannot be known is not missing.
+    /// The first missing one. If the system cannot say, nothing is treated as missing.
     pub fn check(&self, all: bool) -> Result<(), Missing> {
         let Ok(data) = fstat(self) else { return Ok(()) };
         let inode = (data.st_dev, data.st_ino);
@@ -79,7 +79,7 @@ impl Dir {
             }
             last = Some(name.clone());
         }
-        // After the last one again from the first.
+        // After the last file it starts again with the first.
         made.looked = last.unwrap_or_default();
         for (name, folder) in &made.folders {
             let Ok(data) = fstat(folder) else { continue };
@@ -105,7 +105,7 @@ impl Dir {
     }
 }
 
-/// Whether a name still stands for a file; also where that cannot be known.
+/// Whether a name still refers to a file; also `true` if that cannot be determined.
 fn is_still(found: Result<Inode, Errno>, inode: Inode) -> bool {
     match found {
         Ok(found) => found == inode,

@@ -1,4 +1,4 @@
-//! One file as output: a new one, in place of a regular file of this user, or a pipe or device.
+//! A single output file: a new one, one that replaces a regular file of this user, or a pipe or device.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,22 +12,22 @@ use rustix::process::geteuid;
 
 use crate::{Dir, Refused};
 
-/// A file that is being written. Regular ones get their name with [`OutputFile::finish`]; dropped before,
-/// nothing is left behind and a file that was there is as it was.
+/// A file that is being written. A regular file gets its name by [`OutputFile::finish`]; if it is dropped
+/// before, nothing remains and an existing file is unchanged.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// The folder, the name until it is complete, and the name it is to have.
+    /// The folder, the temporary name, and the final name.
     place: Option<(Dir, String, String)>,
 }
 
 impl OutputFile {
-    /// Output to `path`: a new file, one in place of a regular file that this user owns, or what is written
-    /// to a pipe or device there. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` are this process's
-    /// descriptors.
+    /// Output to `path`: a new file, one that replaces a regular file of this user, or an existing pipe or
+    /// device. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` are this process's descriptors.
     ///
     /// # Errors
-    /// It cannot be made, or is [`Refused`]: a symbolic link, a file or pipe of another user, a folder.
+    /// The file cannot be created, or is [`Refused`]: a symbolic link, a file or pipe of another user, a
+    /// folder.
     pub fn create(path: &Path) -> io::Result<Self> {
         if let Some(file) = Self::stream(path)? {
             return Ok(Self { file, place: None });
@@ -35,24 +35,24 @@ impl OutputFile {
         let (folder, name) = split(path)?;
         match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => match FileType::from_raw_mode(found.st_mode as RawMode) {
-                FileType::RegularFile if found.st_uid == geteuid().as_raw() => Self::beside(folder, name),
+                FileType::RegularFile if found.st_uid == geteuid().as_raw() => Self::temporary(folder, name),
                 FileType::RegularFile => Err(Refused::Foreign(found.st_uid).into()),
                 FileType::Symlink => Err(Refused::Link.into()),
                 _ => Err(Refused::NotAFile.into()),
             },
-            Err(Errno::NOENT) => Self::beside(folder, name),
+            Err(Errno::NOENT) => Self::temporary(folder, name),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Output to a pipe or device at `path`, or to one of this process's descriptors; `None` if there is
-    /// nothing, or anything else.
+    /// Output to a pipe or device at `path`, or to one of this process's descriptors; `None` if the path does
+    /// not exist, or is anything else.
     ///
     /// # Errors
-    /// It cannot be opened, or is another user's pipe ([`Refused`]).
+    /// The file cannot be opened, or is another user's pipe ([`Refused`]).
     pub fn stream(path: &Path) -> io::Result<Option<File>> {
         if let Some(number) = descriptor(path) {
-            // SAFETY: only borrowed for the call, in which the kernel refuses a number that is not open.
+            // SAFETY: only borrowed for the call, and the kernel refuses a number that is not open.
             return Ok(Some(unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?.into()));
         }
         let (folder, name) = split(path)?;
@@ -69,15 +69,15 @@ impl OutputFile {
         }
     }
 
-    /// A regular file: a new one beside, renamed when it is complete. Other names of the file that was there
-    /// keep its content.
-    fn beside(folder: Dir, name: &OsStr) -> io::Result<Self> {
+    /// A regular file: a temporary one, renamed when it is complete. Other names (hard links) of an existing
+    /// file keep its content.
+    fn temporary(folder: Dir, name: &OsStr) -> io::Result<Self> {
         let name = name.to_str().ok_or(Refused::NotAFile)?.to_owned();
         let mut taken = io::ErrorKind::AlreadyExists.into();
         for number in 0..100 {
-            let beside = format!(".{name}.{}.{number}", std::process::id());
-            match folder.create_file(&beside) {
-                Ok(file) => return Ok(Self { file, place: Some((folder, beside, name)) }),
+            let temporary = format!(".{name}.{}.{number}", std::process::id());
+            match folder.create_file(&temporary) {
+                Ok(file) => return Ok(Self { file, place: Some((folder, temporary, name)) }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
                 Err(error) => return Err(error),
             }
@@ -85,7 +85,7 @@ impl OutputFile {
         Err(taken)
     }
 
-    /// A pipe or device. What has become a regular file meanwhile is left alone.
+    /// A pipe or device. If it has become a regular file meanwhile, it is left alone.
     fn open(folder: &Dir, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = openat(folder, name, flags, Mode::empty())?;
@@ -95,14 +95,14 @@ impl OutputFile {
         }
     }
 
-    /// Completes the file.
+    /// Completes the file: gives it its final name.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// The file cannot be renamed.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
-        if let Some((folder, beside, name)) = &self.place {
-            renameat(folder, beside, folder, name)?;
+        if let Some((folder, temporary, name)) = &self.place {
+            renameat(folder, temporary, folder, name)?;
             self.place = None;
         }
         Ok(())
@@ -121,8 +121,8 @@ impl Write for OutputFile {
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
-        if let Some((folder, beside, _)) = &self.place {
-            let _ = folder.remove(beside);
+        if let Some((folder, temporary, _)) = &self.place {
+            let _ = folder.remove(temporary);
         }
     }
 }
@@ -133,7 +133,7 @@ fn split(path: &Path) -> io::Result<(Dir, &OsStr)> {
     Ok((Dir::parent(path.parent().unwrap_or(Path::new("")))?, name))
 }
 
-/// The descriptor that a path names by its number.
+/// The descriptor in a path such as `/dev/fd/N`.
 fn descriptor(path: &Path) -> Option<i32> {
     let path = path.to_str()?;
     match path {

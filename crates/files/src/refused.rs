@@ -1,12 +1,12 @@
-//! Why a folder or file is not used. Comes inside an [`io::Error`], whose text it is.
+//! The reason why a folder or file is refused. It is inside an [`io::Error`], whose text it is.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-/// Why a folder or file is not used: what it is, and what to do.
+/// The reason why a folder or file is refused: what it is, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// A symbolic link is in the place of an output folder or file.
+    /// An output folder or file is a symbolic link.
     Link,
     /// A symbolic link in a recording leads out of it.
     LinkOut,
@@ -14,7 +14,7 @@ pub enum Refused {
     Foreign(u32),
     /// Group or others may write to it.
     Writable,
-    /// A folder that must be empty and is not.
+    /// The folder must be empty and is not.
     NotEmpty,
     /// Neither a regular file nor a pipe or device.
     NotAFile,
@@ -30,14 +30,14 @@ impl fmt::Display for Refused {
             ),
             Self::Foreign(owner) => write!(
                 f,
-                "it belongs to user {owner}, who could change what is written; give a path where nothing is yet"
+                "it belongs to user {owner}, who could change what is written; give a path that does not exist yet"
             ),
             Self::Writable => f.write_str(
-                "its group or others may write to it and could change what is written; chmod go-w it, or give a path where \
-                 nothing is yet",
+                "its group or others may write to it and could change what is written; chmod go-w it, or give a path that \
+                 does not exist yet",
             ),
             Self::NotEmpty => f.write_str("it exists and is not empty; choose another folder or remove it"),
-            Self::NotAFile => f.write_str("it is no regular file"),
+            Self::NotAFile => f.write_str("it is not a regular file"),
         }
     }
 }

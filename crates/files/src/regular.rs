@@ -1,4 +1,4 @@
-//! Opens regular files that others have named: nothing else is opened, not for a moment.
+//! Opens regular files whose paths come from outside; anything else is not opened, not even briefly.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-/// Opens the regular file at `path` for reading. A device, a pipe or a socket that is there, or is put there
-/// meanwhile, is not opened: that alone can have an effect, or wait.
+/// Opens the regular file at `path` for reading. A device, a pipe or a socket at that path, even one put
+/// there meanwhile, is not opened: opening alone can have an effect, or block.
 ///
 /// # Errors
-/// It cannot be opened, or is no regular file ([`io::ErrorKind::InvalidInput`]).
+/// The file cannot be opened, or is not a regular file ([`io::ErrorKind::InvalidInput`]).
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Looked up, but not opened.
     let place = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;

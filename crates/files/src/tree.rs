@@ -1,4 +1,4 @@
-//! A recording that is read: no symbolic link is followed out of the folder that the user named.
+//! A recording that is read: symbolic links are never followed out of the folder that the user named.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::Refused;
 
-/// How often a lookup is repeated that a rename has disturbed.
+/// How often a lookup is repeated if a rename has disturbed it.
 const ATTEMPTS: usize = 16;
 
-/// A folder that files are read from. Links on the way to it are followed.
+/// A folder for reading files. Links on the way to it are followed.
 #[derive(Debug)]
 pub struct Tree(OwnedFd);
 
@@ -22,35 +22,35 @@ impl Tree {
     /// Opens the folder.
     ///
     /// # Errors
-    /// It is not there, or no folder.
+    /// The path does not exist, or is not a folder.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Ok(Self(open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// Opens the regular file `path`, whose beginning is the folder `root`, as [`Tree::file`] does.
+    /// Opens the regular file `path`, which is below the folder `root`, as [`Tree::file`] does.
     ///
     /// # Errors
-    /// As [`Tree::file`]; or it does not begin so.
+    /// As [`Tree::file`]; or `path` does not begin with `root`.
     pub fn open_file(root: &Path, path: &Path) -> io::Result<File> {
         let below = path.strip_prefix(root).map_err(|_| Refused::LinkOut)?;
         Self::open(root)?.file(below)
     }
 
-    /// Device and inode of the folder, which tell it from others.
+    /// Device and inode of the folder, which identify it.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system call fails.
     pub fn id(&self) -> io::Result<(u64, u64)> {
         let data = fstat(&self.0)?;
         Ok((data.st_dev, data.st_ino))
     }
 
-    /// Opens a regular file below the folder. Links that stay below it are followed, where the kernel can
-    /// tell (from Linux 5.6).
+    /// Opens a regular file below the folder. Links that stay below it are followed, if the kernel can check
+    /// that (from Linux 5.6).
     ///
     /// # Errors
-    /// It is not there, no regular file, or a link leads out of the folder ([`Refused::LinkOut`]).
+    /// It does not exist, is not a regular file, or a link leads out of the folder ([`Refused::LinkOut`]).
     pub fn file(&self, below: &Path) -> io::Result<File> {
         // Opening a pipe must not wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -64,7 +64,7 @@ impl Tree {
     /// Opens a folder below this one; links as in [`Tree::file`].
     ///
     /// # Errors
-    /// It is not there, no folder, or a link leads out.
+    /// It does not exist, is not a folder, or a link leads out.
     pub fn folder(&self, below: &Path) -> io::Result<Self> {
         self.lookup(below, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC).map(Self)
     }
@@ -84,7 +84,7 @@ impl Tree {
         Err(Errno::AGAIN.into())
     }
 
-    /// The same name by name, without links.
+    /// The same, one name after the other, without links.
     fn walk(&self, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let mut names: Vec<&OsStr> = Vec::new();
         for component in below.components() {
@@ -118,7 +118,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn where_the_kernel_cannot_tell_no_link_is_followed() {
+    fn where_the_kernel_cannot_check_no_link_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("trace");
         fs::create_dir_all(root.join("user")).unwrap();

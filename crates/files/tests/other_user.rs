@@ -1,5 +1,5 @@
-//! Single files, the cache and reading, where another user has been before. Needs root, for a second user's
-//! files.
+//! Single files, the cache and reading, with files that another user has placed. Needs root, for a second
+//! user's files.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use tracewing_files::{Dir, OutputFile, Refused, Tree};
 
 const OTHER: u32 = 54321;
 
-/// Whether a file of another user can be made; says so where not.
+/// Whether this process can create a file of another user.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -42,7 +42,7 @@ fn one_file_replaces_only_a_regular_file_of_its_user() {
     assert_eq!(refusal(write(&link, "x")), Some(Refused::Link));
     symlink("/dev/null", folder.path().join("null")).unwrap();
     assert_eq!(refusal(write(&folder.path().join("null"), "x")), Some(Refused::Link));
-    // Another name of a file keeps its content.
+    // Another name (hard link) of a file keeps its content.
     let hard = folder.path().join("hard");
     fs::hard_link(&victim, &hard).unwrap();
     write(&hard, "new").unwrap();
@@ -50,7 +50,7 @@ fn one_file_replaces_only_a_regular_file_of_its_user() {
     assert_eq!(refusal(write(folder.path(), "x")), Some(Refused::NotAFile));
     drop(OutputFile::create(&own).unwrap());
     assert_eq!(fs::read_to_string(&own).unwrap(), "second", "one that was not finished");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "nothing is left beside");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "no temporary file is left");
     if is_root() {
         chown(&victim, Some(OTHER), None).unwrap();
         assert_eq!(refusal(write(&victim, "x")), Some(Refused::Foreign(OTHER)));

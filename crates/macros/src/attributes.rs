@@ -1,4 +1,4 @@
-//! Reading `#[event(…)]` and doc comments.
+//! Parses `#[event(…)]` and doc comments.
 
 use crate::name;
 use proc_macro2::{Ident, Span};
@@ -130,7 +130,7 @@ pub fn description(attributes: &[Attribute]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A literal text, also one that a declarative macro has handed on.
+/// A literal text, also one that a declarative macro has passed on.
 fn text(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
@@ -150,7 +150,7 @@ fn key(meta: &ParseNestedMeta) -> String {
     meta.path.get_ident().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Reads a value into its place, which must be empty still.
+/// Stores a value, unless one was given before.
 fn set<T: Clone>(
     place: &mut Option<T>,
     meta: &ParseNestedMeta,

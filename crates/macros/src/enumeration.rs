@@ -1,4 +1,4 @@
-//! `#[derive(EventField)]`: an enum without fields becomes a field type.
+//! `#[derive(EventField)]`: turns an enum without fields into a field type.
 
 use crate::attributes::{OnEnumeration, OnVariant};
 use crate::name;

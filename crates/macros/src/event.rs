@@ -1,4 +1,4 @@
-//! `#[derive(Event)]`: a struct becomes an event class.
+//! `#[derive(Event)]`: turns a struct into an event class.
 
 use crate::attributes::{OnClass, OnField, description};
 use crate::{name, print};
@@ -125,7 +125,7 @@ fn recorded_fields(input: &DeriveInput) -> Result<Vec<Recorded<'_>>> {
     Ok(recorded)
 }
 
-/// What the struct's author wrote, as an implementation of `tracewing`'s trait of that name.
+/// The struct's declaration, as an implementation of `tracewing`'s trait `Declaration`.
 fn declaration(input: &DeriveInput, class: &OnClass, fields: &[Recorded<'_>]) -> TokenStream {
     let event =
         class.name.as_ref().map_or_else(|| name::snake_case(&input.ident.unraw().to_string()), LitStr::value);
@@ -172,7 +172,7 @@ fn declaration(input: &DeriveInput, class: &OnClass, fields: &[Recorded<'_>]) ->
     }
 }
 
-/// That types are field types and hints fit them, each placed where the mistake would be.
+/// Checks that types are field types and that hints fit them, each reported at the place of the mistake.
 fn field_checks(fields: &[Recorded<'_>]) -> impl Iterator<Item = TokenStream> {
     fields.iter().map(|field| {
         let of_type = without_lifetimes(field.of_type);

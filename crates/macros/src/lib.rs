@@ -1,6 +1,6 @@
-//! The derive macros of tracewing, and an attribute. They read an item's shape and attributes and write down
-//! a declaration; everything that happens with it, at compile time or later, is ordinary code of the crate
-//! `tracewing`, which also documents the macros for their users and re-exports them.
+//! The derive macros and the attribute macro of tracewing. They read an item's shape and attributes and write
+//! a declaration; all further work, at compile time or later, is ordinary code of the crate `tracewing`,
+//! which also documents the macros for their users and re-exports them.
 
 mod attributes;
 mod enumeration;
@@ -45,12 +45,12 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `provider = "shop"` | the first part of the full name `shop:enqueued` | the crate's name |
 /// | `level = "debug"` | how severe: `error`, `warn`, `info`, `debug`, `trace` | `info` |
 /// | `major = 3` | the event's major class, a number from 0 to 63 that a recording can switch as a whole | 0 |
-/// | `print = "…"` | how a reader is to show the event, see below | fields as `name = value` |
-/// | `ordered` | the event means "has been received" (a lock acquired, a message received, a thread woken): its time stamp cannot precede that of the cause on another processor. Costs a fence, some nanoseconds | off |
+/// | `print = "…"` | how a reader shows the event, see below | fields as `name = value` |
+/// | `ordered` | the event means "has been received" (a lock acquired, a message received, a thread woken): its time stamp cannot precede that of the cause on another CPU. Costs a fence, a few nanoseconds | off |
 /// | `crate = some::path` | where the crate `tracewing` is found | `::tracewing` |
 ///
-/// Names are made of ASCII letters, digits, `_`, `-` and `.`, the event's also of `:`; a full name has at
-/// most 255 bytes.
+/// Names consist of ASCII letters, digits, `_`, `-` and `.`, and the event's name also of `:`; a full name
+/// has at most 255 bytes.
 ///
 /// # Attributes of a field: `#[event(…)]`
 ///
@@ -58,26 +58,25 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `hex`, `octal`, `binary` | shown in that base; for integers |
 /// | `unit = "ns"` | the unit, in words of your choice other than `bool` and `char` |
-/// | `name = "type"` | the field's name in the trace, where it is not the Rust one |
+/// | `name = "type"` | the field's name in the trace, if it differs from the Rust name |
 /// | `skip` | the field is not recorded |
 ///
-/// The name of a field is made of ASCII letters, digits and `_`, and does not begin with a digit. Words that
-/// mean something in a trace's metadata (`event`, `string`, `struct`, …) are fine. `r#type` is recorded as
-/// `type`.
+/// The name of a field consists of ASCII letters, digits and `_`, and does not begin with a digit. Words with
+/// a meaning in a trace's metadata (`event`, `string`, `struct`, …) are fine. `r#type` is recorded as `type`.
 ///
 /// # Print form
 ///
-/// Text in which `{field}` or `{field:spec}` stands for a field's value, `{{` and `}}` for braces. A `spec`
-/// is a part of that of [`std::fmt`]: `[<|^|>][#][0][width][.precision][x|X|o|b]`, all optional. The letters
-/// are for integers, the precision is for floating-point numbers and texts. Fields and specs are checked at
-/// compile time.
+/// Text in which `{field}` or `{field:spec}` is replaced by a field's value, `{{` and `}}` by braces. A
+/// `spec` is a subset of that of [`std::fmt`]: `[<|^|>][#][0][width][.precision][x|X|o|b]`, all optional. The
+/// letters are for integers, the precision is for floating-point numbers and texts. Fields and specs are
+/// checked at compile time.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     event::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Makes an enum without fields a field type: an enumeration, whose labels are the variants' names.
+/// Turns an enum without fields into a field type: an enumeration whose labels are the variants' names.
 ///
 /// ```
 /// use tracewing::{Event, EventField, emit};
@@ -98,16 +97,16 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// emit!(Served { outcome: Outcome::Sold });
 /// ```
 ///
-/// The value is recorded with the size that `#[repr(…)]` gives (`u8` to `u64`, `i8` to `i64`, `usize`,
-/// `isize`), else as an `i32`; `#[event(name = "…")]` on a variant changes its label.
-/// `#[event(crate = some::path)]` on the enum says where the crate `tracewing` is found.
+/// The value is recorded with the size of `#[repr(…)]` (`u8` to `u64`, `i8` to `i64`, `usize`, `isize`), or
+/// as an `i32` without it; `#[event(name = "…")]` on a variant changes its label. `#[event(crate =
+/// some::path)]` on the enum says where the crate `tracewing` is found.
 #[proc_macro_derive(EventField, attributes(event))]
 pub fn derive_event_field(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     enumeration::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Has a function tell when it begins and when it ends, by two sites of its own.
+/// Records the begin and end of a function, by two sites of its own.
 ///
 /// ```
 /// #[tracewing::traced]
@@ -119,12 +118,12 @@ pub fn derive_event_field(input: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The events have no fields; their names hold the function's path: `function:entry:my_crate::math::gcd`,
-/// `function:exit:…`. What a panic leaves has ended, too. The time between is that of the body, whose
-/// variables are dropped in it; arguments are dropped behind it. A function that the compiler has put into
-/// another one is told as well.
+/// `function:exit:…`. A panic also ends the function. The time between the events is that of the body,
+/// including the drop of its variables; arguments are dropped after it. A function that the compiler has
+/// inlined is recorded as well.
 ///
-/// On an `impl` block it is for all of its functions, called `Type::function`. An `async fn` or `const fn` is
-/// left out there, and is an error where the attribute stands on it.
+/// On an `impl` block it applies to all of its functions, named `Type::function`. It skips an `async fn` or
+/// `const fn` there; directly on one it is an error.
 #[proc_macro_attribute]
 pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
     traced::expand(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

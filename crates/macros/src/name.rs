@@ -1,9 +1,9 @@
-//! What names of events and fields may be, and the default ones.
+//! Rules for the names of events and fields, and default names.
 
 use proc_macro2::Span;
 use syn::{Error, Result};
 
-/// A part of an event's full name.
+/// Checks a part of an event's full name.
 pub fn check_event_part(name: &str, span: Span, colon_allowed: bool) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c) || (c == ':' && colon_allowed);
     if name.is_empty() {
@@ -23,7 +23,7 @@ pub fn check_event_part(name: &str, span: Span, colon_allowed: bool) -> Result<(
     }
 }
 
-/// The name of a field.
+/// Checks the name of a field.
 pub fn check_field(name: &str, span: Span) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
@@ -36,7 +36,7 @@ pub fn check_field(name: &str, span: Span) -> Result<()> {
     ))
 }
 
-/// Text that the metadata shows in one line between quotation marks: units and labels.
+/// Checks text that the metadata shows in one line between quotation marks: units and labels.
 pub fn check_text(text: &str, span: Span) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::new(span, "empty text"));
@@ -47,7 +47,7 @@ pub fn check_text(text: &str, span: Span) -> Result<()> {
     }
 }
 
-/// `HttpRequest` and `HTTPRequest` as `http_request`.
+/// Converts `HttpRequest` and `HTTPRequest` to `http_request`.
 pub fn snake_case(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     let mut snake = String::new();

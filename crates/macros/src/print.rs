@@ -1,7 +1,7 @@
-//! Print forms: `region {region:#x} attached`. Here they are taken apart and checked as far as that is
-//! possible without knowing the fields' types; readers of traces do the printing.
+//! Print forms: `region {region:#x} attached`. This module parses them and checks what it can without knowing
+//! the fields' types; readers of traces do the printing.
 
-/// What a print form asks of one field.
+/// The requirements of a print form for one field.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Use {
     pub field: String,
@@ -14,24 +14,24 @@ pub struct Use {
 /// The fields that a print form shows.
 ///
 /// # Errors
-/// What is wrong with it, for the person who wrote it.
+/// A message for the author of the form that says what is wrong.
 pub fn parse(form: &str) -> Result<Vec<Use>, String> {
     let mut uses = Vec::new();
     let mut rest = form;
     while let Some(at) = rest.find(['{', '}']) {
-        let (brace, behind) = rest[at..].split_at(1);
-        if let Some(behind) = behind.strip_prefix(brace) {
-            rest = behind;
+        let (brace, after) = rest[at..].split_at(1);
+        if let Some(after) = after.strip_prefix(brace) {
+            rest = after;
             continue;
         }
         if brace == "}" {
             return Err("`}` without `{` in a print form; write `}}` for the brace itself".into());
         }
-        let Some((inner, behind)) = behind.split_once('}') else {
+        let Some((inner, after)) = after.split_once('}') else {
             return Err("`{` without `}` in a print form; write `{{` for the brace itself".into());
         };
         uses.push(parse_use(inner)?);
-        rest = behind;
+        rest = after;
     }
     Ok(uses)
 }
@@ -64,7 +64,7 @@ fn parse_use(inner: &str) -> Result<Use, String> {
     Ok(Use { field: field.into(), based, precise })
 }
 
-/// Whether a number of at most three digits stands in front, and what follows; `None` if it has more.
+/// Whether a number of at most three digits comes first, and the rest; `None` if it has more digits.
 fn split_number(text: &str) -> Option<(bool, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     (digits <= 3).then(|| (digits > 0, &text[digits..]))

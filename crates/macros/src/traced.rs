@@ -1,4 +1,4 @@
-//! `#[traced]`: a function tells when it begins and ends.
+//! `#[traced]`: records the begin and end of a function.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -23,7 +23,7 @@ pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
     }
 }
 
-/// Those that cannot be traced stay as they are: a block is not written for their sake.
+/// Functions that cannot be traced stay unchanged: the author of a block did not choose each of them.
 fn trace_methods(block: &mut ItemImpl) -> Result<()> {
     let of_type = match &*block.self_ty {
         Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.unraw().to_string()),
@@ -40,7 +40,7 @@ fn trace_methods(block: &mut ItemImpl) -> Result<()> {
     Ok(())
 }
 
-/// Puts the two sites into a function.
+/// Inserts the two sites into a function.
 fn trace(signature: &Signature, attributes: &[Attribute], block: &mut Block, path: &str) -> Result<()> {
     if let Some((place, reason)) = refusal(signature, attributes) {
         return Err(Error::new(place, reason));
@@ -50,7 +50,7 @@ fn trace(signature: &Signature, attributes: &[Attribute], block: &mut Block, pat
     Ok(())
 }
 
-/// Why a function cannot be traced, and where it says so.
+/// Why a function cannot be traced, and where to report it.
 fn refusal(signature: &Signature, attributes: &[Attribute]) -> Option<(Span, &'static str)> {
     let naked = attributes.iter().find(|attribute| {
         attribute.path().segments.last().is_some_and(|segment| segment.ident == "naked")
@@ -63,7 +63,7 @@ fn refusal(signature: &Signature, attributes: &[Attribute]) -> Option<(Span, &'s
         ));
     }
     if let Some(word) = &signature.constness {
-        return Some((word.span(), "a `const fn` can run in the compiler, where nobody records"));
+        return Some((word.span(), "a `const fn` can run in the compiler, where nothing is recorded"));
     }
     naked.map(|attribute| (attribute.span(), "a naked function has nothing but its instructions"))
 }

@@ -18,7 +18,7 @@ with_caller! {
 unsafe extern "C-unwind" fn wait(barrier: *mut Object, caller: u64) -> c_int {
     emit!(BarrierWait { barrier: address(barrier), caller });
     let answer = pass_on!(BARRIER_WAIT(barrier));
-    // Who came last may have freed the barrier by now: only its address is used.
+    // The last thread to arrive may have freed the barrier by now: only its address is used.
     emit!(BarrierPassed { barrier: address(barrier), serial: answer == libc::PTHREAD_BARRIER_SERIAL_THREAD });
     answer
 }

@@ -1,7 +1,7 @@
-//! Exports functions in front of the C library's, and passes them one argument more: the address that they
-//! return to.
+//! Exports functions that precede the C library's, and passes them one more argument: their return address.
 
-/// Exports functions by these names, with so many arguments, and passes calls on to functions with one more.
+/// Exports functions with these names and numbers of arguments, and forwards calls to functions with one more
+/// argument.
 macro_rules! with_caller {
     ($($(#[$attribute:meta])* $name:ident / $arguments:tt => $to:path;)*) => {$(
         $(#[$attribute])*
@@ -19,7 +19,7 @@ macro_rules! with_caller {
     )*};
 }
 
-/// The register of the argument behind so many (System V ABI for x86-64, 3.2.3).
+/// The register of the argument after this many (System V ABI for x86-64, 3.2.3).
 macro_rules! register {
     (1) => {
         "rsi"

@@ -1,5 +1,5 @@
-//! `vfork`, `clone`, `pthread_setname_np`, `prctl` and `syscall`, in front of the C library's: the crate
-//! `tracewing`, which defines them in programs that link it, has to notice children that run on their
+//! `vfork`, `clone`, `pthread_setname_np`, `prctl` and `syscall`, before the C library's: the crate
+//! `tracewing`, which defines them in programs that link it, has to notice children that run in their
 //! parent's memory, names of threads, and filters for system calls.
 
 use core::arch::naked_asm;

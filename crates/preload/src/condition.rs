@@ -1,4 +1,4 @@
-//! Condition variables. Who waits for one has not got the mutex meanwhile.
+//! Condition variables. A waiting thread does not hold the mutex meanwhile.
 
 use core::ffi::c_int;
 
@@ -19,7 +19,7 @@ with_caller! {
 }
 
 #[inline(always)]
-fn told(condition: *mut Object, mutex: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
+fn recorded(condition: *mut Object, mutex: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
     let (condition, lock) = (address(condition), address(mutex));
     emit!(ConditionWait { condition, lock, caller });
     // A thread that is cancelled here does not come back.
@@ -31,7 +31,7 @@ fn told(condition: *mut Object, mutex: *mut Object, caller: u64, wait: impl FnOn
 /// # Safety
 /// As for `pthread_cond_wait`.
 unsafe extern "C-unwind" fn wait(condition: *mut Object, mutex: *mut Object, caller: u64) -> c_int {
-    told(condition, mutex, caller, || pass_on!(COND_WAIT(condition, mutex)))
+    recorded(condition, mutex, caller, || pass_on!(COND_WAIT(condition, mutex)))
 }
 
 /// # Safety
@@ -42,7 +42,7 @@ unsafe extern "C-unwind" fn timed_wait(
     until: *const timespec,
     caller: u64,
 ) -> c_int {
-    told(condition, mutex, caller, || pass_on!(COND_TIMEDWAIT(condition, mutex, until)))
+    recorded(condition, mutex, caller, || pass_on!(COND_TIMEDWAIT(condition, mutex, until)))
 }
 
 /// # Safety
@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn clock_wait(
     until: *const timespec,
     caller: u64,
 ) -> c_int {
-    told(condition, mutex, caller, || pass_on!(COND_CLOCKWAIT(condition, mutex, clock, until)))
+    recorded(condition, mutex, caller, || pass_on!(COND_CLOCKWAIT(condition, mutex, clock, until)))
 }
 
 /// # Safety

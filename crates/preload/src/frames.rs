@@ -1,6 +1,6 @@
-//! Where a thread comes from once it is in code without tables, as a just-in-time compiler makes it: by frame
-//! pointers there, by tables again where there are any. Code without either leaves anything in the register,
-//! so nothing is read but the thread's own stack, upwards, and only pages that can be read.
+//! The callers of a thread in code without unwind tables, as a just-in-time compiler creates it: by frame
+//! pointers there, by tables again where they exist. Code with neither leaves arbitrary values in the
+//! register, so only the thread's own stack is read, upwards, and only readable pages.
 
 use core::arch::asm;
 use core::cell::Cell;
@@ -13,10 +13,10 @@ use gimli::{
     UnwindContextStorage, UnwindSection, UnwindTableRow, X86_64,
 };
 
-/// Where the first thread's stack ends; 0 where the loader does not tell.
+/// End of the first thread's stack; 0 if the loader does not provide it.
 static FIRST_END: AtomicUsize = AtomicUsize::new(0);
 
-/// Finds where the first thread's stack ends.
+/// Finds the end of the first thread's stack.
 pub(crate) fn prepare() {
     // SAFETY: a NUL-terminated name; null, or a pointer of the loader's (`__libc_stack_end`), which has been
     // set.
@@ -25,7 +25,7 @@ pub(crate) fn prepare() {
     FIRST_END.store(end.copied().unwrap_or(0), Relaxed); // alone: without it, the walk is shorter
 }
 
-/// A frame of the calling thread: the address it goes on at, and its registers then.
+/// A frame of the calling thread: the address where it continues, and its registers at that point.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) address: usize,
@@ -54,11 +54,11 @@ impl Frame {
     }
 }
 
-/// Where a frame ends, and where on the stack it keeps what its caller goes on with.
+/// The end of a frame, and the places on the stack of its caller's registers.
 struct Rules {
     end: usize,
     return_address: usize,
-    /// `None`: it has left the register as it was.
+    /// `None`: the register is unchanged.
     frame_pointer: Option<usize>,
 }
 
@@ -74,18 +74,18 @@ impl Rules {
     }
 }
 
-/// The part of a thread's stack that is in use.
+/// The used part of a thread's stack.
 struct Stack {
     begin: usize,
     end: usize,
-    /// The page that was found last to be readable; 0: none yet.
+    /// The last page that was found to be readable; 0: none yet.
     page: Cell<usize>,
 }
 
 const PAGE: usize = 4096;
 
 impl Stack {
-    /// glibc has a thread's own data, to which the thread pointer points, above its stack, but below the
+    /// glibc stores a thread's own data, to which the thread pointer points, above its stack, but below the
     /// first thread's.
     fn from(begin: usize, thread_pointer: usize) -> Self {
         let end = if begin < thread_pointer { thread_pointer } else { FIRST_END.load(Relaxed) };
@@ -104,17 +104,17 @@ impl Stack {
     }
 }
 
-/// Whether eight bytes can be read there. The kernel reads a set of signals before it refuses to do what
-/// there is not with it, and sandboxes allow that call.
+/// Whether eight bytes can be read there. The kernel reads a set of signals before it rejects the unknown
+/// operation, and sandboxes allow that call.
 fn is_readable(place: usize) -> bool {
-    const NOTHING_THERE_IS: usize = usize::MAX;
+    const NO_OPERATION: usize = usize::MAX;
     let answer: isize;
     // SAFETY: `rt_sigprocmask` of an operation that does not exist changes nothing; `errno` is not touched.
     unsafe {
         asm!(
             "syscall",
             inlateout("rax") libc::SYS_rt_sigprocmask as isize => answer,
-            in("rdi") NOTHING_THERE_IS,
+            in("rdi") NO_OPERATION,
             in("rsi") place,
             in("rdx") 0,
             in("r10") 8,
@@ -126,7 +126,7 @@ fn is_readable(place: usize) -> bool {
     answer == -(libc::EINVAL as isize)
 }
 
-/// An entry of the tables, and the address that it was found by.
+/// An entry of the unwind tables, and the address that it was found by.
 struct Table {
     entry: usize,
     address: usize,
@@ -141,7 +141,8 @@ fn table(address: usize) -> Option<Table> {
     (!entry.is_null()).then(|| Table { entry: entry.expose_provenance(), address })
 }
 
-/// Rules of a few registers: there are 17, and compilers save them once in a while for another path.
+/// Storage for the rules of a few registers: there are 17, and compilers occasionally save them for another
+/// path.
 struct Storage;
 
 impl UnwindContextStorage<usize> for Storage {
@@ -150,18 +151,17 @@ impl UnwindContextStorage<usize> for Storage {
 }
 
 impl Table {
-    /// What the table says of the frame; `None` also where that takes more than the stack and the frame
-    /// pointer.
+    /// The table's rules for the frame; `None` if they need more than the stack and the frame pointer.
     fn rules(&self, frame: &Frame) -> Option<Rules> {
         const LENGTH: usize = 4;
-        // SAFETY: an entry begins with its length and how far behind the common one the next field is, four
-        // bytes each.
+        // SAFETY: an entry begins with its length and the distance of the next field from the common entry,
+        // four bytes each.
         let [length, back] = unsafe { ptr::with_exposed_provenance::<[u32; 2]>(self.entry).read_unaligned() }
             .map(|field| field as usize);
         let common = (self.entry + LENGTH).checked_sub(back).filter(|common| *common < self.entry)?;
         let size = self.entry + LENGTH + length - common;
-        // SAFETY: the common entry is in front of it in the same section, which stays as long as the code
-        // that the thread is in.
+        // SAFETY: the common entry precedes it in the same section, which stays as long as the code that the
+        // thread is in.
         let section = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(common), size) };
         let section = EhFrame::new(section, NativeEndian);
         let bases = BaseAddresses::default().set_eh_frame(common as u64);

@@ -1,17 +1,17 @@
-//! Functions of programs that were built to tell when they begin and end.
+//! Functions of programs that were built with calls at the begin and end of functions.
 //!
 //! | module | does |
 //! |---|---|
-//! | `chosen` | which functions are wanted, and from which file they are |
-//! | `fentry` | `__fentry__` (`-pg -mfentry`), which tells of begins only: ends are found by another return address |
+//! | `chosen` | which functions are recorded, and their files |
+//! | `fentry` | `__fentry__` (`-pg -mfentry`), which reports begins only: ends are found by a replaced return address |
 //! | `shadow`, `pool` | the return addresses that were replaced: of one thread, of all |
-//! | `jumps` | `longjmp` and exceptions, which leave functions otherwise |
-//! | `registers` | calls in places where no register may change |
-//! | `thread` | what a thread has of its own |
+//! | `jumps` | `longjmp` and exceptions, which leave functions in other ways |
+//! | `registers` | calls where no register may change |
+//! | `thread` | per-thread data |
 //! | `profile` | the C library's own use of `-pg`, which is left out |
 //!
-//! Here is `-finstrument-functions`, whose two calls are ordinary ones. An event is a function's address, 20
-//! bytes with its head. While nobody records, a call costs a load and a jump.
+//! This file implements `-finstrument-functions`, whose two calls are ordinary ones. An event is a function's
+//! address, 20 bytes with its header. While nothing is recorded, a call costs a load and a jump.
 
 mod chosen;
 mod fentry;
@@ -30,9 +30,9 @@ use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 
 use fentry::IS_ON;
 
-static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+static ARE_ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Finds out whether functions are wanted, and which. To be called while the library is loaded.
+/// Finds out whether functions are recorded, and which. Must be called while the library is loaded.
 pub(crate) fn prepare() {
     jumps::find_all();
     match std::env::var(FUNCTIONS_VARIABLE) {
@@ -40,7 +40,7 @@ pub(crate) fn prepare() {
             registers::prepare();
             pool::prepare();
             chosen::prepare(&patterns);
-            ARE_WANTED.store(true, Relaxed); // alone: while nobody records, nobody looks at the rest
+            ARE_ENABLED.store(true, Relaxed); // alone: the rest is read only during a recording
         }
         Err(_) => {
             fentry::pass_on();
@@ -48,15 +48,15 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Another recording, or none.
+/// Handles the begin or end of a recording.
 pub(crate) fn at_change() {
-    // Release, with `is_on`: what `prepare` has done is there.
-    IS_ON.store((ARE_WANTED.load(Relaxed) && is_recorded()).into(), Release);
+    // Release, with `is_on`: the work of `prepare` is done.
+    IS_ON.store((ARE_ENABLED.load(Relaxed) && is_recorded()).into(), Release);
 }
 
-/// Objects were unloaded.
+/// Handles unloaded objects.
 pub(crate) fn forget_unloaded() {
-    if ARE_WANTED.load(Relaxed) {
+    if ARE_ENABLED.load(Relaxed) {
         chosen::forget_unloaded();
     }
 }
@@ -68,25 +68,27 @@ fn is_on() -> bool {
 
 tracewing_vocabulary::function_events!(tracewing::declared_events);
 
-/// What gcc and clang have a function call when it begins.
+/// gcc and clang insert a call of this at a function's begin.
 ///
 /// # Safety
 /// None: the addresses are only numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cyg_profile_func_enter(function: usize, _caller: usize) {
-    if is_on() && chosen::is_wanted(function) && !try_record(Entry::class(), &(function as u64).to_ne_bytes())
+    if is_on()
+        && chosen::is_enabled(function)
+        && !try_record(Entry::class(), &(function as u64).to_ne_bytes())
     {
         entry_slow(function);
     }
 }
 
-/// The same when it ends, also by an exception where the compiler sees to that.
+/// The same at a function's end, also by an exception if the compiler supports that.
 ///
 /// # Safety
 /// As above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cyg_profile_func_exit(function: usize, _caller: usize) {
-    if is_on() && chosen::is_wanted(function) && !try_record(Exit::class(), &(function as u64).to_ne_bytes())
+    if is_on() && chosen::is_enabled(function) && !try_record(Exit::class(), &(function as u64).to_ne_bytes())
     {
         exit_slow(function);
     }

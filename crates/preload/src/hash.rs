@@ -1,6 +1,6 @@
-//! Numbers for what events name by one: a call chain, a loaded file.
+//! Numbers that identify call chains and loaded files in events.
 
-/// A number for numbers: never 0, and so wide that two chains do not share one.
+/// Hashes numbers to one that is never 0, and wide enough that two chains do not share one.
 pub(crate) fn hash(numbers: impl Iterator<Item = u64>) -> u64 {
     // Multiply and fold, with an odd constant whose bits look random.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

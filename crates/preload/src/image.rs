@@ -1,5 +1,5 @@
-//! Which file the code at an address is from: told once for each, so that who reads the trace can name
-//! functions.
+//! The file that contains the code at an address: described once per file, so that a reader of the trace can
+//! name functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -8,26 +8,26 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::*};
 
 use crate::hash::hash;
 
-/// `_dl_find_object`, which takes no lock and allocates nothing; null where glibc is older than 2.35.
+/// `_dl_find_object`, which takes no lock and allocates nothing; null if glibc is older than 2.35.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// The path of the program, for which the loader has none, and its length.
+/// The path of the program, which the loader does not store, and its length.
 static PROGRAM: [AtomicU8; libc::PATH_MAX as usize] = [const { AtomicU8::new(0) }; libc::PATH_MAX as usize];
 static PROGRAM_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// A loaded object.
 pub(crate) struct Image {
-    /// Where its first byte is.
+    /// Address of its first byte.
     pub(crate) begin: usize,
-    /// Behind its last.
+    /// Address after its last byte.
     pub(crate) end: usize,
-    /// What is added to addresses in its file.
+    /// Added to addresses in its file.
     bias: usize,
-    /// Its path as the loader has it: NUL-terminated, there as long as the object.
+    /// Its path from the loader: NUL-terminated, valid as long as the object.
     path: *const c_char,
 }
 
-/// `struct dl_find_object` of glibc's dlfcn.h, and what comes behind it elsewhere.
+/// `struct dl_find_object` of glibc's dlfcn.h, and its additional members on other processors.
 #[repr(C)]
 struct Found {
     flags: u64,
@@ -45,7 +45,7 @@ struct LinkMap {
     path: *const c_char,
 }
 
-/// Finds what is needed later. To be called while the library is loaded.
+/// Prepares later lookups. Must be called while the library is loaded.
 pub(crate) fn prepare() {
     // SAFETY: a NUL-terminated name.
     FIND.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }, Relaxed);
@@ -60,30 +60,34 @@ pub(crate) fn prepare() {
     PROGRAM_LENGTH.store(length, Release); // with `path_of`
 }
 
-/// The object in which an address lies.
+/// The object that contains an address.
 pub(crate) fn find(address: usize) -> Option<Image> {
-    let find = FIND.load(Relaxed); // of code, which nobody has written
+    let find = FIND.load(Relaxed); // of code, which was there before
     if find.is_null() {
         return None;
     }
     // SAFETY: glibc's function of this type.
     let find: unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int = unsafe { transmute(find) };
     let mut found = MaybeUninit::<Found>::zeroed();
-    // SAFETY: room for what the function writes; any address may be asked for.
+    // SAFETY: room for what the function writes; it accepts any address.
     let answer = unsafe { find(ptr::without_provenance_mut(address), found.as_mut_ptr()) };
     if answer != 0 {
         return None;
     }
-    // SAFETY: zeroes, or what the function has written: valid both.
+    // SAFETY: zeroes, or what the function has written: both are valid.
     let found = unsafe { found.assume_init() };
     // SAFETY: null, or the loader's description of an object that stays loaded, since the thread is in it.
     let map = unsafe { found.link_map.as_ref()? };
     Some(Image { begin: found.begin.addr(), end: found.end.addr(), bias: map.bias, path: map.path })
 }
 
-/// Tells `event` of the object in which an address lies, if `is_due` says so of its number: where it begins
-/// and ends, what is added to addresses in its file, and the file's path.
-pub(crate) fn tell(address: u64, is_due: impl FnOnce(u64) -> bool, event: impl FnOnce(u64, u64, u64, &str)) {
+/// Calls `event` for the object that contains an address, if `is_due` accepts its number: begin, end, bias
+/// and path.
+pub(crate) fn describe(
+    address: u64,
+    is_due: impl FnOnce(u64) -> bool,
+    event: impl FnOnce(u64, u64, u64, &str),
+) {
     let Some(image) = find(address as usize) else { return };
     let mut program = [0; libc::PATH_MAX as usize];
     let path = match image.path.is_null() {

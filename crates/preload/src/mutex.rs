@@ -10,8 +10,8 @@ use crate::caller::with_caller;
 use crate::next::pass_on;
 use crate::take::{Call, number_at, release};
 
-/// Where in a mutex these are, of glibc's `struct __pthread_mutex_s`: the word that is locked (`__lock`), the
-/// owner's thread id (`__owner`), the type (`__kind`).
+/// Offsets in glibc's `struct __pthread_mutex_s`: the word that is locked (`__lock`), the owner's thread id
+/// (`__owner`), the type (`__kind`).
 const WORD: usize = 0;
 const OWNER: usize = 8;
 const TYPE: usize = 16;
@@ -28,10 +28,10 @@ with_caller! {
 }
 
 /// # Safety
-/// As for `pthread_mutex_lock`. So below, each for the function of its name.
+/// As for `pthread_mutex_lock`. Likewise below, each for the function of its name.
 #[inline(always)]
 unsafe fn take(mutex: *mut Object, caller: u64, wait: impl Fn() -> c_int) -> c_int {
-    // SAFETY: a mutex, says the caller.
+    // SAFETY: a mutex (the caller's).
     let (owner, is_robust) = unsafe { (|| number_at(mutex, OWNER), number_at(mutex, TYPE) & ROBUST != 0) };
     let call = Call { lock: mutex, caller, kind: Kind::Mutex };
     if is_robust {
@@ -41,11 +41,11 @@ unsafe fn take(mutex: *mut Object, caller: u64, wait: impl Fn() -> c_int) -> c_i
     call.take(|| pass_on!(MUTEX_TRYLOCK(mutex)), wait, owner)
 }
 
-/// A robust mutex that cannot be recovered must not be tried: glibc's trylock leaves it locked. So it is
-/// looked at.
+/// A robust mutex that cannot be recovered must not be tried: glibc's trylock leaves it locked. So its word
+/// is read first.
 #[cold]
 unsafe fn take_robust(call: Call, wait: impl Fn() -> c_int, owner: impl FnOnce() -> i32) -> c_int {
-    // SAFETY: a mutex, says the caller.
+    // SAFETY: a mutex (the caller's).
     let is_free = || unsafe { number_at(call.lock, WORD) }.cast_unsigned() & libc::FUTEX_TID_MASK == 0;
     call.take(|| if is_free() { wait() } else { libc::EBUSY }, &wait, owner)
 }

@@ -1,9 +1,8 @@
-//! The functions that stand behind ours: the C library's, or those of another library that stands in front of
-//! it, too.
+//! The functions that ours replace: the C library's, or those of another library that replaces them, too.
 //!
-//! All are looked up when the library is loaded (`start`). Whoever calls before, the constructor of another
-//! library or a `malloc` that the loader calls, looks up by itself what it calls: in glibc 2.34 and later a
-//! `dlsym` that succeeds allocates nothing, so that cannot come back here.
+//! All are looked up when the library is loaded (`start`). An earlier call, from the constructor of another
+//! library or from a `malloc` that the loader calls, looks up its own function: in glibc 2.34 and later a
+//! successful `dlsym` allocates nothing, so it cannot recurse.
 
 use core::ffi::{CStr, c_void};
 use core::marker::PhantomData;
@@ -14,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// A function of type `F`, a function pointer.
 pub(crate) struct Next<F> {
     name: &'static CStr,
-    /// The symbol's version, where there are several that differ.
+    /// The symbol's version, if several versions differ.
     version: Option<&'static CStr>,
     address: AtomicPtr<c_void>,
     is: PhantomData<fn() -> F>,
@@ -28,14 +27,14 @@ impl<F: Copy> Next<F> {
         Self { name, version, address: AtomicPtr::new(ptr::null_mut()), is: PhantomData }
     }
 
-    /// The function, if there is one: some came with later C libraries.
+    /// The function, if it exists: later C libraries added some.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<F> {
-        let mut address = self.address.load(Relaxed); // of code, which nobody has written
+        let mut address = self.address.load(Relaxed); // of code, which was there before
         if address.is_null() {
             address = self.find();
         }
-        // SAFETY: a function pointer of this type, says who made `self`.
+        // SAFETY: a function pointer of this type (the obligation of `new`).
         (!address.is_null()).then(|| unsafe { transmute_copy(&address) })
     }
 
@@ -53,7 +52,7 @@ impl<F: Copy> Next<F> {
     }
 }
 
-/// Declares functions that stand behind ours, and [`find_all`] of them.
+/// Declares the functions that ours replace, and [`find_all`] of them.
 macro_rules! next {
     ($($static:ident $(@ $version:literal)? = $name:literal ($($argument:ty),*);)*) => {
         $(
@@ -71,8 +70,8 @@ macro_rules! next {
     (@version $version:literal) => { Some($version) };
 }
 
-/// Passes a call on to the function behind ours, from an unsafe function whose arguments are as that one
-/// wants them.
+/// Forwards a call to the replaced function, from an unsafe function whose arguments meet that function's
+/// obligations.
 macro_rules! pass_on {
     ($next:ident($($argument:expr),*)) => {
         match $crate::next::$next.get() {
@@ -111,7 +110,7 @@ next! {
     SEM_TIMEDWAIT = c"sem_timedwait" (Lock, Until);
     SEM_CLOCKWAIT = c"sem_clockwait" (Lock, libc::clockid_t, Until);
     SEM_POST = c"sem_post" (Lock);
-    // The versions before took another structure; no 64-bit program since 2003 has them.
+    // Earlier versions took another structure; no 64-bit program since 2003 uses them.
     COND_WAIT @ c"GLIBC_2.3.2" = c"pthread_cond_wait" (Lock, Lock);
     COND_TIMEDWAIT @ c"GLIBC_2.3.2" = c"pthread_cond_timedwait" (Lock, Lock, Until);
     COND_CLOCKWAIT = c"pthread_cond_clockwait" (Lock, Lock, libc::clockid_t, Until);

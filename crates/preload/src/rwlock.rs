@@ -10,7 +10,7 @@ use crate::caller::with_caller;
 use crate::next::pass_on;
 use crate::take::{Call, number_at, release};
 
-/// Where in a lock the writer's thread id is: `__cur_writer` of glibc's `struct __pthread_rwlock_arch_t`.
+/// Offset of the writer's thread id in a lock: `__cur_writer` of glibc's `struct __pthread_rwlock_arch_t`.
 const WRITER: usize = 24;
 
 with_caller! {
@@ -25,11 +25,11 @@ with_caller! {
 }
 
 /// # Safety
-/// As for `pthread_rwlock_rdlock`. So below, each for the function of its name.
+/// As for `pthread_rwlock_rdlock`. Likewise below, each for the function of its name.
 #[inline(always)]
 unsafe fn take_to_read(lock: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
     let attempt = || pass_on!(RWLOCK_TRYRDLOCK(lock));
-    // SAFETY: a read-write lock, says the caller.
+    // SAFETY: a read-write lock (the caller's).
     let owner = || unsafe { number_at(lock, WRITER) };
     Call { lock, caller, kind: Kind::Read }.take(attempt, wait, owner)
 }
@@ -37,7 +37,7 @@ unsafe fn take_to_read(lock: *mut Object, caller: u64, wait: impl FnOnce() -> c_
 #[inline(always)]
 unsafe fn take_to_write(lock: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
     let attempt = || pass_on!(RWLOCK_TRYWRLOCK(lock));
-    // SAFETY: a read-write lock, says the caller.
+    // SAFETY: a read-write lock (the caller's).
     let owner = || unsafe { number_at(lock, WRITER) };
     Call { lock, caller, kind: Kind::Write }.take(attempt, wait, owner)
 }

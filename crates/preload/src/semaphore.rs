@@ -1,5 +1,5 @@
-//! Semaphores. Their functions answer in `errno`, and waiting for one is a cancellation point, even where
-//! there is nothing to wait for.
+//! Semaphores. Their functions report errors in `errno`, and waiting for one is a cancellation point even if
+//! it does not block.
 
 use core::ffi::c_int;
 
@@ -26,7 +26,7 @@ with_caller! {
 }
 
 /// # Safety
-/// As for `sem_wait`. So below, each for the function of its name.
+/// As for `sem_wait`. Likewise below, each for the function of its name.
 #[inline(always)]
 unsafe fn take(lock: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
     pthread_testcancel();
@@ -35,7 +35,7 @@ unsafe fn take(lock: *mut Object, caller: u64, wait: impl FnOnce() -> c_int) -> 
             libc::EAGAIN => libc::EBUSY,
             answer => answer,
         };
-        // It has no owner.
+        // A semaphore has no owner.
         Call { lock, caller, kind: Kind::Semaphore }.take(attempt, || error(wait), || 0)
     })
 }
@@ -73,13 +73,13 @@ unsafe extern "C-unwind" fn post(lock: *mut Object, caller: u64) -> c_int {
     pass_on!(SEM_POST(lock))
 }
 
-/// From -1 and `errno` to an error number.
+/// Converts -1 and `errno` to an error number.
 fn error(call: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: always a valid place, the thread's own.
     if call() == 0 { 0 } else { unsafe { *libc::__errno_location() } }
 }
 
-/// From an error number to -1 and `errno`, which stays as it was where all is well.
+/// Converts an error number to -1 and `errno`, which stays unchanged on success.
 fn with_errno(call: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: always a valid place, the thread's own.
     let errno = unsafe { libc::__errno_location() };

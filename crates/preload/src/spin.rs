@@ -18,7 +18,7 @@ with_caller! {
 /// As for `pthread_spin_lock`.
 unsafe extern "C-unwind" fn lock(lock: *mut Object, caller: u64) -> c_int {
     let (attempt, wait) = (|| pass_on!(SPIN_TRYLOCK(lock)), || pass_on!(SPIN_LOCK(lock)));
-    // It does not say who has it.
+    // A spin lock does not store its owner.
     Call { lock, caller, kind: Kind::Spin }.take(attempt, wait, || 0)
 }
 

@@ -1,4 +1,4 @@
-//! What happens when the library is loaded, when a recording begins or ends, and in a forked child.
+//! The actions when the library is loaded, when a recording begins or ends, and in a forked child.
 
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
@@ -11,7 +11,7 @@ use tracewing_abi::locks::CHAINS_VARIABLE;
 
 use crate::{chain, functions, image, next, seen, unwind};
 
-static ARE_LOCKS_WANTED: AtomicBool = AtomicBool::new(false);
+static ARE_LOCKS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 static ARE_LOCKS_RECORDED: AtomicBool = AtomicBool::new(false);
 
@@ -21,7 +21,7 @@ pub(crate) fn are_locks_recorded() -> bool {
     ARE_LOCKS_RECORDED.load(Relaxed)
 }
 
-/// Runs when the library is loaded: behind those that it needs, the C library among them.
+/// Runs when the library is loaded: after the libraries that it needs, including the C library.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = at_start;
@@ -31,7 +31,7 @@ extern "C" fn at_start() {
     image::prepare();
     unwind::prepare();
     chain::prepare();
-    ARE_LOCKS_WANTED.store(std::env::var_os(CHAINS_VARIABLE).is_some(), Relaxed);
+    ARE_LOCKS_ENABLED.store(std::env::var_os(CHAINS_VARIABLE).is_some(), Relaxed);
     functions::prepare();
     dynamic::on_change(at_change);
     at_change();
@@ -39,14 +39,14 @@ extern "C" fn at_start() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-/// Another recording, or none: what was described, it has not got.
+/// Handles the begin or end of a recording: a new one lacks all earlier descriptions.
 fn at_change() {
     seen::forget_all();
     functions::at_change();
-    let are_locks_recorded = ARE_LOCKS_WANTED.load(Relaxed) && dynamic::is_recorded();
+    let are_locks_recorded = ARE_LOCKS_ENABLED.load(Relaxed) && dynamic::is_recorded();
     ARE_LOCKS_RECORDED.store(are_locks_recorded, Relaxed);
     if are_locks_recorded {
-        tell_if_shadowed();
+        report_if_shadowed();
     }
 }
 
@@ -56,10 +56,10 @@ unsafe extern "C" fn in_child() {
     seen::forget_all();
 }
 
-/// Tells who has the most important functions in front of this library, and of the C library: a program that
-/// brings its own locks, or a sanitizer that is linked into it (one in a library of its own stands behind,
-/// and is called from here); and an allocator, whose locks are recorded with the program's.
-fn tell_if_shadowed() {
+/// Records which object precedes this library, and the C library, for the most important functions: a program
+/// that has its own locks, or a sanitizer that is linked into it (one in a library of its own comes after
+/// this one, and is called from here); and an allocator, whose locks are recorded with the program's.
+fn report_if_shadowed() {
     const WITH_SYMBOL: c_int = 1; // RTLD_DL_SYMENT of glibc's dlfcn.h
     let functions: [(&CStr, usize); 2] = [
         (c"pthread_mutex_lock", at_start as *const () as usize),
@@ -75,7 +75,7 @@ fn tell_if_shadowed() {
             let mut symbol = ptr::null_mut();
             let is_known =
                 is_other && libc::dladdr1(first, found.as_mut_ptr(), &raw mut symbol, WITH_SYMBOL) != 0;
-            // A program that is not position-independent has stubs of functions whose addresses it takes.
+            // A program that is not position-independent has stubs for functions whose addresses it takes.
             let is_stub =
                 symbol.cast::<libc::Elf64_Sym>().as_ref().is_some_and(|symbol| symbol.st_shndx == 0);
             (is_known && !is_stub).then(|| found.assume_init())
@@ -88,7 +88,7 @@ fn tell_if_shadowed() {
     }
 }
 
-/// Where the object begins that has this address.
+/// The begin of the object that contains this address.
 fn object(address: usize) -> Option<usize> {
     image::find(address).map(|image| image.begin)
 }

@@ -1,4 +1,4 @@
-//! What all locks share: they are tried, waited for if that fails, and given back, and each of that is told.
+//! Common to all locks: they are tried, waited for if that fails, and released, and each step is recorded.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -10,11 +10,11 @@ use crate::chain;
 use crate::start::are_locks_recorded;
 use crate::{Object, address};
 
-/// One call for a lock.
+/// One call to take a lock.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) lock: *mut Object,
-    /// Where it returns to.
+    /// Return address of the call.
     pub(crate) caller: u64,
     pub(crate) kind: Kind,
 }
@@ -32,8 +32,8 @@ impl Call {
         emit!(Refused { lock: address(lock), caller, kind, error });
     }
 
-    /// Takes the lock by `attempt`, which does not wait, or where that gives `EBUSY` by `wait`. Both give an
-    /// error number or 0. `owner` is asked when the attempt has failed, and gives the thread that has the
+    /// Takes the lock by `attempt`, which does not wait, or by `wait` if that returns `EBUSY`. Both return an
+    /// error number or 0. `owner` is called after a failed attempt, and returns the thread that holds the
     /// lock.
     #[inline(always)]
     pub(crate) fn take(
@@ -47,7 +47,7 @@ impl Call {
         }
         let all = chain::of_all();
         if all {
-            chain::tell(self.lock, self.caller);
+            chain::record(self.lock, self.caller);
         }
         let answer = attempt();
         if is_taken(answer) {
@@ -67,7 +67,7 @@ impl Call {
         let Self { lock, caller, kind } = self;
         emit!(Requested { lock: address(lock), caller, kind, owner: owner() });
         if with_chain {
-            chain::tell(lock, caller);
+            chain::record(lock, caller);
         }
         let answer = wait();
         if is_taken(answer) {
@@ -78,14 +78,14 @@ impl Call {
         answer
     }
 
-    /// Takes the lock if it can be had at once.
+    /// Takes the lock if it is free.
     #[inline(always)]
     pub(crate) fn attempt(self, attempt: impl FnOnce() -> c_int) -> c_int {
         if !are_locks_recorded() {
             return attempt();
         }
         if chain::of_all() {
-            chain::tell(self.lock, self.caller);
+            chain::record(self.lock, self.caller);
         }
         let answer = attempt();
         if is_taken(answer) {
@@ -97,15 +97,15 @@ impl Call {
     }
 }
 
-/// Whether the lock is the caller's now: also where it was that of a process that has died (`EOWNERDEAD`).
+/// Whether the caller now holds the lock: also if its last owner was a process that has died (`EOWNERDEAD`).
 fn is_taken(answer: c_int) -> bool {
     answer == 0 || answer == libc::EOWNERDEAD
 }
 
-/// Gives a lock back.
+/// Releases a lock.
 #[inline(always)]
 pub(crate) fn release(lock: *mut Object, release: impl FnOnce() -> c_int) -> c_int {
-    // Before, since afterwards it is somebody else's, and may be gone.
+    // Before the release: afterwards the lock may belong to another thread, or be gone.
     emit!(Released { lock: address(lock) });
     let answer = release();
     if answer != 0 {
@@ -114,10 +114,10 @@ pub(crate) fn release(lock: *mut Object, release: impl FnOnce() -> c_int) -> c_i
     answer
 }
 
-/// The number at this place in a lock.
+/// The number at this offset in a lock.
 ///
 /// # Safety
-/// `lock` is one of the C library's, in which an aligned `int` lies that many bytes behind the beginning.
+/// `lock` is one of the C library's, with an aligned `int` at this offset.
 pub(crate) unsafe fn number_at(lock: *mut Object, offset: usize) -> i32 {
     // SAFETY: the caller's; threads change it all the time, as atomically as a store of four bytes is.
     let number = unsafe { &*lock.byte_add(offset).cast::<AtomicI32>() };

@@ -1,4 +1,4 @@
-//! `dlclose`, in front of the C library's: of what it has unloaded, nothing that was known is true any more.
+//! `dlclose`, before the C library's: data about what it unloads is no longer valid.
 
 use core::ffi::{c_int, c_void};
 

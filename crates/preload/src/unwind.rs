@@ -1,12 +1,11 @@
-//! Where a thread comes from: the return addresses on its stack, by the unwinder of exceptions (libgcc's),
-//! which needs no frame pointers. A walk along frame pointers alone would leave out, without a word, every
-//! function that has none, as most of a distribution's have; they are for code of which no table tells
+//! A thread's call chain: the return addresses on its stack, found by the exception unwinder (libgcc's),
+//! which needs no frame pointers. A walk along frame pointers alone would silently leave out every function
+//! without one, such as most functions of a distribution; frame pointers serve code without tables
 //! (`frames`).
 //!
 //! It is used only where it allocates nothing and takes no lock: with glibc 2.35 and libgcc 12, which find
-//! the tables of an address by `_dl_find_object`. Elsewhere a chain is its innermost address alone. Where the
-//! program has registered tables for code that it makes itself (`__register_frame`), libgcc 12 takes a mutex
-//! for a moment.
+//! the tables of an address by `_dl_find_object`. Elsewhere a chain consists of its innermost address. If the
+//! program has registered tables for generated code (`__register_frame`), libgcc 12 briefly takes a mutex.
 
 use core::arch::{asm, global_asm};
 use core::ffi::{c_int, c_void};
@@ -15,11 +14,11 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::frames::{self, Frame};
 use crate::image;
 
-/// Frames of a chain, at most.
+/// Maximum number of frames of a chain.
 pub(crate) const DEPTH: usize = 32;
 
-/// Where this library's own code is, whose frames are no part of a chain; an empty range while chains cannot
-/// be had.
+/// The range of this library's own code, whose frames are not part of a chain; empty while chains cannot be
+/// found.
 static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 // Whether the thread is in the unwinder. Not `thread_local!`, which may allocate in a library.
@@ -35,10 +34,10 @@ global_asm!(
     ".popsection",
 );
 
-/// Finds out whether chains can be had.
+/// Finds out whether chains can be found.
 pub(crate) fn prepare() {
     frames::prepare();
-    // SAFETY: NUL-terminated names. A function that came with libgcc 12 tells that this is it.
+    // SAFETY: NUL-terminated names. A function that libgcc 12 added identifies that version.
     let is_new =
         unsafe { !libc::dlvsym(libc::RTLD_DEFAULT, c"__divhc3".as_ptr(), c"GCC_12.0.0".as_ptr()).is_null() };
     if let Some(own) = image::find(prepare as *const () as usize).filter(|_| is_new) {
@@ -47,15 +46,15 @@ pub(crate) fn prepare() {
     }
 }
 
-/// The return addresses of the calling thread's frames outside of this library, the innermost first; only
-/// `caller`, which is the first of them, where there is no more to be had. Gives how many there are.
+/// Writes the return addresses of the calling thread's frames outside of this library, the innermost first;
+/// only `caller`, which is the first of them, if no more can be found. Returns their number.
 pub(crate) fn unwind(caller: u64, frames: &mut [u64; DEPTH]) -> usize {
     frames[0] = caller;
     if OWN[1].load(Relaxed) == 0 {
         return 1;
     }
     let mut walk = Walk { frames, count: 0, last: None };
-    // SAFETY: a callback of the right type, and what it gets.
+    // SAFETY: a callback of the right type, and its argument.
     let end = unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     let Walk { frames, count, last } = walk;
     let Some(last) = last.filter(|_| end == NO_TABLE) else { return count.max(1) };
@@ -63,7 +62,7 @@ pub(crate) fn unwind(caller: u64, frames: &mut [u64; DEPTH]) -> usize {
     count + rest.map(|(place, frame)| *place = frame.address as u64).count()
 }
 
-/// Runs `body` unless the thread is in it already: libgcc may take a lock of the kind that led here.
+/// Runs `body` unless the thread is already in it: libgcc may take a lock of the kind that led here.
 pub(crate) fn not_within_itself(body: impl FnOnce()) {
     let offset: isize;
     // SAFETY: loads one constant from the global offset table; no memory is written and no flag changed.
@@ -100,15 +99,15 @@ fn place(offset: isize) -> *mut u32 {
 struct Walk<'a> {
     frames: &'a mut [u64; DEPTH],
     count: usize,
-    /// The last of them.
+    /// The last frame.
     last: Option<Frame>,
 }
 
-/// `_URC_NO_REASON`: go on.
+/// `_URC_NO_REASON`: continue.
 const GO_ON: c_int = 0;
 /// `_URC_NORMAL_STOP`.
 const STOP: c_int = 4;
-/// `_URC_END_OF_STACK`: what the unwinder answers where it knows nothing of the last frame.
+/// `_URC_END_OF_STACK`: the unwinder's result if it has no table for the last frame.
 const NO_TABLE: c_int = 5;
 /// The frame pointer's number (System V ABI for x86-64, 3.6.2).
 const RBP: c_int = 6;
@@ -118,7 +117,7 @@ const RBP: c_int = 6;
 unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     // SAFETY: the caller's.
     let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
-    // SAFETY: the context that the unwinder gives.
+    // SAFETY: the context from the unwinder.
     let address = unsafe { _Unwind_GetIP(context) };
     if (OWN[0].load(Relaxed)..OWN[1].load(Relaxed)).contains(&address) {
         return GO_ON;
@@ -126,7 +125,7 @@ unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     let Some(place) = walk.frames.get_mut(walk.count).filter(|_| address != 0) else { return STOP };
     *place = address as u64;
     walk.count += 1;
-    // SAFETY: the context that the unwinder gives, in which registers that functions preserve have a value.
+    // SAFETY: the context from the unwinder, in which registers that functions preserve have a value.
     let (stack_pointer, frame_pointer) = unsafe { (_Unwind_GetCFA(context), _Unwind_GetGR(context, RBP)) };
     walk.last = Some(Frame { address, stack_pointer, frame_pointer });
     GO_ON

@@ -107,7 +107,7 @@ fn no_core() {
     let mut big_endian = sample();
     big_endian[5] = 2;
     for (bytes, reason) in
-        [(&program[..], "no core"), (&big_endian, ""), (b"PK\x03\x04 something else", ""), (b"", "")]
+        [(&program[..], "not a core dump"), (&big_endian, ""), (b"PK\x03\x04 something else", ""), (b"", "")]
     {
         let error = open(bytes).unwrap_err();
         assert!(matches!(&error, Error::NotACore { .. }), "{error}");

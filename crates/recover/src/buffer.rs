@@ -1,20 +1,20 @@
-//! One CPU's buffer in memory that somebody else wrote: which sub-buffers are there, and the events in them.
+//! One CPU's buffer in memory written by another process: the sub-buffers that exist, and the events in them.
 //!
-//! Not the recorder's reader (`tracewing_ring::Reader`), which takes turns with living writers and changes
-//! the buffer. This one only looks, at everything that is still there, read by a recorder before or not, and
-//! believes nothing:
+//! This is not the recorder's reader (`tracewing_ring::Reader`), which takes turns with living writers and
+//! changes the buffer. This one changes nothing, reads everything that still exists, whether or not a
+//! recorder has read it, and trusts nothing:
 //!
-//! - A sub-buffer is found by the number in its own header, wherever it lies; that number must be one that
-//!   the ring can hold now: at most a lap behind the write position.
-//! - A sub-buffer that the writers have left says how much of it is used; the current one's size is in the
-//!   write position. With protocols `Smp` and `Local` only what was committed without a gap counts.
+//! - A sub-buffer is found by the number in its own header, wherever it is; that number must be one that the
+//!   ring can hold now: at most one lap before the write position.
+//! - A sub-buffer that the writers have left records how much of it is used; the write position determines
+//!   the current one's size. With protocols `Smp` and `Local`, only bytes committed without a gap are used.
 //! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its
-//!   end, and no sub-buffer older than the one before it. What follows the first that is not is damaged.
-//! - In memory that others may be writing to at this moment, a sub-buffer is copied first, then the write
-//!   position is read again: if that has come round meanwhile, or the header has changed, the copy is
-//!   dropped.
-//! - In overwrite mode the sub-buffer that a recorder has taken out of the ring and not released is one like
-//!   the others. What it has released or copied there has no number any more.
+//!   end, and no sub-buffer older than the one before it. Everything after the first violation is treated as
+//!   damaged.
+//! - In memory that other threads may be writing to, a sub-buffer is copied first, then the write position is
+//!   read again: if that has come around meanwhile, or the header has changed, the copy is dropped.
+//! - In overwrite mode, a sub-buffer that a recorder has taken out of the ring and not released is treated
+//!   like the others. One that it has released or used for a copy no longer has a number.
 
 use std::mem::{offset_of, size_of};
 
@@ -26,7 +26,7 @@ use tracewing_units::Cpu;
 use crate::events::{Event, events};
 use crate::region::Region;
 
-/// The buffer of one CPU, as it was when this was made.
+/// The buffer of one CPU, as it was when this was created.
 pub struct Buffer<'a> {
     region: Region<'a>,
     cpu: Cpu,
@@ -34,9 +34,9 @@ pub struct Buffer<'a> {
     /// Position up to which the reader has released.
     consumed: u64,
     lost: u64,
-    /// The oldest first.
+    /// Sorted by age, the oldest first.
     found: Vec<Found>,
-    /// Numbers of sub-buffers that the ring cannot hold, by the write position.
+    /// Sub-buffer numbers that the ring cannot hold, given the write position.
     strangers: Vec<u64>,
 }
 
@@ -48,15 +48,15 @@ struct Found {
     header: Header,
 }
 
-/// How far a sub-buffer goes.
+/// The used part of a sub-buffer.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
-    /// Bytes that writers have taken.
+    /// Bytes that writers have reserved.
     reserved: usize,
-    /// Bytes, from the begin on, in which they are done. A sub-buffer that they are not done with is not
-    /// closed either.
+    /// Bytes from the begin on that are completely written. A sub-buffer that is not completely written is
+    /// not closed either.
     finished: usize,
-    /// Stamp that no event is above, where that is known.
+    /// Upper bound of the stamps, if known.
     end: u64,
 }
 
@@ -71,23 +71,23 @@ struct Header {
     before: u64,
 }
 
-/// What one sub-buffer holds.
+/// The contents of one sub-buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubBuffer {
-    /// Its number; the next one's is higher by one unless some are missing between. Numbers wrap around
-    /// ([`Geometry::distance`]).
+    /// Its number. The next one's number is higher by one, unless some are missing between. Numbers wrap
+    /// around ([`Geometry::distance`]).
     pub sequence: u64,
-    /// Stamp that no event is below.
+    /// Lower bound of the stamps.
     pub begin: u64,
-    /// Stamp that no event is above.
+    /// Upper bound of the stamps.
     pub end: u64,
     /// Events that this CPU had lost when the sub-buffer was opened, cumulative.
     pub lost: u64,
-    /// Bytes of events that the writers have put into all sub-buffers before it.
+    /// Bytes of events that the writers put into all sub-buffers before it.
     pub before: u64,
-    /// Whole events, as the `event` module of `tracewing-abi` lays them out.
+    /// Whole events, in the layout of `tracewing-abi`'s module `event`.
     pub bytes: Vec<u8>,
-    /// Why what follows them in the sub-buffer could not be read.
+    /// Why the bytes after these events could not be read.
     pub damage: Option<Damage>,
 }
 
@@ -98,22 +98,22 @@ impl SubBuffer {
     }
 }
 
-/// Something that could not be read.
+/// A stretch that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("buffer of CPU {cpu}, sub-buffer {sequence}: {bytes} bytes skipped: {cause}")]
 pub struct Damage {
-    /// The CPU.
+    /// Number of the CPU whose buffer has the damage.
     pub cpu: Cpu,
     /// Number of the sub-buffer.
     pub sequence: u64,
-    /// At most so many bytes of events could not be read.
+    /// Upper bound of the unreadable bytes of events.
     pub bytes: usize,
-    /// Why.
+    /// The reason, for a message.
     pub cause: &'static str,
 }
 
 impl<'a> Region<'a> {
-    /// The buffer of a CPU. `None` where the memory does not hold its words.
+    /// The buffer of a CPU. `None` if the memory does not contain its words.
     ///
     /// # Panics
     /// The region has no such CPU.
@@ -134,12 +134,12 @@ impl<'a> Region<'a> {
 }
 
 impl Buffer<'_> {
-    /// The CPU.
+    /// Number of the CPU.
     pub fn cpu(&self) -> Cpu {
         self.cpu
     }
 
-    /// The region's shape.
+    /// Shape of the region that the buffer is in.
     pub fn geometry(&self) -> Geometry {
         self.region.geometry
     }
@@ -149,8 +149,7 @@ impl Buffer<'_> {
         self.lost
     }
 
-    /// Takes out of a sub-buffer the events that the reader has released, which is the recorder's word for
-    /// having written them.
+    /// Removes the events that the reader has released: the recorder has written them.
     pub fn drop_released(&self, sub_buffer: &mut SubBuffer) {
         let geometry = self.region.geometry;
         let ahead = geometry.distance(sub_buffer.sequence, geometry.sequence(self.consumed));
@@ -169,7 +168,7 @@ impl Buffer<'_> {
         }
     }
 
-    /// The sub-buffers that hold events, the oldest first; or why one cannot be read.
+    /// The sub-buffers that hold events, the oldest first, or the reason why one cannot be read.
     pub fn sub_buffers(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
         let bytes = self.region.geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER;
         let cause = "its number and the write position do not fit";
@@ -193,7 +192,7 @@ impl Buffer<'_> {
         })
     }
 
-    /// Looks for sub-buffers with a number of the ring's present lap.
+    /// Finds sub-buffers with a number of the ring's current lap.
     fn find(&mut self) {
         let geometry = self.region.geometry;
         let newest = geometry.sequence(self.head);
@@ -203,33 +202,33 @@ impl Buffer<'_> {
         }
         for physical in 0..geometry.physical_sub_buffers() {
             let Some(header) = self.header(physical) else { continue };
-            // Never opened; or nonsense below, a number of more bits than numbers have.
+            // Never opened, or nonsense below: a number with more bits than numbers have.
             let Some(sequence) = header.number.checked_sub(1) else { continue };
             let age = geometry.distance(sequence, newest);
             let fits =
                 sequence == geometry.later(sequence, 0) && (0..=geometry.sub_buffers() as i64).contains(&age);
             if !fits || !self.is_at_home(sequence, physical, age) {
-                // The next one's header is written before the write position goes there.
+                // The next sub-buffer's header is written before the write position goes there.
                 if !fits && age != -1 {
                     self.strangers.push(sequence);
                 }
                 continue;
             }
-            // Twice: one of them lies.
+            // A number that occurs twice: one of the headers is wrong.
             if self.found.iter().all(|other| other.sequence != sequence) {
                 self.found.push(Found { sequence, physical, header });
             }
         }
         self.found.sort_by_key(|found| -geometry.distance(found.sequence, newest));
-        // While writers go on it is they who leave the write position behind. And a recorder that sleeps
-        // keeps one old sub-buffer out of the ring.
+        // While writers run, the write position may be out of date by several numbers. Also, a sleeping
+        // recorder keeps one old sub-buffer out of the ring.
         let mine = usize::from(geometry.mode() == Mode::Overwrite);
         if self.region.memory.is_live() || self.strangers.len() <= mine {
             self.strangers.clear();
         }
     }
 
-    /// Whether sub-buffer number `sequence`, which is `age` numbers behind the newest, may lie in `physical`.
+    /// Whether sub-buffer number `sequence`, which is `age` numbers before the newest, may be in `physical`.
     fn is_at_home(&self, sequence: u64, physical: usize, age: i64) -> bool {
         let geometry = self.region.geometry;
         if age == 0 {
@@ -301,8 +300,8 @@ impl Buffer<'_> {
         Extent { reserved: used, finished: used, end: found.header.end }
     }
 
-    /// How many bytes of a closed sub-buffer are used. In discard mode a reader that releases it takes that
-    /// number away; then the next sub-buffer, which counts the bytes before it, says it.
+    /// Used bytes of a closed sub-buffer. In discard mode a reader that releases it clears that number; then
+    /// it follows from the next sub-buffer, which counts the bytes before it.
     fn used(&self, found: &Found) -> usize {
         let geometry = self.region.geometry;
         let next = geometry.later(found.sequence, 1);
@@ -313,15 +312,15 @@ impl Buffer<'_> {
         usize::try_from(used).unwrap_or(usize::MAX)
     }
 
-    /// Protocols `Smp` and `Local`: how many bytes of a sub-buffer are committed, and how many from its begin
-    /// on without a gap.
+    /// Protocols `Smp` and `Local`: committed bytes of a sub-buffer, and committed bytes from its begin on
+    /// without a gap.
     fn committed(&self, sequence: u64) -> Option<(usize, usize)> {
         let geometry = self.region.geometry;
         if self.region.protocol == Protocol::Publish {
             return None;
         }
-        // Counts of a slot that writers are a lap further in are above a sub-buffer's size; those of one that
-        // they have not come to, "rather 2^40" (see `Geometry::committed`).
+        // The count of a slot in which writers are a lap further is above a sub-buffer's size; that of a slot
+        // they have not reached is "rather 2^40" (see `Geometry::committed`).
         let size = geometry.sub_buffer_bytes() as u64;
         let count = |part| {
             let count = self.entry(sequence, part).map_or(0, |count| geometry.committed(count, sequence));
@@ -330,7 +329,7 @@ impl Buffer<'_> {
         Some((count(offset_of!(TableEntry, committed)), count(offset_of!(TableEntry, commit_seq))))
     }
 
-    /// Whether writers, or the recorder, may have touched a sub-buffer since it was found.
+    /// Whether writers, or the recorder, may have changed a sub-buffer since it was found.
     fn is_overwritten(&self, found: &Found) -> bool {
         let geometry = self.region.geometry;
         let Some(head) = self.region.memory.word(self.control(offset_of!(CpuControl, head))) else {
@@ -338,7 +337,7 @@ impl Buffer<'_> {
         };
         let age = geometry.distance(found.sequence, geometry.sequence(head));
         let Some(header) = self.header(found.physical) else { return true };
-        // The current one may be closed meanwhile, another one released.
+        // The current one may be closed meanwhile, and another one released.
         let end = if found.sequence == geometry.sequence(self.head) { found.header.end } else { header.end };
         let is_same = Header { end, used: found.header.used, ..header } == found.header;
         !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same

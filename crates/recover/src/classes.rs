@@ -1,4 +1,4 @@
-//! What a program's memory says about its event classes (`tracewing_abi::class_table`).
+//! Descriptions of event classes in a program's memory (`tracewing_abi::class_table`).
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use tracewing_programs::image::{AddressSpace, Mapping};
 use crate::buffer::Buffer;
 use crate::mappings::candidates;
 
-/// Most bytes of a table that are looked at; a recording takes no more descriptions than that.
+/// Maximum size of a table, bytes; a recording accepts no more descriptions than that.
 const MOST_BYTES: u32 = 64 << 20;
 
-/// Descriptions of a recording's event classes, by id, as far as the program knew them.
+/// Descriptions of a recording's event classes by id, as far as the program knew them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classes {
     by_id: BTreeMap<u16, Vec<u8>>,
-    /// The class of first events, in which are events of classes without ids.
+    /// Id of the class of first events, which contain events of classes without ids.
     first: Option<u16>,
-    /// Classes that are described in buffers.
+    /// Classes that are described in buffers, by key.
     by_key: BTreeMap<Key, Vec<u8>>,
     bytes: usize,
 }
 
-/// What a first event says (`tracewing_abi::first`).
+/// The contents of a first event (`tracewing_abi::first`).
 pub(crate) struct First<'a> {
     pub(crate) key: Key,
     pub(crate) is_description: bool,
@@ -32,7 +32,7 @@ pub(crate) struct First<'a> {
 }
 
 impl<'a> First<'a> {
-    /// `None` where it does not make sense.
+    /// Decodes a payload; `None` if it is malformed.
     pub(crate) fn of(payload: &'a [u8]) -> Option<Self> {
         let (header, payload) = payload.split_first_chunk::<{ first::HEADER }>()?;
         let word = |at| u64::from_le_bytes(*header[at..].first_chunk().unwrap_or(&[0; 8]));
@@ -44,8 +44,8 @@ impl<'a> First<'a> {
 }
 
 impl Classes {
-    /// The classes in all tables of a memory that are for `recording`. A damaged table gives what precedes
-    /// the damage.
+    /// The classes in all tables of a memory that belong to `recording`. A damaged table yields the entries
+    /// before the damage.
     pub fn find(space: &dyn AddressSpace, recording: [u8; 16]) -> Self {
         let mut this = Self::default();
         candidates(space).for_each(|mapping| {
@@ -58,7 +58,7 @@ impl Classes {
         this
     }
 
-    /// Takes over the classes that are described in a buffer.
+    /// Adds the classes that are described in a buffer.
     pub(crate) fn learn(&mut self, buffer: &Buffer<'_>) {
         let Some(first) = self.first else { return };
         for sub_buffer in buffer.sub_buffers().flatten() {
@@ -79,7 +79,7 @@ impl Classes {
         self.first
     }
 
-    /// Descriptions of classes that have no ids, with their keys.
+    /// Descriptions of classes without ids, with their keys.
     pub(crate) fn described(&self) -> impl Iterator<Item = (Key, &[u8])> {
         self.by_key.iter().map(|(key, description)| (*key, description.as_slice()))
     }
@@ -96,7 +96,8 @@ impl Classes {
         Some(())
     }
 
-    /// Ids and descriptions (for [`ClassView::decode`]), by id. A trace has no first events.
+    /// Ids and descriptions (for [`ClassView::decode`]), sorted by id. The class of first events is left out:
+    /// a trace has none.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
         let classes = self.by_id.iter().filter(|(id, _)| Some(**id) != self.first);
         classes.map(|(id, description)| (*id, description.as_slice()))

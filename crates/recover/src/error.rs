@@ -1,42 +1,42 @@
-//! The crate's one error type: what could not be looked into, and what to do.
+//! The crate's error type: what could not be read, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing could be recovered.
+/// The reason why nothing could be recovered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no buffer region.
+    /// The memory contains no buffer region.
     #[error("no buffers of tracewing found: the program was not recorded at that moment")]
     NoRegion,
-    /// There is none that can be read.
+    /// The memory contains regions, but none that can be read; the string says why.
     #[error("the buffers cannot be read: {0}")]
     NoReadableRegion(String),
-    /// There was a region, and the dump left it out.
+    /// The memory had a region, and the core dump left it out.
     #[error(
         "the core dump leaves the buffers out; before the program starts, set bit 1 of its core filter: echo 0x33 > /proc/self/coredump_filter"
     )]
     NotDumped,
-    /// A folder has no buffers in it.
+    /// The folder contains no buffers.
     #[error("{} has no buffers in it: give the folder of `tracewing record --buffers-in`", .0.display())]
     NoBuffers(PathBuf),
-    /// None of the files in a folder is a buffer.
+    /// None of the files in the folder is a buffer.
     #[error("no buffer in {} can be read: {reason}", path.display())]
     NoRegionIn {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What is there, file by file.
+        /// The reason for each file.
         reason: String,
     },
     /// The trace could not be written.

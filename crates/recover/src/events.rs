@@ -1,18 +1,18 @@
-//! Events as they lie in a sub-buffer, one behind the other: found by their lengths, told from garbage by
-//! lengths and stamps. The layout is `tracewing_abi::event`'s.
+//! Consecutive events in a sub-buffer: found by their lengths, distinguished from garbage by lengths and
+//! stamps. `tracewing_abi::event` defines the layout.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 
-/// Where an event lies, and what its header says.
+/// The position of an event, and the contents of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Offset of its first byte.
     pub at: usize,
-    /// Bytes in all.
+    /// Total length in bytes.
     pub len: usize,
     /// Bytes before its context.
     pub header: usize,
-    /// The class's id.
+    /// Class id, never 0.
     pub id: u16,
     /// Full time stamp.
     pub stamp: u64,
@@ -24,14 +24,14 @@ impl Event {
         self.at + self.header + CONTEXT
     }
 
-    /// Offset of the two bytes with its class's id.
+    /// Offset of the two bytes with the class id.
     pub fn id_at(&self) -> usize {
         if self.header == EXTENDED_HEADER { self.at + HEADER + 8 } else { self.at + 4 }
     }
 }
 
-/// Walks over the events in `bytes`, of which none may be older than `begin` or younger than `end`, up to the
-/// first that makes no sense.
+/// Iterates over the events in `bytes`, up to the first implausible one; none is older than `begin` or
+/// younger than `end`.
 pub fn events(bytes: &[u8], begin: u64, end: u64) -> impl Iterator<Item = Event> {
     let (mut at, mut last) = (0, begin);
     std::iter::from_fn(move || {
@@ -55,6 +55,6 @@ fn event(bytes: &[u8], at: usize, last: u64) -> Option<Event> {
     if id == EXTENDED_ID {
         id = u16::from_le_bytes([bytes[at + HEADER + 8], bytes[at + HEADER + 9]]);
     }
-    // 0 is no class: zeroed memory, for one.
+    // 0 is not a class id: it occurs in zeroed memory, for instance.
     (id != 0).then_some(Event { at, len, header, id, stamp })
 }

@@ -1,5 +1,5 @@
-//! The folder that a recording with buffers in files has left (`tracewing record --buffers-in`): its files as
-//! memory, and what they hold as a trace folder.
+//! The folder that a recording with buffers in files leaves (`tracewing record --buffers-in`): its files as
+//! memory, and their contents as a trace folder.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -19,29 +19,29 @@ use crate::region::Region;
 use crate::trace::{Part, Trace};
 use crate::{Classes, Error, Recovered};
 
-/// Largest description that is taken over, bytes.
+/// Largest description that is accepted, bytes.
 const LARGEST_DESCRIPTION: u64 = 64 << 20;
-/// Distance of two files in the addresses that they are given; larger than any region.
+/// Distance of two files in the address space assigned to them; larger than any region.
 const DISTANCE: u64 = 1 << 56;
 
-/// What a recording has left. Its files are its memory.
+/// The buffer folder of a recording. Its files are its memory.
 pub struct BufferFolder {
     path: PathBuf,
     files: Vec<(File, u64)>,
     mappings: Vec<Mapping>,
     names: Vec<String>,
     is_live: bool,
-    /// A file could not be read where it should be.
+    /// Whether a file could not be read where it should be.
     failed: Cell<bool>,
 }
 
-/// What of a recording is to be recovered.
+/// The part of a recording to recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wanted {
-    /// What its trace folder does not have already. All that is left, for a flight recorder.
+pub enum Selection {
+    /// The events that its trace folder lacks. For a flight recorder, everything that is left.
     #[default]
     Unwritten,
-    /// All that still lies in its buffers.
+    /// Everything that is still in its buffers.
     All,
 }
 
@@ -49,7 +49,7 @@ impl BufferFolder {
     /// Opens the buffers in a folder.
     ///
     /// # Errors
-    /// There are none ([`Error::NoBuffers`]), or they cannot be opened.
+    /// The folder contains none ([`Error::NoBuffers`]), or they cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut this = Self {
             path: path.to_owned(),
@@ -82,12 +82,12 @@ impl BufferFolder {
     fn add(&mut self, tree: &Tree, file: &str, name: &str) -> Result<(), Error> {
         let path = self.path.join(file);
         let file = match tree.file(Path::new(file)) {
-            // It is no buffer.
+            // Not a buffer.
             Err(error) if Refused::of(&error) == Some(Refused::NotAFile) => return Ok(()),
             opened => opened.map_err(Error::file("open", &path))?,
         };
         let size = file.metadata().map_err(Error::file("read", &path))?.len();
-        // Addresses of one file must not run into the next one's.
+        // Addresses of one file must not extend into the next one's.
         if size >= DISTANCE || self.files.len() >= 255 {
             return Ok(());
         }
@@ -102,16 +102,16 @@ impl BufferFolder {
         Ok(())
     }
 
-    /// Whether some process still has a buffer mapped, and may write to it.
+    /// Whether a process still has a buffer mapped, and may write to it.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Writes what is wanted as a complete trace folder. `folder` must not exist, or be empty.
+    /// Writes the selected part as a complete trace folder. `folder` must not exist, or must be empty.
     ///
     /// # Errors
-    /// The folder cannot be written, or none of the buffers is one.
-    pub fn write_trace(&self, folder: &Path, wanted: Wanted) -> Result<Recovered, Error> {
+    /// The folder cannot be written, or none of the files is a valid buffer.
+    pub fn write_trace(&self, folder: &Path, selection: Selection) -> Result<Recovered, Error> {
         let mut recovered = Recovered::default();
         let mut regions = Vec::new();
         for (mapping, name) in self.mappings.iter().zip(&self.names) {
@@ -124,10 +124,10 @@ impl BufferFolder {
             return Err(Error::NoRegionIn { path: self.path.clone(), reason: recovered.damages.join("; ") });
         };
         let description = self.description();
-        // A flight recorder has written nothing.
+        // A flight recorder has written no trace.
         let is_flight = description.get("trace_folder").is_none();
-        let wanted = if is_flight { Wanted::All } else { wanted };
-        // One with the UUID of the recording would be taken for a part of its trace.
+        let selection = if is_flight { Selection::All } else { selection };
+        // With the UUID of the recording it would be treated as a part of that trace.
         let uuid = random_uuid().map_err(Error::file("read", Path::new("/dev/urandom")))?;
         let output = Folder::create(folder)?;
         let mut classes = Classes::find(self, first.recording());
@@ -148,7 +148,7 @@ impl BufferFolder {
                     match region.buffer(cpu) {
                         None => trace.damaged(format!("{stream}: the file ends before it")),
                         Some(buffer) => {
-                            let part = if wanted == Wanted::All { Part::All } else { Part::Unreleased };
+                            let part = if selection == Selection::All { Part::All } else { Part::Unreleased };
                             streams.extend(trace.add(&buffer, stream, part)?);
                         }
                     }
@@ -162,7 +162,7 @@ impl BufferFolder {
         Ok(recovered)
     }
 
-    /// The recording's description, as far as there is one.
+    /// The recording's description; empty if there is none.
     fn description(&self) -> Value {
         let read = || {
             let file = Tree::open(&self.path).ok()?.file(Path::new(DESCRIPTION)).ok()?;
@@ -201,7 +201,7 @@ impl BufferFolder {
         written.map_err(Error::file("write", &output.path().join(DESCRIPTION)))
     }
 
-    /// The folder that the recording wrote its trace to, as its description says.
+    /// The trace folder of the recording, from its description.
     pub fn trace_folder(&self) -> Option<PathBuf> {
         Some(self.description().get("trace_folder")?.as_str()?.into())
     }
@@ -235,11 +235,11 @@ impl AddressSpace for BufferFolder {
     }
 }
 
-/// Whether some process has the file open for writing, or mapped so: the kernel refuses a lease then
-/// (fcntl(2), `F_SETLEASE`). Where it cannot tell, nobody has.
+/// Whether a process has the file open or mapped for writing: the kernel then refuses a lease (fcntl(2),
+/// `F_SETLEASE`). If it cannot say, the answer is no.
 fn has_writers(file: &File) -> bool {
     let set = |lease: libc::c_int| {
-        // SAFETY: a descriptor of ours and an integer.
+        // SAFETY: an own descriptor and an integer.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) }
     };
     if set(libc::F_RDLCK) == 0 {

@@ -1,4 +1,4 @@
-//! Where in an address space buffers and tables of classes can be.
+//! Mappings of an address space that may contain buffers and tables of classes.
 
 use tracewing_abi::class_table;
 use tracewing_programs::image::{AddressSpace, Mapping};
@@ -8,7 +8,7 @@ pub(crate) fn candidates(space: &dyn AddressSpace) -> impl Iterator<Item = &Mapp
     space.mappings().iter().filter(|mapping| is_candidate(mapping))
 }
 
-/// Regions are memory that processes share; of tables each process has its own.
+/// Regions are shared memory; tables are private to each process.
 fn is_candidate(mapping: &Mapping) -> bool {
     let name = mapping.name.as_deref().unwrap_or_default();
     let is_table = || {

@@ -1,9 +1,9 @@
-//! Whether the bytes of an event's payload are one of its class, as `tracewing_abi::schema` lays payloads
-//! out. A reader of CTF would find out, too, and stop there; what lies behind such an event is worth reading.
+//! Whether an event's payload fits its class, by the layout of `tracewing_abi::schema`. A CTF reader would
+//! also notice a bad one, but stop there; the events after it are worth reading.
 
 use tracewing_abi::schema::{ClassView, FieldView, Shape};
 
-/// Whether the fields of `class` take all bytes of `payload`, and no more.
+/// Whether the fields of `class` take exactly the bytes of `payload`.
 pub(crate) fn fits(class: &ClassView<'_>, payload: &[u8]) -> bool {
     class
         .fields()
@@ -11,7 +11,7 @@ pub(crate) fn fits(class: &ClassView<'_>, payload: &[u8]) -> bool {
         .is_some_and(<[u8]>::is_empty)
 }
 
-/// Bytes that a field takes of `rest`, which begins with it.
+/// Bytes of a field at the beginning of `rest`.
 fn size(field: &FieldView<'_>, rest: &[u8]) -> Option<usize> {
     let scalar = field.scalar.size();
     match field.shape {

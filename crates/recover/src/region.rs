@@ -1,5 +1,5 @@
-//! A buffer region in memory that somebody else wrote: its header, checked as the writers and the recorder
-//! check it.
+//! A buffer region in memory written by another process: its header, checked in the same way as by the
+//! writers and the recorder.
 
 use std::mem::offset_of;
 
@@ -8,7 +8,7 @@ use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
 use tracewing_programs::image::Memory;
 use tracewing_units::Cpu;
 
-/// A region whose header makes sense.
+/// A region with a valid header.
 #[derive(Clone, Copy)]
 pub struct Region<'a> {
     pub(crate) memory: &'a dyn Memory,
@@ -21,14 +21,14 @@ pub struct Region<'a> {
     real_time: Option<RealTime>,
 }
 
-/// How a clock's values become real time: numbers that a clock can have.
+/// The relation of a clock's values to real time, checked to be plausible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RealTime {
-    /// Hz.
+    /// Frequency in Hz.
     pub frequency: u64,
-    /// Real time at which the clock would have shown 0: seconds since 1970
+    /// Real time at which the clock would have shown 0: whole seconds since 1970.
     pub offset_seconds: i64,
-    /// and cycles.
+    /// The rest of that time, in cycles.
     pub offset_cycles: u64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Region<'a> {
     /// The region in the `size` bytes from `base` on.
     ///
     /// # Errors
-    /// What there is instead.
+    /// What the bytes are instead.
     pub fn open(memory: &'a dyn Memory, base: u64, size: u64) -> Result<Self, &'static str> {
         if base.checked_add(size).is_none() {
             return Err("buffer region outside the memory");
@@ -94,7 +94,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Its shape.
+    /// Shape of its buffers.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -109,7 +109,7 @@ impl<'a> Region<'a> {
         self.recording
     }
 
-    /// What real time the stamps are, where the recorder has said it.
+    /// The relation of the stamps to real time, if the recorder has stored it.
     pub fn real_time(&self) -> Option<RealTime> {
         self.real_time
     }

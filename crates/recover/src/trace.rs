@@ -1,7 +1,7 @@
-//! What a process's memory holds, as CTF traces: for the printer of `tracewing list`, or any other reader.
+//! The buffers in a process's memory as CTF traces, for `tracewing list` or any other reader.
 //!
 //! Events of classes that the program did not know (other processes write to the same buffers), and events
-//! whose payload is none of their class, become events named `?` with the class's id, the payload's length
+//! whose payload does not fit their class, become events named `?` with the class's id, the payload's length
 //! and its bytes in hexadecimal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,23 +25,22 @@ use crate::payload;
 use crate::region::Region;
 use crate::{Error, Event};
 
-/// Name of the memory that recorders make for buffers (`tracewing_consumer::memory`), in a process's
-/// mappings.
+/// Name of the recorder's shared memory for buffers (`tracewing_consumer::memory`), in a process's mappings.
 const MEMORY_NAME: &str = "/memfd:tracewing ";
 
-/// What was found.
+/// The result of a recovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Events in the trace.
     pub events: u64,
-    /// How many of them are named `?`, by the id of their class.
+    /// Number of events named `?`, by the id of their class.
     pub unknown: BTreeMap<u16, u64>,
-    /// What could not be read, in words for a user.
+    /// Messages for the user about what could not be read.
     pub damages: Vec<String>,
 }
 
-/// Writes all events that a memory's buffers hold into traces below `folder`, one per recording. There is
-/// usually one; a program that was recorded several times may have the buffers of earlier recordings.
+/// Writes all events in a memory's buffers into traces below `folder`, one per recording. There is usually
+/// one; a program that was recorded several times may have the buffers of earlier recordings.
 ///
 /// # Errors
 /// The memory has no buffers ([`Error::NoRegion`], [`Error::NoReadableRegion`], [`Error::NotDumped`]), or a
@@ -93,11 +92,11 @@ pub fn write_trace(space: &dyn AddressSpace, folder: &Path) -> Result<Recovered,
     Ok(recovered)
 }
 
-/// Which part of a buffer is wanted.
+/// The part of a buffer to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     All,
-    /// What its reader has not released.
+    /// The events that its reader has not released.
     Unreleased,
 }
 
@@ -117,9 +116,9 @@ pub(crate) struct Trace<'a> {
     folder: TraceDir,
     uuid: [u8; 16],
     clock: ClockClass,
-    /// By the program's id: the trace's id, and how the payload must look.
+    /// By the program's class id: the trace's id, and the layout of the payload.
     classes: HashMap<u16, (u16, ClassView<'a>)>,
-    /// The same by key, for first events, which have this id.
+    /// The same by key, for first events, which use this id.
     by_key: HashMap<Key, (u16, ClassView<'a>)>,
     first: Option<u16>,
     /// The trace's id of the class `?`.
@@ -154,9 +153,9 @@ impl<'a> Trace<'a> {
                 let view = ClassView::decode(description).ok()?;
                 (*id != 0).then_some((key, (*id, view)))
             });
-        let by_id = known.iter().zip(&registered.ids).filter_map(|((id, description), told)| {
+        let by_id = known.iter().zip(&registered.ids).filter_map(|((id, description), registered_id)| {
             let view = ClassView::decode(description).ok()?;
-            (*told != 0).then_some((id, (*told, view)))
+            (*registered_id != 0).then_some((id, (*registered_id, view)))
         });
         Ok(Self {
             folder: TraceDir::new(folder)?,
@@ -172,12 +171,12 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// Notes what could not be read.
+    /// Notes a message about what could not be read.
     pub(crate) fn damaged(&mut self, what: String) {
         self.recovered.damages.push(what);
     }
 
-    /// Adds a CPU's buffer as a stream, if there is something in it.
+    /// Adds a CPU's buffer as a stream, if it contains events.
     pub(crate) fn add(
         &mut self,
         buffer: &Buffer<'_>,
@@ -284,8 +283,8 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The payload of a `?`, as [`unknown_class`] describes it, of at most as many bytes as leave the event's
-/// length in 16 bits.
+/// The payload of a `?`, as [`unknown_class`] describes it; truncated so that the event's length fits 16
+/// bits.
 fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
     let rest = usize::from(u16::MAX) - (event.payload() - event.at) - 4 - 1;
     out.extend_from_slice(&event.id.to_le_bytes());
@@ -322,7 +321,7 @@ fn unknown_class() -> Vec<u8> {
     encoded.unwrap_or_default()
 }
 
-/// The clock of a region's stamps. One whose recorder has not said how fast it runs shows its cycles as
+/// The clock of a region's stamps. If the recorder has not stored its frequency, cycles are shown as
 /// nanoseconds.
 fn clock_class(region: &Region<'_>) -> ClockClass {
     const NANOSECONDS: u64 = 1_000_000_000;

@@ -1,5 +1,5 @@
-//! Buffers in files: what was committed is recovered, and damaged files give less of it or an error, whatever
-//! is in them.
+//! Buffers in files: committed events are recovered, and damaged files yield fewer events or an error,
+//! whatever they contain.
 
 use std::fs;
 use std::mem::offset_of;
@@ -14,7 +14,7 @@ use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::survival::{BufferFolder as Files, CLASSES};
-use tracewing_recover::{BufferFolder, Error, Recovered, Wanted};
+use tracewing_recover::{BufferFolder, Error, Recovered, Selection};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_trace::{Recording, Report};
@@ -34,7 +34,7 @@ fn description() -> Vec<u8> {
 /// Names and contents.
 type Contents = Vec<(String, Vec<u8>)>;
 
-/// The files that a recording of `events` events leaves when everybody is killed.
+/// The files of a recording of `events` events whose processes were all killed.
 fn files(geometry: Geometry, events: u64) -> Contents {
     let folder = tempfile::tempdir().unwrap();
     let files = Files::create(folder.path()).unwrap();
@@ -72,12 +72,12 @@ fn recover(files: &[(String, Vec<u8>)], look: impl FnOnce(&Path)) -> Result<Reco
         fs::write(from.join(name), bytes).unwrap();
     }
     let to = folder.path().join("r");
-    let recovered = BufferFolder::open(&from)?.write_trace(&to, Wanted::All)?;
+    let recovered = BufferFolder::open(&from)?.write_trace(&to, Selection::All)?;
     look(&to);
     Ok(recovered)
 }
 
-/// Reads a trace to its end; gives events, and what could not be read.
+/// Reads a trace to its end; returns the number of events, and the errors.
 fn read(trace: &Path) -> (u64, Vec<String>) {
     let recording = Recording::open(&[trace]).unwrap();
     let (report, _) = Report::new(&recording);
@@ -103,7 +103,7 @@ fn what_fits_is_all_there_and_of_more_the_newest() {
 }
 
 #[test]
-fn a_write_position_that_cannot_be_is_told() {
+fn an_impossible_write_position_is_reported() {
     let mut files = files(Geometry::new(2, 4, 4096).unwrap(), 50);
     let region = &mut files.iter_mut().find(|(name, _)| name.ends_with(".buffer")).unwrap().1;
     let head = PAGE + offset_of!(CpuControl, head);
@@ -145,7 +145,7 @@ enum Damage {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    // Half of them in the words that steer.
+    // Half of them in the control words.
     let at = || prop_oneof![0..20_000_usize, 0..60_000_usize];
     prop_oneof![
         4 => (at(), 0..8_u8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
@@ -202,7 +202,7 @@ proptest! {
         let recovered = recover(&files, |trace| read_back = Some(read(trace)));
         match recovered {
             Ok(recovered) => {
-                // What is written is a good trace: every reader finds each event that was counted.
+                // The written trace is valid: every reader finds each event that was counted.
                 let (events, errors) = read_back.unwrap();
                 prop_assert!(errors.is_empty(), "{errors:?}");
                 prop_assert_eq!(events, recovered.events);

@@ -1,17 +1,17 @@
-//! The crate's one error type: a file operation that failed.
+//! The crate's error type: a failed file operation.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What could not be done to which file of the trace, and why.
+/// A failed operation on a file of the trace.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct Error {
-    /// What was tried: `create` or `write`.
+    /// The operation: `create` or `write`.
     pub action: &'static str,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The system's answer.
+    /// The system's error.
     pub source: io::Error,
 }
 

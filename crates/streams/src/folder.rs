@@ -12,24 +12,24 @@ pub struct TraceDir {
 }
 
 impl TraceDir {
-    /// The trace in this folder, in which the folder of indexes is made.
+    /// The trace in this folder; creates the folder of indexes in it.
     ///
     /// # Errors
-    /// It is there, or cannot be made.
+    /// The folder of indexes exists already, or cannot be created.
     pub fn new(trace: &Dir) -> Result<Self, Error> {
         let index = trace.make("index").map_err(Error::file("create", &trace.path().join("index")))?;
         Ok(Self { trace: trace.clone(), index })
     }
 
-    /// Makes the folder `name` in `parent`, with all of the metadata that its trace will have. If that fails,
-    /// the folder is removed again.
+    /// Creates the folder `name` in `parent`, with the complete metadata of its trace. If that fails, the
+    /// folder is removed again.
     ///
     /// # Errors
-    /// The folder exists, or something cannot be made or written.
+    /// The folder exists, or something cannot be created or written.
     pub fn create(parent: &Dir, name: &str, metadata: &str) -> Result<Self, Error> {
         let folder = parent.make(name).map_err(Error::file("create", &parent.path().join(name)))?;
         let made = Self::new(&folder).and_then(|this| {
-            // Under its name only when it is complete: who finds a trace can read it.
+            // It gets its name only when it is complete: a trace that is found can be read.
             let written = folder.replace("metadata", metadata.as_bytes());
             written.map(|()| this).map_err(Error::file("write", &folder.path().join("metadata")))
         });

@@ -1,15 +1,15 @@
-//! Events of the kernel and of profiles on their way into a packet, with headers as kernel events have them
+//! Events of the kernel and of profiles that wait for their packet, with the headers of kernel events
 //! (`tracewing_ctf::write`).
 
 use tracewing_ctf::write::EXTENDED_ID;
 
 use crate::PacketTimes;
 
-/// Events that are not written yet, and the time of the last one.
+/// Events that are not yet written, and the time of the last one.
 #[derive(Debug)]
 pub struct Gathered {
     bytes: Vec<u8>,
-    /// Bytes from which on they are enough for a packet.
+    /// Minimum size of a packet, bytes.
     enough: usize,
     events: u64,
     begin: u64,
@@ -17,13 +17,13 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// None, `enough` bytes of which make a packet.
+    /// No events yet; `enough` bytes fill a packet.
     pub fn new(enough: usize) -> Self {
         Self { bytes: Vec::with_capacity(enough + 8192), enough, events: 0, begin: 0, last: 0 }
     }
 
-    /// Appends an event: context and payload are what `write` writes; nothing is appended if it says `false`.
-    /// Its stamp is raised to the last event's: readers would take a smaller one for a wrap of the clock.
+    /// Appends an event: `write` writes its context and payload; nothing is appended if it returns `false`.
+    /// Its stamp is raised to the last event's: readers would treat a smaller one as a wrap of the clock.
     #[inline]
     pub fn append(&mut self, stamp: u64, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let stamp = stamp.max(self.last);
@@ -50,13 +50,13 @@ impl Gathered {
         true
     }
 
-    /// Whether they are enough for a packet.
+    /// Whether the events fill a packet.
     #[inline]
     pub fn is_enough(&self) -> bool {
         self.bytes.len() >= self.enough
     }
 
-    /// Whether there are none.
+    /// Whether no event waits for a packet.
     pub fn is_empty(&self) -> bool {
         self.events == 0
     }
@@ -66,12 +66,12 @@ impl Gathered {
         self.last
     }
 
-    /// The bytes of all, and what their packet says.
+    /// All bytes, and the times of their packet.
     pub fn packet(&self, lost: u64) -> (&[u8], PacketTimes) {
         (&self.bytes, PacketTimes { begin: self.begin, end: self.last, lost, skipped: 0 })
     }
 
-    /// Forgets all events, for the next packet. Gives how many there were.
+    /// Removes all events, for the next packet. Returns how many there were.
     pub fn clear(&mut self) -> u64 {
         self.bytes.clear();
         std::mem::take(&mut self.events)
@@ -101,13 +101,13 @@ mod tests {
         assert_eq!((times.begin, times.end, times.lost), (1 << 40, (1 << 40) + (1 << 32), 3));
         assert!(gathered.is_enough());
         assert_eq!((gathered.clear(), gathered.is_empty()), (3, true));
-        // A packet's first event is known by the packet's begin.
+        // The packet's begin determines the time of its first event.
         append(&mut gathered, 1 << 50);
         assert_eq!(gathered.packet(0).0.len(), 7);
     }
 
     #[test]
-    fn an_event_that_is_not_written_leaves_nothing() {
+    fn an_event_that_is_not_written_leaves_no_bytes() {
         let mut gathered = Gathered::new(20);
         let half = |out: &mut Vec<u8>| {
             out.push(1);

@@ -1,11 +1,11 @@
-//! Writes the data streams of tracewing's traces, whoever recorded their events.
+//! Writes the data streams of tracewing's traces, whatever recorded their events.
 //!
 //! | module | does |
 //! |---|---|
 //! | `folder` | [`TraceDir`]: a trace's folder, with its metadata and the folder of indexes |
 //! | `packets` | [`Packets`]: header, context and index entry of each packet of a stream. Sans-IO |
 //! | `stream` | [`Stream`]: the file with the packets, and its index |
-//! | `gathered` | [`Gathered`]: events of the kernel and of profiles, until there are enough for a packet |
+//! | `gathered` | [`Gathered`]: events of the kernel and of profiles, until they fill a packet |
 //!
 //! The layouts are in `tracewing_ctf::write` and `tracewing_ctf::index`.
 

@@ -1,45 +1,44 @@
-//! What the packets of a stream say besides their events: each follows the one before it in time, number and
-//! losses.
+//! Headers of the packets of a stream: each continues the previous one in time, number and losses.
 
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader};
 use tracewing_units::Cpu;
 
-/// The one data stream class of a trace.
+/// The id of a trace's only data stream class.
 const STREAM_CLASS: u64 = 0;
 
 /// Times and losses of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketTimes {
-    /// Not after its first event, cycles.
+    /// Lower bound of its events' times, cycles.
     pub begin: u64,
-    /// Not before its last event, cycles.
+    /// Upper bound of its events' times, cycles.
     pub end: u64,
     /// Events lost in the stream so far, cumulative.
     pub lost: u64,
-    /// Packets that the stream would have besides those written, had their sub-buffers not been overwritten;
-    /// cumulative. Readers see the packet's number jump, and say so.
+    /// Packets that are missing because their sub-buffers were overwritten; cumulative. Readers see the
+    /// packet's number jump, and report that.
     pub skipped: u64,
 }
 
 impl PacketTimes {
-    /// Of a packet without events, at one moment.
+    /// Times of a packet without events, at one moment.
     pub fn empty(at: u64, lost: u64, skipped: u64) -> Self {
         Self { begin: at, end: at, lost, skipped }
     }
 }
 
-/// A stream's packets so far.
+/// Totals of a stream's packets so far.
 #[derive(Debug, Clone)]
 pub struct Packets {
     uuid: Uuid,
     instance: u64,
     cpu: Cpu,
-    /// Packets, and their bytes.
+    /// Number of packets, and their bytes.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// The first one's begin and the last one's end, cycles.
+    /// Begin of the first packet and end of the last one, cycles.
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) lost: u64,
@@ -47,13 +46,13 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// None yet, of stream `instance` of the trace `uuid`.
+    /// No packets yet, for stream `instance` of the trace `uuid`.
     pub fn new(uuid: Uuid, instance: u64, cpu: Cpu) -> Self {
         Self { uuid, instance, cpu, count: 0, bytes: 0, begin: 0, end: 0, lost: 0, skipped: 0 }
     }
 
-    /// Header and index entry of the next packet, with so many bytes of events. Times and the loss count are
-    /// raised to the previous packet's where they are below it.
+    /// Header and index entry of the next packet, with `events` bytes of events. Times and the loss count are
+    /// raised to the previous packet's if they are below it.
     pub fn next(&self, events: usize, times: PacketTimes) -> (PacketHeader, Entry) {
         let size = (PACKET_HEADER_SIZE + events) as u64;
         let begin = times.begin.max(self.end);
@@ -83,7 +82,7 @@ impl Packets {
         (header, entry)
     }
 
-    /// The packet with this header is part of the stream.
+    /// Counts the packet with this header as written.
     pub fn add(&mut self, header: &PacketHeader) {
         if self.count == 0 {
             self.begin = header.begin;
@@ -94,7 +93,7 @@ impl Packets {
         (self.end, self.lost) = (header.end, header.discarded);
     }
 
-    /// CPU.
+    /// CPU of the stream.
     pub fn cpu(&self) -> Cpu {
         self.cpu
     }

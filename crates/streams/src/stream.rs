@@ -1,8 +1,8 @@
 //! One data stream: the file with a CPU buffer's packets, and its index.
 //!
-//! A packet is header, context and the events as they lie in the ring buffer; all three go to the file with
-//! one system call. A write that fails or stays short (disk full, quota, file size limit) is cut off again,
-//! so a stream file always ends with a whole packet and its index agrees with it.
+//! A packet is header, context and the events as they are in the ring buffer; one system call writes all
+//! three. A write that fails or is short (disk full, quota, file size limit) is truncated again, so a stream
+//! file always ends with a whole packet and its index agrees with it.
 
 use std::fs::File;
 use std::io;
@@ -52,17 +52,17 @@ impl Stream {
         })
     }
 
-    /// Appends a packet of these events. Times and the loss count are raised to the previous packet's where
-    /// they are below it.
+    /// Appends a packet of these events. Times and the loss count are raised to the previous packet's if they
+    /// are below it.
     ///
     /// # Errors
-    /// It could not be written as a whole; the files are as they were before.
+    /// The packet could not be written completely; the files are unchanged.
     pub fn write(&mut self, events: &[u8], times: PacketTimes) -> Result<(), Error> {
         // SAFETY: a slice's own bytes.
         unsafe { self.write_shared(events.into(), times) }
     }
 
-    /// As [`Stream::write`], of events that lie in shared memory.
+    /// As [`Stream::write`], for events in shared memory.
     ///
     /// # Errors
     /// As [`Stream::write`].
@@ -78,7 +78,7 @@ impl Stream {
             indexed.map_err(Error::file("write", &self.index_path))
         });
         if let Err(error) = written {
-            // Shortening needs no space; if it fails all the same, readers still stop at the torn packet.
+            // Shortening needs no space; if it fails nevertheless, readers still stop at the torn packet.
             let _ = self.data.set_len(self.packets.bytes);
             let _ = self.index.set_len(self.index_bytes);
             return Err(error);
@@ -88,7 +88,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends a packet without events, so that losses after the last event are seen.
+    /// Appends a packet without events, so that readers see losses after the last event.
     ///
     /// # Errors
     /// As [`Stream::write`].
@@ -131,22 +131,22 @@ impl Stream {
         Ok(())
     }
 
-    /// Name of the file.
+    /// File name, without the folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// CPU.
+    /// CPU whose events it holds.
     pub fn cpu(&self) -> Cpu {
         self.packets.cpu()
     }
 
-    /// Packets so far.
+    /// Number of packets written.
     pub fn packets(&self) -> u64 {
         self.packets.count
     }
 
-    /// Bytes so far.
+    /// Bytes written to the file.
     pub fn bytes(&self) -> u64 {
         self.packets.bytes
     }
@@ -161,12 +161,12 @@ impl Stream {
         self.packets.end
     }
 
-    /// Events lost, as the last packet says.
+    /// Events lost, cumulative, from the last packet.
     pub fn lost(&self) -> u64 {
         self.packets.lost
     }
 
-    /// Packets skipped, as the last packet's number says.
+    /// Packets skipped, cumulative, from the last packet's number.
     pub fn skipped(&self) -> u64 {
         self.packets.skipped
     }

@@ -1,8 +1,8 @@
-//! A stream that cannot grow any more: the packet that did not fit leaves no trace, all before it stay
+//! A stream that cannot grow any more: the packet that did not fit leaves no bytes, and all earlier ones stay
 //! readable.
 //!
-//! The file size limit stands for a full disk: it, too, lets a part of a write through and then fails. It
-//! holds for the whole process, hence a test binary of its own.
+//! The file size limit imitates a full disk: it also permits part of a write and then fails. It applies to
+//! the whole process, hence a test binary of its own.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn a_torn_packet_is_cut_off() {
         }
         assert!(stream.bytes() <= LIMIT);
     };
-    // What this test prints may go to a file as well.
+    // The output of this test may also go to a file.
     let none = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, ..limit };
     // SAFETY: the limit is a live struct.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);

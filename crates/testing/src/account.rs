@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
-/// Runs compared at most.
+/// Maximum number of runs to compare.
 const RUNS: usize = 4;
 
-/// Has runs compared until one agrees.
+/// Compares runs until one agrees.
 ///
-/// The kernel's sums leave out what the machine's host took from a virtual CPU
-/// (`CONFIG_PARAVIRT_TIME_ACCOUNTING`), which no event tells, and of which [`stolen`] is known by clock ticks
-/// only: a run from which it took much is repeated.
+/// The kernel's sums exclude time that the machine's host took from a virtual CPU
+/// (`CONFIG_PARAVIRT_TIME_ACCOUNTING`). No event records that time, and [`stolen`] knows it only in clock
+/// ticks: a run that lost much of it is repeated.
 ///
 /// # Panics
 /// None of four runs agrees.
@@ -19,15 +19,14 @@ pub fn agrees_with_the_kernels(mut compare: impl FnMut() -> Result<(), String>) 
     assert!(differences.len() < RUNS, "{differences:#?}");
 }
 
-/// How long the machine's host may have run others at most, beside what [`stolen`] says of the same time:
-/// that is counted in whole ticks, at the next tick of each CPU. Nothing on a machine from which the host
-/// never took any.
+/// Upper bound of the time for which the machine's host may have run others in addition to [`stolen`] in the
+/// same period: stolen time is counted in whole ticks, at the next tick of each CPU. Zero on a machine whose
+/// host never took any.
 pub fn hidden() -> Duration {
     if stolen() == Duration::ZERO { Duration::ZERO } else { Duration::from_millis(20) }
 }
 
-/// For how long the machine's host has run others on this machine's CPUs. Nothing where the kernel does not
-/// know.
+/// Time for which the machine's host has run others on this machine's CPUs. Zero if the kernel does not know.
 ///
 /// # Panics
 /// The kernel's file about it cannot be read.

@@ -1,10 +1,10 @@
-//! What tests of several packages need.
+//! Shared code of the tests of several packages.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | this one | programs that tests build: targets of the project's workspace, workspaces of their own; copies |
 //! | `run` | running commands within a limit of time, and what they printed |
-//! | `skip`, `machine` | what this machine has; tests that cannot run on it |
+//! | `skip`, `machine` | features of this machine; tests that cannot run on it |
 //! | `users`, `signals`, `terminal`, `seccomp` | other users, default signals, pseudo-terminals, system call filters |
 //! | `account` | comparisons with the kernel's own account of time |
 
@@ -30,11 +30,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a target of the project as `cargo build` does with these arguments, beside the tests; gives the
-/// folder of executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
+/// Builds a target of the project as `cargo build` does with these arguments, in a separate folder; returns
+/// the folder of executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
-/// It cannot be built.
+/// The build fails.
 pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
     let target = Path::new(within).parent().expect("a folder of the target folder");
     let status = Command::new(env!("CARGO"))
@@ -47,31 +47,32 @@ pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
     target.join("debug")
 }
 
-/// Copies a program, to be executed, by a process of its own: a child that another test forks meanwhile would
-/// inherit the copy open for writing, and the kernel executes no such file (`ETXTBSY`).
+/// Copies a program in order to execute it. A separate process does the copying: otherwise a child that
+/// another test forks meanwhile could inherit the copy open for writing, and the kernel executes no such file
+/// (`ETXTBSY`).
 ///
 /// # Panics
-/// It cannot be copied.
+/// The copy fails.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let (from, to) = (from.as_ref(), to.as_ref());
     let status = Command::new("cp").arg(from).arg(to).status();
     assert!(status.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
 }
 
-/// A workspace that the tests fill and build; files that stay the same are not built again by later runs.
+/// A workspace that tests fill and build; later runs do not rebuild unchanged files.
 pub struct Workspace {
     folder: PathBuf,
 }
 
 impl Workspace {
-    /// The workspace `name` with these packages, in a folder that stays: a test's `CARGO_TARGET_TMPDIR`.
+    /// The workspace `name` with these packages, in a permanent folder: a test's `CARGO_TARGET_TMPDIR`.
     ///
     /// # Panics
-    /// It cannot be written. So do the others.
+    /// It cannot be written. The same applies to the other methods.
     pub fn new(within: &str, name: &str, members: &[&str]) -> Self {
         let workspace = Self { folder: Path::new(within).join(name) };
         workspace.write("Cargo.toml", &format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n"));
-        // The versions that the project itself was built with, so that nothing has to be fetched.
+        // The versions that the project itself uses, so that nothing has to be downloaded.
         let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
         if let Ok(lock) = fs::read_to_string(lock) {
             workspace.write("Cargo.lock", &lock);
@@ -95,7 +96,7 @@ impl Workspace {
         self.write(&format!("{name}/{path}"), source);
     }
 
-    /// Writes a file, if it is not there with this content.
+    /// Writes a file, unless it already has this content.
     fn write(&self, path: &str, text: &str) {
         let path = self.folder.join(path);
         if fs::read_to_string(&path).ok().as_deref() != Some(text) {
@@ -104,7 +105,7 @@ impl Workspace {
         }
     }
 
-    /// Where what is built lies.
+    /// Folder of the build's output.
     pub fn target(&self) -> PathBuf {
         self.folder.join("target")
     }

@@ -1,4 +1,4 @@
-//! Running commands: each within a limit of time, and what came of it as text, or as the reason to fail.
+//! Runs commands, each within a time limit, and returns their output as text, or fails with the reason.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -7,21 +7,21 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A command that has not ended by then never ends: builds on a busy machine are the longest.
+/// A command that has not ended by then never ends: builds on a busy machine take longest.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// Commands that run to their end.
+/// Runs commands to their end.
 pub trait RunExt {
     /// Runs it without input, in a process group of its own.
     ///
     /// # Panics
-    /// It cannot be started, or does not end within 15 minutes: then its process group is killed.
+    /// The command cannot be started, or does not end within 15 minutes: then its process group is killed.
     fn ran(&mut self) -> Output;
 
-    /// The same of one that is to succeed.
+    /// The same for a command that must succeed.
     ///
     /// # Panics
-    /// See [`RunExt::ran`]; or it fails.
+    /// See [`RunExt::ran`]; or the command fails.
     fn succeeds(&mut self) -> Output;
 }
 
@@ -37,18 +37,18 @@ impl RunExt for Command {
     }
 }
 
-/// What a command printed.
+/// The output of a command.
 pub trait Printed {
     /// Standard output.
     ///
     /// # Panics
-    /// It is not UTF-8.
+    /// The output is not UTF-8.
     fn text(&self) -> String;
 
     /// Standard error: notes, warnings and errors.
     ///
     /// # Panics
-    /// It is not UTF-8.
+    /// The output is not UTF-8.
     fn notes(&self) -> String;
 }
 
@@ -66,11 +66,11 @@ fn run_within(command: &mut Command, limit: Duration) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (ended, end) = mpsc::channel();
-    // Both pipes are read while it runs: a full one would block it.
+    // Both pipes are read while the command runs: a full one would block it.
     let (stdout, stderr) = (reader(child.stdout.take(), ended.clone()), reader(child.stderr.take(), ended));
     let deadline = Instant::now() + limit;
     for _ in 0..2 {
-        // A pipe ends when all processes that have it are gone, or have closed it.
+        // A pipe ends when all processes that hold it have ended or closed it.
         let left = deadline.saturating_duration_since(Instant::now());
         if end.recv_timeout(left).is_err() {
             kill(&mut child);
@@ -100,15 +100,15 @@ fn reader(pipe: Option<impl Read + Send + 'static>, ended: mpsc::Sender<()>) -> 
 
 /// Kills the process group of a child, and waits for the child.
 fn kill(child: &mut Child) {
-    // SAFETY: the call has numbers only. The child has not been waited for, so the group is its own.
+    // SAFETY: the call takes only numbers. The child has not been waited for, so the group is its own.
     unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
     let _ = child.wait();
 }
 
-/// Waits until something has come about.
+/// Waits until `has_come` returns true.
 ///
 /// # Panics
-/// It does not within a minute.
+/// That does not happen within a minute.
 pub fn wait_until(what: &str, mut has_come: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !has_come() {

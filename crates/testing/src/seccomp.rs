@@ -1,8 +1,8 @@
-//! Filters for system calls, for programs that show that they need none.
+//! Filters for system calls, for programs that demonstrate that they need none.
 
 use std::io;
 
-/// A filter: what it says of these system calls, and of all others.
+/// A filter with one result for these system calls, and another for all others.
 pub fn filter(listed: &[libc::c_long], of_listed: u32, of_others: u32) -> Vec<libc::sock_filter> {
     let statement = |code: u32, jump_true: u8, jump_false: u8, k: u32| libc::sock_filter {
         code: code as u16,
@@ -21,8 +21,8 @@ pub fn filter(listed: &[libc::c_long], of_listed: u32, of_others: u32) -> Vec<li
     program
 }
 
-/// From now on every system call but these ends the process: of the calling thread and those that it starts,
-/// or of all threads.
+/// Makes every system call except these end the process: for the calling thread and the threads that it
+/// starts, or for all threads.
 ///
 /// # Panics
 /// The filter cannot be installed.

@@ -1,14 +1,15 @@
-//! Signals of programs that tests start: as at a terminal, whatever the tests themselves were started by.
+//! Signals of programs that tests start: the same as at a terminal, however the tests themselves were
+//! started.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::{io, mem, ptr};
 
-/// Signals that `nohup`, or a script for its commands in the background, ignores.
+/// Signals that `nohup`, or a script for its background commands, ignores.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// Has a command begin with stopping signals that are neither ignored nor blocked: a test that sends one of
-/// them would otherwise wait in vain where the tests run under `nohup` or in the background of a script.
+/// Makes a command start with stopping signals neither ignored nor blocked: otherwise a test that sends one
+/// of them would wait in vain if the tests run under `nohup` or in the background of a script.
 pub fn with_default_signals(command: &mut Command) -> &mut Command {
     let prepare = || {
         // SAFETY: all of these may be called after a fork; the set is a live local.
@@ -34,7 +35,7 @@ pub fn with_default_signals(command: &mut Command) -> &mut Command {
 /// Sends a signal to a process.
 ///
 /// # Panics
-/// There is none, or it is not this user's.
+/// The process does not exist, or belongs to another user.
 pub fn signal(process: u32, signal: libc::c_int) {
     // SAFETY: two numbers.
     let failed = unsafe { libc::kill(process.cast_signed(), signal) };

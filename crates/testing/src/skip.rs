@@ -1,43 +1,44 @@
-//! Tests that cannot run on a machine: each says so through [`skip`], with a cause from the list here.
+//! Tests that cannot run on a machine: each reports that through [`skip`], with a cause from this module's
+//! list.
 //!
-//! In CI (`CI=true`) a cause is checked: a test that skips without one that this machine has fails. So a
-//! green run there has run all that the machine can run. `cargo xtask test` installs the programs that tests
-//! compare with, so their absence is no cause in CI.
+//! In CI (`CI=true`) causes are checked: a test fails if it skips for a cause that does not hold on this
+//! machine. So a green run there has run everything that the machine can run. `cargo xtask test` installs the
+//! programs that tests compare with, so their absence is not accepted as a cause in CI.
 
 use std::fmt::Display;
 use std::path::Path;
 use std::{env, fs, thread};
 
-/// Why a test may skip, and on which machines that holds.
+/// Why a test may skip, and on which machines the cause holds.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
     /// A program is not installed: only those of [`OPTIONAL`].
     Program(&'a str),
-    /// It needs root: where this is another user.
+    /// The test needs root: the process belongs to another user.
     Root,
-    /// It needs events of the kernel: where there is no tracefs, or this is not root.
+    /// The test needs kernel events: there is no tracefs, or the process is not root's.
     KernelEvents,
-    /// It needs probes of programs: where the kernel has no uprobes, or this is not root.
+    /// The test needs uprobes: the kernel has none, or the process is not root's.
     Uprobes,
-    /// It needs this value in a file of the kernel's settings: where that has another one.
+    /// The test needs this value in a file of kernel settings: the file has another one.
     Setting(&'a str, &'a str),
-    /// It needs two CPUs: where there is one.
+    /// The test needs two CPUs: there is one.
     OneCpu,
-    /// It needs an x86-64: on other processors.
+    /// The test needs an x86-64: the processor is another one.
     Processor,
-    /// It needs the time stamp counter as a clock: where the kernel does not use it.
+    /// The test needs the time stamp counter as a clock: the kernel does not use it.
     Tsc,
-    /// It needs a file or folder that is no part of the project: where that is not there.
+    /// The test needs a file or folder outside of the project: it does not exist.
     File(&'a Path),
-    /// It needs a variable that names its input: where that is not set.
+    /// The test needs a variable that names its input: it is not set.
     Variable(&'a str),
-    /// It needs a kernel of this version: on older ones.
+    /// The test needs a kernel of this version: it is older.
     Kernel(u32, u32),
     /// One of [`LISTED`], on every machine.
     Listed(&'static str),
 }
 
-/// Programs that `cargo xtask test` does not install, and why not.
+/// Programs that `cargo xtask test` does not install, with the reason.
 const OPTIONAL: [(&str, &str); 5] = [
     ("x86_64-unknown-linux-musl", "a target of rustup, which a distribution's toolchain cannot add"),
     ("valgrind", "takes minutes under a debug build"),
@@ -46,7 +47,7 @@ const OPTIONAL: [(&str, &str); 5] = [
     ("postgres", "a server, and a large package for one test"),
 ];
 
-/// Causes that no look at the machine shows, and why tests may skip for them.
+/// Causes that cannot be detected on the machine, with the reason why tests may skip for them.
 const LISTED: [(&str, &str); 10] = [
     (
         "compiler option",
@@ -57,16 +58,16 @@ const LISTED: [(&str, &str); 10] = [
     ("no loss", "a fast machine loses nothing, and the test is about losses"),
     ("large disk", "the test is about a disk with less space left than it asks for"),
     ("libc symbols", "libc6-dbg is large, and one test reads it"),
-    ("event class", "kernels differ in their events; the test goes on with the others"),
-    ("no control group", "containers and some machines let no control group be made"),
-    ("no namespaces", "containers and some machines let no namespaces be made"),
+    ("event class", "kernels differ in their events; the test continues with the others"),
+    ("no control group", "containers and some machines do not permit control groups"),
+    ("no namespaces", "containers and some machines do not permit namespaces"),
     ("reader's version", "an older babeltrace2 cannot read all traces"),
 ];
 
-/// Says why a test skips.
+/// Prints why a test skips.
 ///
 /// # Panics
-/// In CI, where the cause does not hold on this machine.
+/// In CI, if the cause does not hold on this machine.
 pub fn skip(cause: Cause<'_>, why: impl Display) {
     eprintln!("skipped: {why}");
     judge(cause, why, env::var_os("CI").is_some_and(|ci| ci == "true"));
@@ -81,7 +82,7 @@ fn judge(cause: Cause<'_>, why: impl Display, is_ci: bool) {
 }
 
 impl Cause<'_> {
-    /// Whether it keeps tests from running on this machine.
+    /// Whether the cause prevents tests from running on this machine.
     fn holds(self) -> bool {
         match self {
             Cause::Program(program) => {
@@ -104,7 +105,7 @@ impl Cause<'_> {
     }
 }
 
-/// Whether this process is root's.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() == 0 }
@@ -155,7 +156,7 @@ mod tests {
         assert!(!Cause::File(&here).holds());
         assert!(Cause::File(&here.join("no such file")).holds());
         assert!(!Cause::Program("sh").holds());
-        // What `cargo xtask test` installs is there in CI.
+        // Programs that `cargo xtask test` installs exist in CI.
         assert!(!Cause::Program("babeltrace2").holds());
         assert!(Cause::Variable("TRACEWING_NO_SUCH_VARIABLE").holds());
         assert!(!Cause::Kernel(1, 0).holds() && Cause::Kernel(1000, 0).holds());

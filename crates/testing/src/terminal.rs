@@ -5,11 +5,11 @@ use std::io::{Error, Read, Result};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Runs a command whose standard output and standard error are a pseudo-terminal of 80 columns, and gives
-/// what it printed there.
+/// Runs a command whose standard output and standard error are a pseudo-terminal of 80 columns, and returns
+/// its output.
 ///
 /// # Errors
-/// There is no pseudo-terminal.
+/// No pseudo-terminal can be created.
 ///
 /// # Panics
 /// The command cannot be started.
@@ -18,7 +18,7 @@ pub fn on_terminal(mut command: Command) -> Result<(ExitStatus, Vec<u8>)> {
     let error = theirs.try_clone()?;
     command.stdin(Stdio::null()).stdout(theirs).stderr(error);
     let mut child = command.spawn().expect("the command can be started");
-    // The command holds the terminal's other end as long as it is there.
+    // The command holds the terminal's other end until it is dropped.
     drop(command);
     let mut output = Vec::new();
     // EIO when the other end is closed.
@@ -29,7 +29,7 @@ pub fn on_terminal(mut command: Command) -> Result<(ExitStatus, Vec<u8>)> {
 fn open() -> Result<(OwnedFd, OwnedFd)> {
     let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut theirs) = (-1, -1);
-    // SAFETY: both descriptors are written, the size is read, and the rest is not wanted.
+    // SAFETY: both descriptors are written, the size is read, and the other outputs are not requested.
     let failed =
         unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null(), &size) };
     if failed != 0 {

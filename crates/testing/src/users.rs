@@ -4,12 +4,12 @@ use crate::skip::{Cause, skip};
 
 pub use crate::skip::is_root as am_root;
 
-/// A user that no account belongs to.
+/// A user id without an account.
 pub const STRANGER: u32 = 54321;
-/// A user that an account belongs to, on every machine.
+/// A user id with an account on every machine.
 pub const NOBODY: u32 = 65534;
 
-/// Whether this process can become another user; says so if not.
+/// Whether this process can become another user; prints it if not.
 pub fn is_root() -> bool {
     let is_root = am_root();
     if !is_root {
@@ -18,10 +18,10 @@ pub fn is_root() -> bool {
     is_root
 }
 
-/// Has the calling thread, and no other, become another user.
+/// Makes the calling thread, and no other, another user's.
 ///
 /// # Panics
-/// It is not root's.
+/// The process is not root's.
 pub fn become_user(user: u32) {
     // SAFETY: the system calls themselves change only this thread.
     unsafe {

@@ -1,4 +1,4 @@
-//! Times between moments.
+//! Durations between moments.
 
 use core::fmt;
 use core::iter::Sum;
@@ -6,49 +6,48 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// The time between two moments, in nanoseconds.
 ///
-/// Sums saturate at [`Duration::MAX`], which time stamps that make no sense can reach: tables show it as
-/// unknown.
+/// Sums saturate at [`Duration::MAX`], which nonsensical time stamps can reach: tables show it as unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time.
+    /// Zero nanoseconds.
     pub const ZERO: Duration = Duration(0);
-    /// The longest.
+    /// The longest duration; also the result of saturation.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// So many nanoseconds.
+    /// A duration of `ns` nanoseconds.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
         Duration(ns)
     }
 
-    /// Nanoseconds.
+    /// The duration in nanoseconds.
     #[inline]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// By how much one of them is longer.
+    /// The absolute difference of two durations.
     #[inline]
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
 
-    /// Whether it is no time.
+    /// Whether it is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// How much of `whole` it is, in percent; not a number of none.
+    /// This duration as a percentage of `whole`; NaN if `whole` is zero.
     #[inline]
     pub fn percent_of(self, whole: Duration) -> f64 {
         self.0 as f64 * 100.0 / whole.0 as f64
     }
 
-    /// The average of `count` durations whose sum this is; `None` of none. Where the sum is
+    /// The average of `count` durations whose sum this is; `None` for a count of 0. If the sum is
     /// [`Duration::MAX`], so is the average.
     #[inline]
     pub const fn mean(self, count: u64) -> Option<Duration> {
@@ -62,7 +61,7 @@ impl Duration {
     }
 }
 
-/// Saturates.
+/// Saturates at [`Duration::MAX`].
 impl Add for Duration {
     type Output = Duration;
 
@@ -72,7 +71,7 @@ impl Add for Duration {
     }
 }
 
-/// Saturates.
+/// Saturates at [`Duration::MAX`].
 impl AddAssign for Duration {
     #[inline]
     fn add_assign(&mut self, other: Duration) {
@@ -80,7 +79,7 @@ impl AddAssign for Duration {
     }
 }
 
-/// What is left of it; [`Duration::ZERO`] where the other is longer.
+/// The difference; [`Duration::ZERO`] if the other is longer.
 impl Sub for Duration {
     type Output = Duration;
 
@@ -90,7 +89,7 @@ impl Sub for Duration {
     }
 }
 
-/// What is left of it, likewise.
+/// Saturates at [`Duration::ZERO`].
 impl SubAssign for Duration {
     #[inline]
     fn sub_assign(&mut self, other: Duration) {
@@ -98,7 +97,7 @@ impl SubAssign for Duration {
     }
 }
 
-/// So many times as long; saturates.
+/// The product; saturates at [`Duration::MAX`].
 impl Mul<u64> for Duration {
     type Output = Duration;
 
@@ -108,7 +107,7 @@ impl Mul<u64> for Duration {
     }
 }
 
-/// One of so many equal parts of it; [`Duration::MAX`] of none, as no part is as long.
+/// The quotient; [`Duration::MAX`] for a divisor of 0.
 impl Div<u64> for Duration {
     type Output = Duration;
 
@@ -118,7 +117,7 @@ impl Div<u64> for Duration {
     }
 }
 
-/// Saturates.
+/// Saturates at [`Duration::MAX`].
 impl Sum for Duration {
     fn sum<I: Iterator<Item = Duration>>(durations: I) -> Duration {
         durations.fold(Duration::ZERO, Duration::add)

@@ -1,4 +1,4 @@
-//! Units of what a trace measures: a type each, so that values of different units are not mixed.
+//! Units of measurement in traces: one type per unit, so that values of different units are not mixed.
 //!
 //! | type | value |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! let sum = Timestamp::from_ns(1) + Timestamp::from_ns(2);
 //! ```
 //!
-//! A moment is no duration, and neither is a plain integer:
+//! A moment is not a duration, and neither is a plain integer:
 //!
 //! ```compile_fail,E0308
 //! # use tracewing_units::{Duration, Timestamp};
@@ -42,7 +42,7 @@
 //! let sum = Duration::from_ns(1) + 1_u64;
 //! ```
 //!
-//! Cycles are no nanoseconds; only their clock converts them:
+//! Cycles are not nanoseconds; only their clock converts them:
 //!
 //! ```compile_fail,E0369
 //! # use tracewing_units::{Cycles, Duration};
@@ -54,7 +54,7 @@
 //! let is_later = Timestamp::from_ns(1) > Cycles(2);
 //! ```
 //!
-//! Threads, processes and CPUs are not each other:
+//! Numbers of threads, processes and CPUs cannot be mixed:
 //!
 //! ```compile_fail,E0308
 //! # use tracewing_units::{Pid, Tid};
@@ -106,7 +106,7 @@ pub use duration::Duration;
 pub use numbers::{Cpu, Cycles, Pid, Task, Tid};
 pub use timestamp::Timestamp;
 
-/// A type that is serialised as the integer within.
+/// A type that is serialised as its inner integer.
 macro_rules! transparent {
     ($($type:ty),*) => { $(
         #[cfg(feature = "serde")]

@@ -4,7 +4,7 @@ use core::fmt;
 use core::num::ParseIntError;
 use core::str::FromStr;
 
-/// A thread's number, as the kernel gives it: 0 is an idle thread's.
+/// A thread number, as the kernel assigns it: 0 for an idle thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Tid(pub i32);
@@ -26,13 +26,13 @@ impl Tid {
     }
 }
 
-/// A process's number, which is that of its first thread.
+/// A process number, which is that of its first thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Pid(pub i32);
 
 impl Pid {
-    /// The number as the standard library and the recorder's messages have it, without a sign.
+    /// From the unsigned form of the standard library and of the recorder's messages.
     #[inline]
     pub const fn from_unsigned(number: u32) -> Self {
         Pid(number.cast_signed())
@@ -44,26 +44,26 @@ impl Pid {
         self.0.cast_unsigned()
     }
 
-    /// Its first thread, which has its number.
+    /// The first thread of the process, which has the same number.
     #[inline]
     pub const fn first_thread(self) -> Tid {
         Tid(self.0)
     }
 }
 
-/// A CPU's number, as the kernel gives it.
+/// A CPU number, as the kernel assigns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Cpu(pub u32);
 
 impl Cpu {
-    /// The CPU at a place in a table of all CPUs.
+    /// The CPU at this index in a table of all CPUs.
     #[inline]
     pub const fn at(index: usize) -> Self {
         Cpu(index as u32)
     }
 
-    /// Its place in a table of all CPUs.
+    /// Its index in a table of all CPUs.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -76,17 +76,17 @@ impl Cpu {
 pub struct Task(pub u64);
 
 impl Task {
-    /// In place of a number: no user thread.
+    /// No user thread.
     pub const NONE: Task = Task(0);
 
-    /// Whether it stands for no user thread.
+    /// Whether it is [`Task::NONE`].
     #[inline]
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A value of a clock, as the recorder read it. Only the clock knows how long a cycle is.
+/// A clock value, as the recorder read it. Only the clock knows the length of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Cycles(pub u64);

@@ -10,24 +10,24 @@ use core::ops::{Add, Sub};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Before all others.
+    /// The earliest moment.
     pub const MIN: Timestamp = Timestamp(i64::MIN);
-    /// After all others.
+    /// The latest moment.
     pub const MAX: Timestamp = Timestamp(i64::MAX);
 
-    /// So many nanoseconds after the origin, or before it.
+    /// The moment `ns` nanoseconds after the origin, or before it if negative.
     #[inline]
     pub const fn from_ns(ns: i64) -> Self {
         Timestamp(ns)
     }
 
-    /// Nanoseconds since the origin.
+    /// Nanoseconds since the origin; negative before it.
     #[inline]
     pub const fn as_ns(self) -> i64 {
         self.0
     }
 
-    /// The clock's origin.
+    /// The origin of the clock, at 0 ns.
     pub const ORIGIN: Timestamp = Timestamp(0);
 
     /// The nanosecond before it, or [`Timestamp::MIN`].
@@ -48,7 +48,7 @@ impl Timestamp {
         (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000) as u32)
     }
 
-    /// The moment `duration` later; `None` where 64 bits cannot hold it.
+    /// The moment `duration` later; `None` if it does not fit 64 bits.
     #[inline]
     pub const fn checked_add(self, duration: Duration) -> Option<Self> {
         match self.0.checked_add_unsigned(duration.as_ns()) {
@@ -57,10 +57,10 @@ impl Timestamp {
         }
     }
 
-    /// The time since `earlier`; `None` where that is later.
+    /// The time since `earlier`; `None` if that is later.
     #[inline]
     pub const fn checked_since(self, earlier: Timestamp) -> Option<Duration> {
-        // The difference of two numbers of 64 bits, the lesser taken from the greater, fits 64 bits.
+        // The difference of two 64-bit numbers, the lesser subtracted from the greater, fits 64 bits.
         if self.0 < earlier.0 { None } else { Some(Duration::from_ns(self.0.wrapping_sub(earlier.0) as u64)) }
     }
 

@@ -1,9 +1,9 @@
-//! What the context of events says, whatever their class: who recorded them.
+//! Context fields, which events of every class can have: their thread, process and flags.
 
 /// The thread: `tid` in our recordings and those of LTTng's kernel tracer, `vtid` in those of LTTng-UST.
 pub const TID: [&str; 2] = ["tid", "vtid"];
 
-/// The process, with which LTTng's events can be recorded, and samples are: `pid` or `vpid`.
+/// The process, which LTTng's events can have and samples always have: `pid` or `vpid`.
 pub const PROCESS: [&str; 2] = ["pid", "vpid"];
 
 /// In our recordings of the kernel: ftrace's `common_flags`, whose bits are `enum trace_flag_type` of

@@ -1,10 +1,10 @@
-//! What a declaration of events becomes here: for each event a struct with the values of its fields as they
-//! are read, for each provider an enumeration of its classes.
+//! Turns a declaration of events into a struct per event, with its fields as a reader gets them, and an
+//! enumeration of classes per provider.
 //!
-//! The declarations are macros that hand their text to another macro. This crate makes readers of it; the
-//! crate that emits the events makes event classes of the same text.
+//! The declarations are macros that pass their text to another macro. This crate turns it into readers; the
+//! crate that emits the events turns the same text into event classes.
 
-/// Makes readers of a declaration. Its grammar:
+/// Turns a declaration into readers. Its grammar:
 ///
 /// ```text
 /// provider "lock" named "lock:";
@@ -22,9 +22,9 @@
 /// }
 /// ```
 ///
-/// What is in brackets is for the writer, as in `#[event(…)]` of `tracewing::Event`; `also = "name"` on a
-/// field is another name of it in recordings. An event can have several names:
-/// `"sched_wakeup" | "sched_wakeup_new"`.
+/// The hints in brackets are for the writer, as in `#[event(…)]` of `tracewing::Event`; `also = "name"` on a
+/// field is an alternative name in recordings. An event can have several names: `"sched_wakeup" |
+/// "sched_wakeup_new"`.
 macro_rules! readers {
     (
         provider $provider:literal named $start:literal;
@@ -41,13 +41,13 @@ macro_rules! readers {
             }
         )* }
     ) => {
-        /// Who emits these events.
+        /// Name of the provider of these events.
         pub const PROVIDER: &str = $provider;
 
-        /// What the names of all of them begin with.
+        /// Prefix of the names of all these events.
         pub const START: &str = $start;
 
-        /// A pattern that their names match.
+        /// A pattern that matches the names of these events.
         pub const GLOB: &str = concat!($start, "*");
 
         $(
@@ -56,7 +56,7 @@ macro_rules! readers {
             pub enum $enumeration { $( $(#[doc = $label_doc])* $variant, )* }
 
             impl $enumeration {
-                /// The one with this number, if there is one.
+                /// The value with this number, if there is one.
                 pub const fn of_number(number: i64) -> Option<Self> {
                     match number {
                         $( $number => Some(Self::$variant), )*
@@ -64,12 +64,12 @@ macro_rules! readers {
                     }
                 }
 
-                /// Its number in recordings.
+                /// The number in recordings.
                 pub const fn number(self) -> i64 {
                     match self { $( Self::$variant => $number, )* }
                 }
 
-                /// Its label in recordings.
+                /// The label in recordings.
                 pub const fn label(self) -> &'static str {
                     match self { $( Self::$variant => $label, )* }
                 }
@@ -98,7 +98,7 @@ macro_rules! readers {
         pub enum Class { $( $(#[doc = $doc])* $event, )* }
 
         impl Class {
-            /// All of them, in the order of their declaration.
+            /// All classes, in the order of their declaration.
             pub const ALL: &[Self] = &[$(Self::$event),*];
 
             /// The class of this name.
@@ -109,17 +109,17 @@ macro_rules! readers {
                 }
             }
 
-            /// Its name in recordings.
+            /// The class's name in recordings.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$event => concat!($start, $name), )* }
             }
 
-            /// What its events say.
+            /// The meaning of the class's events.
             pub const fn description(self) -> &'static str {
                 match self { $( Self::$event => concat!($($doc, "\n"),*), )* }
             }
 
-            /// Its fields, in the order in which a reader asks for them.
+            /// The fields, indexed as in [`Fields`](crate::Fields).
             pub const fn fields(self) -> &'static [$crate::Field] {
                 match self { $( Self::$event => $event::FIELDS, )* }
             }
@@ -127,7 +127,7 @@ macro_rules! readers {
     };
 }
 
-/// Makes the struct of one event.
+/// Defines the struct of one event.
 macro_rules! reader {
     ([] $($rest:tt)*) => { $crate::declare::reader! { ['static] [] $($rest)* } };
     ([$life:lifetime] $(#[doc = $doc:literal])* $event:ident $($rest:tt)*) => {
@@ -145,10 +145,10 @@ macro_rules! reader {
         }
 
         impl $($generics)* $event $($generics)* {
-            /// The name of the class.
+            /// Name of the class.
             pub const NAME: &'static str = $name;
 
-            /// The fields of the class, in the order in which a reader asks for them.
+            /// The fields, indexed as in [`Fields`](crate::Fields).
             pub const FIELDS: &'static [$crate::Field] = &[ $( $crate::Field {
                 name: $crate::declare::field_name(stringify!($field)),
                 also: $crate::declare::also!($($hint)*),
@@ -172,7 +172,7 @@ macro_rules! reader {
     };
 }
 
-/// The name of a field without what makes a keyword an identifier.
+/// The name of a field, without the prefix that makes a keyword an identifier.
 pub(crate) const fn field_name(identifier: &str) -> &str {
     match identifier.as_bytes() {
         [b'r', b'#', ..] => identifier.split_at(2).1,
@@ -214,7 +214,7 @@ macro_rules! is_address {
     };
 }
 
-/// The unit that a field's hints give.
+/// The unit in a field's hints.
 macro_rules! unit {
     (unit = $unit:literal) => {
         $unit
@@ -224,7 +224,7 @@ macro_rules! unit {
     };
 }
 
-/// The other name that a field's hints give.
+/// The alternative name in a field's hints.
 macro_rules! also {
     (also = $name:literal) => {
         Some($name)

@@ -1,5 +1,4 @@
-//! What a trace says of itself in the `env` block of its metadata: the keys, and the values that have a
-//! meaning.
+//! The `env` block of a trace's metadata: the keys, and the values that have a meaning.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,117 +9,115 @@ macro_rules! keys {
     ($( $(#[$doc:meta])+ $name:ident = $key:literal; )+) => {
         $( $(#[$doc])+ pub const $name: &str = $key; )+
 
-        /// Every key that is no [note](note_key) on an event class.
+        /// Every key that is not a [note](note_key) on an event class.
         pub const KEYS: &[&str] = &[ $( $name ),+ ];
     };
 }
 
 keys! {
-    /// What the events are of: [`KERNEL`], [`USER`] or [`PROFILE`]; in LTTng's traces `kernel` or `ust`.
+    /// The origin of the events: [`KERNEL`], [`USER`] or [`PROFILE`]; in LTTng's traces `kernel` or `ust`.
     DOMAIN = "domain";
-    /// The tracer, [`TRACEWING`] for ours.
+    /// Name of the tracer: [`TRACEWING`] for this one.
     TRACER_NAME = "tracer_name";
-    /// The tracer's version.
+    /// Version of the tracer.
     TRACER_VERSION = "tracer_version";
-    /// The machine's name.
+    /// Host name of the machine.
     HOSTNAME = "hostname";
-    /// The operating system's name.
+    /// Name of the operating system.
     SYSNAME = "sysname";
-    /// The kernel's release.
+    /// Release of the kernel, as in `uname -r`.
     KERNEL_RELEASE = "kernel_release";
-    /// The kernel's version.
+    /// Version of the kernel, as in `uname -v`.
     KERNEL_VERSION = "kernel_version";
     /// The processor's architecture.
     ARCHITECTURE = "architecture";
-    /// In a trace of LTTng-UST with buffers per process: the process.
+    /// In a trace of LTTng-UST with buffers per process: the process id.
     VPID = "vpid";
-    /// In such a trace: the process's name.
+    /// In such a trace: the name of the process.
     PROCNAME = "procname";
-    /// In a kernel trace: [`SYSTEM`] where it has the events of all threads. Without it, it has those of
+    /// In a kernel trace: [`SYSTEM`] if it has the events of all threads. Without this key, it has those of
     /// [`ROOT_PROCESS`] and its descendants, or of [`ATTACHED_PROCESSES`].
     SCOPE = "scope";
-    /// In a kernel trace: the process whose tree it has the events of.
+    /// In a kernel trace: the root of the recorded process tree.
     ROOT_PROCESS = "root_process";
-    /// In a kernel trace: the processes that ran already when it began and that it has the events of, and of
-    /// what they started; numbers, with spaces between.
+    /// In a kernel trace: the attached processes, which ran before it began; it has their events and those of
+    /// their descendants. Numbers separated by spaces.
     ATTACHED_PROCESSES = "attached_processes";
-    /// In a trace of samples: what triggers a sample.
+    /// In a trace of samples: the event that triggers a sample.
     PROFILE_EVENT = "profile_event";
-    /// In a trace of samples: samples a second.
+    /// In a trace of samples: samples per second.
     PROFILE_HERTZ = "profile_hertz";
-    /// In a trace of samples: what counters are of, [`OF_CPU`] or [`OF_TREE`].
+    /// In a trace of samples: the scope of counters, [`OF_CPU`] or [`OF_TREE`].
     PROFILE_COUNTERS = "profile_counters";
-    /// In an extract: when it begins, in nanoseconds on the recording's clock. Earlier events only give
-    /// names.
+    /// In an extract: its begin, in nanoseconds on the recording's clock. Earlier events only provide names.
     EXTRACT_BEGIN = "extract_begin_ns";
-    /// In an extract: when it ends, likewise. Until then nothing is missing after its last event.
+    /// In an extract: its end, likewise. Events between its last one and its end are not missing.
     EXTRACT_END = "extract_end_ns";
-    /// In an extract: [`SOME`] where switches of threads that are in it may be missing.
+    /// In an extract: [`SOME`] if switches of its threads may be missing.
     EXTRACT_SWITCHES = "extract_switches";
-    /// In an extract: [`SOME`] where system calls may be missing.
+    /// In an extract: [`SOME`] if system calls may be missing.
     EXTRACT_SYSTEM_CALLS = "extract_system_calls";
-    /// In an extract: [`SOME`] where interrupts may be missing.
+    /// In an extract: [`SOME`] if interrupts may be missing.
     EXTRACT_INTERRUPTS = "extract_interrupts";
-    /// In an extract: the names of classes of which events were left out, a line each.
+    /// In an extract: the names of classes with events that were left out, one per line.
     EXTRACT_LEFT_OUT = "extract_left_out";
-    /// In an extract: patterns for the user threads that it is of, a line each. An extract of an extract has
-    /// a second one, under a key that begins with this one.
+    /// In an extract: patterns for its user threads, one per line. An extract of an extract has a second
+    /// list, under a key that begins with this one.
     EXTRACT_TASKS = "extract_tasks";
-    /// In an extract: [`SOME`] where it is of certain LWPs.
+    /// In an extract: [`SOME`] if it is limited to certain LWPs.
     EXTRACT_LWPS = "extract_lwps";
-    /// In an extract: the LWPs that it is of, `PROCESS/TID`, or `TID` where the process is unknown.
+    /// In an extract: its LWPs, `PROCESS/TID`, or `TID` if the process is unknown.
     EXTRACT_TIDS = "extract_tids";
-    /// In an extract: [`SOME`] where it is of certain CPUs.
+    /// In an extract: [`SOME`] if it is limited to certain CPUs.
     EXTRACT_CPUS = "extract_cpus";
-    /// In a trace that was made of another one: what was lost before the first packet, a line for each
-    /// stream.
+    /// In a trace that was made from another one: losses before the first packet, one line per stream.
     LOST_AT_BEGIN = "lost_at_begin";
-    /// In a trace that was made of another one: what was lost after the last packet, likewise.
+    /// In a trace that was made from another one: losses after the last packet, likewise.
     LOST_AT_END = "lost_at_end";
 }
 
-/// What all keys of extracts begin with.
+/// Prefix of all keys of extracts.
 pub const EXTRACT: &str = "extract_";
 
-/// [`DOMAIN`]: the kernel.
+/// [`DOMAIN`] of events from the kernel.
 pub const KERNEL: &str = "kernel";
-/// [`DOMAIN`]: programs.
+/// [`DOMAIN`] of events from programs.
 pub const USER: &str = "user";
-/// [`DOMAIN`]: samples and counters.
+/// [`DOMAIN`] of samples and counters.
 pub const PROFILE: &str = "profile";
-/// [`TRACER_NAME`]: this tracer.
+/// [`TRACER_NAME`] of this tracer.
 pub const TRACEWING: &str = "tracewing";
-/// [`SCOPE`]: all threads of the machine.
+/// [`SCOPE`] of all threads of the machine.
 pub const SYSTEM: &str = "system";
-/// [`PROFILE_COUNTERS`]: a CPU.
+/// [`PROFILE_COUNTERS`] per CPU.
 pub const OF_CPU: &str = "cpu";
-/// [`PROFILE_COUNTERS`]: processes, and their descendants.
+/// [`PROFILE_COUNTERS`] of a process and its descendants.
 pub const OF_TREE: &str = "tree";
-/// Of what an extract has, some may be missing.
+/// The extract may lack some of these events.
 pub const SOME: &str = "some";
 
-/// What all keys of notes on event classes begin with.
+/// Prefix of all keys of notes on event classes.
 pub const NOTE: &str = "event_";
 
 /// A note on an event class, for which CTF 1.8 has no place of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note<'a> {
-    /// What its events mean.
+    /// The meaning of its events.
     Description,
-    /// How they are printed.
+    /// The print form of its events.
     Print,
     /// Source file of its declaration.
     File,
-    /// Line there.
+    /// Line of its declaration.
     Line,
-    /// Its major class, where it is not 0.
+    /// Its major class, unless that is 0.
     Major,
     /// The unit of this field.
     Unit(&'a str),
 }
 
 impl<'a> Note<'a> {
-    /// What the key has after the class's id.
+    /// Parses the key after the class's id.
     fn of(text: &'a str) -> Option<Self> {
         Some(match text {
             "description" => Self::Description,
@@ -151,7 +148,7 @@ pub fn note_key(id: u64, note: Note<'_>) -> String {
     format!("{NOTE}{id}_{note}")
 }
 
-/// The event class and the note that a key is for; `None` for other keys.
+/// The event class and the note of a key; `None` for other keys.
 pub fn note_of(key: &str) -> Option<(u64, Note<'_>)> {
     let (id, note) = key.strip_prefix(NOTE)?.split_once('_')?;
     let id = Some(id).filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()))?;

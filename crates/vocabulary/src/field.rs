@@ -1,4 +1,4 @@
-//! Fields of events: how they are described, and how their values are read.
+//! Fields of events: their descriptions, and how their values are read.
 
 use alloc::vec::Vec;
 
@@ -7,26 +7,26 @@ use tracewing_units::{Pid, Tid};
 /// A field of an event class.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name in recordings.
+    /// Name in recordings.
     pub name: &'static str,
-    /// Another name of it in recordings of other tracers or kernels.
+    /// Alternative name in recordings of other tracers or kernels.
     pub also: Option<&'static str>,
-    /// What it says.
+    /// The field's meaning.
     pub description: &'static str,
-    /// Its unit; empty for what has none.
+    /// Unit in words; empty if it has none.
     pub unit: &'static str,
-    /// Whether it is an address or another number that is shown in hexadecimal digits.
+    /// Whether it is an address or another number that is shown in hexadecimal.
     pub is_address: bool,
-    /// What it holds.
+    /// Type of its values.
     pub kind: FieldKind,
     /// Whether events may lack it.
     pub is_optional: bool,
 }
 
-/// The place of the field of this name.
+/// The index of the field of this name.
 ///
 /// # Panics
-/// There is none.
+/// No field has this name.
 pub(crate) const fn place_of(fields: &[Field], name: &str) -> usize {
     let mut place = 0;
     while !is_same(fields[place].name.as_bytes(), name.as_bytes()) {
@@ -43,29 +43,29 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// What a field holds.
+/// Type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A number from 0, with so many bits in our own recordings.
+    /// An unsigned number, with this number of bits in our own recordings.
     Unsigned(u8),
-    /// A number, likewise.
+    /// A signed number, likewise.
     Signed(u8),
-    /// Yes or no, in 8 bits.
+    /// A truth value, in 8 bits.
     Boolean,
-    /// A text.
+    /// A text, UTF-8 in our own recordings.
     Text,
-    /// Numbers of 64 bits.
+    /// An array of 64-bit numbers.
     Numbers,
-    /// One of these numbers, with their labels, in 8 bits.
+    /// One of these numbers, which have labels, in 8 bits.
     Enumeration(&'static [(i64, &'static str)]),
 }
 
-/// The values of an event. A field is asked for by its place among [`Class::fields`](crate::Class::fields).
+/// The values of an event. A field is identified by its index in [`Class::fields`](crate::Class::fields).
 pub trait Fields<'e> {
-    /// An integer; `None` where there is none, or it does not fit.
+    /// An integer; `None` if it is missing or does not fit.
     fn integer(&self, place: usize) -> Option<i64>;
 
-    /// The same of 64 bits without a sign.
+    /// The same for an unsigned 64-bit integer.
     fn unsigned(&self, place: usize) -> Option<u64>;
 
     /// A text, which need not be UTF-8.
@@ -77,19 +77,19 @@ pub trait Fields<'e> {
 
 /// An event whose fields can be read.
 pub trait Reader<'e>: Sized {
-    /// The event; `None` where it lacks a field, or has a value that the field does not promise.
+    /// The event; `None` if it lacks a field, or has a value outside of the field's type.
     fn read(fields: &impl Fields<'e>) -> Option<Self>;
 }
 
-/// A type that declarations give to fields.
+/// A type of fields in declarations.
 pub trait Recorded<'e> {
-    /// What its values are read as.
+    /// The type that a reader gets.
     type Read;
 
-    /// How it is described.
+    /// The description of the type.
     const KIND: FieldKind;
 
-    /// The value of the field at this place.
+    /// The value of the field at this index.
     fn read(fields: &impl Fields<'e>, place: usize) -> Option<Self::Read>;
 }
 
@@ -143,7 +143,7 @@ impl<'e> Recorded<'e> for bool {
     }
 }
 
-/// The kernel gives no number below 0.
+/// A number of the kernel's, which are never negative.
 #[inline(always)]
 fn number<'e>(fields: &impl Fields<'e>, place: usize) -> Option<i32> {
     i32::try_from(fields.integer(place)?).ok().filter(|number| *number >= 0)
@@ -179,7 +179,8 @@ impl<'e> Recorded<'e> for &'e str {
     }
 }
 
-/// Numbers that are kept of one field: more than the kernel's longest call chain, and ours, have.
+/// Maximum number of values kept of one field: more than the longest call chains of the kernel and of this
+/// tracer.
 const MOST: usize = 1024;
 
 impl<'e> Recorded<'e> for &'e [u64] {

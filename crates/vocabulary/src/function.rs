@@ -3,7 +3,7 @@
 
 use crate::declare::readers;
 
-/// Hands the declaration of the events of provider `function` to a macro.
+/// Passes the declaration of the events of provider `function` to a macro.
 #[macro_export]
 macro_rules! function_events {
     ($($then:ident)::+) => { $($then)::+ ! {
@@ -46,25 +46,24 @@ macro_rules! function_events {
 
 function_events!(readers);
 
-/// What the name of a class of one function says.
+/// The meaning of the name of a class for one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named<'n> {
     /// The function of this name is entered.
     Entry(&'n str),
-    /// It returns.
+    /// The function of this name returns.
     Exit(&'n str),
 }
 
 impl Named<'_> {
     /// A pattern for the classes of single functions.
     pub const GLOB: &'static str = "function:*:*";
-    /// Patterns for all classes of functions that begin or end.
+    /// Patterns for all classes of begins and ends of functions.
     pub const GLOBS: [&'static str; 2] = ["function:entry*", "function:exit*"];
 }
 
 impl<'n> Named<'n> {
-    /// What a class of this name says: those of Rust's functions are `function:entry:NAME` and
-    /// `function:exit:NAME`.
+    /// Parses a class name: those of Rust functions are `function:entry:NAME` and `function:exit:NAME`.
     pub fn of_name(name: &'n str) -> Option<Self> {
         let of = |start| name.strip_prefix(start)?.strip_prefix(':');
         of(Entry::NAME).map(Self::Entry).or_else(|| of(Exit::NAME).map(Self::Exit))

@@ -1,8 +1,7 @@
-//! The kernel's events, by the names that LTTng gives them (`tracewing-kernel` gives them the same): those
-//! that are interpreted, and what the names of system calls and interrupts have in common.
+//! The kernel's events, by LTTng's names (`tracewing-kernel` uses the same): those that are interpreted, and
+//! the naming schemes of system calls and interrupts.
 //!
-//! Fields and their meaning are those of the kernel's `include/trace/events`; files are named with the
-//! events.
+//! Fields and their meaning are those of the kernel's `include/trace/events`; each event names its file.
 
 mod interrupt;
 mod state;
@@ -15,14 +14,14 @@ pub use system_call::SystemCall;
 use crate::declare::readers;
 use tracewing_units::{Pid, Tid};
 
-/// `CLONE_THREAD` of `include/uapi/linux/sched.h`, in [`NewTask::clone_flags`]: the new thread is one of its
+/// `CLONE_THREAD` of `include/uapi/linux/sched.h`, in [`NewTask::clone_flags`]: the new thread belongs to its
 /// creator's process.
 pub const CLONE_THREAD: i64 = 0x0001_0000;
 
-/// LTTng's `enum lttng_thread_type`, in [`StateDump::type`]: a thread of the kernel's own.
+/// `enum lttng_thread_type` of LTTng, in [`StateDump::type`]: a kernel thread.
 pub const KERNEL_THREAD: i64 = 1;
 
-/// Whether a class of this name is of LTTng's state dump: what there is when the recording begins.
+/// Whether a class of this name belongs to LTTng's state dump: the state when the recording begins.
 pub fn is_state_dump(name: &str) -> bool {
     name.starts_with("lttng_statedump_")
 }

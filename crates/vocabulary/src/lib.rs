@@ -1,5 +1,5 @@
-//! The events that tracewing's own parts emit, and those of the kernel that it interprets: each is declared
-//! here once, with its name, its fields and what they mean.
+//! The events that tracewing itself emits, and the kernel's events that it interprets: each is declared here
+//! once, with its name, its fields and their meaning.
 //!
 //! | module | events |
 //! |---|---|
@@ -7,16 +7,16 @@
 //! | [`lock`] | locks |
 //! | [`function`] | functions of C, C++ and Rust |
 //! | [`profile`] | samples and counters |
-//! | [`own`], [`recorder`] | threads of programs, by their names |
-//! | [`kernel`] | the kernel's, by the names that LTTng gives them |
-//! | [`probe`] | fields of probes, whose names are users' |
-//! | [`context`] | what all events can have in front of their fields |
-//! | [`environment`] | what a trace says of itself |
+//! | [`own`], [`recorder`] | threads of programs, with their names |
+//! | [`kernel`] | the kernel's, by LTTng's names |
+//! | [`probe`] | fields of probes, whose names users choose |
+//! | [`context`] | context fields, which all events can have |
+//! | [`environment`] | the metadata keys of a trace |
 //! | [`renamed`] | names of earlier versions |
 //!
-//! A declaration is a macro ([`user_thread_events!`], …) that hands its text to another one. Here that makes
-//! a struct of it, which [`Reader::read`] fills from whatever implements [`Fields`]; in the crate that emits
-//! the events, what `#[derive(tracewing::Event)]` needs.
+//! A declaration is a macro ([`user_thread_events!`], …) that passes its text to another one. Here that
+//! defines a struct, which [`Reader::read`] fills from any implementation of [`Fields`]; in the crate that
+//! emits the events it provides the input of `#[derive(tracewing::Event)]`.
 
 #![no_std]
 
@@ -39,27 +39,27 @@ pub mod user_thread;
 pub use field::{Field, FieldKind, Fields, Reader, Recorded};
 pub use tracewing_units::{Pid, Tid};
 
-/// An event class that tracewing knows.
+/// An event class with a meaning to tracewing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Of a user thread.
+    /// A class of user threads.
     UserThread(user_thread::Class),
-    /// Of a lock.
+    /// A class of locks.
     Lock(lock::Class),
-    /// Of a function.
+    /// A class of functions.
     Function(function::Class),
-    /// Of samples and counters.
+    /// A class of samples and counters.
     Profile(profile::Class),
-    /// The tracer's own in programs.
+    /// A class that the tracer itself emits in programs.
     Own(own::Class),
-    /// The recorder's.
+    /// A class that the recorder emits.
     Recorder(recorder::Class),
-    /// The kernel's.
+    /// A class of the kernel.
     Kernel(kernel::Class),
 }
 
 impl Class {
-    /// The class of this name.
+    /// The class of this name, in any provider.
     pub fn of_name(name: &str) -> Option<Self> {
         let programs = || {
             None.or_else(|| user_thread::Class::of_name(name).map(Self::UserThread))
@@ -72,7 +72,7 @@ impl Class {
         kernel::Class::of_name(name).map(Self::Kernel).or_else(programs)
     }
 
-    /// All of them.
+    /// The classes of all providers.
     pub fn all() -> impl Iterator<Item = Self> {
         let user_threads = user_thread::Class::ALL.iter().map(|class| Self::UserThread(*class));
         let locks = lock::Class::ALL.iter().map(|class| Self::Lock(*class));
@@ -84,7 +84,7 @@ impl Class {
         user_threads.chain(locks).chain(functions).chain(profiles).chain(own).chain(recorder).chain(kernel)
     }
 
-    /// Its name in recordings; the first, where it has several.
+    /// Name in recordings; the first one if there are several.
     pub const fn name(self) -> &'static str {
         match self {
             Self::UserThread(class) => class.name(),
@@ -97,7 +97,7 @@ impl Class {
         }
     }
 
-    /// What its events say.
+    /// The meaning of its events.
     pub const fn description(self) -> &'static str {
         match self {
             Self::UserThread(class) => class.description(),
@@ -110,7 +110,7 @@ impl Class {
         }
     }
 
-    /// Its fields, in the order in which a reader asks for them.
+    /// The fields, indexed as in [`Fields`].
     pub const fn fields(self) -> &'static [Field] {
         match self {
             Self::UserThread(class) => class.fields(),
@@ -123,8 +123,8 @@ impl Class {
         }
     }
 
-    /// Whether its events say what values in others mean: names of threads and tasks, source lines, what is
-    /// mapped where. A part of a recording needs them, also those from before it begins.
+    /// Whether its events explain values in others: names of threads and tasks, source lines, mappings. An
+    /// extract needs them, also those from before its begin.
     pub fn explains(self) -> bool {
         match self {
             Self::UserThread(class) => class == user_thread::Class::Origin,

@@ -3,7 +3,7 @@
 
 use crate::declare::readers;
 
-/// Hands the declaration of the events of provider `lock` to a macro.
+/// Passes the declaration of the events of provider `lock` to a macro.
 #[macro_export]
 macro_rules! lock_events {
     ($($then:ident)::+) => { $($then)::+ ! {
@@ -177,7 +177,7 @@ macro_rules! lock_events {
 
             /// An unexpected object defines the function: one that precedes `tracewing-preload`, so that some
             /// calls may not be recorded, or an allocator, whose locks are recorded with the program's.
-            Shadowed<'e> "shadowed" [level = "warn", print = "{function} is also defined by {path}, in front"] {
+            Shadowed<'e> "shadowed" [level = "warn", print = "{function} is also defined by {path}, which precedes the recorder"] {
                 /// Name of the function.
                 function: &'e str,
                 /// Path of the file.

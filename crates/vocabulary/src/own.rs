@@ -1,9 +1,9 @@
-//! What the tracer itself records of a program: its threads, and the panic after which a snapshot is taken.
+//! The tracer's own events about a program: its threads, and the panic after which a snapshot is taken.
 
 use crate::declare::readers;
 use tracewing_units::Pid;
 
-/// Hands the declaration of the events of provider `tracewing` to a macro.
+/// Passes the declaration of the events of provider `tracewing` to a macro.
 #[macro_export]
 macro_rules! own_events {
     ($($then:ident)::+) => { $($then)::+ ! {

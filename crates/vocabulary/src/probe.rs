@@ -1,10 +1,9 @@
-//! Fields of the kernel's probes (`kernel/trace/trace_probe.h`). Their classes have the names that users give
-//! them, so those here are never in recordings; one that is reached when its function returns has `%return`
-//! behind its name.
+//! Fields of the kernel's probes (`kernel/trace/trace_probe.h`). Users choose the names of their classes, so
+//! the names here never occur in recordings; the name of a probe at a function's return ends with `%return`.
 
 use crate::declare::readers;
 
-/// What the names of probes end with that are reached when a function returns.
+/// Suffix of the names of probes at a function's return.
 pub const AT_RETURN: &str = "%return";
 
 readers! {

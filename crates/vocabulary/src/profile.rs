@@ -6,7 +6,7 @@ use crate::declare::readers;
 use crate::field::{Fields, Reader, Recorded, place_of};
 use tracewing_units::{Pid, Tid};
 
-/// Hands the declaration of the events of provider `profile` to a macro.
+/// Passes the declaration of the events of provider `profile` to a macro.
 #[macro_export]
 macro_rules! profile_events {
     ($($then:ident)::+) => { $($then)::+ ! {
@@ -84,7 +84,7 @@ macro_rules! profile_events {
 
 profile_events!(readers);
 
-/// What ran when a [`Sample`] was taken, without the rest of it.
+/// What ran when a [`Sample`] was taken, without the rest of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledMode(pub Option<Mode>);
 

@@ -1,4 +1,4 @@
-//! What a recorder adds to the events of programs.
+//! Events that a recorder adds to those of programs.
 
 use crate::declare::readers;
 use tracewing_units::{Pid, Tid};

@@ -3,7 +3,7 @@
 
 use crate::declare::readers;
 
-/// Hands the declaration of the events of provider `user_thread` to a macro.
+/// Passes the declaration of the events of provider `user_thread` to a macro.
 #[macro_export]
 macro_rules! user_thread_events {
     ($($then:ident)::+) => { $($then)::+ ! {

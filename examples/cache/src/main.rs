@@ -1,12 +1,12 @@
-//! A cache that is watched only when it misses too often: callbacks, attached to a trigger while the program
-//! runs.
+//! A cache that is observed only when it misses too often: callbacks are attached to a trigger while the
+//! program runs.
 //!
 //! ```text
 //! cache [REQUESTS]
 //! ```
 //!
-//! Most requests are for few keys; now and then a scan reads many others once. While no callback is attached,
-//! an eviction costs one instruction more than without the trigger.
+//! Most requests are for a few keys; now and then a scan reads many others once. While no callback is
+//! attached, the trigger adds one instruction to an eviction.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracewing_trigger::{AttachError, Attached, Trigger, fire};
 
 const CAPACITY: usize = 64;
-/// Keys that are asked for again and again.
+/// Keys that are requested again and again.
 const HOT: u32 = 48;
 /// A scan reads this many keys, each once.
 const SCAN: u32 = 100;
 /// Requests from one scan to the next.
 const SCAN_EVERY: u32 = 1000;
 
-/// An entry has made room for another one.
+/// An entry was replaced by another one.
 struct Evicted {
     key: u32,
     by: u32,
@@ -31,10 +31,10 @@ struct Evicted {
 
 static EVICTED: Trigger<Evicted> = Trigger::new();
 
-/// The keys that were used last.
+/// The most recently used keys.
 #[derive(Default)]
 struct Cache {
-    /// The one that was used last is in front.
+    /// The most recently used key is at the front.
     keys: VecDeque<u32>,
     hits: u64,
     evictions: u64,
@@ -58,7 +58,7 @@ impl Cache {
         self.keys.push_front(key);
     }
 
-    /// Serves these requests; which keys they are for follows from their numbers.
+    /// Serves these requests; their numbers determine the keys.
     fn serve(&mut self, requests: std::ops::Range<u32>) {
         for request in requests {
             let since_scan = request % SCAN_EVERY;
@@ -67,7 +67,7 @@ impl Cache {
     }
 }
 
-/// Counts evictions by what has caused them, from when it is attached until it is dropped.
+/// Counts evictions by cause, from its creation until it is dropped.
 struct Watch {
     counts: Arc<Counts>,
     _attached: Attached<Evicted>,
@@ -76,7 +76,7 @@ struct Watch {
 #[derive(Default)]
 struct Counts {
     all: AtomicU64,
-    /// Of keys that are asked for again.
+    /// Evictions of keys that are requested again and again.
     of_hot: AtomicU64,
     by_scans: AtomicU64,
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evictions_are_counted_while_they_are_watched() {
+    fn evictions_are_counted_while_a_callback_is_attached() {
         let mut cache = Cache::default();
         cache.serve(0..10_000);
         let before = cache.evictions;

@@ -1,13 +1,12 @@
-//! A control loop that never waits for its log: a thread that has to be on time pushes what it does into a
-//! wait-free queue ([`SlotFifo`]), and so does a signal handler in the middle of it; a second thread takes it
-//! out.
+//! A control loop that never waits for its log: a real-time thread pushes log entries into a wait-free queue
+//! ([`SlotFifo`]), and so does a signal handler that interrupts it; a second thread takes them out.
 //!
 //! ```text
 //! control-loop [CYCLES]
 //! kill -USR1 PID        notes the moment in the log
 //! ```
 //!
-//! What the log has no room for is counted and left out: the loop is not slowed down by whoever reads.
+//! Entries without room in the log are counted and dropped: the reader never slows the loop down.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,13 +15,13 @@ use std::time::{Duration, Instant};
 use tracewing_ring::slot_fifo::SlotFifo;
 
 const PERIOD: Duration = Duration::from_micros(500);
-/// What the position is to be.
+/// The target position.
 const TARGET: f64 = 100.0;
 
 /// An entry of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Entry {
-    /// A cycle began so many nanoseconds too late, and this was the position.
+    /// A cycle began this many nanoseconds too late, at this position.
     Cycle { late: u64, position: f64 },
     /// The signal came.
     Asked,
@@ -38,7 +37,7 @@ static DONE: AtomicBool = AtomicBool::new(false);
 struct Plant {
     position: f64,
     speed: f64,
-    /// Of the controller: the sum of what was missing.
+    /// The controller's sum of deviations.
     missing: f64,
 }
 
@@ -53,7 +52,7 @@ impl Plant {
     }
 }
 
-/// The loop. It allocates nothing, takes no lock, and waits for nothing but the time.
+/// The loop. It allocates nothing, takes no lock, and waits only for its next period.
 fn control(cycles: u32) {
     let mut plant = Plant::default();
     let mut due = Instant::now();
@@ -62,7 +61,7 @@ fn control(cycles: u32) {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let late = due.elapsed().as_nanos() as u64;
         plant.step();
-        // A full log has counted the entry.
+        // A full log has counted the entry as lost.
         let _ = LOG.try_push(Entry::Cycle { late, position: plant.position });
     }
 }
@@ -71,14 +70,14 @@ extern "C" fn asked(_signal: libc::c_int) {
     let _ = LOG.try_push(Entry::Asked);
 }
 
-/// What the log amounts to.
+/// The totals of the log.
 #[derive(Debug, Default)]
 struct Summary {
     cycles: u64,
     asked: u64,
     latest: u64,
     position: f64,
-    /// Entries that there was no room for.
+    /// Entries that were dropped.
     missing: u64,
 }
 
@@ -108,13 +107,13 @@ fn read() -> Summary {
     }
 }
 
-/// Has the signal noted.
+/// Installs the handler that notes the signal.
 fn listen() {
     // SAFETY: the handler pushes into a wait-free queue, and does nothing else.
     unsafe { libc::signal(libc::SIGUSR1, asked as *const () as libc::sighandler_t) };
 }
 
-/// Runs the loop beside its reader.
+/// Runs the loop and its reader.
 fn run(cycles: u32) -> Summary {
     let reader = thread::spawn(read);
     control(cycles);

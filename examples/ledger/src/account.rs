@@ -1,4 +1,5 @@
-//! The account: counters in memory that the processes share, which also tell what a killed process had done.
+//! The account: counters in memory that the processes share, so that they show what a killed process had
+//! done.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -16,7 +17,7 @@ impl Kind {
     const NAMES: [&str; 3] = ["ledger:deposit", "ledger:transfer", "ledger:remark"];
 }
 
-/// What one task has done.
+/// The counters of one task.
 #[derive(Default)]
 struct Account {
     pid: AtomicI32,
@@ -25,7 +26,7 @@ struct Account {
     emitted: [AtomicU64; 3],
 }
 
-/// All tasks' accounts.
+/// The accounts of all tasks.
 pub struct Ledger {
     accounts: &'static [Account],
 }
@@ -35,7 +36,7 @@ impl Ledger {
     pub fn new(tasks: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, where the kernel likes.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let memory =
             unsafe { libc::mmap(std::ptr::null_mut(), tasks * size_of::<Account>(), access, flags, -1, 0) };
         if memory == libc::MAP_FAILED {
@@ -45,7 +46,7 @@ impl Ledger {
         Ok(Self { accounts: unsafe { std::slice::from_raw_parts(memory.cast(), tasks) } })
     }
 
-    /// The calling task opens its account.
+    /// Opens the account of the calling task.
     pub fn open(&self, task: usize) {
         // SAFETY: no arguments, cannot fail.
         let (pid, tid) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid) as i32) };
@@ -53,12 +54,12 @@ impl Ledger {
         self.accounts[task].tid.store(tid, Relaxed);
     }
 
-    /// An event is going to be emitted.
+    /// Notes that an event is about to be emitted.
     pub fn begin(&self, task: usize, kind: Kind) {
         self.accounts[task].begun[kind as usize].fetch_add(1, Relaxed);
     }
 
-    /// It was.
+    /// Notes that the event was emitted.
     pub fn end(&self, task: usize, kind: Kind) {
         self.accounts[task].emitted[kind as usize].fetch_add(1, Relaxed);
     }

@@ -1,15 +1,15 @@
-//! A program that keeps account of the events it emits: eight threads, and three children that are forked
-//! while these are at work, one of which is killed with `kill -9` in the middle of it.
+//! A program that keeps an account of the events it emits: eight threads, and three children that are forked
+//! while the threads run, one of which is killed with `kill -9` while it emits.
 //!
 //! ```text
 //! ledger TRUTH.json [EVENTS]
 //! tracewing record -o T -- ledger truth.json
 //! ```
 //!
-//! TRUTH.json then says of every task (thread or child) how many events of each kind it began to emit and how
-//! many it had emitted: two numbers that differ by at most one, and only for the child that was killed.
-//! EVENTS is the number per task (20,000). Whatever a recording of the program lists and counts as lost must
-//! add up to that.
+//! TRUTH.json then lists for every task (thread or child) how many events of each kind it began to emit and
+//! how many it had emitted: two numbers that differ by at most one, and only for the killed child. EVENTS is
+//! the number per task (20,000). The events that a recording of the program lists, and those that it counts
+//! as lost, must add up to these numbers.
 
 mod account;
 
@@ -24,17 +24,17 @@ const CHILDREN: usize = 3;
 /// The child that is killed.
 const VICTIM: usize = THREADS;
 
-/// Money came in.
+/// Money was paid in.
 #[derive(Event)]
 #[event(print = "entry {entry}: {amount} paid in")]
 struct Deposit {
-    /// Counts the task's events of all kinds.
+    /// Number of the event among all of the task's events.
     entry: u64,
     #[event(unit = "cent")]
     amount: u32,
 }
 
-/// Money went from one account to another. Whoever sees this has seen the deposit before.
+/// Money went from one account to another. A recording with this event also has the deposit before it.
 #[derive(Event)]
 #[event(ordered)]
 struct Transfer {
@@ -44,14 +44,14 @@ struct Transfer {
     amount: u64,
 }
 
-/// Somebody had something to say.
+/// A remark of a customer.
 #[derive(Event)]
 struct Remark<'a> {
     entry: u64,
     text: &'a str,
 }
 
-/// Emits the task's event number `entry`, and keeps account of it.
+/// Emits the task's event number `entry`, and notes it in the account.
 fn enter(ledger: &Ledger, task: usize, entry: u64) {
     let kind = Kind::ALL[(entry % 3) as usize];
     ledger.begin(task, kind);
@@ -93,11 +93,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A child that emits its events and ends; the victim goes on until it is killed.
+/// A child that emits its events and exits; the victim continues until it is killed.
 fn fork(ledger: &Ledger, task: usize, events: u64) -> libc::pid_t {
     const NAME: &CStr = c"ledger-child";
-    // SAFETY: other threads are running, so the child does what a signal handler may do, and ends without
-    // unwinding.
+    // SAFETY: other threads are running, so the child does only what a signal handler may do, and exits
+    // without unwinding.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: a name of fewer than 16 bytes.

@@ -1,14 +1,14 @@
-//! Pollers that stay on their CPUs, as a kernel's or a firmware's do, with a buffer each: protocol [`Local`],
-//! which needs neither restartable sequences nor locked instructions, since only signal handlers come
-//! between.
+//! Pollers that stay on their CPUs, like those of a kernel or firmware, with a buffer each: protocol
+//! [`Local`], which needs neither restartable sequences nor locked instructions, since only signal handlers
+//! can intervene.
 //!
 //! ```text
 //! poller [PACKETS]
 //! ```
 //!
-//! Each poller takes packets off a (simulated) queue of its network card, and writes an event of each in two
-//! phases: it reserves the event before it handles the packet, and commits it with the result. Another thread
-//! reads the buffers meanwhile.
+//! Each poller takes packets off a (simulated) queue of its network card, and writes one event per packet in
+//! two phases: it reserves the event before it handles the packet, and commits it with the result. Another
+//! thread reads the buffers meanwhile.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -21,13 +21,13 @@ use tracewing_consumer::memory::SharedMemory;
 use tracewing_ring::lttng::{self, Local};
 use tracewing_ring::{Chunk, Reach, Region};
 
-/// Pollers, at most.
+/// Maximum number of pollers.
 const MOST: usize = 4;
 /// The class of the events. Payload: `u64 number; u32 bytes`.
 const PACKET: u16 = 1;
 const PAYLOAD: usize = 12;
 
-/// What one buffer's events amount to.
+/// The totals of one buffer's events.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Total {
     packets: u64,
@@ -35,12 +35,12 @@ struct Total {
     lost: u64,
 }
 
-/// A packet's size. What is in it does not matter here.
+/// A packet's size. Its contents do not matter here.
 fn handle(number: u64) -> u32 {
     64 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as u32
 }
 
-/// Polls on this CPU, the only thread that writes to buffer `buffer`.
+/// Polls on this CPU; it is the only thread that writes to buffer `buffer`.
 fn poll(region: &Region, buffer: usize, cpu: usize, packets: u64) -> rustix::io::Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu);
@@ -51,7 +51,7 @@ fn poll(region: &Region, buffer: usize, cpu: usize, packets: u64) -> rustix::io:
         // buffer is its own.
         let slot = unsafe { lttng::reserve::<Local>(region, buffer, tid, PACKET, PAYLOAD) };
         let bytes = handle(number);
-        // What there was no room for is counted.
+        // An event without room is counted as lost.
         if let Ok(mut slot) = slot {
             slot.put(&number.to_le_bytes());
             slot.put(&bytes.to_le_bytes());
@@ -63,7 +63,7 @@ fn poll(region: &Region, buffer: usize, cpu: usize, packets: u64) -> rustix::io:
 
 /// Adds a chunk's events.
 fn add(total: &mut Total, chunk: &Chunk) {
-    // SAFETY: the chunk is not released yet, and what is committed does not change.
+    // SAFETY: the chunk is not released yet, and committed bytes do not change.
     let mut bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
     while let Some(word) = bytes.first_chunk() {
         let (_, id, length) = split_header_word(u64::from_le_bytes(*word));
@@ -76,7 +76,7 @@ fn add(total: &mut Total, chunk: &Chunk) {
     }
 }
 
-/// Has `packets` packets handled on each of some CPUs.
+/// Handles `packets` packets on each of some CPUs.
 fn run(packets: u64) -> Result<Vec<Total>, Box<dyn std::error::Error>> {
     let allowed = sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(MOST).collect();

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tracewing_tokio::sync::Mutex;
 
-/// How long the exchange takes to answer.
+/// Response time of the exchange.
 const EXCHANGE: Duration = Duration::from_millis(5);
 
-/// How long a price is valid.
+/// Lifetime of a price.
 const VALID: Duration = Duration::from_millis(250);
 
-/// A price, and when the exchange gave it.
+/// A price, and the time when the exchange returned it.
 type Entry = (u64, Instant);
 
 /// The last known price of each item.
@@ -52,12 +52,12 @@ impl Cache {
     }
 }
 
-/// The price of an entry that is still valid.
+/// The price of an entry, if it is still valid.
 fn valid(entry: Option<&Entry>) -> Option<u64> {
     entry.filter(|(_, since)| since.elapsed() < VALID).map(|(price, _)| *price)
 }
 
-/// Stands for a request over the network.
+/// Simulates a request over the network.
 async fn ask_exchange(item: u64) -> u64 {
     tokio::time::sleep(EXCHANGE).await;
     item * 7 + 1

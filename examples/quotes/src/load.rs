@@ -1,4 +1,4 @@
-//! Clients of the server: each asks for prices without a pause, and notes how long each answer takes.
+//! Clients of the server: each requests prices without a pause, and measures each response time.
 
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,10 +11,10 @@ const ITEMS: u64 = 40;
 /// Pause between two requests of a client.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long the answers took, the shortest first.
+/// Runs the clients and returns the response times, the shortest first.
 ///
 /// # Errors
-/// If the server closes a connection.
+/// The server closes a connection.
 pub fn run(server: SocketAddr, clients: u64, time: Duration) -> Result<Vec<Duration>> {
     let threads: Vec<_> =
         (0..clients).map(|client| thread::spawn(move || ask(server, client, time))).collect();

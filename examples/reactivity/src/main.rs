@@ -1,9 +1,9 @@
 //! The situation of the multi-level trace paper's Figure 3, with tokio: tasks `work/0`, `work/1`, … compute,
-//! a task `daemon` asks the network for messages and lets the others run when there is none. So a message is
-//! treated when all of them have had their turn, though the kernel has had it all the time.
+//! and a task `daemon` polls the network for messages and lets the others run if there is none. So a message
+//! is handled only after all of them have had their turn, although the kernel received it long before.
 //!
-//! `tracewing record -o trace -- reactivity` records who ran meanwhile; event `reactivity:received_msg` says
-//! that a message is treated.
+//! `tracewing record -o trace -- reactivity` records which tasks ran meanwhile; the event
+//! `reactivity:received_msg` records that a message is handled.
 
 use clap::Parser;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tracewing::event;
 use tracewing_tokio as traced;
 
-/// Tasks that compute beside one that treats messages late.
+/// Tasks that compute, and one that handles messages late.
 #[derive(Parser)]
 struct Options {
     /// Tasks that compute
@@ -57,7 +57,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Computes, a quantum at a stretch.
+/// Computes for one quantum at a time.
 async fn work(quantum: u64) {
     loop {
         let begin = Instant::now();
@@ -68,7 +68,7 @@ async fn work(quantum: u64) {
     }
 }
 
-/// Sends when each message was sent, ns since `begin`.
+/// Sends messages that contain their send time, ns since `begin`.
 fn send(socket: &UdpSocket, to: SocketAddr, messages: u64, begin: Instant) -> std::io::Result<()> {
     for message in 0..messages {
         thread::sleep(Duration::from_millis(50));
@@ -78,7 +78,7 @@ fn send(socket: &UdpSocket, to: SocketAddr, messages: u64, begin: Instant) -> st
     Ok(())
 }
 
-/// Asks for messages again and again. Gives how late they were treated, on average.
+/// Polls for messages. Returns the average delay until they were handled.
 async fn treat(socket: UdpSocket, messages: u64, begin: Instant) -> std::io::Result<Duration> {
     let (mut message, mut late) = (0, Duration::ZERO);
     while message < messages {

@@ -2,7 +2,7 @@
 
 use tracewing::{Event, EventField};
 
-/// A client has connected.
+/// A client connected.
 #[derive(Event)]
 pub struct Accepted {
     pub connection: u64,
@@ -20,7 +20,7 @@ pub struct Enqueued<'a> {
     pub customer: &'a str,
 }
 
-/// A worker took an order from the queue. Ordered: it is never stamped before the order entered.
+/// A worker took an order from the queue. Ordered: its stamp is never before that of the enqueuing.
 #[derive(Event)]
 #[event(ordered)]
 pub struct Dequeued {
@@ -35,7 +35,7 @@ pub struct InventoryLocked {
     pub order: u64,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EventField)]
 #[repr(u8)]
 pub enum Outcome {
@@ -50,21 +50,21 @@ pub enum Outcome {
 pub struct Served {
     pub order: u64,
     pub outcome: Outcome,
-    /// From the queue's entry to the answer.
+    /// From enqueuing to the answer.
     #[event(unit = "ns")]
     pub latency: u64,
 }
 
-/// There was not enough of an item.
+/// The stock of an item did not suffice.
 #[derive(Event)]
 #[event(level = "error")]
 pub struct SoldOut {
     pub item: u32,
-    pub wanted: u32,
+    pub requested: u32,
     pub left: u32,
 }
 
-/// A line was no order.
+/// A line was not a valid order.
 #[derive(Event)]
 #[event(level = "error")]
 pub struct Refused<'a> {
@@ -72,7 +72,7 @@ pub struct Refused<'a> {
     pub line: &'a str,
 }
 
-/// A client has got its answer.
+/// A client received its answer.
 #[derive(Event)]
 pub struct Answered {
     pub client: u32,

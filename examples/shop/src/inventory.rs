@@ -1,33 +1,34 @@
-//! What the shop has in stock, behind one lock.
+//! The shop's stock, protected by one lock.
 
 use crate::events::{InventoryLocked, Outcome, SoldOut};
 use std::sync::{Mutex, PoisonError};
 use tracewing::emit;
 
-/// How many different items there are.
+/// Number of different items.
 pub const ITEMS: u32 = 64;
 
-/// How much of an item comes in when it has sold out.
+/// Quantity of a delivery after an item has sold out.
 const DELIVERY: u32 = 500;
 
-/// The stock.
+/// The stock of all items.
 pub struct Inventory {
     left: Mutex<Vec<u32>>,
 }
 
 impl Inventory {
-    /// A full stock.
+    /// A full stock of every item.
     pub fn new() -> Self {
         Self { left: Mutex::new(vec![DELIVERY; ITEMS as usize]) }
     }
 
-    /// Takes `quantity` of an item for an order, or orders more of it and sells nothing.
+    /// Takes `quantity` of an item for an order; if the stock does not suffice, orders a delivery and sells
+    /// nothing.
     pub fn take(&self, order: u64, item: u32, quantity: u32) -> Outcome {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         emit!(InventoryLocked { order });
         let Some(left) = left.get_mut(item as usize) else { return Outcome::SoldOut };
         if *left < quantity {
-            emit!(SoldOut { item, wanted: quantity, left: *left });
+            emit!(SoldOut { item, requested: quantity, left: *left });
             *left += DELIVERY;
             return Outcome::SoldOut;
         }

@@ -9,10 +9,10 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tracewing::emit;
 
-/// Who buys here.
+/// Names of the customers.
 const CUSTOMERS: &[&str] = &["Ada", "Barbara", "Edsger", "Frances", "Grace", "Leslie", "Radia", "Tony"];
 
-/// Keeps the server busy for `duration` and says how many orders were answered.
+/// Keeps the server busy for `duration` and prints how many orders were answered.
 pub fn run(server: SocketAddr, clients: u32, duration: Duration) -> Result<()> {
     let end = Instant::now() + duration;
     let threads: Vec<_> = (0..clients)
@@ -50,7 +50,7 @@ fn buy(server: SocketAddr, client: u32, end: Instant) -> Result<u64> {
     Ok(answered)
 }
 
-/// A xorshift step (Marsaglia): not random, but spread out, and the same in each run.
+/// A xorshift step (Marsaglia): not random, but well distributed, and the same in each run.
 fn next(mut state: u64) -> u64 {
     state ^= state << 13;
     state ^= state >> 7;

@@ -1,8 +1,8 @@
-//! An order-processing server on the loopback, and clients that keep it busy: what a program instrumented
-//! with tracewing looks like. `tracewing record -- shop` records it.
+//! An order-processing server on the loopback, and clients that keep it busy: an example of a program
+//! instrumented with tracewing. `tracewing record -- shop` records it.
 //!
 //! The server reads orders from TCP connections, queues them, and lets a pool of workers serve them from an
-//! inventory behind a lock. Its events stand in `events.rs`.
+//! inventory protected by a lock. `events.rs` defines its events.
 
 mod events;
 mod inventory;

@@ -1,9 +1,9 @@
-//! A bounded queue: whoever adds to a full one waits, and so does whoever takes from an empty one.
+//! A bounded queue: adding to a full one waits, and so does taking from an empty one.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The queue.
+/// A queue for several threads.
 pub struct Queue<T> {
     items: Mutex<VecDeque<T>>,
     capacity: usize,
@@ -16,7 +16,7 @@ impl<T> Queue<T> {
         Self { items: Mutex::new(VecDeque::with_capacity(capacity)), capacity, changed: Condvar::new() }
     }
 
-    /// Adds an item; `added` sees it and the queue's new length before anybody can take it.
+    /// Adds an item; `added` gets it and the queue's new length before any thread can take it.
     pub fn push(&self, item: T, added: impl FnOnce(&T, usize)) {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut items = self
@@ -29,7 +29,7 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// Takes the oldest item and tells how many are left.
+    /// Takes the oldest item; also returns how many are left.
     pub fn pop(&self) -> (T, usize) {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_out_in_the_order_in_which_they_went_in() {
+    fn items_come_out_in_order() {
         let queue = Queue::new(3);
         let mut lengths = Vec::new();
         for item in [1, 2, 3] {

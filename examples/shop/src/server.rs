@@ -12,10 +12,10 @@ use std::thread::Builder;
 use std::time::Instant;
 use tracewing::emit;
 
-/// How many orders may wait.
+/// Capacity of the queue of orders.
 const QUEUE: usize = 128;
 
-/// Rounds of hashing that an order's receipt takes: the work that the CPU is to do.
+/// Rounds of hashing for an order's receipt: the CPU's work.
 const RECEIPT_ROUNDS: u64 = 2_000;
 
 struct Order {
@@ -57,7 +57,7 @@ fn start(name: String, work: impl FnOnce() + Send + 'static) {
 }
 
 impl Shop {
-    /// Reads orders, `ITEM QUANTITY CUSTOMER` each on a line, until the client is gone.
+    /// Reads orders, one `ITEM QUANTITY CUSTOMER` per line, until the client disconnects.
     fn read(&self, connection: u64, client: TcpStream) {
         let Ok(input) = client.try_clone() else { return };
         for line in BufReader::new(input).lines() {
@@ -91,7 +91,7 @@ impl Shop {
                 Outcome::Sold => format!("sold {receipt:016x}\n"),
                 Outcome::SoldOut => "sold out\n".to_owned(),
             };
-            // A client that has gone away needs no answer.
+            // A client that has disconnected needs no answer.
             let _ = order.client.write_all(answer.as_bytes());
             let latency = u64::try_from(order.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
             emit!(Served { order: order.number, outcome, latency });

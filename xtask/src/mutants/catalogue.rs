@@ -90,7 +90,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/steps.rs",
-        "an event does not look whether its class is wanted",
+        "an event does not check whether its class is enabled",
         " Wanted ",
         " ",
         Loom("publish::switching_off"),

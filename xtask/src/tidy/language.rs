@@ -11,12 +11,23 @@ const ROOTS: &[&str] = &[
     "README.md",
     "CONTRIBUTING.md",
     "docs/",
+    "crates/capi/",
+    "crates/files/",
+    "crates/macros/",
+    "crates/preload/",
     "crates/programs/",
+    "crates/recover/",
     "crates/ring/",
     "crates/rules/",
+    "crates/streams/",
+    "crates/testing/",
     "crates/tokio/",
     "crates/tracing/",
     "crates/trigger/",
+    "crates/units/",
+    "crates/vocabulary/",
+    "examples/",
+    "fuzz/",
 ];
 
 /// Pages that programs write: their words are in the sources of those programs.

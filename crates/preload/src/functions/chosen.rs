@@ -1,11 +1,11 @@
-//! Which functions are wanted, and from which file they are.
+//! Which functions are recorded, and their files.
 //!
 //! Patterns are compared with the names of functions once, when the library is loaded: each loaded file gets
-//! a bit per byte of code, which is set at the begins of those that are wanted. So a call costs the search
-//! for its file, of which there are few, and a bit. Files without instrumented functions get theirs, too: gcc
-//! gives the address of what another file has (libstdc++) for a function that it has inlined. Files that are
-//! loaded later are not read, since the first call that comes from there may be in a place where nothing may
-//! be allocated: all of their functions are wanted.
+//! a bit per byte of code, which is set at the begins of recorded functions. So a call costs the search for
+//! its file among few, and a bit test. Files without instrumented functions get bits, too: gcc passes the
+//! address of another file's copy (libstdc++) for a function that it has inlined. Files that are loaded later
+//! are not read, since the first call from there may be in a place where nothing may be allocated: all of
+//! their functions are recorded.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -22,31 +22,31 @@ use super::registers::saved;
 use crate::image::{self, Image};
 use crate::seen::{Seen, round};
 
-/// Files that are remembered; those of more are looked up at each call, and all of their functions are
-/// wanted.
+/// Number of remembered files; further files are looked up at each call, and all of their functions are
+/// recorded.
 const FILES: usize = 256;
 
-/// Bytes from a function's begin that are it for who asks: `__fentry__` returns behind `endbr64` (4 bytes),
-/// `push r10` (2) and the call (5 or 6), where the function goes on.
+/// Bytes from a function's begin in which an address identifies it: `__fentry__` returns after `endbr64` (4
+/// bytes), `push r10` (2) and the call (5 or 6), where the function continues.
 const BEGIN: u64 = 13;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];
 
-/// Where the code of a file begins that is not loaded any more.
+/// Begin of a file that is no longer loaded.
 const GONE: usize = usize::MAX;
 
-/// Those that there is no room for.
-static TOLD: Seen = Seen::new();
+/// Files for which there is no room.
+static DESCRIBED: Seen = Seen::new();
 
 /// The code of a file.
 struct File {
     begin: AtomicUsize,
-    /// 0 while it is not known.
+    /// 0 until the entry is complete.
     size: AtomicUsize,
-    /// A bit for each byte; null where all are wanted.
-    wanted: AtomicPtr<u8>,
-    /// In which round it was told; 0: in none.
-    told: AtomicU64,
+    /// A bit for each byte; null if all functions are recorded.
+    enabled: AtomicPtr<u8>,
+    /// The round in which the file was last described; 0: never.
+    described: AtomicU64,
 }
 
 impl File {
@@ -54,23 +54,23 @@ impl File {
         Self {
             begin: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
-            wanted: AtomicPtr::new(ptr::null_mut()),
-            told: AtomicU64::new(0),
+            enabled: AtomicPtr::new(ptr::null_mut()),
+            described: AtomicU64::new(0),
         }
     }
 
-    fn wants(&self, offset: usize) -> bool {
-        let bits = self.wanted.load(Relaxed); // there before the size
-        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of: only what is found
-        // while the library is loaded has bits, so a place that another file has taken meanwhile has either
-        // those of the first or none.
+    fn enables(&self, offset: usize) -> bool {
+        let bits = self.enabled.load(Relaxed); // there before the size
+        // SAFETY: null, or a bit for each byte of the file, of which `offset` is one: only files found while
+        // the library is loaded have bits, so a place that another file has taken meanwhile has either those
+        // of the first or none.
         bits.is_null() || unsafe { *bits.add(offset / 8) } & 1 << (offset % 8) != 0
     }
 }
 
-/// Whether the function that has this address is wanted. Its file is told first, if that is due.
+/// Whether the function with this address is recorded. Its file is described first, if that is due.
 #[inline(always)]
-pub(super) fn is_wanted(address: usize) -> bool {
+pub(super) fn is_enabled(address: usize) -> bool {
     for file in &KNOWN {
         let size = file.size.load(Acquire); // with `add`: the rest is there
         if size == 0 {
@@ -78,11 +78,11 @@ pub(super) fn is_wanted(address: usize) -> bool {
         }
         let offset = address.wrapping_sub(file.begin.load(Relaxed));
         if offset < size {
-            let wants = file.wants(offset);
-            if wants && file.told.load(Relaxed) != round() {
-                tell(address, file);
+            let is_enabled = file.enables(offset);
+            if is_enabled && file.described.load(Relaxed) != round() {
+                describe(address, file);
             }
-            return wants;
+            return is_enabled;
         }
     }
     learn(address);
@@ -93,7 +93,7 @@ pub(super) fn is_wanted(address: usize) -> bool {
 #[inline(never)]
 fn learn(address: usize) {
     saved(|| {
-        tell_of(address, |number| TOLD.is_due(number));
+        describe_object(address, |number| DESCRIBED.is_due(number));
         if let Some(image) = image::find(address) {
             add(image.begin, image.end - image.begin, ptr::null_mut());
         }
@@ -102,21 +102,21 @@ fn learn(address: usize) {
 
 #[cold]
 #[inline(never)]
-fn tell(address: usize, file: &File) {
+fn describe(address: usize, file: &File) {
     saved(|| {
-        let now = round(); // before it is told: that may open a sub-buffer
-        tell_of(address, |_| true);
-        file.told.store(now, Relaxed);
+        let now = round(); // before the description: that may open a sub-buffer
+        describe_object(address, |_| true);
+        file.described.store(now, Relaxed);
     });
 }
 
-fn tell_of(address: usize, is_due: impl FnOnce(u64) -> bool) {
-    image::tell(address as u64, is_due, |begin, end, bias, path| {
+fn describe_object(address: usize, is_due: impl FnOnce(u64) -> bool) {
+    image::describe(address as u64, is_due, |begin, end, bias, path| {
         emit!(super::Image { begin, end, bias, path });
     });
 }
 
-/// Forgets files that are not loaded any more; of what is loaded where they were, all functions are wanted.
+/// Forgets files that are no longer loaded; all functions of files loaded in their place are recorded.
 pub(super) fn forget_unloaded() {
     for file in &KNOWN {
         let (begin, size) = (file.begin.load(Relaxed), file.size.load(Relaxed));
@@ -127,8 +127,8 @@ pub(super) fn forget_unloaded() {
     }
 }
 
-/// Adds a file, unless another thread has, or there are too many.
-fn add(begin: usize, size: usize, wanted: *mut u8) {
+/// Adds a file, unless another thread has done so, or there are too many.
+fn add(begin: usize, size: usize, enabled: *mut u8) {
     let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
     if KNOWN.iter().any(is_known) {
         return;
@@ -136,29 +136,29 @@ fn add(begin: usize, size: usize, wanted: *mut u8) {
     let take = |file: &File, free: usize| file.begin.compare_exchange(free, begin, Relaxed, Relaxed).is_ok();
     let is_free = |file: &&File| take(file, 0) || take(file, GONE);
     if let Some(file) = KNOWN.iter().find(is_free) {
-        file.wanted.store(wanted, Relaxed);
-        file.size.store(size, Release); // with `is_wanted`
+        file.enabled.store(enabled, Relaxed);
+        file.size.store(size, Release); // with `is_enabled`
     }
 }
 
-/// A file as the loader has it.
+/// A file as the loader describes it.
 struct Loaded {
     image: Image,
-    /// What is added to addresses in the file.
+    /// Added to addresses in the file.
     bias: usize,
     path: PathBuf,
     has_hooks: bool,
 }
 
-/// Finds the functions that the patterns are for, one a line, in all files that are loaded, if any has
-/// instrumented functions. To be called while the library is loaded.
+/// Finds the functions that match the patterns, one per line, in all loaded files, if any has instrumented
+/// functions. Must be called while the library is loaded.
 pub(super) fn prepare(patterns: &str) {
     let patterns: Vec<&str> = patterns.lines().collect();
     if patterns.contains(&ALL_FUNCTIONS) {
         return;
     }
     let mut files: Vec<Loaded> = Vec::new();
-    // SAFETY: a callback of the right type, and what it gets.
+    // SAFETY: a callback of the right type, and its argument.
     unsafe { dl_iterate_phdr(Some(collect), (&raw mut files).cast()) };
     if files.iter().any(|file| file.has_hooks) {
         files.sort_by_key(|file| !file.has_hooks); // most calls are of the first
@@ -167,7 +167,7 @@ pub(super) fn prepare(patterns: &str) {
 }
 
 /// # Safety
-/// `info` is the loader's, `files` a `Vec<Loaded>` that nobody else has.
+/// `info` is the loader's, `files` a `Vec<Loaded>` that no other code uses.
 unsafe extern "C" fn collect(info: *mut dl_phdr_info, _: size_t, files: *mut c_void) -> c_int {
     // SAFETY: the caller's.
     let (info, files) = unsafe { (&*info, &mut *files.cast::<Vec<Loaded>>()) };
@@ -202,7 +202,7 @@ impl Loaded {
     }
 }
 
-/// Whether one of the patterns is for the function with this symbol.
+/// Whether one of the patterns matches the function with this symbol.
 fn is_chosen(symbol: &str, patterns: &[&str]) -> bool {
     let names = asked_for(symbol);
     let matches =

@@ -1,9 +1,9 @@
-//! Functions that are left without returning, where their return addresses were replaced: by `longjmp`, by an
-//! exception, or since their thread ends.
+//! Functions that are left without returning while their return addresses are replaced: by `longjmp`, by an
+//! exception, or because their thread ends.
 //!
-//! Who unwinds a stack has to find it as it was, so all addresses are put back before. The next function that
-//! begins, or the handler of a C++ exception, has them replaced again: what lies between where the exception
-//! was thrown and there is gone. The C library cancels threads by calls that cannot come by here: its
+//! An unwinder has to find the stack unchanged, so all addresses are restored first. The next function that
+//! begins, or the handler of a C++ exception, replaces them again: the frames between the throw and that
+//! point are gone. The C library cancels threads by internal calls that cannot be intercepted here: its
 //! unwinder ends at the first such function.
 
 use core::arch::naked_asm;
@@ -13,12 +13,12 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use tracewing::Event as _;
 
-use super::fentry::{hook, tell};
+use super::fentry::{hook, record};
 use super::registers::saved;
 use super::{Exit, thread};
 
-/// Exports functions, which call a function with the stack pointer, and what `$second` loads into rsi, before
-/// they go on to those behind them.
+/// Exports functions that call a function with the stack pointer and the value that `$second` loads into rsi,
+/// and then jump to the next function of that name.
 macro_rules! before {
     ($($name:ident, $next:ident: $call:path, [$($second:literal),*];)*) => {
         $(
@@ -52,14 +52,14 @@ macro_rules! before {
             }
         )*
 
-        /// Finds what is behind. To be called while the library is loaded.
+        /// Finds the next functions. Must be called while the library is loaded.
         pub(super) extern "C" fn find_all() {
             $(find(&$next, stringify!($name));)*
         }
     };
 }
 
-// Where a `jmp_buf` keeps the stack pointer, and how it is hidden there: glibc's jmpbuf-offsets.h and
+// The place of the stack pointer in a `jmp_buf`, and its encoding there: glibc's jmpbuf-offsets.h and
 // pointer_guard.h.
 before! {
     longjmp, LONGJMP: jumps, ["mov rsi, [rdi + 48]", "ror rsi, 17", "xor rsi, fs:[48]"];
@@ -83,14 +83,14 @@ fn find(next: &AtomicPtr<c_void>, name: &str) {
     }
 }
 
-/// The thread goes on with the stack pointer `to`.
+/// The thread continues with the stack pointer `to`.
 extern "C" fn jumps(from: usize, to: usize) {
     if let Some(shadow) = thread::shadow() {
-        shadow.leave(from..to, |function| tell(Exit::class(), function));
+        shadow.leave(from..to, |function| record(Exit::class(), function));
     }
 }
 
-/// The stack is unwound from here.
+/// The stack is about to be unwound from here.
 extern "C" fn unwinds(from: usize) {
     if let Some(shadow) = thread::shadow() {
         // SAFETY: the caller is on that stack.
@@ -98,10 +98,10 @@ extern "C" fn unwinds(from: usize) {
     }
 }
 
-/// An exception is caught by who calls from here.
+/// The caller at `from` catches an exception.
 extern "C" fn catches(from: usize) {
     if let Some(shadow) = thread::shadow().filter(|shadow| shadow.is_restored()) {
         // SAFETY: the caller is on that stack.
-        saved(|| unsafe { shadow.replace(from, hook(), |function| tell(Exit::class(), function)) });
+        saved(|| unsafe { shadow.replace(from, hook(), |function| record(Exit::class(), function)) });
     }
 }

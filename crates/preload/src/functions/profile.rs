@@ -1,7 +1,7 @@
-//! What programs built with `-pg` have the C library do besides: sample the program counter and write
-//! `gmon.out`. While functions are recorded, nobody does.
+//! The C library's own use of `-pg`: it samples the program counter and writes `gmon.out`. That is left out
+//! while functions are recorded.
 //!
-//! They begin with it before any library is ready, this one included, so nothing here is prepared.
+//! Programs start it before any library is ready, including this one, so nothing here is prepared.
 
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 
-/// Whether it was left to the C library, as when nobody has asked for functions.
+/// Whether it was left to the C library, because functions are not recorded.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The C library's function.

@@ -1,10 +1,10 @@
-//! Calls in places where no register may change but those that Rust code for any x86-64 uses, which whoever
-//! comes here has saved.
+//! Calls where no register may change except those that Rust code for any x86-64 uses, which the calling stub
+//! has saved.
 //!
-//! `__fentry__` is called before a function has looked at its arguments, and a function's results are in
-//! registers when it returns. The stubs save the general registers and the vector registers for arguments or
-//! results, in the 128 bits that Rust's code here may change. What the C library and the kernel's vDSO do
-//! with the wider ones, nobody knows: what may call those is run by [`saved`].
+//! `__fentry__` is called before a function has read its arguments, and a function's results are in registers
+//! when it returns. The stubs save the general registers and the vector registers for arguments or results,
+//! to the 128 bits that Rust code here may change. What the C library and the kernel's vDSO do to the wider
+//! registers is unknown: code that may call them is run by [`saved`].
 
 use core::arch::naked_asm;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,15 +12,15 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Whether the processor and the kernel have `xsave`.
 static HAS_XSAVE: AtomicBool = AtomicBool::new(false);
 
-/// To be called while the library is loaded.
+/// Must be called while the library is loaded.
 pub(crate) fn prepare() {
     HAS_XSAVE.store(std::is_x86_feature_detected!("xsave"), Relaxed); // alone: nothing else goes with it
 }
 
-/// Calls `body` such that all registers of the x87, of SSE, AVX and AVX-512 are as they were.
+/// Calls `body` and preserves all registers of the x87, SSE, AVX and AVX-512.
 pub(super) fn saved<F: FnOnce()>(body: F) {
     let mut body = Some(body);
-    // SAFETY: a function, and what it gets, which lives until it returns.
+    // SAFETY: a function, and its argument, which lives until it returns.
     unsafe { call_saved(run::<F>, (&raw mut body).cast()) }
 }
 
@@ -35,9 +35,9 @@ unsafe extern "C" fn run<F: FnOnce()>(body: *mut ()) {
 
 /// Bytes for the state: the legacy area, the header, and the components up to AVX-512's, where every
 /// processor so far has them in the standard format (Intel's manual, volume 1, 13.4 to 13.6; `CPUID` leaf 0xD
-/// tells the same on AMD's).
+/// shows the same for AMD's).
 const STATE: usize = 2696_usize.next_multiple_of(64);
-/// The components: x87, SSE, AVX, the three of AVX-512.
+/// The saved components: x87, SSE, AVX, the three of AVX-512.
 const COMPONENTS: u32 = 0b1110_0111;
 
 /// # Safety
@@ -55,7 +55,7 @@ unsafe extern "C" fn call_saved(body: unsafe extern "C" fn(*mut ()), argument: *
         "movzx ebx, byte ptr [rip + {HAS_XSAVE}]",
         "test ebx, ebx",
         "jz 2f",
-        // What `xsave` leaves of the header must be 0 for `xrstor`.
+        // The part of the header that `xsave` does not write must be 0 for `xrstor`.
         "xor eax, eax",
         "mov qword ptr [rsp + 512], rax",
         "mov qword ptr [rsp + 520], rax",

@@ -1,39 +1,40 @@
-//! The return addresses that were replaced, so that functions come by when they end.
+//! The replaced return addresses, by which functions' ends are noticed.
 //!
-//! Each belongs to the place on a stack where it was. Places are compared, not only counted: a function
-//! returns to where its own place says, whatever has become of others, and a thread may switch between stacks
-//! of its own. What is left by a jump is told by `jumps`; what is left otherwise (a child of `vfork` that
-//! executes something else) stays until its place is used again.
+//! Each belongs to its place on a stack. Places are compared, not only counted: a function returns to the
+//! address of its own place, whatever has happened to others, and a thread may switch between stacks of its
+//! own. `jumps` reports functions that a jump leaves; functions that are left otherwise (a child of `vfork`
+//! that executes another program) stay until their place is used again.
 //!
-//! A shadow belongs to one thread, whose signal handlers may come between any two instructions: they find,
-//! and leave behind, whole entries. `pool` has those of all threads.
+//! A shadow belongs to one thread, whose signal handlers may run between any two instructions: they find, and
+//! leave, whole entries. `pool` has the shadows of all threads.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*, compiler_fence};
 
-/// Functions in each other, at most.
+/// Maximum number of nested functions.
 const DEPTH: usize = 1 << 16;
 
-/// A replaced return address. All words change in their thread only, unless the stack is another's.
+/// A replaced return address. Only the owning thread changes its words, unless the stack belongs to another
+/// thread.
 struct Entry {
-    /// Where it was; 0 while the entry is made, and in those that are free; [`GONE`] where another is above
-    /// it.
+    /// The place of the address; 0 while the entry is written, and in free entries; [`GONE`] if the function
+    /// has ended below another entry.
     place: AtomicUsize,
-    /// What it was.
+    /// The original return address.
     back: AtomicUsize,
-    /// Whose it was.
+    /// The function that it belongs to.
     function: AtomicUsize,
 }
 
-/// No place on a stack: the function has been left, or has returned on another stack.
+/// Not a place on a stack: the function has been left, or has returned on another stack.
 const GONE: usize = 1;
 
-/// A thread's. In this order: the processor takes words for one whose addresses differ by pages only, and
-/// waits; so those that each call needs do not lie as the first entries do.
+/// A thread's shadow. The order of fields matters: a CPU confuses words whose addresses differ by whole
+/// pages, and stalls; so the words that each call needs are not at the page offsets of the first entries.
 #[repr(C)]
 pub(super) struct Shadow {
     pub(super) is_used: AtomicBool,
-    /// Where an exception was thrown, since when none is replaced; 0 unless there is one.
+    /// The place where an exception was thrown, after which no address is replaced; 0 if there is none.
     thrown: AtomicUsize,
     depth: AtomicUsize,
     pub(super) next: AtomicPtr<Shadow>,
@@ -41,7 +42,7 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    /// Forgets all functions: the thread ends.
+    /// Removes all functions, because the thread ends.
     pub(super) fn clear(&self) {
         for entry in &self.entries[..self.depth.swap(0, Relaxed)] {
             entry.place.store(0, Relaxed);
@@ -49,18 +50,18 @@ impl Shadow {
         self.thrown.store(0, Relaxed);
     }
 
-    /// A function has begun whose return address was at `place`, and is replaced next. `is_first`: nobody has
-    /// replaced it before. Gives whether there is room.
+    /// Adds a function whose return address is at `place` and will be replaced next. `is_first`: the address
+    /// has not been replaced before. Returns whether there is room.
     #[inline(always)]
     pub(super) fn begin(&self, place: usize, back: usize, function: usize, is_first: bool) -> bool {
         let mut depth = self.depth.load(Relaxed);
-        // Whoever had the place is not there any more.
+        // The function that had this place before is gone.
         while is_first && depth > 0 && self.entries[depth - 1].place.load(Relaxed) == place {
             depth -= 1;
             self.drop_last(depth);
         }
         let Some(entry) = self.entries.get(depth) else { return false };
-        // A signal handler that comes now leaves the entry alone, and puts its own above it.
+        // A signal handler that runs now leaves the entry alone, and adds its own above it.
         self.depth.store(depth + 1, Relaxed);
         compiler_fence(Release); // with signal handlers of this thread: the depth first
         entry.back.store(back, Relaxed);
@@ -70,7 +71,8 @@ impl Shadow {
         true
     }
 
-    /// A function returns whose return address was at `place`: what that was, and whose.
+    /// Removes the function whose return address was at `place`; returns the original address and the
+    /// function.
     #[inline(always)]
     pub(super) fn end(&self, place: usize) -> Option<(usize, usize)> {
         let last = self.depth.load(Relaxed).wrapping_sub(1);
@@ -83,7 +85,7 @@ impl Shadow {
         Some(found)
     }
 
-    /// The same for another thread, which is on a stack that this one was on.
+    /// The same for a place on a stack of this thread to which another thread has switched.
     #[cold]
     pub(super) fn end_elsewhere(&self, place: usize) -> Option<(usize, usize)> {
         let entries = self.entries[..self.depth.load(Relaxed).min(DEPTH)].iter();
@@ -94,7 +96,7 @@ impl Shadow {
         })
     }
 
-    /// The same where it is not the last one: others are on another stack, or have been left.
+    /// The same for an entry that is not the last: the others are on another stack, or were left.
     #[cold]
     #[inline(never)]
     fn end_within(&self, place: usize) -> Option<(usize, usize)> {
@@ -106,7 +108,7 @@ impl Shadow {
         })
     }
 
-    /// The last entry, which has this index, is free.
+    /// Frees the last entry, which has this index.
     #[inline(always)]
     fn drop_last(&self, index: usize) {
         self.entries[index].place.store(0, Relaxed);
@@ -122,7 +124,8 @@ impl Shadow {
         }
     }
 
-    /// Functions whose places are in the range will not return. `left` is told which, the innermost first.
+    /// Removes functions whose places are in the range, because they will not return. Calls `left` with each,
+    /// the innermost first.
     pub(super) fn leave(&self, places: core::ops::Range<usize>, mut left: impl FnMut(usize)) {
         let depth = self.depth.load(Relaxed);
         for entry in self.entries[..depth].iter().rev() {
@@ -134,27 +137,27 @@ impl Shadow {
         self.trim(depth);
     }
 
-    /// Puts all return addresses back to where they were, for someone who reads the stack, from `place` on.
+    /// Restores all return addresses from `place` on, for code that reads the stack.
     ///
     /// # Safety
-    /// The stack that the thread is on is above `place`; `hook` is what the addresses were replaced by.
+    /// The stack that the thread is on is above `place`; `hook` is the address that replaced them.
     pub(super) unsafe fn restore(&self, place: usize, hook: usize) {
         let _ = self.thrown.compare_exchange(0, place, Relaxed, Relaxed);
-        // A place that was replaced twice (a call in place of a return) gets its first address last.
+        // A place that was replaced twice (a call instead of a return) gets its first address last.
         for entry in self.entries[..self.depth.load(Relaxed)].iter().rev() {
             // SAFETY: the caller's.
             unsafe { entry.exchange(hook, entry.back.load(Relaxed), place) };
         }
     }
 
-    /// Whether the return addresses are where they were.
+    /// Whether the return addresses are the original ones.
     #[inline(always)]
     pub(super) fn is_restored(&self) -> bool {
         self.thrown.load(Relaxed) != 0
     }
 
-    /// Somebody has caught the exception, and now calls a function whose return address is at `place`:
-    /// replaces all that are left. `left` is told of functions that are not, the innermost first.
+    /// Replaces all remaining addresses after an exception was caught, when a function begins whose return
+    /// address is at `place`. Calls `left` with functions that were left, the innermost first.
     ///
     /// # Safety
     /// As above.
@@ -169,13 +172,13 @@ impl Shadow {
 }
 
 impl Entry {
-    /// What it was, and whose.
+    /// The original address, and the function.
     #[inline(always)]
     fn found(&self) -> (usize, usize) {
         (self.back.load(Relaxed), self.function.load(Relaxed))
     }
 
-    /// Writes `new` to its place, if that is above `above` and `old` is there.
+    /// Writes `new` to its place, if the place is above `above` and contains `old`.
     ///
     /// # Safety
     /// The stack that the thread is on is above `above`.
@@ -183,7 +186,7 @@ impl Entry {
         let place = self.place.load(Relaxed);
         if place > above {
             let place = ptr::with_exposed_provenance_mut::<usize>(place);
-            // SAFETY: the place of a return address of this thread's, above where it is on its stack (the
+            // SAFETY: the place of a return address of this thread, above its position on its stack (the
             // caller's).
             unsafe {
                 if place.read_volatile() == old {

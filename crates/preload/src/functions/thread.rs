@@ -1,6 +1,6 @@
-//! What a thread has of its own: where its replaced return addresses are.
+//! Per-thread data: the shadow with the replaced return addresses.
 //!
-//! Declared in assembly, a constant distance from the thread pointer: `thread_local!` may allocate in a
+//! Declared in assembly, at a constant distance from the thread pointer: `thread_local!` may allocate in a
 //! library.
 
 use core::arch::{asm, global_asm};
@@ -38,18 +38,18 @@ fn offset() -> isize {
 #[inline(always)]
 pub(super) fn shadow() -> Option<&'static Shadow> {
     let shadow: *const Shadow;
-    // SAFETY: a word of the thread's own: null, or what `set_shadow` was given.
+    // SAFETY: a word of the thread's own: null, or the argument of `set_shadow`.
     unsafe {
         asm!("mov {}, fs:[{}]", out(reg) shadow, in(reg) offset(), options(nostack, preserves_flags, readonly));
         shadow.as_ref()
     }
 }
 
-/// The thread has this one from now on, or none.
+/// Sets the thread's shadow, or none.
 pub(super) fn set_shadow(shadow: Option<&'static Shadow>) {
     let shadow = shadow.map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: a word of the thread's own, which nobody has a reference to; references that are given live for
-    // ever.
+    // SAFETY: a word of the thread's own, to which no reference exists; the references in it are valid
+    // permanently.
     unsafe {
         asm!("mov fs:[{}], {}", in(reg) offset(), in(reg) shadow, options(nostack, preserves_flags));
     }

@@ -19,7 +19,7 @@ int main(int count, char **arguments)
     if (count > 1)
         pthread_mutex_lock((pthread_mutex_t *)64);
     pthread_create(&thread, 0, waits, 0);
-    while (*(volatile int *)&mutex != 2) /* glibc's word for: somebody waits */
+    while (*(volatile int *)&mutex != 2) /* glibc's value for: a thread waits */
         usleep(1000);
     abort();
 }

@@ -1,4 +1,4 @@
-/* A library that takes a lock in a function whose name the compiler is told as NAME. */
+/* A library that takes a lock in a function whose name is the macro NAME. */
 #include <pthread.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

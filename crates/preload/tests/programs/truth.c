@@ -260,7 +260,7 @@ static void wait_for(int value)
         ;
 }
 
-/* The second thread has told that it comes, and sleeps. */
+/* The second thread has announced itself, and sleeps. */
 static void hold(int value)
 {
     wait_for(value);

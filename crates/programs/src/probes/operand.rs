@@ -140,9 +140,9 @@ mod tests {
             ("8f@%xmm0", "floating-point"),
             ("8@%xmm0", "%xmm0"),
             ("1@%ah", "%ah"),
-            ("8", "no sense"),
-            ("3@%rax", "no sense"),
-            ("8@8(%rax", "no sense"),
+            ("8", "malformed"),
+            ("3@%rax", "malformed"),
+            ("8@8(%rax", "malformed"),
             ("8@(%rip)", "no symbol"),
         ] {
             let error = fetch(text).unwrap_err();

@@ -1,4 +1,4 @@
-/* Serves orders, as many as its argument says, and tells what functions have returned. */
+/* Serves orders, as many as its argument says, and prints what functions have returned. */
 
 #include <setjmp.h>
 #include <stdio.h>

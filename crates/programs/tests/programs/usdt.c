@@ -1,4 +1,4 @@
-/* Passes USDT probes as often as its argument says; tells how often it has found the one with a semaphore requested, and
+/* Passes USDT probes as often as its argument says; prints how often it has found the one with a semaphore requested, and
  * then waits for the end of its input. The notes are written as sys/sdt.h writes them. */
 
 #include <stdio.h>

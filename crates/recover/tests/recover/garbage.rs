@@ -1,4 +1,4 @@
-//! Any bytes give events, less of them, or an error.
+//! Any bytes yield events, fewer events, or an error.
 
 use std::mem::offset_of;
 
@@ -13,7 +13,7 @@ use tracewing_units::Cpu;
 
 use crate::{Written, emit};
 
-/// Where damage does the most: headers and control words. Elsewhere is in events.
+/// Offsets where damage matters most: headers and control words. All others are in events.
 fn places(geometry: Geometry) -> impl Strategy<Value = usize> {
     let size = geometry.size();
     let control = geometry.control_offset(0);
@@ -47,7 +47,7 @@ fn geometry() -> impl Strategy<Value = Geometry> {
     })
 }
 
-/// Bytes that are not printed one by one.
+/// Bytes that `Debug` does not print one by one.
 #[derive(Clone)]
 struct Bytes(Vec<u8>);
 
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// A region with events, some of whose bytes were replaced; a word each, or one bit.
+/// A region with events in which some bytes were replaced: a word each, or one bit.
 fn damaged() -> impl Strategy<Value = Bytes> {
     (geometry(), 0..200u64).prop_flat_map(|(geometry, count)| {
         prop::collection::vec((places(geometry), value(), any::<bool>()), 1..12).prop_map(move |changes| {
@@ -79,7 +79,7 @@ fn damaged() -> impl Strategy<Value = Bytes> {
     })
 }
 
-/// Looks at everything; checks what is promised of any bytes.
+/// Reads everything; checks the guarantees for arbitrary bytes.
 fn look(bytes: &[u8]) {
     let Ok(region) = Found::open(&bytes, 0, bytes.len() as u64) else { return };
     for cpu in 0..region.geometry().cpus() {
@@ -137,7 +137,7 @@ impl AddressSpace for Memories {
     }
 }
 
-/// The class of [`crate::payload`]: a number, and text as it comes.
+/// The class of [`crate::payload`]: a number, and arbitrary text.
 fn table(shape: Shape, scalar: Scalar) -> Vec<u8> {
     let field = |name, shape, scalar| Field {
         name,
@@ -155,7 +155,7 @@ fn table(shape: Shape, scalar: Scalar) -> Vec<u8> {
     bytes
 }
 
-/// As `tracewing recover` does it: all events as text, and how many of them are `?`.
+/// As `tracewing recover` does: all events as text, and the number of `?` events.
 fn listed(image: &Memories) -> Result<(String, u64), Error> {
     let folder = tempfile::tempdir().unwrap();
     let recovered = write_trace(image, folder.path())?;
@@ -177,8 +177,8 @@ proptest! {
     fn random_regions(geometry in geometry(), seed in prop::collection::vec(value(), 1..64)) {
         let written = Written::new(geometry, Protocol::Smp, 0);
         let mut bytes = written.bytes();
-        let behind = bytes[PAGE..].chunks_exact_mut(8);
-        behind.zip(seed.iter().cycle()).for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
+        let words = bytes[PAGE..].chunks_exact_mut(8);
+        words.zip(seed.iter().cycle()).for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
         look(&bytes);
     }
 }
@@ -202,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn events_of_classes_that_nobody_knows() {
+fn events_of_unknown_classes() {
     let written = Written::new(Geometry::new(1, 4, 4096).unwrap(), Protocol::Smp, 0);
     (0..3).for_each(|number| assert!(emit(&written.region, 0, number)));
     let region = (0x7000_0000, written.bytes());
@@ -215,7 +215,7 @@ fn events_of_classes_that_nobody_knows() {
         ),
         "{second}"
     );
-    // The first has no text at all, the second no end of it, a third is as its class wants it.
+    // The first has no text at all, the second has no end of it, the third fits its class.
     let classes = (0x1000, table(Shape::Array, Scalar::U8));
     let (text, unknown) = listed(&Memories::new(vec![region, classes])).unwrap();
     assert_eq!(unknown, 3, "{text}");
@@ -238,7 +238,7 @@ fn a_clock_that_cannot_be() {
 }
 
 #[test]
-fn nothing_there() {
+fn empty_memory() {
     assert!(matches!(listed(&Memories::new(vec![(0x1000, vec![0; PAGE])])), Err(Error::NoRegion)));
     assert!(matches!(listed(&Memories::new(Vec::new())), Err(Error::NoRegion)));
 }

@@ -1,4 +1,4 @@
-//! A region that others write to while it is looked at: this process's own, through `/proc`.
+//! A region that threads write to while it is read: this process's own, through `/proc`.
 
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
@@ -13,7 +13,7 @@ use tracewing_units::Pid;
 
 use crate::{emit, recover};
 
-/// Ends the threads, also where the test fails.
+/// Ends the threads, also if the test fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -70,7 +70,7 @@ fn only_whole_events_while_writers_overwrite() {
             }
             assert!(events > 0);
         });
-        // Now that nobody writes, nothing may be left out.
+        // No thread writes any more, so nothing may be left out.
         let recovered = recover(&found, 0);
         assert_eq!(recovered.damages, []);
         assert!(recovered.numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{:?}", recovered.numbers);

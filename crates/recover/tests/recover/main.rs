@@ -1,5 +1,5 @@
-//! Buffers written by the writers that ship, looked at as whoever finds them does: whole, damaged, and while
-//! they change.
+//! Buffers written by the production writers, as a recovery finds them: whole, damaged, and while they
+//! change.
 
 mod garbage;
 mod living;
@@ -20,7 +20,7 @@ pub(crate) fn payload(number: u64) -> Vec<u8> {
     number.to_le_bytes().into_iter().chain(filler).collect()
 }
 
-/// Writes event `number`; whether there was room.
+/// Writes event `number`; returns whether there was room.
 pub(crate) fn emit(region: &Region, cpu: usize, number: u64) -> bool {
     // SAFETY: living segments; the region's memory outlives its users in all tests.
     unsafe { lttng::write::<Smp>(region, cpu, 7, 3, &[Segment::of(&payload(number))]) }.is_ok()
@@ -37,15 +37,15 @@ impl Written {
         let layout = Layout::from_size_align(geometry.size(), PAGE).unwrap();
         // SAFETY: a region is never empty.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-        // SAFETY: zeroed, aligned to a page, as large as the region, used by nobody else, and freed with
+        // SAFETY: zeroed, aligned to a page, as large as the region, not used by other code, and freed with
         // `self`.
         let region = unsafe { Region::create(base, geometry, protocol, Clock::Monotonic, [9; 16], origin) };
         Self { region, layout }
     }
 
-    /// Its memory at this moment.
+    /// Its current contents.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        // SAFETY: the memory that `new` took; nobody writes during the call.
+        // SAFETY: the memory that `new` took; no thread writes during the call.
         unsafe { std::slice::from_raw_parts(self.region.base().as_ptr(), self.layout.size()) }.to_vec()
     }
 }
@@ -57,14 +57,14 @@ impl Drop for Written {
     }
 }
 
-/// What is found in one CPU's buffer.
+/// The contents of one CPU's buffer.
 pub(crate) struct Recovered {
     pub(crate) numbers: Vec<u64>,
     pub(crate) damages: Vec<Damage>,
     pub(crate) lost: u64,
 }
 
-/// Reads a buffer and checks that its events are what they say: whole, in the order of numbers and time.
+/// Reads a buffer and checks its events: whole, in the order of numbers and time.
 pub(crate) fn recover(region: &Found<'_>, cpu: usize) -> Recovered {
     let buffer = region.buffer(Cpu::at(cpu)).expect("all of the region is there");
     let mut recovered = Recovered { numbers: Vec::new(), damages: Vec::new(), lost: buffer.lost() };

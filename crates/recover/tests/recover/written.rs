@@ -1,4 +1,4 @@
-//! Buffers that nobody writes to any more.
+//! Buffers that no thread writes to any more.
 
 use std::mem::offset_of;
 
@@ -53,10 +53,10 @@ fn what_was_emitted_is_found() {
 }
 
 /// A recorder reads meanwhile, in parts too: what it has read is found until it is overwritten, and so is
-/// what it has in its hands when all die. In overwrite mode it may have used its sub-buffer for something
-/// else since, unless it gave it back.
+/// what it holds when everything is killed. In overwrite mode it may have reused its sub-buffer since, unless
+/// it gave it back.
 #[test]
-fn a_recorder_takes_nothing_away() {
+fn a_recorder_removes_no_events() {
     for geometry in geometries() {
         for stop in 0..40 {
             let written = Written::new(geometry, Protocol::Smp, 0);

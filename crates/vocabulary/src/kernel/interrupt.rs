@@ -1,30 +1,30 @@
-//! Interrupts, whose classes begin and end them.
+//! Interrupts: their classes record begins and ends.
 
-/// What takes a CPU from its thread for a moment. They nest: a handler in a vector, any of both in a softirq.
+/// A kind of code that takes a CPU from its thread for a moment. Kinds nest: a handler in a vector, either of
+/// them in a softirq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interrupt {
-    /// The handler of a device's interrupt.
+    /// The interrupt handler of a device.
     Handler,
     /// A softirq.
     Softirq,
-    /// A vector of the processor's own, such as its timer's.
+    /// A vector of the processor itself, such as its timer's.
     Vector,
-    /// Likewise, of the vectors by which another CPU has this one do something, such as making a thread
-    /// runnable.
+    /// A vector by which another CPU makes this one act, for instance make a thread runnable.
     Call,
 }
 
 impl Interrupt {
-    /// Patterns for the classes of interrupts that begin, and of most that end.
+    /// Patterns for the classes of begins of interrupts, and of most ends.
     pub const GLOBS: [&'static str; 4] = ["irq_*", "softirq_entry", "x86_irq_vectors_*", "ipi_entry"];
 
-    /// Whether a recording of a machine of this architecture (`uname -m`), with classes of these names, has
-    /// the begin and the end of every kind of interrupt: one kind that is missing takes time of threads, and
-    /// of the other kinds.
+    /// Whether a recording with classes of these names, on a machine of this architecture (`uname -m`), has
+    /// the begins and ends of every kind of interrupt: the time of a missing kind would be attributed to
+    /// threads, and to the other kinds.
     ///
-    /// An x86 has vectors beside the handlers of devices, its timer's among them. On an ARM that one is a
-    /// device, and calls of other CPUs have classes of their own (`include/trace/events/ipi.h`). Of other
-    /// processors it is not known which kinds there are.
+    /// An x86 has vectors in addition to the handlers of devices, among them its timer's. On an ARM the timer
+    /// is a device, and calls of other CPUs have classes of their own (`include/trace/events/ipi.h`). The
+    /// kinds of other processors are unknown.
     pub fn are_all<'n>(architecture: Option<&str>, names: impl Iterator<Item = &'n str> + Clone) -> bool {
         let has = |start: &str, kind: &str, end: &str| {
             let end_of = |name: &'n str| name.strip_prefix(start)?.strip_prefix(kind)?.strip_prefix('_');
@@ -38,7 +38,7 @@ impl Interrupt {
         own && both("irq_", "handler") && (both("", "softirq") || both("irq_", "softirq"))
     }
 
-    /// How deep it nests: it is within those of lower depth, and no others.
+    /// Nesting depth: an interrupt can be within those of lower depth only.
     pub const fn depth(self) -> u8 {
         match self {
             Self::Softirq => 0,
@@ -48,22 +48,22 @@ impl Interrupt {
     }
 }
 
-/// What the name of a class of interrupts says.
+/// The meaning of the name of a class of interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptEvent<'n> {
-    /// One begins; and the vector's name, if it is in the class's.
+    /// An interrupt begins; with the vector's name, if the class's name contains it.
     Entry(Interrupt, Option<&'n str>),
-    /// One ends.
+    /// An interrupt ends.
     Exit(Interrupt),
 }
 
-/// What the names of classes of an x86's vectors begin with.
+/// Prefix of the names of classes of an x86's vectors.
 const VECTOR: &str = "x86_irq_vectors_";
 
-/// Vectors that every kernel of a machine with several CPUs has, and that come while it runs well.
+/// Vectors that every kernel of a machine with several CPUs has, and that occur in normal operation.
 const VECTORS: [&str; 5] = ["local_timer", "reschedule", "call_function", "call_function_single", "irq_work"];
 
-/// What the names of their classes begin with.
+/// Prefixes of the names of their classes.
 const STARTS: [(&str, Interrupt); 5] = [
     ("irq_handler_", Interrupt::Handler),
     ("irq_softirq_", Interrupt::Softirq),
@@ -76,7 +76,7 @@ const STARTS: [(&str, Interrupt); 5] = [
 const CALLS: [&str; 3] = ["call_function", "call_function_single", "reschedule"];
 
 impl<'n> InterruptEvent<'n> {
-    /// What a class of this name says, if it is of the begin or the end of an interrupt.
+    /// Parses a class name; `None` if the class is not a begin or an end of an interrupt.
     pub fn of_name(name: &'n str) -> Option<Self> {
         let mut kinds = STARTS.into_iter();
         let (kind, part) = kinds.find_map(|(start, kind)| Some((kind, name.strip_prefix(start)?)))?;
@@ -93,7 +93,7 @@ impl<'n> InterruptEvent<'n> {
         entry.or_else(|| before("exit").map(|(kind, _)| Self::Exit(kind)))
     }
 
-    /// The kind.
+    /// The kind of the interrupt.
     pub fn kind(self) -> Interrupt {
         match self {
             Self::Entry(kind, _) | Self::Exit(kind) => kind,

@@ -1,21 +1,21 @@
-//! `prev_state` of `sched_switch`: what a thread does after it has left a CPU.
+//! `prev_state` of `sched_switch`: the state of a thread after it has left a CPU.
 
 use crate::field::{FieldKind, Fields, Recorded};
 
-/// The state of a thread that leaves a CPU: a bit of `TASK_REPORT` (`include/linux/sched.h`), 0 where it
-/// could have gone on and has to leave on its way back into its program, more than all those bits where it
-/// was preempted.
+/// The state of a thread that leaves a CPU: a bit of `TASK_REPORT` (`include/linux/sched.h`); 0 if it could
+/// have continued but has to leave before it returns to user mode; more than all those bits if it was
+/// preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskState(pub i64);
 
 impl TaskState {
-    /// It could have gone on.
+    /// The thread could have continued.
     pub const RUNNING: Self = Self(0);
-    /// It was preempted, in the kernel or in its program.
+    /// The thread was preempted, in the kernel or in user mode.
     pub const PREEMPTED: Self = Self(0x100);
-    /// It sleeps, and takes signals.
+    /// The thread sleeps, and accepts signals.
     pub const SLEEPING: Self = Self(1);
-    /// It has ended.
+    /// The thread has ended.
     pub const DEAD: Self = Self(0x10);
 
     /// The bits of `TASK_REPORT`.
@@ -23,26 +23,26 @@ impl TaskState {
     /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
     const ENDED: i64 = 0x30;
 
-    /// Whether it could have gone on.
+    /// Whether the thread could have continued.
     #[inline]
-    pub const fn goes_on(self) -> bool {
+    pub const fn could_continue(self) -> bool {
         self.0 == 0 || self.is_preempted()
     }
 
-    /// Whether it was preempted.
+    /// Whether the thread was preempted.
     #[inline]
     pub const fn is_preempted(self) -> bool {
         self.0 > Self::REPORTED
     }
 
-    /// Whether it has ended.
+    /// Whether the thread has ended.
     #[inline]
     pub const fn is_dead(self) -> bool {
         self.0 & Self::ENDED != 0
     }
 
-    /// The letters that `ps` and perf have for it: `R` could have gone on, `R+` was preempted, `S` sleeps,
-    /// `D` sleeps and takes no signals, and so on.
+    /// The letters of `ps` and perf for the state: `R` could have continued, `R+` was preempted, `S` sleeps,
+    /// `D` sleeps without accepting signals, and so on.
     pub const fn letters(self) -> &'static str {
         const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
         match self.0 {

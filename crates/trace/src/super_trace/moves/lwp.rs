@@ -89,7 +89,7 @@ impl Lwp {
         self.arrive(cpu);
         self.switches += 1;
         // The kernel's state says where it goes, whatever it was in: the switch itself proves it.
-        if left_in.goes_on() {
+        if left_in.could_continue() {
             self.preemptions += 1;
             self.enter(State::Runnable { preempted: true }, now, fold);
         } else if left_in.is_dead() {
