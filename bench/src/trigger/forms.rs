@@ -31,7 +31,7 @@ macro_rules! place {
         impl Place for $place {
             const SITE: &'static Site = &Site {
                 class: &Class { line: line!(), ..Class::named($name) },
-                owner: Site::nobody,
+                owner: Site::no_owner,
                 file: file!(),
                 line: line!(),
                 kind: Kind::Callback,

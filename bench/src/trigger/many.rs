@@ -13,7 +13,7 @@ struct Many<const GROUP: usize>;
 impl<const GROUP: usize> Place for Many<GROUP> {
     const SITE: &'static Site = &Site {
         class: &Class { description: "one of ten thousand", line: line!(), ..Class::named(NAME) },
-        owner: Site::nobody,
+        owner: Site::no_owner,
         file: file!(),
         line: line!(),
         kind: Kind::Callback,

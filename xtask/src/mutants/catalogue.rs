@@ -76,8 +76,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "tests/loom/publish.rs",
         "no membarrier after a class's word that was cleared",
-        "        want.clear();\n        world.processors.iter().for_each(Processor::interrupt);\n",
-        "        want.clear();\n",
+        "        enabled.clear();\n        world.processors.iter().for_each(Processor::interrupt);\n",
+        "        enabled.clear();\n",
         Loom("publish::switching_off"),
     ),
     // Its steps.
@@ -91,7 +91,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/steps.rs",
         "an event does not check whether its class is enabled",
-        " Wanted ",
+        " Enabled ",
         " ",
         Loom("publish::switching_off"),
     ),
@@ -141,30 +141,30 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/event.rs",
         "an event does not compare its id with the class's",
-        "\"cmp {word:x}, [{want}]\"\n            \"jne 7f\"",
-        "\"cmp {word:x}, [{want}]\"",
-        Ring("sizes::what_is_not_wanted"),
+        "\"cmp {word:x}, [{enabled}]\"\n            \"jne 7f\"",
+        "\"cmp {word:x}, [{enabled}]\"",
+        Ring("sizes::a_disabled_class"),
     ),
     mutant(
         "src/publish/event.rs",
         "an event does not look at the mask of major classes",
         "\"jnc 5f\"",
         "\"nop\"",
-        Ring("sizes::what_is_not_wanted"),
+        Ring("sizes::a_disabled_class"),
     ),
     mutant(
         "src/publish/gather.rs",
         "a gathered event does not compare its id with the class's",
         "\"cmp ax, [{t}]\"\n            \"jne 9f\"",
         "\"cmp ax, [{t}]\"",
-        Ring("sizes::what_is_not_wanted"),
+        Ring("sizes::a_disabled_class"),
     ),
     mutant(
         "src/publish/gather.rs",
         "a gathered event does not look at the mask of major classes",
         "\"jnc 9f\"",
         "\"nop\"",
-        Ring("sizes::what_is_not_wanted"),
+        Ring("sizes::a_disabled_class"),
     ),
     mutant(
         "src/publish/event.rs",
