@@ -84,7 +84,7 @@ fn note(entry: &AtomicU64, number: u64, caller: u64) {
 /// Describes the file that contains the code at an address.
 fn describe_image(address: u64) {
     if Image::class().is_on() {
-        image::record(
+        image::describe(
             address,
             |number| IMAGES_DESCRIBED.is_due(number),
             |begin, end, bias, path| emit!(Image { begin, end, bias, path }),

@@ -349,7 +349,7 @@ pub const MUTANTS: &[Mutant] = &[
         "committing is no acquire",
         "word.fetch_add(by, AcqRel)",
         "word.fetch_add(by, Release)",
-        Loom("lttng::writers_behind"),
+        Loom("lttng::writers_after"),
     ),
     mutant(
         "src/lttng/access.rs",
@@ -405,7 +405,7 @@ pub const MUTANTS: &[Mutant] = &[
         "a slot is claimed before the last lap is committed (Equation 3)",
         "committed <= buffer.geometry().sub_buffer_bytes() as u64",
         "committed <= u64::MAX",
-        Ring("two_phase::a_slot_that_is_held"),
+        Ring("two_phase::a_held_slot"),
     ),
     mutant(
         "src/lttng/reserve.rs",
@@ -433,7 +433,7 @@ pub const MUTANTS: &[Mutant] = &[
         "the commit seq is stored where something in front is missing",
         "if committed == reserved as u64",
         "if reserved > 0",
-        Loom("lttng::writers_behind"),
+        Loom("lttng::writers_after"),
     ),
     mutant(
         "src/lttng/reserve.rs",

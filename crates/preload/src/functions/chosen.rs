@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use libc::{dl_iterate_phdr, dl_phdr_info, size_t};
 use tracewing::emit;
 use tracewing_abi::functions::{ALL_FUNCTIONS, HOOKS};
-use tracewing_programs::symbols::{asked_for, functions, needs_one_of};
+use tracewing_programs::symbols::{functions, needs_one_of, request_names};
 
 use super::registers::saved;
 use crate::image::{self, Image};
@@ -204,7 +204,7 @@ impl Loaded {
 
 /// Whether one of the patterns matches the function with this symbol.
 fn is_chosen(symbol: &str, patterns: &[&str]) -> bool {
-    let names = asked_for(symbol);
+    let names = request_names(symbol);
     let matches =
         |pattern: &str, name: &str| tracewing_rules::pattern::matches(pattern.bytes(), name.bytes());
     patterns.iter().any(|pattern| names.iter().any(|name| matches(pattern, name)))
