@@ -1,7 +1,7 @@
 //! The shadows of all threads.
 //!
-//! They are never freed; the next thread gets those of threads that have ended. Where a stack was taken to
-//! another thread, that one looks through all of them.
+//! They are never freed; new threads get those of ended threads. If a stack was moved to another thread, that
+//! thread searches all shadows.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -9,13 +9,13 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use super::shadow::Shadow;
 use super::thread;
 
-/// All there are, the newest first.
+/// All shadows, the newest first.
 static NEWEST: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
 
-/// The key of `pthread_key_create` whose destructor gives a thread's back.
+/// The key of `pthread_key_create` whose destructor gives a thread's shadow back.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// To be called while the library is loaded: the first keys need no memory.
+/// Must be called while the library is loaded: the first keys need no memory.
 pub(super) fn prepare() {
     let mut key = 0;
     // SAFETY: room for the key, and a function of the right type, in an object that stays loaded.
@@ -27,7 +27,7 @@ pub(super) fn prepare() {
 /// # Safety
 /// `shadow` is the thread's.
 unsafe extern "C" fn give_back(shadow: *mut libc::c_void) {
-    // SAFETY: the caller's; they live for ever.
+    // SAFETY: the caller's; shadows are never freed.
     let shadow = unsafe { &*shadow.cast::<Shadow>() };
     thread::set_shadow(None);
     shadow.clear();
@@ -36,11 +36,11 @@ unsafe extern "C" fn give_back(shadow: *mut libc::c_void) {
 
 fn all() -> impl Iterator<Item = &'static Shadow> {
     let first = NEWEST.load(Acquire); // with `take`: it is complete
-    // SAFETY: null, or a shadow, which lives for ever.
+    // SAFETY: null, or a shadow, which is never freed.
     core::iter::successors(unsafe { first.as_ref() }, |shadow| unsafe { shadow.next.load(Relaxed).as_ref() })
 }
 
-/// A shadow for the calling thread; `None` where there is no memory.
+/// A shadow for the calling thread; `None` if memory is exhausted.
 #[cold]
 pub(super) fn take() -> Option<&'static Shadow> {
     let free = |shadow: &&Shadow| {
@@ -56,7 +56,7 @@ pub(super) fn take() -> Option<&'static Shadow> {
 fn make() -> Option<&'static Shadow> {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-    // SAFETY: new memory. Zeroes are a shadow.
+    // SAFETY: new memory. Zeroes are a valid shadow.
     let shadow = unsafe {
         let memory = libc::mmap(ptr::null_mut(), size_of::<Shadow>(), protection, flags, -1, 0);
         if memory == libc::MAP_FAILED {
@@ -65,7 +65,7 @@ fn make() -> Option<&'static Shadow> {
         &*memory.cast::<Shadow>()
     };
     shadow.is_used.store(true, Relaxed);
-    // Release: with `all`, which finds the shadow whole.
+    // Release: with `all`, which finds the shadow complete.
     let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
         shadow.next.store(newest, Relaxed);
         Some(ptr::from_ref(shadow).cast_mut())
