@@ -27,7 +27,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
         ("serve order->nothing", &["there is no member nothing; there are number, basket"]),
         ("serve $retval", &["add %return"]),
         ("serve%return number", &["are gone when it returns"]),
-        ("serve number order->number", &["another field is called number"]),
+        ("serve number order->number", &["another field is named number"]),
         ("serve+100000", &["the function has", "bytes"]),
         (within, &["no instruction begins there; the nearest are at +0x"]),
         ("0x10", &["there is no code"]),
