@@ -7,7 +7,7 @@ use crate::names::Names;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
+    Adapter, AllUnseen, Change, Coverage, Fold, Follower, Interrupts, Name, Scope, Unseen,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
@@ -43,6 +43,8 @@ pub struct Recorded {
     pub lacks_user_switches: bool,
     /// Not all of their wakes.
     pub lacks_user_wakes: bool,
+    /// Not all of what tasks do by which their polls have an effect.
+    pub lacks_effects: bool,
     /// Not all ends of functions whose begins it has.
     pub lacks_ends_of_functions: bool,
     /// Not all functions that were recorded are in it, or in what is analysed: time in those that are left
@@ -83,10 +85,11 @@ impl Recorded {
             faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
         this.page_faults = faults == [true; 2];
-        this.all_system_calls = names.iter().filter(|name| is_call(name)).nth(SystemCall::FEWER).is_some();
+        this.all_system_calls = Coverage::of(recording).system_call_entries;
         for name in left_out {
             this.lacks_user_switches |= name == user_thread::Switch::NAME;
             this.lacks_user_wakes |= name == user_thread::Wake::NAME;
+            this.lacks_effects |= name.starts_with(user_thread::START);
             this.lacks_ends_of_functions |= name.starts_with(Exit::NAME);
             this.lacks_functions |= name.starts_with(Entry::NAME);
             this.lacks_mappings |= name == profile::Mapping::NAME;

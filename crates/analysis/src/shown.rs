@@ -99,7 +99,7 @@ impl Shown {
             user_ns: self.modes.then_some(times.user_ns),
             system_ns: self.modes.then_some(times.system_ns),
             interrupted_ns: self.interrupts.then_some(times.interrupted_ns),
-            blocked_on: times.blocked_on,
+            blocked_on: if self.waits { times.blocked_on } else { Vec::new() },
             interrupted_by: if self.interrupts { times.interrupted_by } else { Vec::new() },
         }
     }

@@ -127,7 +127,7 @@ fn flat<'b>(
     for process in &found.processes {
         lines.extend(layout.arranged(rows::inside(process, known)));
         lines.extend(rows::unseen(process));
-        lines.extend(rows::outside(process));
+        lines.extend(rows::outside(process, known));
         lines.extend(rows::threads(process, known, symbols));
     }
     lines.extend(rows::machine(found));

@@ -20,13 +20,13 @@ use crate::across::warning;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{How, Needed};
 use crate::output::print_warning;
-use crate::parts::has_all;
+use crate::parts::{has_all, leaves_out};
 use crate::screen;
 use crate::table::reference::View;
 use crate::table::{Cell, Table, heads};
 use anyhow::{Result, ensure};
 use args::{By, GraphForm};
-use remarks::{PARTS, is_of_programs};
+use remarks::{PARTS, REFUSALS, is_of_programs};
 use rows::Known;
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(conclude(ran));
     }
     let mut symbols = Symbols::new();
-    let (table, name) = table(args, &found, &mut symbols)?;
+    let (table, name) = table(args, &found, &ran, &mut symbols)?;
     let members =
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
     table.write(&mut out, format, (name, &members), |out| {
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     remarks::warn_of_strangers(&found);
     match found.rows.is_empty() {
         true => NEEDED.explain(&mut out, format, &args.input, &ran)?,
-        false => remarks::explain_unknown(&found, args, &mut out)?,
+        false => remarks::explain_unknown(&found, args, &ran, &mut out)?,
     }
     for across in &found.across_awaits {
         print_warning(&warning(across, &mut symbols));
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The table that the options choose, and its name in JSON.
-fn table(args: &Args, found: &LocksTable, symbols: &mut Symbols) -> Result<(Table, &'static str)> {
+fn table(args: &Args, found: &LocksTable, ran: &Ran, symbols: &mut Symbols) -> Result<(Table, &'static str)> {
     if args.histogram.is_some() {
         return Ok((histogram::table(&found.histogram, &args.table)?, "histogram"));
     }
@@ -101,7 +101,10 @@ fn table(args: &Args, found: &LocksTable, symbols: &mut Symbols) -> Result<(Tabl
     }
     let is_torn = found.unpaired == Some(Unpaired::Events);
     let [acquisitions, requests, releases] = has_all(&PARTS, &args.input, is_torn)?;
-    let lines = rows::lines(&found.rows, Known { acquisitions, requests, releases }, symbols);
+    let refusals = !leaves_out(&REFUSALS, &args.input)?;
+    let subjects = args.by != By::Task || !ran.recorded.lacks_user_switches;
+    let known = Known { acquisitions, requests, refusals, releases, subjects };
+    let lines = rows::lines(&found.rows, known, symbols);
     Ok((args.table.layout(&rows::columns(args.by))?.table(&lines), "locks"))
 }
 

@@ -111,6 +111,16 @@ pub fn explain_missing(
     Ok(())
 }
 
+/// Whether a recording is one of which events of this part were left out.
+///
+/// # Errors
+/// It cannot be opened again.
+pub fn leaves_out(part: &Part, input: &Input) -> Result<bool> {
+    let (recording, _) = input.open_again()?;
+    let left_out = recording.left_out();
+    Ok(part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class))))
+}
+
 /// Whether a recording has all events of each part, and with `filtered` the filter leaves out none of
 /// them by its name.
 ///

@@ -153,7 +153,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
             => Cell::count_if(line.wakes(), line.task.blocking_polls);
         number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
-            => Cell::count_if(line.polls(), line.task.vain_polls);
+            => Cell::count_if(line.polls() && !line.ran.recorded.lacks_effects, line.task.vain_polls);
     }
 }
 

@@ -111,7 +111,7 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
     assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
     // Nor do some events of the tasks' own, which are told of only where they are missing.
-    let (wakes, switches) = ("no wakes of tasks", "no switches of tasks");
+    let (wakes, switches) = ("No wakes of tasks", "No switches of tasks");
     assert!(named.contains(wakes) && !named.contains(switches), "{named}");
     let created = tasks("created", &["-e", "user_thread:create", "-e", "user_thread:wake"]);
     assert!(created.contains(switches) && !created.contains(wakes), "{created}");

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::lttng;
 use tracewing_rules::Glob;
+use tracewing_vocabulary::environment;
 
 /// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults,
 /// signals.
@@ -39,6 +40,25 @@ pub struct Choice {
     pub events: Vec<(String, String)>,
     /// Patterns that match nothing.
     pub absent: Vec<String>,
+}
+
+/// The value of [`environment::SYSTEM_CALLS`] for a recording of the events `enabled`, each a system and a
+/// name; `None` where some calls begin without an event.
+pub(crate) fn system_calls(
+    available: &[(String, String)],
+    enabled: &[(String, String)],
+) -> Option<&'static str> {
+    const SYSTEM: &str = "syscalls";
+    let has_all = |start: &str| {
+        let mut events =
+            available.iter().filter(|(system, name)| system == SYSTEM && name.starts_with(start));
+        events.clone().next().is_some() && events.all(|event| enabled.contains(event))
+    };
+    match (has_all("sys_enter_"), has_all("sys_exit_")) {
+        (true, true) => Some(environment::ALL),
+        (true, false) => Some(environment::ENTRIES),
+        (false, _) => None,
+    }
 }
 
 /// Chooses from `available` what matches any of `globs`, or the default set if there are none.
@@ -114,6 +134,21 @@ mod tests {
         );
         assert!(choice.absent.contains(&"nmi:nmi_handler".to_owned()));
         assert!(!choice.absent.contains(&"syscalls:sys_exit_*".to_owned()));
+    }
+
+    #[test]
+    fn all_system_calls_are_those_of_the_kernel() {
+        let mut available = available();
+        let calls = |available: &[_], globs: &[&str]| {
+            system_calls(available, &choose(available.to_vec(), globs).unwrap().events)
+        };
+        assert_eq!(calls(&available, &[]), Some("all"));
+        assert_eq!(calls(&available, &["sys_enter_*", "sched:*"]), Some("entries"));
+        assert_eq!(calls(&available, &["sys_exit_*"]), None);
+        available.push(("syscalls".into(), "sys_enter_read".into()));
+        assert_eq!(calls(&available, &["*openat"]), None);
+        available.retain(|(system, _)| system != "syscalls");
+        assert_eq!(calls(&available, &[]), None, "a kernel without events of system calls");
     }
 
     #[test]

@@ -125,8 +125,8 @@ impl KernelFlightRecorder {
         }
         let threads = self.threads()?;
 
-        let mut metadata =
-            trace_class(&self.source.classes, uuid, &self.options.clock_class, &self.options.env);
+        let Options { clock_class, env, .. } = &self.options;
+        let mut metadata = trace_class(&self.source.classes, self.source.calls, uuid, clock_class, env);
         let dump_id = statedump::add_class(&mut metadata);
         let mut trace = KernelTrace::create(parent, name, uuid, &tracewing_ctf::tsdl::print(&metadata))?;
 

@@ -9,9 +9,11 @@ use tracewing_ctf::write;
 use tracewing_vocabulary::context;
 use tracewing_vocabulary::environment::{self, Note, note_key};
 
-/// The trace class of a kernel trace. `env` is added to, and wins over, what is said here of the machine.
+/// The trace class of a kernel trace. `calls` is the value of [`environment::SYSTEM_CALLS`]; `env` is added
+/// to, and wins over, what is said here of the machine.
 pub(crate) fn trace_class(
     classes: &[Class],
+    calls: Option<&'static str>,
     uuid: Uuid,
     clock: &ClockClass,
     env: &[(String, EnvValue)],
@@ -42,6 +44,9 @@ pub(crate) fn trace_class(
     // `domain` is by what readers recognise a kernel trace.
     trace.set_env(environment::DOMAIN, environment::KERNEL);
     trace.set_env(environment::TRACER_NAME, environment::TRACEWING);
+    if let Some(calls) = calls {
+        trace.set_env(environment::SYSTEM_CALLS, calls);
+    }
     for class in classes {
         for field in &class.booleans {
             trace.set_env(note_key(class.record.id, Note::Unit(field)), "bool");

@@ -65,7 +65,8 @@ impl KernelRecorder {
     /// folder. In every case no instance is left.
     pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
-        let mut metadata = trace_class(&source.classes, options.uuid, &options.clock_class, &options.env);
+        let Options { uuid, clock_class, env, .. } = options;
+        let mut metadata = trace_class(&source.classes, source.calls, *uuid, clock_class, env);
         let dump_id = statedump::add_class(&mut metadata);
         let trace = KernelTrace::create(parent, name, options.uuid, &tracewing_ctf::tsdl::print(&metadata))?;
         let with_stream = |reader: CpuReader| {

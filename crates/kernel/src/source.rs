@@ -1,7 +1,7 @@
 //! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events and probes
 //! enabled. It records nothing before [`Source::record`].
 
-use crate::choose::{Choice, choose};
+use crate::choose::{Choice, choose, system_calls};
 use crate::class::{Class, compile};
 use crate::error::Error;
 use crate::instance::Instance;
@@ -34,7 +34,9 @@ pub(crate) struct Source {
     scope: Scope,
     /// The events that the kernel lets be recorded, in the order of their ids in the trace.
     pub(crate) classes: Vec<Class>,
-    /// Where among them those of probes begin.
+    /// The value of [`environment::SYSTEM_CALLS`](tracewing_vocabulary::environment::SYSTEM_CALLS).
+    pub(crate) calls: Option<&'static str>,
+    /// Where among the classes those of probes begin.
     first_probe: usize,
     /// What the user should know, a line each.
     pub(crate) notices: Vec<String>,
@@ -44,9 +46,10 @@ impl Source {
     /// Sets an instance up and opens the buffers of its CPUs.
     pub(crate) fn set_up(options: &Options, when_full: WhenFull) -> Result<(Self, Vec<CpuReader>), Error> {
         let tracefs = Tracefs::open()?;
-        let choice = match options.only_probes {
+        let available = tracefs.events()?;
+        let mut choice = match options.only_probes {
             true => Choice::default(),
-            false => choose(tracefs.events()?, &options.globs)?,
+            false => choose(available.clone(), &options.globs)?,
         };
         let chosen = choice.events.len() + options.probes.len();
         if chosen >= usize::from(u16::MAX) {
@@ -58,7 +61,7 @@ impl Source {
         }
         let instance = Instance::create(&tracefs)?;
         configure(&instance, options, when_full)?;
-        let (mut classes, refused) = enable(&tracefs, &instance, &choice.events)?;
+        let (mut classes, refused) = enable(&tracefs, &instance, &mut choice.events)?;
         let first_probe = classes.len();
         place(&tracefs, &instance, &options.probes, &mut classes)?;
         if classes.is_empty() {
@@ -68,7 +71,9 @@ impl Source {
             notices.push(format!("the kernel refused, left out: {refused}"));
         }
         let cpus = open_cpus(&tracefs, &instance, options)?;
-        Ok((Self { tracefs, instance, scope: options.scope, classes, first_probe, notices }, cpus))
+        let calls = system_calls(&available, &choice.events);
+        let source = Self { tracefs, instance, scope: options.scope, classes, calls, first_probe, notices };
+        Ok((source, cpus))
     }
 
     /// Begins to record the whole system, if that is the scope; a tree is recorded from
@@ -180,18 +185,22 @@ fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Res
     })
 }
 
-/// Compiles and enables events. Those that the kernel refuses are left out and named.
+/// Compiles and enables events. Those that the kernel no longer has are taken out of `events`, and so are
+/// those that it refuses, which are named.
 fn enable(
     tracefs: &Tracefs,
     instance: &Instance,
-    events: &[(String, String)],
+    events: &mut Vec<(String, String)>,
 ) -> Result<(Vec<Class>, String), Error> {
     let mut classes: Vec<Class> = Vec::with_capacity(events.len());
     let mut refused = Vec::new();
-    for (system, name) in events {
-        let Some(class) = class(tracefs, classes.len(), system, name)? else { continue };
+    for (system, name) in std::mem::take(events) {
+        let Some(class) = class(tracefs, classes.len(), &system, &name)? else { continue };
         match instance.set(&format!("events/{system}/{name}/enable"), "1") {
-            Ok(()) => classes.push(class),
+            Ok(()) => {
+                classes.push(class);
+                events.push((system, name));
+            }
             Err(Error::Tracefs { source, .. }) => refused.push(format!("{system}:{name} ({source})")),
             Err(error) => return Err(error),
         }

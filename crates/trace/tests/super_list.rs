@@ -25,6 +25,7 @@ fn kernel() -> TraceClass {
     let events = vec![
         EventRecordClass::new(20, "sched_switch").with_payload(switch),
         EventRecordClass::new(21, "irq_handler_entry").with_payload(irq),
+        EventRecordClass::new(23, "irq_handler_exit").with_payload(StructureClass::new()),
         EventRecordClass::new(22, "syscall_entry_select").with_payload(StructureClass::new()),
     ];
     with(common::class(Some(1), 1_000_000_000), "kernel", events)

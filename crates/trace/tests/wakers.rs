@@ -7,6 +7,7 @@ use std::path::Path;
 use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
 use tracewing_trace::super_trace::{Change, Fold, Follower, Lwp, Waker};
 use tracewing_trace::{Conversion, Filter, Merge, Message, Recording, TimeRange};
+use tracewing_vocabulary::kernel::SystemCall;
 
 const SWITCH: u16 = 1;
 const WAKING: u16 = 2;
@@ -16,9 +17,6 @@ const OTHER: u16 = 5;
 const VECTOR: u16 = 6;
 const VECTOR_END: u16 = 7;
 const CALL: u16 = 100;
-
-/// As many system calls as a recording of all of them has at least.
-const CALLS: u16 = 201;
 
 const VECTORS: [&str; 2] = ["x86_irq_vectors_local_timer_entry", "x86_irq_vectors_local_timer_exit"];
 const OTHER_INTERRUPTS: [&str; 4] =
@@ -44,7 +42,7 @@ fn all() -> Vec<&'static str> {
 /// 9 makes 10.
 fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
     let mut class = common::class(Some(1), 1_000_000_000);
-    for (name, value) in [("domain", "kernel")].iter().chain(env) {
+    for (name, value) in [("domain", "kernel"), ("recorded_system_calls", "all")].iter().chain(env) {
         class.set_env(*name, *value);
     }
     let number = || FieldClass::signed(32);
@@ -66,9 +64,9 @@ fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
         empty(OTHER, "signal_deliver"),
     ];
     classes.extend((VECTOR..).zip(interrupts).map(|(id, name)| empty(id, name)));
-    for call in 0..CALLS {
-        classes.push(empty(CALL + 2 * call, &format!("syscall_entry_call{call}")));
-        classes.push(empty(CALL + 2 * call + 1, &format!("syscall_exit_call{call}")));
+    for (id, call) in (CALL..).step_by(2).zip(SystemCall::OF_ALL_KERNELS) {
+        classes.push(empty(id, &format!("syscall_entry_{call}")));
+        classes.push(empty(id + 1, &format!("syscall_exit_{call}")));
     }
     class.data_stream_classes[0].event_record_classes = classes;
     let event = |stamp, id, tid, payload: &[u8]| Event { stamp, id, tid, payload: payload.to_owned() };

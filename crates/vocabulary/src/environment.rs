@@ -43,6 +43,9 @@ keys! {
     /// In a kernel trace: the attached processes, which ran before it began; it has their events and those of
     /// their descendants. Numbers separated by spaces.
     ATTACHED_PROCESSES = "attached_processes";
+    /// In a kernel trace: of which system calls it has begins and ends, [`ALL`] or [`ENTRIES`]. Without it,
+    /// it has those of some at most.
+    SYSTEM_CALLS = "recorded_system_calls";
     /// In a trace of samples: the event that triggers a sample.
     PROFILE_EVENT = "profile_event";
     /// In a trace of samples: samples per second.
@@ -89,6 +92,10 @@ pub const PROFILE: &str = "profile";
 pub const TRACEWING: &str = "tracewing";
 /// [`SCOPE`] of all threads of the machine.
 pub const SYSTEM: &str = "system";
+/// [`SYSTEM_CALLS`]: begin and end of each call that the kernel records.
+pub const ALL: &str = "all";
+/// [`SYSTEM_CALLS`]: the begin of each, not all ends.
+pub const ENTRIES: &str = "entries";
 /// [`PROFILE_COUNTERS`] per CPU.
 pub const OF_CPU: &str = "cpu";
 /// [`PROFILE_COUNTERS`] of a process and its descendants.

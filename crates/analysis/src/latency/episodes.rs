@@ -308,6 +308,7 @@ mod tests {
         interrupts: true,
         lacks_user_switches: false,
         lacks_user_wakes: false,
+        lacks_effects: false,
         lacks_ends_of_functions: false,
         lacks_functions: false,
         lacks_mappings: false,

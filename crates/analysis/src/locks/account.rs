@@ -123,6 +123,11 @@ impl Kinds {
         self.0 |= 1 << kind as u8;
     }
 
+    /// Whether one of them has critical sections.
+    pub fn are_held(self) -> bool {
+        KINDS.iter().any(|(kind, _)| self.0 & (1 << *kind as u8) != 0 && kind.is_held())
+    }
+
     /// Their names.
     pub fn names(self) -> Vec<&'static str> {
         KINDS.iter().filter(|(kind, _)| self.0 & (1 << *kind as u8) != 0).map(|(_, name)| *name).collect()
@@ -198,10 +203,10 @@ impl Account {
         (!is_unknown).then_some(&self.waits)
     }
 
-    /// How long it was held; `None` if unknown.
+    /// How long it was held; `None` if unknown, or if it is nothing that is held.
     pub fn known_holds(&self) -> Option<&Sum> {
         let is_unknown = self.unpaired > 0 || (self.holds.count == 0 && self.unknown_holds > 0);
-        (!is_unknown).then_some(&self.holds)
+        (!is_unknown && self.kinds.are_held()).then_some(&self.holds)
     }
 
     /// Keeps the counts alone, without what two events tell together.

@@ -4,8 +4,8 @@
 use crate::output::interrupt;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{
-    BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Part, ProcessBreakdown, Recorded, Spent, Start,
-    Waits,
+    BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Outside, Part, ProcessBreakdown, Recorded,
+    Spent, Start, Waits,
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_units::{Duration, Pid};
@@ -157,12 +157,27 @@ pub fn inside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
 }
 
 /// What others did for a process.
-pub fn outside(process: &ProcessBreakdown) -> Vec<Line<'_>> {
+pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
     let lines = process.outside.iter().map(|other| {
-        let figures = Figures::Short(Some(other.ns), Some(other.count));
+        let figures = Figures::Short(outside_ns(other, known), outside_count(other, known));
         Line::new(process, "outside", helper(other.process, &other.name), figures)
     });
     lines.collect()
+}
+
+/// How long another process or an interrupt was on CPUs for a process. Begins and ends of interrupts of all
+/// kinds say it of these, as they lie within each other; switches say it of processes, from wakes on.
+pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
+    let is_known = match other.process {
+        None => known.recorded.interrupts,
+        Some(_) => known.recorded.switches && known.recorded.wakes,
+    };
+    is_known.then_some(other.ns)
+}
+
+/// How often: wakes say it.
+pub fn outside_count(other: &Outside, known: Known) -> Option<u64> {
+    known.recorded.wakes.then_some(other.count)
 }
 
 /// Threads of a process by where they begin.

@@ -46,8 +46,8 @@ fn print_process<'b>(
         let lines = process.outside.iter();
         let lines = lines.map(|other| Short {
             name: rows::helper(other.process, &other.name),
-            ns: other.ns,
-            count: other.count,
+            ns: rows::outside_ns(other, known),
+            count: rows::outside_count(other, known),
         });
         print_short(out, "outside, for it", "times", &lines.collect::<Vec<_>>())?;
     }
@@ -55,8 +55,8 @@ fn print_process<'b>(
     let lines = process.entries.iter();
     let lines = lines.map(|entry| Short {
         name: rows::start(entry, symbols),
-        ns: entry.own_ns,
-        count: entry.threads,
+        ns: known.recorded.switches.then_some(entry.own_ns),
+        count: Some(entry.threads),
     });
     print_short(out, "its threads", "threads", &lines.collect::<Vec<_>>())?;
     writeln!(out)?;
@@ -88,8 +88,8 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
 /// What others did, or threads that begin at one place.
 struct Short {
     name: String,
-    ns: Duration,
-    count: u64,
+    ns: Option<Duration>,
+    count: Option<u64>,
 }
 
 fn print_short(
@@ -100,8 +100,8 @@ fn print_short(
 ) -> Result<()> {
     let columns = [
         Column::text(title, "name", "name", |line: &Short| line.name.as_str().into()).key(),
-        Column::duration("", "ns", "time", |line: &Short| Cell::Ns(line.ns)).key(),
-        Column::number(counted, "count", "how many", |line: &Short| Cell::Count(line.count)),
+        Column::duration("", "ns", "time", |line: &Short| Cell::ns(line.ns)).key(),
+        Column::number(counted, "count", "how many", |line: &Short| Cell::count(line.count)),
     ];
     Ok(Layout::all(&columns, TableFormat::Table).table(lines).print(out)?)
 }

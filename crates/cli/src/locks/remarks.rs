@@ -1,13 +1,13 @@
 //! What `tracewing locks` says below its table: sums, and why times are unknown.
 
-use super::args::Args;
+use super::args::{Args, By};
 use crate::nothing::say;
 use crate::output::{count_of, print_warning, shown};
-use crate::parts::{EACH, Part, explain_missing};
+use crate::parts::{EACH, Part, RECORD_TASKS, explain_missing, leaves_out};
 use crate::table::milliseconds;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{LocksTable, Row, Unpaired, total, total_count};
+use tracewing_analysis::{LocksTable, Ran, Row, Unpaired, total, total_count};
 use tracewing_vocabulary::{lock, user_thread};
 
 /// How there would be all of [`PARTS`].
@@ -35,6 +35,14 @@ pub const PARTS: [Part; 3] = [
         has_all: EACH,
     },
 ];
+
+/// What few programs do, so that recordings may have no class of it and are without nothing.
+pub const REFUSALS: Part = Part {
+    what: "requests that came to nothing (lock:refused, user_thread:given_up)",
+    names: &[lock::Refused::NAME, user_thread::GivenUp::NAME],
+    without: "how long requests waited is not known",
+    has_all: EACH,
+};
 
 pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
     let count = |part: fn(&Row) -> u64| total_count(found.rows.iter().map(part));
@@ -81,7 +89,17 @@ pub fn warn_of_strangers(found: &LocksTable) {
 }
 
 /// Says why times are not known.
-pub fn explain_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
+pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut impl Write) -> Result<()> {
+    let format = args.table.format();
+    if args.by == By::Task && ran.recorded.lacks_user_switches {
+        explain_missing(
+            &[Part::task_switches("of which task locks were is not known (-)")],
+            RECORD_TASKS,
+            out,
+            format,
+            &args.input,
+        )?;
+    }
     if let Some(unpaired) = found.unpaired {
         let why = match unpaired {
             Unpaired::Events => "the filter leaves out some of the events that make them up",
@@ -97,7 +115,12 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) ->
         say(out, args.table.format(), why)?;
     }
     if found.rows.iter().any(is_of_programs) {
-        explain_missing(&PARTS, RECORD_ALL, out, args.table.format(), &args.input)?;
+        match leaves_out(&REFUSALS, &args.input)? {
+            true => {
+                explain_missing(&[&PARTS[..], &[REFUSALS]].concat(), RECORD_ALL, out, format, &args.input)?
+            }
+            false => explain_missing(&PARTS, RECORD_ALL, out, format, &args.input)?,
+        }
     }
     Ok(())
 }

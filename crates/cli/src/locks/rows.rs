@@ -22,38 +22,50 @@ pub struct Line<'r> {
 pub struct Known {
     pub acquisitions: bool,
     pub requests: bool,
+    /// Requests that ended otherwise than by an acquisition.
+    pub refusals: bool,
     pub releases: bool,
+    /// What each line is of: tasks are, if it is known when each of them ran.
+    pub subjects: bool,
 }
 
 pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Line<'r>> {
-    const ALL: Known = Known { acquisitions: true, requests: true, releases: true };
+    let all = Known { acquisitions: true, requests: true, refusals: true, releases: true, ..known };
     let of_programs = rows.iter().any(is_of_programs);
-    let line = |row| {
-        // A wait for a program's lock is no wait for a futex, if the acquisition is recorded.
-        let has_futex = |row: &Row| row.account.kinds.names().contains(&"futex");
-        let known = if is_of_programs(row) || of_programs && has_futex(row) { known } else { ALL };
+    let line = |row: &'r Row| {
+        let has_futex = row.account.kinds.names().contains(&"futex");
+        let mut known = if is_of_programs(row) || of_programs && has_futex { known } else { all };
+        // A wait for a program's lock is no wait for a futex, if both its ends are recorded.
+        known.acquisitions &= known.requests || !has_futex;
         Line { row, known, at: place::chain(&row.frames, symbols) }
     };
     rows.iter().map(line).collect()
 }
 
 impl Line<'_> {
+    fn knows_acquisitions(&self) -> bool {
+        self.known.acquisitions && self.known.subjects
+    }
+
+    fn knows_waits(&self) -> bool {
+        self.knows_acquisitions() && self.known.requests && self.known.refusals
+    }
+
     fn waits(&self) -> Option<&Sum> {
-        self.row.account.known_waits().filter(|_| self.known.acquisitions && self.known.requests)
+        self.row.account.known_waits().filter(|_| self.knows_waits())
     }
 
     fn holds(&self) -> Option<&Sum> {
-        self.row.account.known_holds().filter(|_| self.known.acquisitions && self.known.releases)
+        self.row.account.known_holds().filter(|_| self.knows_acquisitions() && self.known.releases)
     }
 
     fn knows_refusals(&self) -> bool {
-        self.known.acquisitions && self.known.requests && self.row.account.unpaired == 0
+        self.knows_waits() && self.row.account.unpaired == 0
     }
 
     /// Which thread or task had the lock for most of the waiting, and for how long.
     fn owner(&self) -> Option<(Party, Duration)> {
-        let Known { acquisitions, requests, releases } = self.known;
-        self.row.account.owner().filter(|_| acquisitions && requests && releases)
+        self.row.account.owner().filter(|_| self.knows_waits() && self.known.releases)
     }
 
     fn owner_tid(&self) -> Option<Tid> {
@@ -112,9 +124,9 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
 fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
-            => Cell::count_if(line.known.acquisitions, line.row.account.acquired);
+            => Cell::count_if(line.knows_acquisitions(), line.row.account.acquired);
         number "waited" "waited" high, "how often that took a wait"
-            => Cell::count(line.row.account.waited().filter(|_| line.known.acquisitions && line.known.requests));
+            => Cell::count(line.row.account.waited().filter(|_| line.knows_waits()));
         number "refused" "refused" low, "how often the lock was not acquired: a try, or the time was up"
             => Cell::count_if(line.knows_refusals(), line.row.account.refused);
         period "wait" "wait_ns" key, "time from requests to the ends of the waits" => total(line.waits());
@@ -122,7 +134,7 @@ fn figures<'r>() -> Vec<Column<Line<'r>>> {
         period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);
         period "wait-min" "wait_min_ns" low, "the shortest wait" => of_some(line.waits(), |sum| sum.min_ns);
         number "spins" "spins" low, "how often the lock was tried meanwhile, where the program records it"
-            => Cell::count(line.row.account.spins);
+            => Cell::count(line.row.account.spins.filter(|_| line.known.subjects));
         number "held" "held" low, "how many holds are known from begin to end"
             => Cell::count(line.holds().map(|holds| holds.count));
         period "hold" "hold_ns" high, "time from acquisitions to releases" => total(line.holds());

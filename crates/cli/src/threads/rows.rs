@@ -97,7 +97,10 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
         duration "irq" "interrupted_ns" normal, "part of running: interrupts"
             => Cell::ns_if(line.known.recorded.interrupts && line.known.switches, line.times.interrupted_ns);
         parts "blocked-on" "blocked_on" normal, "what it waited for longest, ? where no event shows it"
-            => cell_of(&line.times.blocked_on);
+            => match line.waits {
+                true => cell_of(&line.times.blocked_on),
+                false => Cell::None,
+            };
         parts "interrupted-by" "interrupted_by" extra, "interrupts that irq is made of"
             => match line.known.recorded.interrupts && line.known.switches {
                 true => cell_of(&line.times.interrupted_by),

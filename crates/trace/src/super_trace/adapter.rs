@@ -239,7 +239,7 @@ impl Adapter {
         let meaning = match domain(event.trace()) {
             Some(KERNEL) => self.kernel_meaning(name, class, event.trace()),
             Some(PROFILE) => profile_meaning(class, event.trace()),
-            _ => self.user_meaning(class),
+            _ => self.user_meaning(class, event.trace()),
         };
         Known {
             meaning,
@@ -253,7 +253,11 @@ impl Adapter {
 
     fn kernel_meaning(&mut self, name: &str, class: Option<Class>, trace: &Trace) -> Meaning {
         use kernel::Class::*;
-        match (InterruptEvent::of_name(name), SystemCall::of_name(name), class) {
+        let interrupt = InterruptEvent::of_name(name).filter(|_| {
+            // Of which not both ends are told, nobody knows how long they last, nor how they nest.
+            InterruptEvent::counterpart(name).is_some_and(|other| describes(trace, &other))
+        });
+        match (interrupt, SystemCall::of_name(name), class) {
             (Some(InterruptEvent::Entry(kind, vector)), ..) => {
                 let general = match kind {
                     Interrupt::Vector | Interrupt::Call => vector.unwrap_or_default(),
@@ -286,7 +290,7 @@ impl Adapter {
         }
     }
 
-    fn user_meaning(&mut self, class: Option<Class>) -> Meaning {
+    fn user_meaning(&mut self, class: Option<Class>, trace: &Trace) -> Meaning {
         match class {
             Some(Class::Own(own::Class::Thread)) => Meaning::Introduction,
             Some(Class::Recorder(recorder::Class::KnownThread)) => Meaning::KnownThread,
@@ -307,7 +311,18 @@ impl Adapter {
             }
             Some(Class::Lock(class)) => {
                 use lock::Class::*;
+                // A wait whose end is not told would last for ever.
+                let ends = |names: &[&str]| {
+                    describes(trace, names[0]) && !names.iter().any(|name| trace.leaves_out(name))
+                };
+                let is_ended = match class {
+                    Requested => ends(&[lock::Acquired::NAME, lock::Refused::NAME]),
+                    ConditionWait => ends(&[lock::ConditionWoken::NAME]),
+                    BarrierWait => ends(&[lock::BarrierPassed::NAME]),
+                    _ => true,
+                };
                 match class {
+                    _ if !is_ended => Meaning::User,
                     Requested => Meaning::LockWait(None),
                     ConditionWait => Meaning::LockWait(Some(self.number("condition"))),
                     BarrierWait => Meaning::LockWait(Some(self.number("barrier"))),
@@ -335,6 +350,11 @@ impl Adapter {
         self.numbers.insert(name.to_owned(), number);
         number
     }
+}
+
+/// Whether a trace has all events of this name.
+fn describes(trace: &Trace, name: &str) -> bool {
+    class_names(trace).any(|described| described == name) && !trace.leaves_out(name)
 }
 
 /// What the begin of a system call means, which depends on whether the trace has its end.

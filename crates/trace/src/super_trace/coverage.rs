@@ -2,8 +2,8 @@
 //! event is read.
 
 use super::traces::{
-    has_interrupts, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
-    root_process,
+    has_interrupts, has_switches, has_system_call_entries, has_system_calls, has_user_switches, is_of_some,
+    is_system_wide, root_process,
 };
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
@@ -23,6 +23,8 @@ pub struct Coverage {
     /// Whether each begin and end of a system call is recorded; without them, the mode of a running thread is
     /// unknown.
     pub system_calls: bool,
+    /// Whether each begin of a system call is recorded, apart from those that an extract leaves out.
+    pub system_call_entries: bool,
     /// Whose interrupts are recorded.
     pub interrupts: Interrupts,
     /// Whether it has the kernel's events of the whole machine, and says so.
@@ -62,6 +64,7 @@ impl Default for Coverage {
             switches: true,
             user_switches: true,
             system_calls: true,
+            system_call_entries: true,
             interrupts: Interrupts::OfAll,
             system_wide: false,
             of_some: false,
@@ -87,6 +90,7 @@ impl Coverage {
                 && !of_cpus
                 && !recording.is_extract_of_lwps(),
             system_calls: traces.iter().any(has_system_calls),
+            system_call_entries: traces.iter().any(has_system_call_entries),
             interrupts: match traces.iter().any(has_interrupts) {
                 false => Interrupts::Unrecorded,
                 true if of_some && !system_wide => Interrupts::OfFollowed,

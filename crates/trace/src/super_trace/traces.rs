@@ -2,6 +2,7 @@
 
 use crate::open::extract::{has_some_interrupts, has_some_switches, has_some_system_calls};
 use crate::open::recording::Trace;
+use std::collections::HashSet;
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_units::Pid;
 use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall};
@@ -92,16 +93,34 @@ pub(super) fn has_interrupts(trace: &Trace) -> bool {
         && Interrupt::are_all(text_of(trace, environment::ARCHITECTURE), names.iter().copied())
 }
 
-/// Whether a trace has begins and ends of system calls, and not only some of them.
+/// Whether a trace has begins and ends of all system calls that the kernel records.
 pub(super) fn has_system_calls(trace: &Trace) -> bool {
-    let has_all = |are_entries| {
-        let calls = class_names(trace).filter_map(SystemCall::of_name);
-        calls
-            .filter(|call| matches!(call, SystemCall::Entry(_)) == are_entries)
-            .nth(SystemCall::FEWER)
-            .is_some()
+    let has_all = || match calls_of_ours(trace) {
+        Some(calls) => calls == Some(environment::ALL),
+        None => describes_calls(trace, SystemCall::Entry) && describes_calls(trace, SystemCall::Exit),
     };
-    is_kernel(trace) && !has_some_system_calls(trace) && has_all(true) && has_all(false)
+    is_kernel(trace) && !has_some_system_calls(trace) && has_all()
+}
+
+/// Whether a trace had begins of all system calls that the kernel records, before an extract was made of it.
+pub(super) fn has_system_call_entries(trace: &Trace) -> bool {
+    let has_all = || match calls_of_ours(trace) {
+        Some(calls) => matches!(calls, Some(environment::ALL | environment::ENTRIES)),
+        None => describes_calls(trace, SystemCall::Entry),
+    };
+    is_kernel(trace) && has_all()
+}
+
+/// Which system calls a trace of ours says that it has; `None` if it is not one.
+fn calls_of_ours(trace: &Trace) -> Option<Option<&str>> {
+    let is_ours = text_of(trace, environment::TRACER_NAME) == Some(environment::TRACEWING);
+    is_ours.then(|| text_of(trace, environment::SYSTEM_CALLS))
+}
+
+/// Whether a trace describes an event of each call of [`SystemCall::OF_ALL_KERNELS`].
+fn describes_calls(trace: &Trace, event: fn(&'static str) -> SystemCall<'static>) -> bool {
+    let described: HashSet<_> = class_names(trace).filter_map(SystemCall::of_name).collect();
+    SystemCall::OF_ALL_KERNELS.into_iter().all(|call| described.contains(&event(call)))
 }
 
 /// A part of a trace does not have everybody's events.

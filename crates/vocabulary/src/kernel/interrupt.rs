@@ -1,5 +1,8 @@
 //! Interrupts: their classes record begins and ends.
 
+use alloc::format;
+use alloc::string::String;
+
 /// A kind of code that takes a CPU from its thread for a moment. Kinds nest: a handler in a vector, either of
 /// them in a softirq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +94,15 @@ impl<'n> InterruptEvent<'n> {
         };
         let entry = before("entry").map(|(kind, vector)| Self::Entry(kind, vector));
         entry.or_else(|| before("exit").map(|(kind, _)| Self::Exit(kind)))
+    }
+
+    /// The name of the class of the other end of what a class of this name says; `None` if it is of no
+    /// interrupt.
+    pub fn counterpart(name: &'n str) -> Option<String> {
+        match Self::of_name(name)? {
+            Self::Entry(..) => Some(format!("{}exit", name.strip_suffix("entry")?)),
+            Self::Exit(_) => Some(format!("{}entry", name.strip_suffix("exit")?)),
+        }
     }
 
     /// The kind of the interrupt.
