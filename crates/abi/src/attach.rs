@@ -9,7 +9,9 @@
 //! as it treats every other. Without a recorder, which may have been killed, the entry restores all registers
 //! from the block and continues the interrupted call: no thread depends on its recorder's survival.
 //!
-//! A second thread that arrives while another uses the stack reports [`BUSY`] and changes nothing.
+//! A second thread that arrives while another uses the stack reports [`BUSY`] and changes nothing. So does
+//! one that arrives before the dynamic linker has prepared the object, or while it unloads it, by
+//! [`NOT_READY`].
 //!
 //! x86-64 only: elsewhere programs have no entry, and recorders say so.
 
@@ -38,6 +40,9 @@ pub const UNFINISHED: i64 = -115;
 
 /// [`Saved::result`] where another thread is in the entry (`-EBUSY`).
 pub const BUSY: i64 = -16;
+
+/// [`Saved::result`] where the object is not yet, or no longer, in use (`-EAGAIN`).
+pub const NOT_READY: i64 = -11;
 
 /// Bits of the flags register that a thread gets back: arithmetic and direction.
 pub const FLAGS: u64 = 0xcd5;
@@ -99,8 +104,28 @@ macro_rules! attach_entry {
         unsafe extern "C" fn $entry() {
             static ROOM: $crate::attach::Room = $crate::attach::Room::new();
             static BUSY: ::core::sync::atomic::AtomicU32 = ::core::sync::atomic::AtomicU32::new(0);
+            static READY: ::core::sync::atomic::AtomicU32 = ::core::sync::atomic::AtomicU32::new(0);
+
+            // The dynamic linker calls these after it has relocated the object, and before it unmaps it.
+            #[used]
+            #[unsafe(link_section = ".init_array")]
+            static BEGIN: extern "C" fn() = begin;
+            #[used]
+            #[unsafe(link_section = ".fini_array")]
+            static END: extern "C" fn() = end;
+            extern "C" fn begin() {
+                READY.store(1, ::core::sync::atomic::Ordering::Relaxed); // read by the assembly alone
+            }
+            extern "C" fn end() {
+                READY.store(0, ::core::sync::atomic::Ordering::Relaxed);
+            }
+
             ::core::arch::naked_asm!(
                 "mov rbx, rdi",
+                // Before anything that a relocation is needed for.
+                "mov qword ptr [rbx + {result}], {not_ready}",
+                "cmp dword ptr [rip + {ready}], 0",
+                "je 2f",
                 // Room is for one thread. The exchange is a full barrier, with the store that gives it back.
                 "mov qword ptr [rbx + {result}], {busy_result}",
                 "mov eax, 1",
@@ -164,8 +189,10 @@ macro_rules! attach_entry {
                 function = sym $function,
                 room = sym ROOM,
                 busy = sym BUSY,
+                ready = sym READY,
                 size = const $crate::attach::VECTORS + $crate::attach::STACK,
                 busy_result = const $crate::attach::BUSY,
+                not_ready = const $crate::attach::NOT_READY,
                 result = const $crate::attach::at::RESULT,
                 mask = const $crate::attach::at::MASK,
                 rip = const $crate::attach::at::RIP,

@@ -31,6 +31,7 @@
 
 pub mod ask;
 pub mod control;
+pub mod door;
 pub mod grant;
 pub mod join;
 pub mod late;

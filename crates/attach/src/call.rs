@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use tracewing_abi::attach::{BUSY, RED_ZONE, Saved, UNFINISHED, VECTORS};
+use tracewing_abi::attach::{BUSY, NOT_READY, RED_ZONE, Saved, UNFINISHED, VECTORS};
 use tracewing_programs::image::Process;
 use tracewing_units::Pid;
 
@@ -45,6 +45,8 @@ pub struct Called {
     pub tid: i32,
     /// For how long that thread was stopped; no other thread was.
     pub stopped: Duration,
+    /// How many filters for system calls it has, all of which let through what is to be called.
+    pub filters: usize,
 }
 
 /// What became of a thread that was to be borrowed.
@@ -111,9 +113,8 @@ impl Target {
         let slept = asleep.filter(|asleep| asleep.lasted(self.pid(), tid)).map(|asleep| asleep.slept);
         let registers = tracee.registers().map_err(self.failed("PTRACE_GETREGS"))?;
         let Some(restart) = self.fitness(&registers, tid, &process)? else { return Ok(Borrowed::Unfit) };
-        if Status::of_thread(self.pid(), tid).is_none_or(|status| status.seccomp != 0) {
-            self.check_filters(&tracee, calls)?;
-        }
+        let is_filtered = Status::of_thread(self.pid(), tid).is_none_or(|status| status.seccomp != 0);
+        let filters = if is_filtered { self.check_filters(&tracee, calls)? } else { 0 };
         let thread = Thread { target: self, tracee: &tracee, registers };
         let (block, mask) = thread.set_off(entry)?;
         let result = thread.finish(block)?;
@@ -126,7 +127,8 @@ impl Target {
         tracee.detach().map_err(self.failed("PTRACE_DETACH"))?;
         match result {
             BUSY => Err(Refusal::Taken(self.pid())),
-            result => Ok(Borrowed::Called(Called { result, tid, stopped: begin.elapsed() })),
+            NOT_READY => Err(Refusal::NotReady(self.pid())),
+            result => Ok(Borrowed::Called(Called { result, tid, stopped: begin.elapsed(), filters })),
         }
     }
 
@@ -153,7 +155,8 @@ impl Target {
         let Registers { rdi, rsi, rdx, r10, r8, r9, rsp, .. } = *registers;
         let number = registers.orig_rax.cast_signed();
         let call = Sleeping { number, arguments: [rdi, rsi, rdx, r10, r8, r9], stack_pointer: rsp };
-        let Some(restart) = restart(registers).filter(|_| rank(&call, self.pidfd()).is_some()) else {
+        let Some(restart) = restart(registers).filter(|_| rank(self.pid(), &call, self.pidfd()).is_some())
+        else {
             return Ok(None);
         };
         // A signal that waits is to be seen by the call; then EINTR is what the program expects.
@@ -163,12 +166,13 @@ impl Target {
         Ok(is_fit.then_some(restart))
     }
 
-    fn check_filters(&self, tracee: &Tracee, calls: &[SystemCall]) -> Result<(), Refusal> {
+    /// Looks whether the thread's filters let the calls through, and gives how many it has.
+    fn check_filters(&self, tracee: &Tracee, calls: &[SystemCall]) -> Result<usize, Refusal> {
         let pid = self.pid();
-        match filter::refused(tracee, calls) {
-            Ok(None) => Ok(()),
-            Ok(Some(call)) => Err(Refusal::Filtered { pid, call }),
-            Err(source) => Err(Refusal::UnknownFilter { pid, source }),
+        let filters = filter::filters(tracee).map_err(|source| Refusal::UnknownFilter { pid, source })?;
+        match filter::refused(&filters, calls) {
+            None => Ok(filters.len()),
+            Some(call) => Err(Refusal::Filtered { pid, call }),
         }
     }
 }

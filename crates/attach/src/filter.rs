@@ -31,16 +31,21 @@ enum Verdict {
     Refused,
 }
 
-/// The first of these calls that the thread's filters do not let through.
+/// The thread's filters, the newest first.
 ///
 /// # Errors
 /// Its filters cannot be read: only a recorder with `CAP_SYS_ADMIN` and without filters of its own can.
-pub(crate) fn refused(tracee: &Tracee, calls: &[SystemCall]) -> io::Result<Option<&'static str>> {
+pub(crate) fn filters(tracee: &Tracee) -> io::Result<Vec<Vec<libc::sock_filter>>> {
     let mut filters = Vec::new();
     while let Some(filter) = tracee.filter(filters.len())? {
         filters.push(filter);
     }
-    Ok(calls.iter().find_map(|call| refusal(&filters, call)))
+    Ok(filters)
+}
+
+/// The first of these calls that filters do not let through.
+pub(crate) fn refused(filters: &[Vec<libc::sock_filter>], calls: &[SystemCall]) -> Option<&'static str> {
+    calls.iter().find_map(|call| refusal(filters, call))
 }
 
 fn refusal(filters: &[Vec<libc::sock_filter>], call: &SystemCall) -> Option<&'static str> {

@@ -101,6 +101,9 @@ pub enum Refusal {
     /// The call took too long. The thread finishes it on its own.
     #[error("process {0} did not finish the call in time; its thread continues on its own")]
     Late(i32),
+    /// The dynamic linker has not prepared what the call is in, or is unloading it.
+    #[error("process {0} is starting, or ending, or loads or unloads a library: try again")]
+    NotReady(i32),
     /// Two recorders attach at the same moment.
     #[error("another recorder is attaching to process {0} at this moment: try again")]
     Taken(i32),

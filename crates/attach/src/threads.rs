@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
@@ -47,7 +48,7 @@ pub(crate) fn candidates(
 ) -> Result<Vec<Candidate>, Forbidden> {
     let mut candidates = Vec::new();
     for &tid in threads {
-        if let Some(rank) = sleeping(pid, tid)?.and_then(|call| rank(&call, pidfd)) {
+        if let Some(rank) = sleeping(pid, tid)?.and_then(|call| rank(pid, &call, pidfd)) {
             candidates.push(Candidate { rank, tid });
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn candidates(
 }
 
 /// Whether, and how well, a thread can be borrowed that sleeps in this call.
-pub(crate) fn rank(call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
+pub(crate) fn rank(pid: i32, call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
     let [first, second, third, fourth, ..] = call.arguments;
     match call.number {
         libc::SYS_poll
@@ -72,7 +73,7 @@ pub(crate) fn rank(call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
         // Interrupted they return EINTR where they have a time-out of the socket's.
         libc::SYS_read | libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_accept | libc::SYS_accept4 => {
             let number = i32::try_from(first).ok()?;
-            (!has_time_out(pidfd, number)).then_some(Rank::Kernel)
+            (!has_time_out(pid, pidfd, number)).then_some(Rank::Kernel)
         }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
             Some(if (fourth as i32) < 0 { Rank::Kernel } else { Rank::TimedEvents })
@@ -85,8 +86,13 @@ pub(crate) fn rank(call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
     }
 }
 
-/// Whether a process's descriptor is a socket with a time-out for receiving, or cannot be looked at.
-fn has_time_out(pidfd: BorrowedFd<'_>, number: i32) -> bool {
+/// Whether a process's descriptor is a socket with a time-out for receiving, or cannot be looked at. Of what
+/// is no socket no copy is made: to close one can take as long as a file system takes.
+fn has_time_out(pid: i32, pidfd: BorrowedFd<'_>, number: i32) -> bool {
+    let Ok(path) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else { return true };
+    if !path.as_os_str().as_bytes().starts_with(b"socket:") {
+        return false;
+    }
     match pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()) {
         Ok(file) => time_out(&file),
         Err(_) => true,
@@ -119,7 +125,11 @@ mod tests {
 
     fn of(number: i64, arguments: [u64; 6]) -> Option<Rank> {
         let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-        rank(&Sleeping { number, arguments, stack_pointer: 0 }, pidfd.as_fd())
+        rank(
+            getpid().as_raw_nonzero().get(),
+            &Sleeping { number, arguments, stack_pointer: 0 },
+            pidfd.as_fd(),
+        )
     }
 
     #[test]

@@ -135,6 +135,10 @@ bool tracewing_snapshot(char *error, size_t size);
  * would end the program. Not needed before a seccomp filter: events make no system call. */
 void tracewing_before_sandbox(void);
 
+/* report is called, on a thread of tracewing's, whenever a recording begins that the running process joins: what it records belongs
+ * to it. For what the process has reported once, before anything recorded it. It must not wait for a thread that records. */
+void tracewing_on_attach(void (*report)(void));
+
 /* ---- The rest serves the macros and is not part of the interface --------------------------------------------------- */
 
 /* As crates/abi lays them out: schema::Class, schema::Field. */

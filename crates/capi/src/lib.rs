@@ -5,6 +5,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `attach` | recordings that begin while the program runs |
 //! | `event` | loading and unloading of sites, and the functions that they call |
 //! | `span` | spans |
 //! | `user_thread` | user threads |
@@ -15,6 +16,7 @@
 //! The macros use the functions whose names end in `_2`, for version 2 of `tracewing_abi::site`. The header
 //! documents the others.
 
+mod attach;
 mod event;
 mod sandbox;
 mod session;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `elf` | headers and segments, and a file's bytes |
 //! | `image` | memory of programs: of a process, a core dump, or as files would be loaded |
+//! | `notes`, `entries` | tracewing's ELF notes, and where a recorder can enter a process |
 //! | `sites` | instrumentation points, and which are on |
 //! | `symbols` | functions and source lines at addresses |
 //! | `probes` | places for kernel probes, and the values there (feature `probes`) |
@@ -11,8 +12,12 @@
 //! Nothing in a file or a process is trusted or changed.
 
 pub mod elf;
+mod entries;
 pub mod image;
+mod notes;
 #[cfg(feature = "probes")]
 pub mod probes;
 pub mod sites;
 pub mod symbols;
+
+pub use entries::entries;

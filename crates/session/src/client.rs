@@ -64,6 +64,8 @@ pub(crate) struct Decided {
 pub(crate) struct Client {
     socket: OwnedFd,
     peer: Peer,
+    /// Filters for system calls of its process that let through what it does.
+    filters: u32,
     stage: Stage,
     /// Until when it has to say something.
     deadline: Option<Instant>,
@@ -123,15 +125,15 @@ pub(crate) enum Fate {
 }
 
 impl Client {
-    /// A process that is to join; `pidfd` is its own.
-    pub(crate) fn program(socket: OwnedFd, peer: Peer, pidfd: OwnedFd, now: Instant) -> Self {
-        Self { stage: Stage::Arrived(pidfd), ..Self::asker(socket, peer, now) }
+    /// A process that is to join; `pidfd` is its own, and so many `filters` were looked at.
+    pub(crate) fn program(socket: OwnedFd, peer: Peer, pidfd: OwnedFd, filters: u32, now: Instant) -> Self {
+        Self { stage: Stage::Arrived(pidfd), filters, ..Self::asker(socket, peer, now) }
     }
 
     /// A process that may ask and change.
     pub(crate) fn asker(socket: OwnedFd, peer: Peer, now: Instant) -> Self {
         let deadline = Some(now + PATIENCE);
-        Self { socket, peer, stage: Stage::Silent, deadline, interest: EventFlags::IN }
+        Self { socket, peer, filters: 0, stage: Stage::Silent, deadline, interest: EventFlags::IN }
     }
 
     /// Whether it has come to join, and not to ask.
@@ -147,6 +149,11 @@ impl Client {
     /// Whether the next thing to do with it is to read a message, as a program.
     pub(crate) fn is_heard(&self) -> bool {
         self.is_program() && self.wanted_interest() == EventFlags::IN
+    }
+
+    /// Filters for system calls of its process that let through what it does.
+    pub(crate) fn filters(&self) -> u32 {
+        self.filters
     }
 
     /// Process and user at the other end.
@@ -199,7 +206,8 @@ impl Client {
         if self.member().is_some_and(|member| !member.due.is_empty()) {
             return if self.send(host).is_some() { Fate::Stays } else { Fate::Ends };
         }
-        let len = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+        // Its process may have made the socket, and have a copy of it whose flags it can change.
+        let len = match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Fate::Ends,
             Ok((len, _)) => len,
             Err(Errno::AGAIN | Errno::INTR) => return Fate::Stays,
@@ -223,7 +231,7 @@ impl Client {
             Stage::Silent => Fate::Ends,
             Stage::Arrived(_) => self.hello(host, message).map_or(Fate::Ends, |()| Fate::Joins),
             // A filter may have come while it waited, and may end it for what it does next.
-            Stage::Member(member) if member.is_late() && is_filtered(member.program.pid) => {
+            Stage::Member(member) if member.is_late() && is_filtered(member.program.pid, self.filters) => {
                 member.unknown_since = None;
                 host.missed(self.peer, &member.program, member.since, None);
                 self.leave_alone();
@@ -300,7 +308,7 @@ impl Client {
         let [since, until] = hello.waits;
         let is_late = hello.joining == Joining::Program && until < time_of_day();
         // As in `ready`.
-        if is_late && is_filtered(self.pid()) {
+        if is_late && is_filtered(self.pid(), self.filters) {
             self.leave_alone();
             host.missed(self.peer, &Program::of(self.pid()), since, None);
             return None;

@@ -28,6 +28,8 @@
 //! | `left_out` | those that did not join for that |
 //! | `kernel` | kernel events, where they can be had |
 //! | `profile` | samples and counters, where they are wanted |
+//! | `attached`, `attacher` | attaches to processes that run |
+//! | `doors` | how those, and their children, make connections |
 //! | `client` | one connection: handshake, changes, questions |
 //! | `connections` | all of them |
 //! | `changes` | changes of a running recording that programs have yet to confirm |
@@ -49,6 +51,8 @@
 //! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod ask;
+mod attached;
+mod attacher;
 pub mod change;
 mod changes;
 mod child;
@@ -57,6 +61,7 @@ mod connections;
 mod course;
 mod credentials;
 mod domain;
+mod doors;
 mod drains;
 mod ended;
 mod entrance;

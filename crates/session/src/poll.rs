@@ -30,6 +30,10 @@ pub(crate) enum Token {
     Child,
     /// Processes that ran already.
     Processes,
+    /// Attempts to attach to processes have ended.
+    Attacher,
+    /// The door with this number, of a process that was attached to.
+    AttachedDoor(u64),
     /// The connection with this number.
     Client(u64),
 }
@@ -41,7 +45,10 @@ impl Token {
     const SIGNALS: u64 = 2;
     const CHILD: u64 = 3;
     const PROCESSES: u64 = 4;
-    const FIRST: u64 = 5;
+    const ATTACHER: u64 = 5;
+    const FIRST: u64 = 6;
+    /// The numbers of doors begin here.
+    const DOORS: u64 = 1 << 63;
 
     fn encode(self) -> EventData {
         EventData::new_u64(match self {
@@ -50,6 +57,8 @@ impl Token {
             Self::Signals => Self::SIGNALS,
             Self::Child => Self::CHILD,
             Self::Processes => Self::PROCESSES,
+            Self::Attacher => Self::ATTACHER,
+            Self::AttachedDoor(number) => Self::DOORS + number,
             Self::Client(number) => Self::FIRST + number,
         })
     }
@@ -61,6 +70,8 @@ impl Token {
             Self::SIGNALS => Self::Signals,
             Self::CHILD => Self::Child,
             Self::PROCESSES => Self::Processes,
+            Self::ATTACHER => Self::Attacher,
+            Self::DOORS.. => Self::AttachedDoor(data.u64() - Self::DOORS),
             number => Self::Client(number - Self::FIRST),
         }
     }
@@ -114,6 +125,9 @@ mod tests {
             Token::Signals,
             Token::Child,
             Token::Processes,
+            Token::Attacher,
+            Token::AttachedDoor(0),
+            Token::AttachedDoor(7),
             Token::Client(0),
             Token::Client(1 << 40),
         ] {

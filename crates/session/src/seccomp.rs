@@ -14,16 +14,17 @@ pub(crate) fn own() -> u32 {
 /// What the agent calls its threads.
 const AGENT: &str = "tracewing";
 
-/// Whether what this recorder has a process do is watched by more filters than this process has. Filters are
-/// of threads: those of the agent's count, which do it, or where there are none, those of all threads.
-pub(crate) fn is_filtered(pid: Pid) -> bool {
-    let own = own();
+/// Whether what this recorder has a process do is watched by more filters than this process has, or than
+/// were `looked_at`. Filters are of threads: those of the agent's count, which do it, or where there are
+/// none, those of all threads.
+pub(crate) fn is_filtered(pid: Pid, looked_at: u32) -> bool {
+    let known = own().max(looked_at);
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
     let is_agents = |task: &&PathBuf| read(task.join("comm")).is_some_and(|name| name.trim_end() == AGENT);
     let agents: Vec<_> = tasks.iter().filter(is_agents).collect();
     let all = if agents.is_empty() { tasks.iter().collect() } else { agents };
-    all.into_iter().filter_map(|task| read(task.join("status"))).any(|status| filters(&status) > own)
+    all.into_iter().filter_map(|task| read(task.join("status"))).any(|status| filters(&status) > known)
 }
 
 /// A file in `/proc`. Names of threads, which are in it, are any bytes.
@@ -68,12 +69,12 @@ mod tests {
     #[test]
     fn filters_of_threads_are_seen_whatever_their_names() {
         let pid = Pid::from_unsigned(std::process::id());
-        assert!(!is_filtered(pid));
+        assert!(!is_filtered(pid, 0));
         for name in ["plain".as_bytes(), b"M\xfcller"] {
             let seen = std::thread::spawn(move || {
                 fs::write("/proc/thread-self/comm", name).unwrap();
                 filter();
-                is_filtered(pid)
+                is_filtered(pid, 0) && !is_filtered(pid, 1)
             });
             assert!(seen.join().unwrap(), "{name:?}");
         }

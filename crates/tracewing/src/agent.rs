@@ -8,6 +8,8 @@
 //! | `control` | which classes the recordings want, and which sites are on |
 //! | `filters` | predicates that events must fulfil |
 //! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
+//! | `access` | how a recorder is reached: by a path, or by a door of a process that it has attached to |
+//! | `entry` | what a recorder has a thread of the running process do to attach to it |
 //! | `reach` | the thread by which recorders reach the process |
 //! | `fork`, `spare` | keep that in order across forks, and have buffers for the next child |
 //! | `write`, `smp` | the slow half of the event path |
@@ -27,8 +29,11 @@
 //!
 //! `vfork` is x86-64's.
 
+mod access;
 mod attach;
 mod control;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+mod entry;
 pub(crate) mod filtered;
 mod filters;
 mod first;
@@ -48,7 +53,8 @@ pub(crate) mod vfork;
 mod watch;
 mod write;
 
-pub(crate) use attach::{ATTACHMENTS, Path, RSEQ_OFFSET};
+pub(crate) use access::Access;
+pub(crate) use attach::{ATTACHMENTS, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{attach, can_publish, leave, set_majors};
 #[cfg(feature = "session")]
@@ -61,7 +67,7 @@ pub(crate) use made::add as register;
 pub(crate) use smp::write as write_smp;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
-pub use watch::{changes, is_recorded, on_change};
+pub use watch::{changes, is_recorded, on_attach, on_change};
 pub(crate) use write::{thread_class, write};
 
 /// The calling thread writes no events from now on, and no thread of the agent's is there.

@@ -91,6 +91,7 @@ pub mod sync;
 pub mod user_thread;
 mod words;
 
+pub use agent::on_attach;
 pub use class::EventClass;
 pub use event::Event;
 pub use field::Field;

@@ -121,7 +121,7 @@ fn ask(asker: Asker) -> Result<PathBuf, SnapshotError> {
     result
 }
 
-fn ask_one(recorder: &agent::Path, asker: Asker) -> Result<PathBuf, SnapshotError> {
+fn ask_one(recorder: &agent::Access, asker: Asker) -> Result<PathBuf, SnapshotError> {
     let mut buffer = vec![0; LARGEST_ANSWER];
     match agent::ask_for_snapshot(recorder, asker, &mut buffer)? {
         Taken::Folder(folder) => Ok(folder.into()),

@@ -1,14 +1,10 @@
 //! Where an object's site records are, from its ELF notes (`tracewing_abi::site`).
 
-use tracewing_abi::site::{NOTE_OWNER, NOTE_SIZE, NOTE_TYPE, Record};
+use tracewing_abi::attach;
+use tracewing_abi::site::{NOTE_SIZE, NOTE_TYPE, Record};
 
-use crate::elf::Segment;
 use crate::image::{Image, Place, word};
-
-/// Maximum number of bytes of notes; programs have a few hundred.
-const MOST_NOTES: u64 = 64 << 10;
-/// Bytes of a note's header: the lengths of owner and description, the type.
-const HEAD: usize = 12;
+use crate::notes::Notes;
 
 /// The locations of an object's records.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,55 +19,16 @@ pub(crate) struct Records {
 
 /// Finds the records of one object.
 pub(crate) fn records(image: &dyn Image, object: usize) -> Records {
-    let mut records = Records::default();
-    let Some(of) = image.objects().get(object) else { return records };
-    for segment in &of.elf.notes {
-        let place = Place { object, address: segment.address.wrapping_add(of.bias) };
-        notes(image, place, segment, &mut records);
+    let notes = Notes::of(image, object);
+    let mut records = Records { damaged: notes.damaged, ..Records::default() };
+    for note in notes.ours.iter().filter(|note| note.kind != attach::NOTE_TYPE) {
+        if note.kind != NOTE_TYPE {
+            records.other_versions.push(note.kind);
+        } else if note.size != NOTE_SIZE || !stretch(image, note.description, &mut records) {
+            records.damaged = true;
+        }
     }
     records
-}
-
-/// Reads the notes of a segment: headers of three words, each followed by the owner with its final NUL and
-/// the description, all of them aligned (System V ABI, chapter 5, Note Section).
-fn notes(image: &dyn Image, place: Place, segment: &Segment, records: &mut Records) {
-    let mut bytes = vec![0; usize::try_from(segment.in_memory.min(MOST_NOTES)).unwrap_or(0)];
-    if image.read(place, &mut bytes).is_none() {
-        records.damaged = true;
-        return;
-    }
-    let align = if segment.align == 8 { 8 } else { 4 };
-    let mut at = 0;
-    while let Some(head) = bytes.get(at..).and_then(|rest| rest.get(..HEAD)) {
-        let number = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[index * 4 + byte]));
-        let owner = at + HEAD;
-        let description = aligned(owner, number(0), align);
-        let end = description.and_then(|description| aligned(description, number(1), align));
-        let Some((description, end)) = description.zip(end).filter(|(_, end)| *end <= bytes.len() + 7) else {
-            records.damaged = true;
-            return;
-        };
-        if is_ours(bytes.get(owner..description).unwrap_or_default()) {
-            if number(2) != NOTE_TYPE {
-                records.other_versions.push(number(2));
-            } else if number(1) as usize != NOTE_SIZE
-                || !stretch(image, place.plus(description as u64), records)
-            {
-                records.damaged = true;
-            }
-        }
-        at = end;
-    }
-}
-
-/// The aligned end of `length` bytes.
-fn aligned(from: usize, length: u32, align: usize) -> Option<usize> {
-    from.checked_add(length as usize)?.checked_next_multiple_of(align)
-}
-
-fn is_ours(owner: &[u8]) -> bool {
-    let rest = owner.strip_prefix(NOTE_OWNER.as_bytes());
-    rest.is_some_and(|rest| rest.first() == Some(&0))
 }
 
 /// Adds the array between the two addresses in a note's description; returns whether they make sense.
@@ -96,15 +53,17 @@ fn stretch(image: &dyn Image, description: Place, records: &mut Records) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::{Elf, Processor};
+    use crate::elf::{Elf, Processor, Segment};
+    use crate::entries::entries;
     use crate::image::Object;
+    use tracewing_abi::site::NOTE_OWNER;
 
     /// Notes at 0x1000, in an object loaded 0x40_0000 above its headers' addresses.
-    struct Notes([Object; 1], Vec<u8>);
+    struct Made([Object; 1], Vec<u8>);
 
     const BIAS: u64 = 0x40_0000;
 
-    impl Notes {
+    impl Made {
         fn new(bytes: Vec<u8>) -> Self {
             let size = bytes.len() as u64;
             let notes = Segment {
@@ -126,7 +85,7 @@ mod tests {
         }
     }
 
-    impl Image for Notes {
+    impl Image for Made {
         fn objects(&self) -> &[Object] {
             &self.0
         }
@@ -164,7 +123,7 @@ mod tests {
         let mut bytes = note("GNU", 3, b"an identity.");
         let description = 0x1000 + bytes.len() as u64 + 24;
         bytes.extend(note(NOTE_OWNER, NOTE_TYPE, &ends(description, first, after)));
-        records(&Notes::new(bytes), 0)
+        records(&Made::new(bytes), 0)
     }
 
     #[test]
@@ -187,16 +146,25 @@ mod tests {
             assert!(found(first, after).damaged, "{first:x} {after:x}");
         }
         let short = note(NOTE_OWNER, NOTE_TYPE, &[0; 8]);
-        assert!(records(&Notes::new(short), 0).damaged);
+        assert!(records(&Made::new(short), 0).damaged);
         let mut long = note(NOTE_OWNER, NOTE_TYPE, &[0; 16]);
         long[4..8].fill(0xff);
-        assert!(records(&Notes::new(long), 0).damaged);
+        assert!(records(&Made::new(long), 0).damaged);
+    }
+
+    #[test]
+    fn entries_are_no_records() {
+        let entry = note(NOTE_OWNER, attach::NOTE_TYPE, &0x70_u64.to_le_bytes());
+        let image = Made::new([note(NOTE_OWNER, attach::NOTE_TYPE, &[1; 4]), entry].concat());
+        assert_eq!(records(&image, 0), Records::default());
+        // The second description comes after a note of 28 bytes, and a head and owner of 24.
+        assert_eq!(entries(&image), [BIAS + 0x1000 + 28 + 24 + 0x70]);
     }
 
     #[test]
     fn other_versions_are_reported() {
         let bytes = [note(NOTE_OWNER, 7, &[]), note(NOTE_OWNER, 9, &[1; 4])].concat();
-        let found = records(&Notes::new(bytes), 0);
+        let found = records(&Made::new(bytes), 0);
         assert_eq!((found.other_versions, found.damaged), (vec![7, 9], false));
     }
 }

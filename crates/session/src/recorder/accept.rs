@@ -38,6 +38,9 @@ impl Recorder<'_> {
         {
             self.entrance.open(Door::Join, &self.poll);
         }
+        if self.attaching.doors.are_closed() && self.connections.wasted.has_any(now) {
+            self.attaching.doors.open(&self.poll);
+        }
     }
 
     pub(crate) fn accept(&mut self, door: Door) {
@@ -50,7 +53,7 @@ impl Recorder<'_> {
             match accept(door.of(listener)) {
                 Ok(socket) => {
                     let is_last = door == Door::Join && is_reserved(&socket);
-                    if self.arrive(socket, door, now).is_none() {
+                    if self.arrive(socket, door, 0, now).is_none() {
                         self.connections.wasted.take(now);
                     }
                     if is_last {
@@ -71,7 +74,7 @@ impl Recorder<'_> {
         let (now, owner) = (Instant::now(), getuid());
         let is_members = |peer: &Peer| owner == Uid::ROOT || peer.uid == owner.as_raw();
         let waiting = (0..BACKLOG).map_while(|_| accept(listener.join()).ok());
-        for socket in waiting {
+        for socket in waiting.chain(self.attaching.doors.take_waiting()) {
             if let Some(peer) = peer(socket.as_fd()).filter(is_members) {
                 Client::asker(socket, peer, now).died(&mut self.join, &mut self.connections.message);
             }
@@ -80,8 +83,9 @@ impl Recorder<'_> {
         clients.for_each(|client| client.gave_up(&mut self.join, &mut self.connections.message));
     }
 
-    /// A connection has come. `None` if it is turned away.
-    fn arrive(&mut self, socket: OwnedFd, door: Door, now: Instant) -> Option<()> {
+    /// A connection has come, of a process whose filters for system calls were looked at, as far as there are
+    /// no more than so many. `None` if it is turned away.
+    pub(super) fn arrive(&mut self, socket: OwnedFd, door: Door, filters: u32, now: Instant) -> Option<()> {
         let Some(peer) = peer(socket.as_fd()) else {
             self.join.note("a process of another PID namespace is not recorded".to_owned());
             return None;
@@ -100,7 +104,8 @@ impl Recorder<'_> {
                     client.died(&mut self.join, &mut self.connections.message);
                     return None;
                 };
-                (is_root || is_one_user(peer, &pidfd)).then(|| Client::program(socket, peer, pidfd, now))?
+                (is_root || is_one_user(peer, &pidfd))
+                    .then(|| Client::program(socket, peer, pidfd, filters, now))?
             }
         };
         if door == Door::Join && !self.connections.quota.take(peer, 1) {

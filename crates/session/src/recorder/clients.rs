@@ -39,6 +39,7 @@ impl Recorder<'_> {
             Fate::Asks(question) => {
                 let pid = client.pid();
                 let answer = self.answer(question, pid);
+                self.stop_listening(number);
                 if let Some(client) = self.connections.remove(number) {
                     client.answer(&answer);
                 }
@@ -107,8 +108,13 @@ impl Recorder<'_> {
         }
     }
 
+    /// Closing would only take a connection out of the epoll set that no other process has a copy of.
+    pub(crate) fn stop_listening(&self, number: u64) {
+        self.connections.clients.get(&number).into_iter().for_each(|client| self.poll.remove(client));
+    }
+
     pub(crate) fn disconnect(&mut self, number: u64) {
-        // Closing takes it out of the epoll set: the descriptor has no copies.
+        self.stop_listening(number);
         let Some(client) = self.connections.remove(number) else { return };
         self.join.regions.left(client.pid());
         let Some(member) = client.member() else {

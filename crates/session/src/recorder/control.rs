@@ -178,6 +178,7 @@ impl Recorder<'_> {
     }
 
     fn reply(&mut self, asker: u64, answer: &Answer<'_>, items: &[Item<'_>]) {
+        self.stop_listening(asker);
         let Some(client) = self.connections.remove(asker) else { return };
         let mut message = vec![0; MAX_MESSAGE];
         if let Ok(mut writer) = AnswerWriter::new(&mut message, answer) {

@@ -17,7 +17,7 @@ impl Recorder<'_> {
         let parents = std::mem::take(&mut self.join.parents);
         for number in parents.into_iter().flat_map(|pid| self.connections.of_process(pid)) {
             let Some(client) = self.connections.clients.get(&number) else { continue };
-            if client.member().is_some_and(|member| !is_filtered(member.program.pid)) {
+            if client.member().is_some_and(|member| !is_filtered(member.program.pid, client.filters())) {
                 client.ask_to_prepare();
             }
         }
@@ -45,7 +45,7 @@ impl Recorder<'_> {
             }
             member.asked = Some(now);
             // One that is filtered gets no ids: its agent's thread is left alone.
-            if !is_filtered(member.program.pid) {
+            if !is_filtered(member.program.pid, client.filters()) {
                 client.ask_for_classes();
             }
         }

@@ -21,9 +21,10 @@ impl Recorder<'_> {
 
     /// Lets go of programs that are filtered, before they are to do anything.
     pub(crate) fn leave_filtered_alone(&mut self) {
+        let filters = |number| self.connections.clients.get(&number).map_or(0, Client::filters);
         let members = self.connections.members();
-        let filtered: Vec<u64> =
-            members.filter(|(_, member)| is_filtered(member.program.pid)).map(|(number, _)| number).collect();
+        let filtered = members.filter(|(number, member)| is_filtered(member.program.pid, filters(*number)));
+        let filtered: Vec<u64> = filtered.map(|(number, _)| number).collect();
         for number in filtered {
             let Some(client) = self.connections.clients.get(&number) else { continue };
             client.leave_alone();

@@ -9,6 +9,7 @@ mod accept;
 mod clients;
 mod control;
 mod describe;
+mod doors;
 mod executed;
 mod filtered;
 mod finish;
@@ -27,6 +28,7 @@ use tracewing_consumer::survival::BufferFolder;
 
 use self::output::Output;
 use crate::Error;
+use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Command};
 use crate::connections::Connections;
@@ -144,6 +146,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) entrance: Entrance,
     pub(crate) connections: Connections,
     pub(crate) changes: Changes,
+    pub(crate) attaching: Attaching,
     pub(crate) course: Course,
     /// The processes that ran already, if such are recorded.
     pub(crate) processes: Option<Processes>,

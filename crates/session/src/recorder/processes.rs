@@ -16,6 +16,7 @@ impl Recorder<'_> {
     pub(super) fn attached_at_begin(&mut self, found: &Found) {
         found.refusals.iter().for_each(|refusal| self.join.note(refusal.to_string()));
         found.processes.iter().for_each(|process| self.describe_attached(process));
+        self.attach_to_processes();
     }
 
     fn describe_attached(&mut self, process: &Process) {
@@ -61,5 +62,6 @@ impl Recorder<'_> {
             self.cannot_write(&error);
         }
         new.iter().for_each(|process| self.describe_attached(process));
+        self.attach_to_processes();
     }
 }

@@ -65,6 +65,8 @@ impl Recorder<'_> {
                 }
                 Token::Child => self.course.exit_status = self.course.child.as_ref().and_then(Child::ended),
                 Token::Processes => self.look_at_endings(),
+                Token::Attacher => self.attempts_ended(),
+                Token::AttachedDoor(number) => self.knocked(number),
                 Token::Client(number) => self.client_ready(number),
             }
         }

@@ -20,6 +20,7 @@ use tracewing_consumer::survival::{BufferFolder, CLASSES};
 use tracewing_consumer::trace::UserTrace;
 use tracewing_rules::Majors;
 
+use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Inheritance};
 use crate::connections::Connections;
@@ -173,6 +174,7 @@ impl<'a> Recorder<'a> {
             entrance: Entrance::new(listener),
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
+            attaching: Attaching::new(recording),
             course: Course::new(child, signals),
             processes,
             drains: Drains { kernel, profile, threads },

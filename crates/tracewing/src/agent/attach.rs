@@ -23,6 +23,7 @@ use tracewing_abi::region::{CONTROL, PAGE, Protocol};
 use tracewing_ring::thread::RECORDINGS;
 use tracewing_ring::{Attachment, Region};
 
+use super::access::Access;
 use super::system::Fd;
 use super::{fork, identity, spare, system};
 
@@ -36,33 +37,8 @@ pub(super) struct Joined {
     children: Option<&'static Children>,
     /// What the recorder calls it, where the process has taken it over from its parent; else 0.
     number: u64,
-    path: Path,
+    access: Access,
     own: &'static Own,
-}
-
-/// Where a recorder listens: the path of its socket, empty for a session of the program's own. Kept without
-/// allocation.
-#[derive(Clone, Copy)]
-pub(crate) struct Path {
-    bytes: [u8; 108],
-    len: usize,
-}
-
-impl Path {
-    #[cfg(feature = "session")]
-    const NONE: Self = Self { bytes: [0; 108], len: 0 };
-
-    /// `None` for one that is longer than a socket's can be.
-    pub(super) fn new(path: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 108];
-        bytes.get_mut(..path.len())?.copy_from_slice(path);
-        Some(Self { bytes, len: path.len() })
-    }
-
-    /// The path.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
 }
 
 /// What belongs to one process and one region: a forked child finds it zeroed.
@@ -195,7 +171,7 @@ pub(crate) fn can_publish() -> bool {
 
 /// Makes a region the one that this process writes to for a recording, in place of `before`; `None` if that
 /// is not the one any more.
-fn begin(slot: usize, buffers: &Buffers, path: Path, before: *mut Joined) -> Option<NonNull<Joined>> {
+fn begin(slot: usize, buffers: &Buffers, access: Access, before: *mut Joined) -> Option<NonNull<Joined>> {
     let Buffers { region, inherited, children, .. } = *buffers;
     if region.protocol() == Protocol::Publish {
         let offset = tracewing_ring::thread::rseq_of_libc()?;
@@ -205,7 +181,7 @@ fn begin(slot: usize, buffers: &Buffers, path: Path, before: *mut Joined) -> Opt
     let page: *mut Joined = place.as_ptr().cast();
     let (slot, attachment) = (&SLOTS[slot], &ATTACHMENTS[slot]);
     let begun = own(slot).is_some_and(|own| {
-        let joined = Joined { region, inherited, children, number: 0, path, own };
+        let joined = Joined { region, inherited, children, number: 0, access, own };
         new_key(&joined);
         // SAFETY: fresh memory, a page and thus large enough and aligned.
         unsafe { page.write(joined) };
@@ -257,9 +233,9 @@ pub(super) fn new_key(joined: &Joined) -> u64 {
 }
 
 impl Joined {
-    /// Where its recorder listens.
-    pub(super) fn path(&self) -> Path {
-        self.path
+    /// How its recorder is reached.
+    pub(super) fn access(&self) -> Access {
+        self.access
     }
 
     /// Whether a forked child goes on using the region.
@@ -354,6 +330,7 @@ pub(crate) fn leave(slot: usize) {
     joined.own.attachment.detach();
     all_left &= restart();
     let (base, size) = (joined.region.base(), joined.region.geometry().size());
+    joined.access.close();
     if all_left {
         spare(&SLOTS[slot], joined.own);
         // SAFETY: the consumer has a mapping of its own. No thread is in a sequence with the old key, none
@@ -419,11 +396,11 @@ impl Buffers {
 
     /// What a child of this process will find that takes the region over, by the number that the recorder has
     /// given it.
-    pub(super) fn for_child(mut self, number: u64, path: Path) -> Option<NonNull<Joined>> {
+    pub(super) fn for_child(mut self, number: u64, access: Access) -> Option<NonNull<Joined>> {
         let page: NonNull<Joined> = system::map_private(size_of::<Joined>())?.cast();
         let Self { region, inherited, children, .. } = self;
         // SAFETY: fresh memory, a page and thus large enough and aligned.
-        unsafe { page.write(Joined { region, inherited, children, number, path, own: &NO_KEYS }) };
+        unsafe { page.write(Joined { region, inherited, children, number, access, own: &NO_KEYS }) };
         self.is_used = true;
         Some(page)
     }
@@ -467,7 +444,7 @@ pub(super) unsafe fn unmap(joined: NonNull<Joined>) {
 pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<NonNull<Joined>> {
     let old = NonNull::new(SLOTS[slot].joined.load(Relaxed))?;
     // SAFETY: never freed while it is in the slot, and no other thread is there; its parts are copied.
-    let Joined { region, inherited, children, path, own, .. } = unsafe { old.read() };
+    let Joined { region, inherited, children, access, own, .. } = unsafe { old.read() };
     if inherited {
         return None;
     }
@@ -477,7 +454,7 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
     // SAFETY: this process's own copy of what `Buffers::for_child` has made; no other thread uses it yet.
     let joined = unsafe { &mut *new.as_ptr() };
     system::keep_from_children(joined.region.base(), joined.region.geometry().size());
-    (joined.path, joined.own) = (path, own);
+    (joined.access, joined.own) = (access, own);
     if let Some(children) = children {
         // SAFETY: this process's mapping, of which only the parent's `Joined` knows; who counts there counts
         // nothing any more.
@@ -492,7 +469,7 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
 
 /// Takes part in a recording with these buffers, and gives the slot's number. `None` where the process takes
 /// part in as many recordings as it can, or the system refuses.
-pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<Joined>)> {
+pub(super) fn take_part(buffers: Buffers, access: Access) -> Option<(usize, NonNull<Joined>)> {
     fork::notice();
     // Without it a region with protocol `Publish` cannot be left again.
     system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ);
@@ -500,7 +477,7 @@ pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<
         return None;
     }
     let slot = Slot::take()?;
-    let joined = attach_buffers(slot, buffers, path, None);
+    let joined = attach_buffers(slot, buffers, access, None);
     if joined.is_none() {
         Slot::give_back(slot);
     }
@@ -512,12 +489,12 @@ pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<
 pub(super) fn attach_buffers(
     slot: usize,
     mut buffers: Buffers,
-    path: Path,
+    access: Access,
     before: Option<&Visit>,
 ) -> Option<NonNull<Joined>> {
     let before = before.map_or(core::ptr::null_mut(), |visit| (&raw const *visit.joined).cast_mut());
     populate(&buffers.region, buffers.allocated.clamp(POPULATED, MOST_POPULATED));
-    let attached = begin(slot, &buffers, path, before);
+    let attached = begin(slot, &buffers, access, before);
     buffers.is_used = attached.is_some();
     attached
 }
@@ -548,7 +525,7 @@ impl Joined {
 pub(crate) fn attach(region: &Region, file: libc::c_int) -> Option<usize> {
     let inherited = region.protocol() == Protocol::Publish;
     let buffers = Buffers::map_raw(file, None, region.geometry().size(), inherited)?;
-    take_part(buffers, Path::NONE).map(|(slot, _)| slot)
+    take_part(buffers, Access::None).map(|(slot, _)| slot)
 }
 
 /// Says which major classes a session of the program's own wants.

@@ -18,11 +18,16 @@ use std::time::{Duration, Instant};
 use tracewing_ring::thread;
 
 use super::reach;
+use super::system::{self, Fd};
 
 /// Whether a filter was installed, or is being installed, by this process or by one that it was forked from.
 static IS_NOTICED: AtomicBool = AtomicBool::new(false);
-/// Whether it is one for all threads.
-static IS_OF_ALL: AtomicBool = AtomicBool::new(false);
+/// Whether there is one for all threads that no recorder has looked at: [`NONE`], [`INSTALLED`], or
+/// [`INSTALLING`].
+static OF_ALL: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const INSTALLED: u32 = 1;
+const INSTALLING: u32 = 2;
 /// Threads of the agent's that do not wait for a recorder.
 static ACTING: AtomicU32 = AtomicU32::new(0);
 
@@ -44,6 +49,65 @@ pub(super) fn is_noticed() -> bool {
 /// A thread of the agent's is about to be started.
 pub(super) fn begin_acting() {
     ACTING.fetch_add(1, SeqCst); // with `note`
+}
+
+/// As [`begin_acting`], for a recorder that has looked at the filters of the calling thread, and found that
+/// they let through what the agent does. `false` where one is being installed at this moment.
+pub(super) fn begin_vouched() -> bool {
+    begin_acting();
+    // With `note`: it finds this thread acting and waits, or this finds that it has begun.
+    let is_over = OF_ALL.compare_exchange(INSTALLED, NONE, SeqCst, SeqCst) != Err(INSTALLING);
+    if !is_over {
+        end_acting();
+    }
+    is_over
+}
+
+/// How many filters a thread has, by its `status`; `None` where that does not tell. Kernels before 5.9 tell
+/// only whether there are any: then more than any number.
+pub(super) fn count(status: &[u8]) -> Option<u32> {
+    let number = |name: &[u8]| {
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+        core::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
+    };
+    match number(b"Seccomp:")? {
+        0 => Some(0),
+        _ => Some(number(b"Seccomp_filters:").unwrap_or(u32::MAX)),
+    }
+}
+
+/// Says of the thread that has made it whether it has got filters since, without a system call but `read`,
+/// which every filter allows.
+pub(super) struct Witness {
+    /// Read when that is asked.
+    status: Fd,
+    filters: u32,
+}
+
+/// Bytes of a status that are read: `Seccomp` comes after lists of groups.
+const STATUS: usize = 8192;
+
+impl Witness {
+    /// `None` where the kernel does not tell.
+    pub(super) fn new() -> Option<Self> {
+        const PATH: &core::ffi::CStr = c"/proc/thread-self/status";
+        let mut status = vec![0; STATUS];
+        let len = system::read_file(PATH, &mut status)?;
+        let filters = count(&status[..len])?;
+        Some(Self { status: system::out_of_the_way(system::open(PATH)?), filters })
+    }
+
+    /// Its descriptor.
+    pub(super) fn file(&self) -> &Fd {
+        &self.status
+    }
+
+    /// Whether there are no more filters than at first.
+    pub(super) fn sees_none(&self) -> bool {
+        let mut status = vec![0; STATUS];
+        let len = system::read(&self.status, &mut status);
+        count(&status[..len]).is_some_and(|filters| filters <= self.filters && filters < u32::MAX)
+    }
 }
 
 /// It has done its work, or is not there.
@@ -72,7 +136,7 @@ pub(super) fn in_read<R>(call: impl FnOnce() -> R) -> R {
     let result = call();
     begin_acting();
     // With `note`: it finds this thread acting, or this finds the filter.
-    if IS_OF_ALL.load(SeqCst) {
+    if OF_ALL.load(SeqCst) != NONE {
         end_acting();
         reach::end_thread();
     }
@@ -97,7 +161,7 @@ fn note(is_of_all: bool) -> bool {
     }
     IS_NOTICED.store(true, Relaxed); // for this thread, and for children that it forks
     if is_of_all {
-        IS_OF_ALL.store(true, SeqCst); // with `quietly`
+        OF_ALL.store(INSTALLING, SeqCst); // with `quietly`
         wait();
     }
     true
@@ -129,7 +193,7 @@ mod calls {
     use core::sync::atomic::Ordering::*;
 
     use super::super::names;
-    use super::{IS_NOTICED, IS_OF_ALL, note};
+    use super::{INSTALLED, IS_NOTICED, OF_ALL, note};
 
     /// `prctl(2)` of the C library. Its last parameters are variadic there; passing all of them is the same
     /// call.
@@ -235,13 +299,15 @@ mod calls {
 
     /// Installs a filter. One that is refused is none.
     fn noted(is_of_all: bool, install: impl FnOnce() -> c_long) -> c_long {
-        let before = (IS_NOTICED.load(Relaxed), IS_OF_ALL.load(Relaxed));
+        let before = (IS_NOTICED.load(Relaxed), OF_ALL.load(Relaxed));
         let is_noted = note(is_of_all);
         let result = install();
         // With `SECCOMP_FILTER_FLAG_TSYNC` a refusal can be the id of a thread.
         if is_noted && (result < 0 || is_of_all && result > 0) {
             IS_NOTICED.store(before.0, Relaxed);
-            IS_OF_ALL.store(before.1, Relaxed);
+            OF_ALL.store(before.1, Relaxed);
+        } else if is_noted && is_of_all {
+            OF_ALL.store(INSTALLED, Relaxed);
         }
         result
     }

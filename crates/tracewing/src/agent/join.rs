@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::ask::Describe;
+use tracewing_abi::message::door::Knock;
 use tracewing_abi::message::grant::{Done, decode_change, decode_grants};
 use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_abi::message::snapshot::{Asker, Question, Taken};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, MAX_MESSAGE};
 use tracewing_abi::region::VERSION;
-use tracewing_abi::{
-    CONTROL_SOCKET, FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE, WAIT_VARIABLE,
-};
+use tracewing_abi::{FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE, WAIT_VARIABLE};
 use tracewing_ring::thread::RECORDINGS;
 
-use super::attach::{self, Buffers, Path, Visit, attach_buffers, can_publish, joined};
+use super::access::Access;
+use super::attach::{self, Buffers, Visit, attach_buffers, can_publish, joined};
 use super::control::{self, Granted, Rest};
 use super::reach::{self, Connection};
 use super::system::{self, Failure, Fd, Until};
@@ -124,21 +124,14 @@ fn has_raised_rights() -> bool {
 fn is_filtered() -> bool {
     let mut status = [0; 4096];
     let Some(len) = system::read_file(c"/proc/self/status", &mut status) else { return false };
-    let number = |name: &[u8]| {
-        let line = status[..len].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
-        core::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
-    };
     let of_recorder =
         variable(FILTERS_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok()).unwrap_or(0);
-    match number(b"Seccomp:") {
-        None | Some(0) => false,
-        Some(_) => number(b"Seccomp_filters:").is_none_or(|filters| filters > of_recorder),
-    }
+    filtered::count(&status[..len]).is_some_and(|filters| filters > of_recorder)
 }
 
 /// A recorder that the process does not take part in yet.
 pub(super) struct Candidate {
-    path: Path,
+    access: Access,
     /// When the program began to ask, unless it was asked to join: then nothing is missed before that.
     since: Option<u64>,
     stage: Stage,
@@ -164,17 +157,22 @@ pub(super) enum Progress {
 
 impl Candidate {
     pub(super) fn new(path: &[u8]) -> Option<Self> {
-        Some(Self { path: Path::new(path)?, since: Some(system::time_of_day()), stage: Stage::Unreached })
+        Access::path(path).map(Self::of)
+    }
+
+    /// A recorder whose recording has lasted since before the program.
+    pub(super) fn of(access: Access) -> Self {
+        Self { access, since: Some(system::time_of_day()), stage: Stage::Unreached }
     }
 
     /// A recorder that wants the process in a recording that has begun while it runs.
-    pub(super) fn invited(path: Path) -> Self {
-        Self { path, since: None, stage: Stage::Unreached }
+    pub(super) fn invited(access: Access) -> Self {
+        Self { access, since: None, stage: Stage::Unreached }
     }
 
-    /// Where it listens.
-    pub(super) fn path(&self) -> Path {
-        self.path
+    /// How it is reached.
+    pub(super) fn access(&self) -> Access {
+        self.access
     }
 
     /// Goes on with joining it.
@@ -183,7 +181,7 @@ impl Candidate {
             let next = match self.stage {
                 Stage::Unreached => self.greet(until).map(Stage::Greeted),
                 Stage::Greeted(socket) => match welcomed(&socket, until) {
-                    Ok(given) => match begin(self.path, socket, given, until) {
+                    Ok(given) => match begin(self.access, socket, given, until) {
                         Some((slot, first, None)) => return finish(slot, &first),
                         Some((slot, first, Some(rest))) => {
                             self.stage = Stage::Describing { slot, first, rest };
@@ -217,7 +215,7 @@ impl Candidate {
         let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
         let stops = system::time_of_day().saturating_add(left.as_nanos() as u64);
         let waits = self.since.map_or([0, u64::MAX], |since| [since, stops]);
-        greet(&self.path, Joining::Program, waits, until)
+        greet(&self.access, Joining::Program, waits, until)
     }
 
     /// Goes on for as long as it takes, and reports what was missed. The connection, if there is one.
@@ -232,12 +230,12 @@ impl Candidate {
 /// Takes part in a recording with these buffers, and describes the classes to it.
 #[expect(clippy::type_complexity, reason = "slot, conversation, and what is left of it")]
 fn begin(
-    path: Path,
+    access: Access,
     socket: Fd,
     Given { buffers, spare, number }: Given,
     until: Until,
 ) -> Option<(usize, Arc<Mutex<Option<Talk>>>, Option<Rest>)> {
-    let (slot, joined) = attach::take_part(buffers, path)?;
+    let (slot, joined) = attach::take_part(buffers, access)?;
     spare.into_iter().for_each(|buffers| spare::keep(slot, buffers, number));
     // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was
     // offered.
@@ -255,7 +253,7 @@ fn begin(
         });
         let talk = place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let telling =
-            Telling { path, first: talk.is_some().then(|| place.clone()), talk, classes: classes.to_vec() };
+            Telling { access, first: talk.is_some().then(|| place.clone()), talk, classes: classes.to_vec() };
         let answer = telling.go_on(until);
         was_late.fetch_or(answer.rest.is_some(), Relaxed);
         answer
@@ -273,7 +271,7 @@ fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
 
 /// Classes on their way to a recorder.
 struct Telling {
-    path: Path,
+    access: Access,
     /// Where the conversation goes when it is done, if it is the process's first with the recorder.
     first: Option<Arc<Mutex<Option<Talk>>>>,
     talk: Option<Talk>,
@@ -310,7 +308,7 @@ impl Telling {
         let talk = match &mut self.talk {
             Some(talk) => talk,
             None => {
-                let socket = greet(&self.path, Joining::More, [0; 2], until)?;
+                let socket = greet(&self.access, Joining::More, [0; 2], until)?;
                 self.talk.insert(Talk { is_known: false, ..Talk::new(socket) })
             }
         };
@@ -404,9 +402,9 @@ pub(super) fn share(slot: usize) -> Option<Connection> {
         Some(number) => (Joining::Heir, number),
         None => (Joining::Sharer, 0),
     };
-    let path = parents.path();
+    let access = parents.access();
     drop(parents);
-    let socket = greet(&path, joining, [number, 0], None).ok()?;
+    let socket = greet(&access, joining, [number, 0], None).ok()?;
     known(&socket, None).ok()?;
     Connection::new(slot, Some(socket), None)
 }
@@ -420,21 +418,22 @@ fn known(socket: &Fd, until: Until) -> Result<(), Failure> {
 
 /// In a forked child: whether a recorder is to give it buffers of its own.
 pub(super) fn needs_buffers(slot: usize) -> bool {
-    joined(slot).is_some_and(|parents| !parents.has_region() && !parents.path().bytes().is_empty())
+    joined(slot).is_some_and(|parents| !parents.has_region() && parents.access().is_some())
 }
 
 /// In a forked child: whether its parent needs buffers for the next one.
 pub(super) fn forks(slot: usize) -> bool {
-    joined(slot).is_some_and(|joined| !joined.is_inherited() && !joined.path().bytes().is_empty())
+    joined(slot).is_some_and(|joined| !joined.is_inherited() && joined.access().is_some())
 }
 
 /// Gets buffers for the children that the process forks next.
 pub(super) fn prepare_for_children(slot: usize) {
     while spare::is_wanted(slot) {
-        let Some(path) = joined(slot).filter(|joined| joined.has_region()).map(|joined| joined.path()) else {
+        let Some(access) = joined(slot).filter(|joined| joined.has_region()).map(|joined| joined.access())
+        else {
             return;
         };
-        let given = greet(&path, Joining::Parent, [0; 2], None).and_then(|socket| welcomed(&socket, None));
+        let given = greet(&access, Joining::Parent, [0; 2], None).and_then(|socket| welcomed(&socket, None));
         let Ok(Given { buffers, number, .. }) = given else { return };
         spare::keep(slot, buffers, number);
     }
@@ -444,13 +443,14 @@ pub(super) fn prepare_for_children(slot: usize) {
 /// the parent's recorder. Without any, the child is recorded no longer.
 fn rejoin(parents: &Visit) -> Option<Connection> {
     let slot = parents.slot();
-    let joined = greet(&parents.path(), Joining::Child, [0; 2], None).ok().and_then(|socket| {
+    let joined = greet(&parents.access(), Joining::Child, [0; 2], None).ok().and_then(|socket| {
         let given = welcomed(&socket, None).ok()?;
-        let joined = attach_buffers(slot, given.buffers, parents.path(), Some(parents))?;
+        let joined = attach_buffers(slot, given.buffers, parents.access(), Some(parents))?;
         Some((socket, joined))
     });
     let Some((socket, joined)) = joined else {
         attach::end(parents);
+        parents.access().close();
         return None;
     };
     // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when this visit is
@@ -459,9 +459,14 @@ fn rejoin(parents: &Visit) -> Option<Connection> {
     Connection::new(slot, Some(socket), None)
 }
 
-/// The recorders of the process, by their sockets.
-pub(crate) fn recorders() -> impl Iterator<Item = Path> {
-    (0..RECORDINGS).filter_map(|slot| Some(joined(slot)?.path())).filter(|path| !path.bytes().is_empty())
+/// The recorders of the process.
+pub(crate) fn recorders() -> impl Iterator<Item = Access> {
+    (0..RECORDINGS).filter_map(|slot| Some(joined(slot)?.access())).filter(Access::is_some)
+}
+
+/// Whether the process takes part in this recording, by this copy of the crate.
+pub(super) fn is_in(recording: &[u8; 16]) -> bool {
+    (0..RECORDINGS).filter_map(joined).any(|joined| joined.region.recording() == *recording)
 }
 
 /// Why a recorder does not say whether it has taken a snapshot.
@@ -474,30 +479,23 @@ pub(crate) enum Unanswered {
 
 /// Has a recorder take a snapshot, and waits for its answer.
 pub(crate) fn ask_for_snapshot<'a>(
-    recorder: &Path,
+    recorder: &Access,
     asker: Asker,
     buffer: &'a mut [u8],
 ) -> Result<Taken<'a>, Unanswered> {
     let until = Instant::now().checked_add(SNAPSHOT_PATIENCE);
-    let path = control_socket(recorder).ok_or(Unanswered::NotReached)?;
-    let socket = system::connect(path.bytes(), until).map_err(|_| Unanswered::NotReached)?;
+    let socket = recorder.connect(Knock::Ask, until).map_err(|_| Unanswered::NotReached)?;
     let sent = system::send(&socket, &Question::Snapshot(asker).encode(), until);
     let answer = sent.and_then(|()| system::receive(&socket, buffer, until));
     Taken::decode(answer.map_err(|_| Unanswered::Silent)?.0).map_err(|_| Unanswered::Silent)
 }
 
-/// Where the recorder that listens at a path takes questions: in the same folder.
-fn control_socket(recorder: &Path) -> Option<Path> {
-    let folder = recorder.bytes().iter().rposition(|byte| *byte == b'/')? + 1;
-    Path::new(&[&recorder.bytes()[..folder], CONTROL_SOCKET.as_bytes()].concat())
-}
-
 /// Connects to a recorder and says hello.
-fn greet(path: &Path, joining: Joining, waits: [u64; 2], until: Until) -> Result<Fd, Failure> {
+fn greet(access: &Access, joining: Joining, waits: [u64; 2], until: Until) -> Result<Fd, Failure> {
     let copy = (&raw const AT_START).addr() as u64;
     let pid = system::process_id() as u32;
     let hello = Hello { version: VERSION, pid, can_publish: can_publish(), joining, copy, waits };
-    let socket = system::connect(path.bytes(), until)?;
+    let socket = access.connect(Knock::Join, until)?;
     system::send(&socket, &hello.encode(), until)?;
     Ok(socket)
 }

@@ -12,22 +12,25 @@
 //! in which it gets to know, and `exit`.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::ask::{Describe, Prepare, Taken};
+use tracewing_abi::message::door::Enter;
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_ring::thread::RECORDINGS;
 
-use super::attach::{self, Path};
+use super::access::Access;
+use super::attach;
 use super::control::{self, Granted, Rest};
-use super::filtered;
+use super::filtered::{self, Witness};
 use super::join::{self, Candidate};
 use super::system::{self, Fd, Identity};
 use super::table::ClassTable;
+use super::{fork, watch};
 
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
@@ -42,14 +45,17 @@ pub(super) struct Connection {
     table: Option<ClassTable>,
 }
 
-/// A connection's descriptor, plus one, and what that number means, for a forked child to close.
+/// A descriptor of an agent's thread, plus one, and what that number means, for a forked child to close.
 struct Open {
     descriptor: AtomicI32,
     device: AtomicU64,
     inode: AtomicU64,
 }
 
+/// Connections.
 static OPEN: [Open; RECORDINGS] = [const { Open::none() }; RECORDINGS];
+/// What their threads have of [`Witness`].
+static WITNESSES: [Open; RECORDINGS] = [const { Open::none() }; RECORDINGS];
 
 impl Open {
     const fn none() -> Self {
@@ -173,25 +179,29 @@ impl Connection {
 }
 
 /// Recorders that the process was invited to join, and has not joined yet.
-static INVITATIONS: Mutex<Vec<Path>> = Mutex::new(Vec::new());
+static INVITATIONS: Mutex<Vec<Access>> = Mutex::new(Vec::new());
 
 /// Whether a message is an invitation to a further recording, which the thread then follows.
 pub(super) fn invited(message: &[u8]) -> bool {
     let Ok(Join { path }) = Join::decode(message) else { return false };
     // Not waited for: a process may have been forked while its parent had the lock.
-    if let (Some(path), Ok(mut invitations)) = (Path::new(path), INVITATIONS.try_lock()) {
-        invitations.push(path);
+    if let (Some(access), Ok(mut invitations)) = (Access::path(path), INVITATIONS.try_lock()) {
+        invitations.push(access);
     }
     true
 }
 
 /// Follows the invitations that have come, each on a thread of its own: the recorder may keep it waiting.
 fn follow() {
-    let paths = INVITATIONS.try_lock().map(|mut paths| core::mem::take(&mut *paths)).unwrap_or_default();
-    let is_new = |path: &Path| !join::recorders().any(|known| known.bytes() == path.bytes());
-    paths.into_iter().filter(is_new).map(Candidate::invited).for_each(join_later);
+    let invited = INVITATIONS.try_lock().map(|mut all| core::mem::take(&mut *all)).unwrap_or_default();
+    let is_new = |access: &Access| !join::recorders().any(|known| known == *access);
+    invited.into_iter().filter(is_new).map(Candidate::invited).for_each(join_later);
 }
 
+/// Whether the program wants no threads of the agent's from now on.
+static IS_OVER_FOR_GOOD: AtomicBool = AtomicBool::new(false);
+/// Recordings whose recorder was killed.
+static ORPHANS: Mutex<Vec<(usize, Option<ClassTable>)>> = Mutex::new(Vec::new());
 /// Whether the process is to be left alone.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 /// Recordings whose recorder has said that they are over.
@@ -201,7 +211,7 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 /// The thread that was started last, once it is about to sleep; 0 before that.
 static ASLEEP: AtomicI32 = AtomicI32::new(0);
 /// Recorders that have not answered yet.
-static PENDING: Mutex<Vec<Path>> = Mutex::new(Vec::new());
+static PENDING: Mutex<Vec<Access>> = Mutex::new(Vec::new());
 
 /// How long a thread may take until it sleeps.
 const START: Duration = Duration::from_millis(100);
@@ -220,17 +230,100 @@ pub(super) fn begin(connection: Connection) {
 
 /// Has a thread of its own go on with joining a recorder that was not in time.
 pub(super) fn join_later(candidate: Candidate) {
-    let path = candidate.path();
+    let access = candidate.access();
     if let Ok(mut pending) = PENDING.try_lock() {
-        pending.push(path);
+        pending.push(access);
     }
-    start(move || {
-        let connection = candidate.join_at_last();
-        if let Ok(mut pending) = PENDING.try_lock() {
-            pending.retain(|other| other.bytes() != path.bytes());
-        }
-        connection.into_iter().for_each(serve);
+    start(move || join_now(candidate));
+}
+
+/// Joins a recorder that wants the process while it runs, or was not in time, and serves it.
+fn join_now(candidate: Candidate) {
+    let access = candidate.access();
+    let connection = candidate.join_at_last();
+    if let Ok(mut pending) = PENDING.try_lock() {
+        pending.retain(|other| *other != access);
+    }
+    if join::recorders().any(|known| known == access) {
+        watch::attached();
+    } else {
+        access.close();
+    }
+    connection.into_iter().for_each(serve);
+}
+
+/// How long a recorder may take until it has taken what was made for it.
+const TAKING: Duration = Duration::from_secs(10);
+
+/// On a thread that a recorder has borrowed: has a thread of the agent's join that recorder, and gives the
+/// number of the recorder's end of a door, which that thread closes once the recorder has taken it. An
+/// error's number where there is none. Allocates nothing but what the C library's threads take.
+pub(super) fn open_door() -> Result<i32, i32> {
+    let (own, recorders) = system::socket_pair().ok_or(libc::EMFILE)?;
+    let (own, recorders) = (system::out_of_the_way(own), system::out_of_the_way(recorders));
+    if !filtered::begin_vouched() {
+        return Err(libc::EAGAIN);
+    }
+    THREADS.fetch_add(1, Relaxed);
+    // The recorder has looked at the filters. With `end`: one of the two sees the other.
+    IS_ALONE.store(false, SeqCst); // with `end`
+    // With `end`.
+    if IS_OVER_FOR_GOOD.load(SeqCst) {
+        IS_ALONE.store(true, SeqCst); // with `serve`
+        THREADS.fetch_sub(1, Release); // with `end`
+        filtered::end_acting();
+        return Err(libc::ESHUTDOWN);
+    }
+    let (own, recorders) = (own.leak(), recorders.leak());
+    let both = (own as usize) << 32 | recorders as usize;
+    if system::spawn_plain(STACK, enter, both as *mut libc::c_void) {
+        return Ok(recorders);
+    }
+    THREADS.fetch_sub(1, Relaxed);
+    filtered::end_acting();
+    system::close(own);
+    system::close(recorders);
+    Err(libc::EAGAIN)
+}
+
+extern "C" fn enter(both: *mut libc::c_void) -> *mut libc::c_void {
+    let (own, recorders) = (both.addr() >> 32, both.addr() & 0xffff_ffff);
+    system::begin_thread(|| {
+        // SAFETY: made for this thread, above.
+        let (own, recorders) = unsafe { (Fd::of(own as i32), Fd::of(recorders as i32)) };
+        enter_by(own, recorders);
+        THREADS.fetch_sub(1, Release); // with `end`
+        filtered::end_acting();
     });
+    core::ptr::null_mut()
+}
+
+/// Joins by a door, whose other end the recorder takes.
+fn enter_by(own: Fd, recorders: Fd) {
+    system::wait_no_longer(&own, TAKING);
+    let mut message = [0; Enter::SIZE];
+    let len = system::read(&own, &mut message);
+    drop(recorders);
+    let Ok(Enter { recording }) = Enter::decode(&message[..len]) else { return };
+    sweep();
+    if !join::is_in(&recording)
+        && let Some(access) = Access::door(own)
+    {
+        fork::notice();
+        if let Ok(mut pending) = PENDING.try_lock() {
+            pending.push(access);
+        }
+        join_now(Candidate::invited(access));
+    }
+}
+
+/// Ends what is left of recordings whose recorders were killed.
+fn sweep() {
+    for (slot, table) in control::with_lock(|| core::mem::take(&mut *orphans())) {
+        control::forget(slot);
+        attach::leave(slot);
+        drop(table);
+    }
 }
 
 /// Has a thread of its own finish a conversation.
@@ -249,16 +342,18 @@ pub(super) fn begin_in_child() {
     let slots: Vec<usize> = (0..RECORDINGS).filter(asks).collect();
     slots.iter().filter(|slot| join::forks(**slot)).for_each(|slot| OPEN[*slot].tell_taken());
     slots.iter().for_each(|slot| OPEN[*slot].close());
+    WITNESSES.iter().for_each(Open::close);
     slots.into_iter().for_each(|slot| {
         start(move || join::share(slot).into_iter().for_each(serve));
     });
     // Not waited for: the parent's thread may have had it.
     let pending = PENDING.try_lock().map(|mut pending| core::mem::take(&mut *pending)).unwrap_or_default();
-    pending.iter().filter_map(|path| Candidate::new(path.bytes())).for_each(join_later);
+    pending.into_iter().map(Candidate::of).for_each(join_later);
 }
 
 /// Has the threads end, for ever, and waits until they have, if they can: they do nothing from now on.
 pub(crate) fn end() {
+    IS_OVER_FOR_GOOD.store(true, SeqCst); // with `open_door`
     IS_ALONE.store(true, SeqCst); // with `serve`
     let is_there = || THREADS.load(Acquire) != 0; // with `stand_back`
     for _ in 0..LOOKS {
@@ -283,7 +378,7 @@ fn start(body: impl FnOnce() + Send + 'static) -> bool {
         THREADS.fetch_sub(1, Release); // with `end`
         filtered::end_acting();
     };
-    let is_started = system::spawn(c"tracewing", STACK, Box::new(body));
+    let is_started = system::spawn(STACK, Box::new(body));
     if !is_started {
         THREADS.fetch_sub(1, Relaxed);
         filtered::end_acting();
@@ -319,9 +414,16 @@ pub(super) fn is_alone() -> bool {
 fn serve(connection: Connection) {
     let slot = connection.slot;
     let mut buffer = vec![0; MAX_MESSAGE];
+    let witness = Witness::new();
+    if let Some((witness, identity)) =
+        witness.as_ref().and_then(|witness| Some((witness, system::identity(witness.file().raw())?)))
+    {
+        WITNESSES[slot].set(witness.file().raw(), identity);
+    }
     loop {
         follow();
         if !connection.is_itself() {
+            WITNESSES[slot].forget();
             return connection.let_go();
         }
         ASLEEP.store(system::thread_id(), Release); // with `begin`
@@ -333,12 +435,14 @@ fn serve(connection: Connection) {
         if goes_on {
             continue;
         }
-        if !IS_OVER[slot].swap(false, Relaxed) {
+        let is_over = IS_OVER[slot].swap(false, Relaxed);
+        if !is_over && !witness.as_ref().is_some_and(Witness::sees_none) {
             stand_back(slot);
         }
         OPEN[slot].forget();
+        WITNESSES[slot].forget();
         if !over(slot) {
-            connection.table.into_iter().for_each(ClassTable::keep);
+            orphan(slot, connection.table);
         }
         return;
     }
@@ -353,4 +457,15 @@ fn over(slot: usize) -> bool {
     control::forget(slot);
     attach::leave(slot);
     true
+}
+
+/// The buffers stay until another recorder attaches, and the table with them; the door leads nowhere.
+fn orphan(slot: usize, table: Option<ClassTable>) {
+    attach::joined(slot).iter().for_each(|joined| joined.access().close());
+    control::with_lock(|| orphans().push((slot, table)));
+}
+
+/// Only under the agent's lock, so that a forked child finds it free.
+fn orphans() -> MutexGuard<'static, Vec<(usize, Option<ClassTable>)>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }

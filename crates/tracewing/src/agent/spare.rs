@@ -42,7 +42,7 @@ pub(super) fn keep(slot: usize, buffers: Buffers, number: u64) {
             return;
         }
         let Some(place) = SPARES[slot].iter().find(|spare| spare.load(Relaxed).is_null()) else { return };
-        if let Some(spare) = buffers.for_child(number, joined.path()) {
+        if let Some(spare) = buffers.for_child(number, joined.access()) {
             place.store(spare.as_ptr(), Relaxed);
         }
     });

@@ -9,6 +9,9 @@ use tracewing_abi::message::Answer;
 
 use super::{filtered, trust};
 
+/// What the agent's threads are called, by which recorders know them.
+const THREAD_NAME: &CStr = c"tracewing";
+
 /// A descriptor that is closed at the end.
 pub(crate) struct Fd(libc::c_int);
 
@@ -18,9 +21,24 @@ impl Fd {
         (fd >= 0).then_some(Self(fd))
     }
 
+    /// Takes over a descriptor by its number.
+    ///
+    /// # Safety
+    /// It is open, and no other code has it.
+    pub(super) unsafe fn of(number: libc::c_int) -> Self {
+        Self(number)
+    }
+
     /// The descriptor's number.
     pub(super) fn raw(&self) -> libc::c_int {
         self.0
+    }
+
+    /// Gives the number, and leaves it open.
+    pub(super) fn leak(self) -> libc::c_int {
+        let number = self.0;
+        core::mem::forget(self);
+        number
     }
 }
 
@@ -66,10 +84,15 @@ pub(super) fn first_thread_name() -> [u8; 16] {
     name
 }
 
+/// Opens a file to be read.
+pub(super) fn open(path: &CStr) -> Option<Fd> {
+    // SAFETY: a NUL-terminated path and a number.
+    Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
+}
+
 /// Reads the first bytes of a file.
 pub(super) fn read_file(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
-    // SAFETY: a NUL-terminated path and a number.
-    let file = Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
+    let file = open(path)?;
     // SAFETY: the buffer is writable.
     let len = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(len).ok().filter(|len| *len > 0)
@@ -251,6 +274,58 @@ pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     if trust::is_trusted(&socket) { Ok(socket) } else { Err(Failure::Gone) }
 }
 
+/// A new connection of packets: both ends. What the kernel says of the process at the other end is this one.
+pub(super) fn socket_pair() -> Option<(Fd, Fd)> {
+    let mut ends = [-1; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: room for two descriptors.
+    let made = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } == 0;
+    made.then(|| (Fd(ends[0]), Fd(ends[1])))
+}
+
+/// Sends a packet with a descriptor, at once or not at all: `false` where there is no room for it.
+pub(super) fn send_descriptor(socket: libc::c_int, message: &[u8], file: &Fd) -> Result<bool, Failure> {
+    let mut control = Control([0; 64]);
+    let mut part = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: CMSG_SPACE only computes.
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) } as _;
+    // SAFETY: the control data has room for a whole cmsghdr and a descriptor.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(&raw const header);
+        (*first).cmsg_level = libc::SOL_SOCKET;
+        (*first).cmsg_type = libc::SCM_RIGHTS;
+        (*first).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
+        libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(file.0);
+    }
+    loop {
+        // SAFETY: the header describes buffers of ours.
+        let sent =
+            unsafe { libc::sendmsg(socket, &raw const header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        match if sent >= 0 { 0 } else { errno() } {
+            0 => return Ok(true),
+            libc::EINTR => {}
+            // Too many descriptors of this user are on their way.
+            libc::EAGAIN | libc::ETOOMANYREFS => return Ok(false),
+            _ => return Err(Failure::Gone),
+        }
+    }
+}
+
+/// Whether nothing is waited for any longer.
+pub(super) fn is_over(until: Until) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
+}
+
+/// Sleeps, on a thread of the agent's.
+pub(super) fn sleep_quietly(time: Duration) {
+    filtered::quietly(|| std::thread::sleep(time));
+}
+
 /// Repeats a call on a socket that signals interrupt, as long as may be waited; once in any case.
 fn waiting(
     socket: &Fd,
@@ -312,7 +387,15 @@ pub(super) fn out_of_the_way(socket: Fd) -> Fd {
 
 /// Lets a receive on the socket take as long as it takes.
 pub(super) fn wait_for_ever(socket: &Fd) {
-    let limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    wait_no_longer(socket, Duration::ZERO);
+}
+
+/// Has a receive on the socket take no longer than that; zero: as long as it takes.
+pub(super) fn wait_no_longer(socket: &Fd, time: Duration) {
+    let limit = libc::timeval {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_usec: libc::suseconds_t::from(time.subsec_micros()),
+    };
     let size = size_of::<libc::timeval>() as libc::socklen_t;
     // SAFETY: `limit` is a timeval, as the option wants.
     unsafe {
@@ -321,7 +404,7 @@ pub(super) fn wait_for_ever(socket: &Fd) {
 }
 
 /// What a descriptor refers to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: libc::dev_t,
     pub(super) inode: libc::ino_t,
@@ -344,8 +427,8 @@ pub(super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Fail
     if sent == len { Ok(()) } else { Err(Failure::Gone) }
 }
 
-/// Receives one packet without a descriptor, as long as that takes: by `read`, which every filter for system
-/// calls allows. 0 bytes where the recorder has hung up. On a thread of the agent's.
+/// Reads a file, or receives one packet without a descriptor as long as that takes: by `read`, which every
+/// filter for system calls allows. 0 bytes where the recorder has hung up. On a thread of the agent's.
 pub(super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
     // SAFETY: the buffer is writable.
     let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -457,35 +540,49 @@ pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
 /// Starts a thread that nobody waits for, with all signals blocked; says whether it could. Not one of the
 /// standard library's, which would give it a stack for signal handlers and panic where the kernel refuses
 /// that.
-pub(super) fn spawn(name: &'static CStr, stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
-    struct Start(&'static CStr, Box<dyn FnOnce() + Send>);
+pub(super) fn spawn(stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
     extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: made below, for this thread alone.
-        let Start(name, body) = *unsafe { Box::from_raw(start.cast::<Start>()) };
-        // SAFETY: a string, for the calling thread.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-        super::identity::verify();
-        // What a panic has to say has been said; the program goes on without the thread.
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let body = *unsafe { Box::from_raw(start.cast::<Box<dyn FnOnce() + Send>>()) };
+        begin_thread(body);
         core::ptr::null_mut()
     }
-    let start = Box::into_raw(Box::new(Start(name, body)));
+    let start = Box::into_raw(Box::new(body));
+    let is_started = spawn_plain(stack, run, start.cast());
+    if !is_started {
+        // SAFETY: no thread has taken it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    is_started
+}
+
+/// The first thing that a thread of the agent's does.
+pub(super) fn begin_thread(body: impl FnOnce()) {
+    // SAFETY: a string, for the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_NAME, THREAD_NAME.as_ptr()) };
+    super::identity::verify();
+    // What a panic has to say has been said; the program goes on without the thread.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+}
+
+/// As [`spawn`], without memory of this crate's: for a thread that a recorder has borrowed.
+pub(super) fn spawn_plain(
+    stack: usize,
+    run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+    argument: *mut libc::c_void,
+) -> bool {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     // The thread inherits the mask.
-    // SAFETY: the attributes are initialised first; `run` takes the box if the thread is made.
+    // SAFETY: the attributes are initialised first; `run` takes the argument if the thread is made.
     let result = without_signals(|| unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, start.cast());
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, argument);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         result
     });
-    if result != 0 {
-        // SAFETY: nobody has taken it.
-        drop(unsafe { Box::from_raw(start) });
-    }
     result == 0
 }
 
@@ -519,13 +616,13 @@ mod tests {
             send.send((thread_name(), blocked)).unwrap();
             panic!("nobody minds");
         };
-        assert!(spawn(c"a name", 256 << 10, Box::new(body)));
+        assert!(spawn(256 << 10, Box::new(body)));
         let (name, blocked) = receive.recv().unwrap();
-        assert!(name.starts_with(b"a name\0") && blocked == 1);
+        assert!(name.starts_with(b"tracewing\0") && blocked == 1);
     }
 
     #[test]
     fn a_thread_that_cannot_be_is_no_harm() {
-        assert!(!spawn(c"large", 1 << 46, Box::new(|| ())));
+        assert!(!spawn(1 << 46, Box::new(|| ())));
     }
 }

@@ -12,12 +12,42 @@ static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 /// One of those to be told. It stays for ever.
 struct Watcher {
-    call: fn(),
+    call: Box<dyn Fn() + Send + Sync>,
     before: *const Watcher,
 }
 
-/// The newest one. No lock, which a forked child might find taken.
-static NEWEST: AtomicPtr<Watcher> = AtomicPtr::new(ptr::null_mut());
+/// Watchers, of which the newest is known. No lock, which a forked child might find taken.
+struct Watchers(AtomicPtr<Watcher>);
+
+/// Of changes.
+static OF_CHANGES: Watchers = Watchers::none();
+/// Of recordings that have begun while the process runs.
+static OF_ATTACHING: Watchers = Watchers::none();
+
+impl Watchers {
+    const fn none() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    fn add(&self, call: impl Fn() + Send + Sync + 'static) {
+        let new = Box::leak(Box::new(Watcher { call: Box::new(call), before: ptr::null() }));
+        // Release, with `call`: what was just made is there.
+        let _ = self.0.fetch_update(Release, Relaxed, |newest| {
+            new.before = newest;
+            Some(&raw mut *new)
+        });
+    }
+
+    fn call(&self) {
+        // Acquire, with `add`: what it has made is there.
+        let mut next: *const Watcher = self.0.load(Acquire);
+        // SAFETY: null, or a watcher, which no code changes or frees any more.
+        while let Some(watcher) = unsafe { next.as_ref() } {
+            (watcher.call)();
+            next = watcher.before;
+        }
+    }
+}
 
 /// Whether the process takes part in any recording: one relaxed load.
 pub fn is_recorded() -> bool {
@@ -35,12 +65,33 @@ pub fn changes() -> u32 {
 /// is in force. It is called on the agent's thread, before the recorder is told that the change is made; or
 /// on the thread that begins or ends a [`Session`](crate::Session). It must not wait for a thread that emits.
 pub fn on_change(watcher: fn()) {
-    let new = Box::leak(Box::new(Watcher { call: watcher, before: ptr::null() }));
-    // Release, with `tell`: what was just made is there.
-    let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
-        new.before = newest;
-        Some(&raw mut *new)
-    });
+    OF_CHANGES.add(watcher);
+}
+
+/// From now on `report` is called whenever a recording begins that the running process joins: one that
+/// attaches to it, or to whose programs it belongs (`record --with`), or that was too late at the program's
+/// start. What it emits belongs to that recording, and to others that last. It is for what the process has
+/// reported once, before anything recorded it: which parts it has, what they are called, what is open.
+///
+/// It is called on a thread of the agent's, once the recording's event rules are in force. It must not wait
+/// for a thread that emits. It stays registered.
+///
+/// ```
+/// # #[derive(tracewing::Event)]
+/// # #[event(provider = "shop")]
+/// # struct Configured { workers: u32 }
+/// tracewing::on_attach(|| {
+///     tracewing::emit!(Configured { workers: 4 });
+/// });
+/// ```
+pub fn on_attach(report: impl Fn() + Send + Sync + 'static) {
+    OF_ATTACHING.add(report);
+}
+
+/// The process has joined a recording while it runs. The caller has no lock.
+pub(super) fn attached() {
+    // What a panic has to say has been said.
+    let _ = std::panic::catch_unwind(|| OF_ATTACHING.call());
 }
 
 /// The process is a member of the recording in a slot, or is no longer.
@@ -59,11 +110,5 @@ pub(super) fn describe_again() {
 /// Tells all watchers. The caller has no lock.
 pub(super) fn tell() {
     describe_again();
-    // Acquire, with `on_change`: what it has made is there.
-    let mut next: *const Watcher = NEWEST.load(Acquire);
-    // SAFETY: null, or a watcher, which nobody changes or frees any more.
-    while let Some(watcher) = unsafe { next.as_ref() } {
-        (watcher.call)();
-        next = watcher.before;
-    }
+    OF_CHANGES.call();
 }

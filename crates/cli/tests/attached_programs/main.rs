@@ -1,0 +1,152 @@
+//! Programs that were built with tracewing and run already when a recorder attaches to them.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../recorded/mod.rs"]
+mod recorded;
+mod resident;
+
+use resident::{PROGRAM, Recorder, Resident, agents, count};
+use std::process::Command;
+use tracewing_testing::{am_root, wait_until};
+
+#[test]
+fn a_running_program_joins_and_is_left_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    program.tell("emit 3");
+    let before = program.state();
+    let mut mapped = None;
+    for round in 1..=10 {
+        let recorder = Recorder::start(&folder.path().join(round.to_string()), program.pid, &[], 1);
+        assert_eq!(program.tell("emit 100"), "emitted");
+        assert_eq!(program.tell("thread 10"), "emitted");
+        let trace = recorder.trace().to_owned();
+        let said = recorder.stop();
+        assert!(said.contains("\"lost\":0"), "{said}");
+        assert_eq!((count(&trace, "resident:step"), count(&trace, "resident:answer")), (110, 1));
+        wait_until("the agent has ended", || program.state() == before);
+        assert_eq!(program.tell("reported"), round.to_string());
+        let (all, buffers) = program.mappings();
+        assert_eq!(buffers, 0);
+        assert!(
+            all <= *mapped.get_or_insert(all),
+            "{all} mappings in round {round}, {mapped:?} after the first"
+        );
+    }
+    program.tell("emit 3");
+    program.end();
+}
+
+#[test]
+fn a_killed_recorder_leaves_buffers_until_the_next_one_attaches() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let before = program.state();
+    // More than a process takes part in at a time.
+    for round in 0..10 {
+        let recorder = Recorder::start(&folder.path().join(round.to_string()), program.pid, &[], 1);
+        assert!(program.mappings().1 > 0);
+        recorder.kill();
+        wait_until("the agent has ended", || program.state() == before);
+        program.tell("emit 10");
+    }
+    let recorder = Recorder::start(&folder.path().join("last"), program.pid, &[], 1);
+    program.tell("emit 10");
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!(count(&trace, "resident:step"), 10);
+    wait_until("the agent has ended", || program.state() == before);
+    assert_eq!(program.mappings().1, 0);
+    program.end();
+}
+
+#[test]
+fn children_join_by_the_door_and_what_they_execute_is_attached_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
+    assert_eq!(program.tell("fork 100"), "0");
+    assert_eq!(program.tell("exec"), "ready");
+    let children = format!("/proc/{0}/task/{0}/children", program.pid);
+    let child = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    wait_until("the executed program is recorded", || agents(child) == 1);
+    let trace = recorder.trace().to_owned();
+    wait_until("it has reported its state", || program.tell("reported") == "1");
+    program.tell("emit 1000");
+    program.end();
+    recorder.ended();
+    assert_eq!(count(&trace, "resident:step"), 1200);
+    assert_eq!(count(&trace, "resident:answer"), 2);
+}
+
+#[test]
+fn every_copy_joins() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let plugin = PROGRAM.with_file_name("libplugin.so");
+    program.tell(&format!("load {}", plugin.display()));
+    let before = program.state();
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 2);
+    wait_until("both copies have their classes", || program.tell("reported") == "1");
+    program.tell("emit 5");
+    program.tell("plugin 7");
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!((count(&trace, "resident:step"), count(&trace, "plugin:step")), (5, 7));
+    wait_until("the agents have ended", || program.state() == before);
+    program.end();
+}
+
+#[test]
+fn an_attached_program_asks_its_flight_recorder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &["--flight-recorder"], 1);
+    program.tell("emit 5");
+    let snapshot = program.tell("snapshot");
+    assert_eq!(count(snapshot.as_ref(), "resident:step"), 5);
+    recorder.stop();
+    program.end();
+}
+
+#[test]
+fn rules_change_and_sites_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &["-e", "resident:answer"], 1);
+    let on = || {
+        let sites =
+            harness::run(&["sites", "--format", "csv", "-e", "resident:step", &program.pid.to_string()]);
+        assert!(sites.status.success());
+        String::from_utf8(sites.stdout).unwrap().contains(",on,")
+    };
+    assert!(!on());
+    assert!(harness::run(&["enable", &recorder.pid(), "-e", "resident:step"]).status.success());
+    assert!(on());
+    program.tell("emit 5");
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!(count(&trace, "resident:step"), 5);
+    program.end();
+}
+
+#[test]
+fn a_process_in_other_namespaces() {
+    if !am_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Nothing of this machine's file systems can be reached below the new root but the program's own file.
+    let script = "mount -t tmpfs none /tmp && mount -t tmpfs none /run && exec \"$0\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--ipc", "--uts", "sh", "-c", script]).arg(&*PROGRAM);
+    let mut program = Resident::of(&mut command);
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
+    program.tell("emit 5");
+    assert_eq!(program.tell("fork 10"), "0");
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!(count(&trace, "resident:step"), 25);
+    program.end();
+}

@@ -1,0 +1,90 @@
+//! Attaches to a process that runs: has each copy of tracewing in it (executable, plug-ins, the C library,
+//! the library that is pre-loaded) open a door (`tracewing_abi::message::door`), by which the copy then joins
+//! as programs do that the recorder has started.
+//!
+//! What the process gives is not trusted: a descriptor that is no such door is not read from. Whether it can
+//! be one is looked at before a copy of it is made, since to close a copy of a file can take as long as its
+//! file system wants.
+
+mod calls;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain, socket_type};
+use rustix::net::{AddressFamily, SendFlags, SocketType, send};
+use tracewing_abi::message::door::Enter;
+use tracewing_attach::{Refusal, Target};
+use tracewing_programs::entries;
+use tracewing_programs::image::Process;
+use tracewing_units::Pid;
+
+use crate::credentials::peer;
+
+/// A copy of tracewing that has been entered.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    /// The recorder's end of its door.
+    pub(crate) door: OwnedFd,
+    /// Filters for system calls of the thread that has opened it, which its agent's threads have, too: they
+    /// let through all that the agent does.
+    pub(crate) filters: u32,
+    /// For how long that thread was stopped.
+    pub(crate) stopped: Duration,
+}
+
+/// Has the copies of tracewing in a process open their doors to this recording; none where it has no copy, or
+/// all of them decline, as those do that have been told that the process wants no threads but its own. Waits
+/// no longer than `patience` for a thread that can be borrowed.
+///
+/// # Errors
+/// Why the process was not attached to. It runs as before; copies that were entered before that give up.
+pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Result<Vec<Entered>, Refusal> {
+    let target = Target::open(pid.0)?;
+    let process = Process::open(pid).map_err(|_| Refusal::Gone(pid.0))?;
+    let mut entered = Vec::new();
+    for entry in entries(&process) {
+        let called = target.call(entry, &calls::ALL, patience)?;
+        let number = match i32::try_from(called.result) {
+            Ok(number) if number >= 0 => number,
+            // It wants no threads of the agent's, or has no room for a descriptor.
+            _ => continue,
+        };
+        let Some(door) = door(&target, pid, number)? else { continue };
+        let enter = Enter { recording }.encode();
+        let is_taken = send(&door, &enter, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok();
+        if is_taken {
+            let filters = u32::try_from(called.filters).unwrap_or(u32::MAX);
+            entered.push(Entered { door, filters, stopped: called.stopped });
+        }
+    }
+    Ok(entered)
+}
+
+/// The door with this number, if it is one that the process has made.
+fn door(target: &Target, pid: Pid, number: i32) -> Result<Option<OwnedFd>, Refusal> {
+    let path = std::fs::read_link(format!("/proc/{pid}/fd/{number}")).unwrap_or_default();
+    if !path.as_os_str().as_bytes().starts_with(b"socket:") {
+        return Ok(None);
+    }
+    let door = target.descriptor(number)?;
+    let is_its_own = peer(door.as_fd()).is_some_and(|peer| peer.pid == pid);
+    // With it the kernel names the process that has sent a message.
+    let is_door = is_connection(door.as_fd()) && is_its_own && set_socket_passcred(&door, true).is_ok();
+    Ok(is_door.then_some(door))
+}
+
+/// Whether a descriptor is a connection of packets within this machine.
+pub(crate) fn is_connection(file: BorrowedFd<'_>) -> bool {
+    socket_domain(file) == Ok(AddressFamily::UNIX)
+        && socket_type(file) == Ok(SocketType::SEQPACKET)
+        && socket_acceptconn(file) == Ok(false)
+}
+
+/// Lets go of a descriptor that is not what it should be, which can take as long as its maker wants.
+pub(crate) fn dispose(file: OwnedFd) {
+    let number = file.as_raw_fd();
+    let closing = std::thread::Builder::new().name(format!("close {number}")).spawn(move || drop(file));
+    drop(closing); // without a thread it was closed here
+}

@@ -1,0 +1,205 @@
+//! The doors of processes that the recorder has attached to, and the connections that come by them.
+//!
+//! Who has the other end of a door, or of a connection, may have copies of the recorder's own ends: those of
+//! a door were the process's, and a connection's has come from it. So nothing is ever waited for on them,
+//! whatever has become of their flags, and they are taken out of the loop before they are closed. What comes
+//! by a door counts only if it is a connection, made by the process that has sent it, as the kernel says.
+
+use std::collections::BTreeMap;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::event::epoll::EventFlags;
+use tracewing_abi::message::door::Knock;
+use tracewing_units::Pid;
+
+use crate::attached::{Entered, dispose, is_connection};
+use crate::credentials::peer;
+use crate::poll::{Poll, Token};
+
+/// `SCM_PIDFD` of the kernel's `linux/socket.h`, which a process can have the recorder's end give.
+const PIDFD: libc::c_int = 4;
+
+/// Connections that are taken of one door in one turn of the loop.
+pub(crate) const BATCH: usize = 64;
+
+/// A door.
+pub(crate) struct Door {
+    file: OwnedFd,
+    /// The process that has opened it.
+    pub(crate) pid: Pid,
+    /// Filters for system calls that its process has and that let through what the agent does.
+    pub(crate) filters: u32,
+    /// Whether a connection has come by it.
+    pub(crate) is_used: bool,
+}
+
+/// What has come by a door.
+#[derive(Debug)]
+pub(crate) enum Knocked {
+    Nothing,
+    Connection(OwnedFd, Knock),
+    /// No process has it any more, or what came makes no sense.
+    End,
+}
+
+/// All of them, by their numbers in the loop.
+#[derive(Default)]
+pub(crate) struct Doors {
+    doors: BTreeMap<u64, Door>,
+    next: u64,
+    are_closed: bool,
+}
+
+impl Doors {
+    /// Takes a door of a process. `false` where it cannot be listened to.
+    pub(crate) fn add(&mut self, pid: Pid, entered: Entered, poll: &Poll) -> bool {
+        let Entered { door: file, filters, .. } = entered;
+        let number = self.next;
+        let is_added =
+            self.are_closed || poll.add(&file, Token::AttachedDoor(number), EventFlags::IN).is_ok();
+        if is_added {
+            self.next += 1;
+            self.doors.insert(number, Door { file, pid, filters, is_used: false });
+        }
+        is_added
+    }
+
+    pub(crate) fn get(&mut self, number: u64) -> Option<&mut Door> {
+        self.doors.get_mut(&number)
+    }
+
+    /// A door that leads nowhere any more.
+    pub(crate) fn remove(&mut self, number: u64, poll: &Poll) -> Option<Door> {
+        let door = self.doors.remove(&number)?;
+        poll.remove(&door.file);
+        Some(door)
+    }
+
+    /// Closes all of them, at the recording's end.
+    pub(crate) fn clear(&mut self, poll: &Poll) {
+        self.doors.values().for_each(|door| poll.remove(&door.file));
+        self.doors.clear();
+    }
+
+    /// Connections to join that have come and were not taken: as many of each as are taken in a turn.
+    pub(crate) fn take_waiting(&self) -> Vec<OwnedFd> {
+        let next = |door: &Door| match door.knocked() {
+            Knocked::Connection(socket, Knock::Join) => Some(socket),
+            Knocked::Connection(_, Knock::Ask) | Knocked::Nothing | Knocked::End => None,
+        };
+        self.doors.values().flat_map(|door| (0..BATCH).map_while(move |_| next(door))).collect()
+    }
+
+    /// Those who come get their turn at a later look.
+    pub(crate) fn close(&mut self, poll: &Poll) {
+        self.doors.values().for_each(|door| poll.remove(&door.file));
+        self.are_closed = true;
+    }
+
+    /// Listens to them again.
+    pub(crate) fn open(&mut self, poll: &Poll) {
+        if std::mem::take(&mut self.are_closed) {
+            // One that cannot be listened to is as good as one that no process has.
+            self.doors.retain(|number, door| {
+                poll.add(&door.file, Token::AttachedDoor(*number), EventFlags::IN).is_ok()
+            });
+        }
+    }
+
+    pub(crate) fn are_closed(&self) -> bool {
+        self.are_closed
+    }
+}
+
+impl Door {
+    /// Takes what has come first.
+    pub(crate) fn knocked(&self) -> Knocked {
+        let mut message = [0; Knock::SIZE + 1];
+        let Some((len, Come { files, sender })) = receive(self.file.as_fd(), &mut message) else {
+            return Knocked::Nothing;
+        };
+        let mut files = files.into_iter();
+        let (first, more) = (files.next(), files.next().is_some());
+        let is_sent_by_its_maker = |file: &OwnedFd| {
+            let maker = peer(file.as_fd()).map(|peer| peer.pid);
+            maker.is_some() && maker == sender
+        };
+        match (first, Knock::decode(&message[..len])) {
+            (Some(file), Some(knock))
+                if !more && is_connection(file.as_fd()) && is_sent_by_its_maker(&file) =>
+            {
+                Knocked::Connection(file, knock)
+            }
+            (first, _) => {
+                first.into_iter().for_each(dispose);
+                Knocked::End
+            }
+        }
+    }
+}
+
+/// What comes along with a message.
+#[derive(Default)]
+struct Come {
+    files: Vec<OwnedFd>,
+    sender: Option<Pid>,
+}
+
+/// Room for credentials and a descriptor, aligned as control data wants.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; 64]);
+
+/// Receives a message, of 0 bytes where there is no other end. `None` where there is none yet.
+fn receive(file: BorrowedFd<'_>, message: &mut [u8]) -> Option<(usize, Come)> {
+    let mut control = Control([MaybeUninit::uninit(); 64]);
+    let mut part = libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = size_of::<Control>() as _; // the field's type is the C library's own
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: the header describes buffers of ours.
+    let len = unsafe { libc::recvmsg(file.as_raw_fd(), &raw mut header, flags) };
+    let Ok(len) = usize::try_from(len) else {
+        let error = std::io::Error::last_os_error().raw_os_error();
+        let is_later = matches!(error, Some(libc::EAGAIN | libc::EINTR));
+        return (!is_later).then(|| (0, Come::default()));
+    };
+    Some((len, come(&header)))
+}
+
+/// All descriptors that have come are taken over, whatever for.
+fn come(header: &libc::msghdr) -> Come {
+    let mut come = Come::default();
+    // SAFETY: the kernel has filled the control data in; the macros give null or a whole cmsghdr inside it.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: as above.
+    while let Some(one) = unsafe { next.as_ref() } {
+        // SAFETY: as above; CMSG_LEN only computes.
+        let (data, empty) = unsafe { (libc::CMSG_DATA(one), libc::CMSG_LEN(0) as usize) };
+        let len: usize = one.cmsg_len as _; // the field's type is the C library's own
+        let size = len.saturating_sub(empty);
+        match (one.cmsg_level, one.cmsg_type) {
+            (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if size >= size_of::<libc::ucred>() => {
+                // SAFETY: so many bytes are there.
+                let sender = unsafe { data.cast::<libc::ucred>().read_unaligned() };
+                come.sender = (sender.pid > 0).then_some(Pid(sender.pid));
+            }
+            (libc::SOL_SOCKET, libc::SCM_RIGHTS | PIDFD) => {
+                for at in 0..size / size_of::<libc::c_int>() {
+                    // SAFETY: so many descriptors are there, which the kernel has just made for this process.
+                    let file = unsafe { data.cast::<libc::c_int>().add(at).read_unaligned() };
+                    // SAFETY: as above.
+                    come.files.extend((file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file) }));
+                }
+            }
+            _ => {}
+        }
+        // SAFETY: the header as the kernel has left it, and a part of it.
+        next = unsafe { libc::CMSG_NXTHDR(header, next) };
+    }
+    come
+}

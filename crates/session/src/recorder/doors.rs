@@ -1,0 +1,93 @@
+//! Processes that the recorder attaches to, and the connections that come by their doors: under the same
+//! rules as those that are made at its socket (`accept`).
+
+use std::time::Instant;
+
+use tracewing_abi::message::door::Knock;
+use tracewing_units::Pid;
+
+use super::Recorder;
+use crate::attacher::Attempt;
+use crate::doors::{BATCH, Knocked};
+use crate::poll::Door;
+use crate::processes::Processes;
+use crate::program::Program;
+
+impl Recorder<'_> {
+    /// Has the recorded processes that run already join, and of what they have started what has executed a
+    /// program: what was only forked comes by itself. What becomes of it comes later.
+    pub(super) fn attach_to_processes(&mut self) {
+        let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
+        self.attaching.forget_all_but(&pids);
+        for pid in pids {
+            if self.connections.of_process(pid).is_empty() && self.attaching.is_new(Program::of(pid)) {
+                self.attach(pid);
+            }
+        }
+    }
+
+    fn attach(&mut self, pid: Pid) {
+        if let Err(error) = self.attaching.ask(pid, &self.poll) {
+            self.join.note(format!("process {pid} is not attached to: {error}"));
+        }
+    }
+
+    /// Attempts have ended.
+    pub(crate) fn attempts_ended(&mut self) {
+        while let Some(Attempt { pid, result }) = self.attaching.next() {
+            match result {
+                Ok(entered) => {
+                    for one in entered {
+                        self.attaching.longest_stop = self.attaching.longest_stop.max(one.stopped);
+                        self.attaching.doors.add(pid, one, &self.poll);
+                    }
+                }
+                // It has ended, and so has nothing to record.
+                Err(tracewing_attach::Refusal::Gone(_) | tracewing_attach::Refusal::Zombie(_)) => {}
+                Err(refusal) => {
+                    self.join.note(format!("the events of {} are not recorded: {refusal}", name(pid)));
+                }
+            }
+        }
+    }
+
+    /// Something has come by a door.
+    pub(crate) fn knocked(&mut self, number: u64) {
+        for _ in 0..BATCH {
+            let now = Instant::now();
+            if !self.connections.wasted.has_any(now) {
+                return self.attaching.doors.close(&self.poll);
+            }
+            let Some(door) = self.attaching.doors.get(number) else { return };
+            let filters = door.filters;
+            match door.knocked() {
+                Knocked::Nothing => return,
+                Knocked::Connection(socket, knock) => {
+                    door.is_used = true;
+                    let way = if knock == Knock::Join { Door::Join } else { Door::Control };
+                    if self.arrive(socket, way, filters, now).is_none() {
+                        self.connections.wasted.take(now);
+                    }
+                }
+                Knocked::End => {
+                    self.connections.wasted.take(now);
+                    return self.end_door(number);
+                }
+            }
+        }
+    }
+
+    fn end_door(&mut self, number: u64) {
+        let Some(door) = self.attaching.doors.remove(number, &self.poll) else { return };
+        // One that takes part already hangs up.
+        let is_member = self.connections.members().any(|(_, member)| member.program.pid == door.pid);
+        if !door.is_used && !is_member && Program::of(door.pid).is_alive() {
+            self.join.note(format!("the events of {} are not recorded: it has not joined", name(door.pid)));
+        }
+    }
+}
+
+fn name(pid: Pid) -> String {
+    let Program { name, .. } = Program::of(pid);
+    if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") }
+}

@@ -1,0 +1,114 @@
+//! How a process reaches a recorder: by the path at which it listens; or, where the recorder has attached to
+//! the process, by a door (`tracewing_abi::message::door`), which leads out of every namespace.
+//!
+//! A door is a descriptor: it lies out of the way of the program's, a forked child inherits it, and each
+//! process closes its own once the recording is over. If the program has closed it, its number may mean
+//! something else: that is looked at before every use.
+
+use core::ffi::c_int;
+use std::time::Duration;
+
+use tracewing_abi::CONTROL_SOCKET;
+use tracewing_abi::message::door::Knock;
+
+use super::system::{self, Failure, Fd, Identity, Until};
+
+/// Time between two attempts to send by a door that is full.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// A way to a recorder. Kept without allocation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// None: a session of the program's own.
+    None,
+    Path(Path),
+    Door(Door),
+}
+
+/// The path of a recorder's socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Path {
+    bytes: [u8; 108],
+    len: usize,
+}
+
+/// A socket that a recorder reads from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Door {
+    number: c_int,
+    identity: Identity,
+}
+
+impl Access {
+    /// `None` for a path that is longer than a socket's can be.
+    pub(super) fn path(path: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 108];
+        bytes.get_mut(..path.len())?.copy_from_slice(path);
+        Some(Self::Path(Path { bytes, len: path.len() }))
+    }
+
+    /// By a door, which stays open until [`Access::close`].
+    pub(super) fn door(door: Fd) -> Option<Self> {
+        let identity = system::identity(door.raw())?;
+        Some(Self::Door(Door { number: door.leak(), identity }))
+    }
+
+    /// Whether there is a recorder.
+    pub(super) fn is_some(&self) -> bool {
+        *self != Self::None
+    }
+
+    /// A new connection, for what `knock` says.
+    pub(super) fn connect(&self, knock: Knock, until: Until) -> Result<Fd, Failure> {
+        match (self, knock) {
+            (Self::None, _) => Err(Failure::Gone),
+            (Self::Path(path), Knock::Join) => system::connect(path.bytes(), until),
+            (Self::Path(path), Knock::Ask) => {
+                let folder = path.bytes().iter().rposition(|byte| *byte == b'/').ok_or(Failure::Gone)? + 1;
+                let control = [&path.bytes()[..folder], CONTROL_SOCKET.as_bytes()].concat();
+                system::connect(&control, until)
+            }
+            (Self::Door(door), _) => door.connect(knock, until),
+        }
+    }
+
+    /// Closes a door; of a path there is nothing to close.
+    pub(super) fn close(&self) {
+        if let Self::Door(door) = self
+            && door.is_itself()
+        {
+            system::close(door.number);
+        }
+    }
+}
+
+impl Path {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Door {
+    fn is_itself(&self) -> bool {
+        system::identity(self.number) == Some(self.identity)
+    }
+
+    /// Who has the other end was let in by the kernel, as a debugger is: it is not looked at again.
+    fn connect(&self, knock: Knock, until: Until) -> Result<Fd, Failure> {
+        if !self.is_itself() {
+            return Err(Failure::Gone);
+        }
+        let (own, recorders) = system::socket_pair().ok_or(Failure::Gone)?;
+        // The door is other threads' and processes', too: no time-out of its own can be set.
+        while !system::send_descriptor(self.number, &knock.encode(), &recorders)? {
+            if system::is_over(until) {
+                return Err(Failure::Late);
+            }
+            match until {
+                None => system::sleep_quietly(AGAIN),
+                Some(_) => std::thread::sleep(AGAIN),
+            }
+        }
+        Ok(own)
+    }
+}

@@ -1,0 +1,11 @@
+//! What a recorder has a borrowed thread of the running process do (`tracewing_abi::attach`): no more than is
+//! needed for a thread of the agent's to do the rest. `errno` stays.
+
+use super::{reach, system};
+
+tracewing_abi::attach_entry!(entry, attach);
+
+/// The number of the recorder's end of a door, or a negative error number.
+extern "C" fn attach() -> i64 {
+    system::keeping_errno(reach::open_door).map_or_else(|error| -i64::from(error), i64::from)
+}

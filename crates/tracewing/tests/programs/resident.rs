@@ -1,0 +1,137 @@
+//! A program that runs before a recorder attaches to it: `resident [FILTER]`, where the filter is a list of
+//! system calls, all others being the process's end. Standard input gives orders, a line each; standard output
+//! answers each with a line:
+//!
+//! | order | does | answer |
+//! |---|---|---|
+//! | `emit N` | emits N events | `emitted` |
+//! | `thread N` | a new thread does | `emitted` |
+//! | `fork N` | a child does, and its child; each waits for half a second before it | the child's status |
+//! | `exec` | a child executes this program again, which gets all further orders | `ready` |
+//! | `load PATH` | loads the plug-in (`plugin.rs`), again if it is loaded | `loaded` |
+//! | `plugin N` | it emits N events | `emitted` |
+//! | `snapshot` | asks the recorder for a snapshot | its folder, or the error |
+//! | `reported` | how often the state was reported | the number |
+
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use tracewing::{Event, emit};
+
+#[derive(Event)]
+#[event(provider = "resident")]
+struct Step {
+    number: u32,
+}
+
+/// What was true before any recording.
+#[derive(Event)]
+#[event(provider = "resident")]
+struct Answer {
+    number: u32,
+}
+
+static REPORTED: AtomicU32 = AtomicU32::new(0);
+
+fn steps(count: u32) {
+    (1..=count).for_each(|number| emit!(Step { number }));
+}
+
+fn fork(child: impl FnOnce()) -> i32 {
+    // SAFETY: this program's threads hold no locks while it forks.
+    match unsafe { libc::fork() } {
+        0 => {
+            child();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) }
+        }
+        pid => {
+            let mut status = -1;
+            // SAFETY: the child just made.
+            while unsafe { libc::waitpid(pid, &mut status, 0) } != pid {}
+            status
+        }
+    }
+}
+
+fn filter(listed: &str) {
+    let numbers: Vec<libc::c_long> = listed.split(',').map(|number| number.parse().unwrap()).collect();
+    tracewing_testing::allow_only(&numbers, true);
+}
+
+fn main() {
+    tracewing::on_attach(|| {
+        REPORTED.fetch_add(1, Relaxed);
+        emit!(Answer { number: 42 });
+    });
+    std::env::args().nth(1).iter().for_each(|listed| filter(listed));
+    println!("ready");
+    let mut plugin: Option<extern "C" fn(u32, u32)> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        let (order, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let number = rest.parse().unwrap_or(0);
+        let answer = match order {
+            "emit" => {
+                steps(number);
+                "emitted".to_owned()
+            }
+            "thread" => {
+                std::thread::spawn(move || steps(number)).join().unwrap();
+                "emitted".to_owned()
+            }
+            "fork" => {
+                let work = move || {
+                    std::thread::sleep(Duration::from_millis(500));
+                    steps(number);
+                };
+                fork(move || {
+                    work();
+                    assert_eq!(fork(work), 0);
+                })
+                .to_string()
+            }
+            "exec" => {
+                // SAFETY: the child executes a file.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    panic!("{}", std::process::Command::new("/proc/self/exe").exec());
+                }
+                // It reads the orders from now on.
+                let mut status = 0;
+                // SAFETY: the child just made.
+                while unsafe { libc::waitpid(child, &mut status, 0) } != child {}
+                assert_eq!(status, 0);
+                return;
+            }
+            "load" => {
+                let path = std::ffi::CString::new(rest).unwrap();
+                // SAFETY: the library's initialisers are Rust's; it has these functions.
+                plugin = Some(unsafe {
+                    let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+                    let begin = libc::dlsym(handle, c"plugin_begin".as_ptr());
+                    std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(begin)();
+                    std::mem::transmute::<*mut libc::c_void, extern "C" fn(u32, u32)>(libc::dlsym(
+                        handle,
+                        c"plugin_emit".as_ptr(),
+                    ))
+                });
+                "loaded".to_owned()
+            }
+            "plugin" => {
+                plugin.unwrap()(1, number);
+                "emitted".to_owned()
+            }
+            "snapshot" => match tracewing::snapshot() {
+                Ok(folder) => folder.display().to_string(),
+                Err(error) => error.to_string(),
+            },
+            "reported" => REPORTED.load(Relaxed).to_string(),
+            other => panic!("no order: {other:?}"),
+        };
+        println!("{answer}");
+        std::io::stdout().flush().unwrap();
+    }
+}
