@@ -1,5 +1,5 @@
-//! A program that runs before it is recorded (`crates/tracewing/tests/programs/resident.rs`), and a recorder that
-//! attaches to it.
+//! A program that runs before it is recorded (`crates/tracewing/tests/programs/resident.rs`), and a
+//! recorder that attaches to it.
 
 use crate::harness::{self, Printed, tracewing};
 use crate::recorded;

@@ -1,5 +1,5 @@
-//! A program that runs before a recorder attaches to it: `resident [FILTER]`, where the filter is a list of
-//! system calls, all others being the process's end. Standard input gives orders, a line each; standard output
+//! A program that runs before a recorder attaches to it: `resident [FILTER]`. The filter is a list of
+//! system calls; any other ends the process. Standard input gives orders, one per line; standard output
 //! answers each with a line:
 //!
 //! | order | does | answer |
