@@ -23,7 +23,7 @@ fn a_running_program_joins_and_is_left_as_it_was() {
         assert_eq!(program.tell("thread 10"), "emitted");
         let trace = recorder.trace().to_owned();
         let said = recorder.stop();
-        assert!(said.contains("\"lost\":0"), "{said}");
+        assert!(said.contains("\"lost_events\":0"), "{said}");
         assert_eq!((count(&trace, "resident:step"), count(&trace, "resident:answer")), (110, 1));
         wait_until("the agent has ended", || program.state() == before);
         assert_eq!(program.tell("reported"), round.to_string());
