@@ -70,7 +70,7 @@ fn print_attached(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> 
     for process in attached.clone().take(MAX_ATTACHED) {
         let Some(pid) = number(process, "/pid") else { continue };
         let name = text(process, "/name").unwrap_or_default();
-        let since = process.get("attached").and_then(|since| real_time(note, since));
+        let since = process.get("attached_cycles").and_then(|since| real_time(note, since));
         let since = since.map(|ns| format!(", recorded since {}", zone.format(ns))).unwrap_or_default();
         writeln!(out, "attached  process {pid} ({}){since}", shown(name))?;
     }

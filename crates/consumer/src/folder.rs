@@ -323,6 +323,7 @@ pub struct AttachedDescription {
     /// File name of its executable, or the name of its main thread.
     pub name: String,
     /// Since when it is recorded, cycles.
+    #[serde(rename = "attached_cycles")]
     pub attached: u64,
 }
 
