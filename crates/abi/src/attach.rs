@@ -5,9 +5,9 @@
 //! stack, and lets it continue at the entry, with the block's address in `rdi` and `rsp`. The entry switches
 //! to a stack of its own, saves the vector registers, calls the function, and reports through
 //! [`Saved::result`]. Its last system call, `rt_sigprocmask` with [`Saved::mask`], is what the recorder waits
-//! for: it then skips the call and restores the thread itself, so that the kernel treats the interrupted call
-//! as it treats every other. Without a recorder, which may have been killed, the entry restores all registers
-//! from the block and continues the interrupted call: no thread depends on its recorder's survival.
+//! for: it then has the call fail and restores the thread itself, so that the kernel treats the interrupted
+//! call as it treats every other. Without a recorder, which may have been killed, the entry restores all
+//! registers from the block and continues the interrupted call: no thread depends on its recorder's survival.
 //!
 //! A second thread that arrives while another uses the stack reports [`BUSY`] and changes nothing. So does
 //! one that arrives before the dynamic linker has prepared the object, or while it unloads it, by
@@ -146,7 +146,7 @@ macro_rules! attach_entry {
                 "mov rsp, rbx",
                 "mov dword ptr [rip + {busy}], 0",
                 // rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8), where the recorder takes over. One that is
-                // killed after it has skipped the call leaves an error in rax: then it is made again.
+                // killed after it has had the call fail leaves an error in rax: then it is made again.
                 "2:",
                 "mov eax, 14",
                 "mov edi, 2",

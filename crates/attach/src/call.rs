@@ -7,7 +7,7 @@
 //! | stopped; block written below its red zone | continue its call |
 //! | registers set to the entry | make the call, restore itself from the block |
 //! | all signals blocked | likewise, and restore its mask |
-//! | at the entry's last call, which is skipped | find that it was skipped, and make it |
+//! | at the entry's last call, which is made to fail | find that it has failed, and make it again |
 //! | mask restored | restore its registers from the block |
 //! | registers restored | continue its call |
 
@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const CALLING: Duration = Duration::from_secs(2);
 /// All signals that can be blocked.
 const ALL: u64 = u64::MAX;
+/// Size of a signal set with which `rt_sigprocmask` does nothing but fail.
+const NO_SIZE: u64 = 0;
 /// Flags at a function's entry: interrupts on, which user space cannot change, and nothing else.
 const CLEAR_FLAGS: u64 = 0x202;
 
@@ -207,8 +209,8 @@ impl Thread<'_> {
         Ok((block, mask))
     }
 
-    /// Lets it run to the entry's last call, and skips that: it stops where the kernel looks for signals, as
-    /// it was stopped before. Gives the function's result.
+    /// Lets it run to the entry's last call, and has that fail: it stops where the kernel looks for signals,
+    /// as it was stopped before. Gives the function's result.
     fn finish(&self, block: u64) -> Result<i64, Refusal> {
         let failed = |call| self.target.failed(call);
         let until = Instant::now() + CALLING;
@@ -225,7 +227,8 @@ impl Thread<'_> {
             if !is_last {
                 continue;
             }
-            let skipped = Registers { orig_rax: u64::MAX, ..registers };
+            // Not by a number of no call, which a filter for system calls would be asked about.
+            let skipped = Registers { r10: NO_SIZE, ..registers };
             self.tracee.set_registers(&skipped).map_err(failed("PTRACE_SETREGS"))?;
             self.tracee.interrupt().map_err(failed("PTRACE_INTERRUPT"))?;
             self.tracee.run().map_err(failed("PTRACE_CONT"))?;

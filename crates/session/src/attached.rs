@@ -62,6 +62,12 @@ pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Resul
     Ok(entered)
 }
 
+/// For tests: the numbers of the system calls that a program makes to be attached to, and while it is
+/// recorded.
+pub fn calls_of_programs() -> impl Iterator<Item = i64> {
+    calls::ALL.iter().flat_map(|call| [Some(call), call.without]).flatten().map(|call| call.number)
+}
+
 /// The door with this number, if it is one that the process has made.
 fn door(target: &Target, pid: Pid, number: i32) -> Result<Option<OwnedFd>, Refusal> {
     let path = std::fs::read_link(format!("/proc/{pid}/fd/{number}")).unwrap_or_default();

@@ -203,3 +203,116 @@ fn come(header: &libc::msghdr) -> Come {
     }
     come
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::set_socket_passcred;
+    use rustix::net::{
+        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
+    };
+    use std::fs::File;
+    use std::io::IoSlice;
+
+    fn pair(kind: SocketType) -> (OwnedFd, OwnedFd) {
+        socketpair(rustix::net::AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    /// A door, and the other end, which a process has.
+    fn door() -> (Door, OwnedFd) {
+        let (file, other) = pair(SocketType::SEQPACKET);
+        set_socket_passcred(&file, true).unwrap();
+        (Door { file, pid: Pid(1), filters: 0, is_used: false }, other)
+    }
+
+    fn send(to: &OwnedFd, message: &[u8], files: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(files)));
+        }
+        sendmsg(to, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    fn descriptors() -> usize {
+        std::fs::read_dir("/proc/self/fd").unwrap().count()
+    }
+
+    #[test]
+    fn connections_come_by_a_door() {
+        let (door, other) = door();
+        assert!(matches!(door.knocked(), Knocked::Nothing));
+        for knock in [Knock::Join, Knock::Ask] {
+            let (_kept, sent) = pair(SocketType::SEQPACKET);
+            send(&other, &knock.encode(), &[sent.as_fd()]);
+            assert!(matches!(door.knocked(), Knocked::Connection(_, come) if come == knock));
+        }
+        // Whatever the process has done with the recorder's end.
+        rustix::io::ioctl_fionbio(&door.file, false).unwrap();
+        assert!(matches!(door.knocked(), Knocked::Nothing));
+        drop(other);
+        assert!(matches!(door.knocked(), Knocked::End));
+    }
+
+    #[test]
+    fn what_is_no_connection_ends_a_door() {
+        let seqpacket = pair(SocketType::SEQPACKET);
+        let (stream, datagram) = (pair(SocketType::STREAM), pair(SocketType::DGRAM));
+        let listener = std::os::unix::net::UnixListener::bind_addr(
+            &<std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
+                format!("tracewing-doors-{}", std::process::id()),
+            )
+            .unwrap(),
+        )
+        .unwrap();
+        let null = File::open("/dev/null").unwrap();
+        let (_, pipe) = rustix::pipe::pipe().unwrap();
+        let good = seqpacket.0.as_fd();
+        let join = Knock::Join.encode();
+        let many = [good; 64];
+        let cases: [(&[u8], &[BorrowedFd<'_>]); 10] = [
+            (&join, &[]),
+            (&join, &[null.as_fd()]),
+            (&join, &[pipe.as_fd()]),
+            (&join, &[stream.0.as_fd()]),
+            (&join, &[datagram.0.as_fd()]),
+            (&join, &[listener.as_fd()]),
+            (&join, &[good, null.as_fd()]),
+            (&join, &many),
+            (b"nonsense", &[good]),
+            (b"twD", &[good]),
+        ];
+        let before = descriptors();
+        for (number, (message, files)) in cases.into_iter().enumerate() {
+            let (door, other) = door();
+            send(&other, message, files);
+            assert!(matches!(door.knocked(), Knocked::End), "{number}");
+        }
+        // Threads close what has come.
+        let begin = std::time::Instant::now();
+        while descriptors() > before {
+            assert!(begin.elapsed().as_secs() < 30, "{} descriptors are left", descriptors() - before);
+            std::thread::yield_now();
+        }
+    }
+
+    /// A process could pass on a connection that a process of root has made to it.
+    #[test]
+    fn a_process_brings_only_connections_of_its_own() {
+        let (door, other) = door();
+        let (_kept, made_here) = pair(SocketType::SEQPACKET);
+        // SAFETY: the child makes only system calls.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_sent =
+                std::panic::catch_unwind(|| send(&other, &Knock::Join.encode(), &[made_here.as_fd()]));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(is_sent.is_err())) };
+        }
+        let mut status = -1;
+        // SAFETY: the child just made.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
+        assert!(matches!(door.knocked(), Knocked::End));
+    }
+}

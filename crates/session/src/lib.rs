@@ -97,6 +97,8 @@ mod system;
 mod threads;
 mod timers;
 
+#[doc(hidden)]
+pub use attached::calls_of_programs;
 pub use error::Error;
 pub use options::Options;
 pub use outcome::{Outcome, Summary};

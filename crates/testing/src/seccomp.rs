@@ -27,9 +27,21 @@ pub fn filter(listed: &[libc::c_long], of_listed: u32, of_others: u32) -> Vec<li
 /// # Panics
 /// The filter cannot be installed.
 pub fn allow_only(calls: &[libc::c_long], all_threads: bool) {
-    let mut program = filter(calls, libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     let flags = if all_threads { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
+    install(&mut filter(calls, libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS), flags);
+}
+
+/// From now on these system calls of all threads fail with this error.
+///
+/// # Panics
+/// The filter cannot be installed.
+pub fn fail(calls: &[libc::c_long], error: u32) {
+    let mut program = filter(calls, libc::SECCOMP_RET_ERRNO | error, libc::SECCOMP_RET_ALLOW);
+    install(&mut program, libc::SECCOMP_FILTER_FLAG_TSYNC);
+}
+
+fn install(program: &mut [libc::sock_filter], flags: libc::c_ulong) {
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: numbers, and a filter that is complete.
     let installed = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -1,5 +1,6 @@
 //! Programs that were built with tracewing and run already when a recorder attaches to them.
 
+mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
 #[path = "../recorded/mod.rs"]

@@ -39,11 +39,12 @@ const SOCKETS: SystemCall = SystemCall {
     without: None,
 };
 
-const CALLS: [(&str, i64); 28] = [
+const CALLS: [(&str, i64); 30] = [
     ("clock_nanosleep", libc::SYS_clock_nanosleep),
     ("close", libc::SYS_close),
     ("exit", libc::SYS_exit),
     ("fcntl", libc::SYS_fcntl),
+    ("flock", libc::SYS_flock),
     ("fstat", libc::SYS_fstat),
     ("ftruncate", libc::SYS_ftruncate),
     ("futex", libc::SYS_futex),
@@ -59,6 +60,7 @@ const CALLS: [(&str, i64); 28] = [
     ("newfstatat", libc::SYS_newfstatat),
     ("openat", libc::SYS_openat),
     ("prctl", libc::SYS_prctl),
+    ("pwrite64", libc::SYS_pwrite64),
     ("read", libc::SYS_read),
     ("recvfrom", libc::SYS_recvfrom),
     ("recvmsg", libc::SYS_recvmsg),

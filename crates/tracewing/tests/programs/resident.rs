@@ -1,6 +1,6 @@
-//! A program that runs before a recorder attaches to it: `resident [FILTER]`. The filter is a list of
-//! system calls; any other ends the process. Standard input gives orders, one per line; standard output
-//! answers each with a line:
+//! A program that runs before a recorder attaches to it: `resident [FILTER...]`. A filter is a list of system
+//! calls, of which any other ends the process; or `ERROR:LIST`, system calls that fail so. Standard input
+//! gives orders, one per line; standard output answers each with a line:
 //!
 //! | order | does | answer |
 //! |---|---|---|
@@ -56,9 +56,13 @@ fn fork(child: impl FnOnce()) -> i32 {
     }
 }
 
-fn filter(listed: &str) {
+fn filter(text: &str) {
+    let (error, listed) = text.split_once(':').unwrap_or(("", text));
     let numbers: Vec<libc::c_long> = listed.split(',').map(|number| number.parse().unwrap()).collect();
-    tracewing_testing::allow_only(&numbers, true);
+    match error.parse::<u32>() {
+        Ok(error) => tracewing_testing::fail(&numbers, error),
+        Err(_) => tracewing_testing::allow_only(&numbers, true),
+    }
 }
 
 fn main() {
@@ -66,7 +70,7 @@ fn main() {
         REPORTED.fetch_add(1, Relaxed);
         emit!(Answer { number: 42 });
     });
-    std::env::args().nth(1).iter().for_each(|listed| filter(listed));
+    std::env::args().skip(1).for_each(|text| filter(&text));
     println!("ready");
     let mut plugin: Option<extern "C" fn(u32, u32)> = None;
     for line in std::io::stdin().lock().lines() {
