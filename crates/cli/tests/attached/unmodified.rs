@@ -117,7 +117,9 @@ fn samples_are_of_all_threads_and_each_is_taken_once() {
             _ => {}
         }
     }
-    assert_eq!(periods.len(), 3, "two workers and a later one: {periods:?}");
+    // The first thread waits for orders, and may be sampled while it takes one.
+    let workers = periods.keys().filter(|tid| **tid != i64::from(pid)).count();
+    assert_eq!(workers, 3, "two workers and a later one: {periods:?}");
     assert!(children > 0, "what it forks");
     // By the CPU's clock, a sample's period is nanoseconds of CPU time, so that a thread that was sampled by
     // two events would have twice the time that it ran.
