@@ -38,6 +38,9 @@ pub(crate) struct Shown {
     running: bool,
     /// From when on it could run.
     waits: bool,
+    /// What it is blocked on. A task reports that itself (`user_thread:wait`), so without its wakes too; then
+    /// a cause has the time until the next poll.
+    causes: bool,
     /// When it could have gone on, but lost its CPU or its turn.
     preemptions: bool,
     /// Whether it is in its program or in a system call.
@@ -53,6 +56,7 @@ impl Shown {
         Self {
             running,
             waits: running && wakes,
+            causes: running && wakes,
             preemptions: running && wakes,
             modes: running && !ran.modeless,
             interrupts: running && ran.recorded.interrupts,
@@ -67,6 +71,7 @@ impl Shown {
         Self {
             running: running && polls,
             waits: polls && wakes,
+            causes: polls,
             preemptions: running && polls && wakes,
             modes: modes && polls,
             interrupts: interrupts && polls,
@@ -99,7 +104,7 @@ impl Shown {
             user_ns: self.modes.then_some(times.user_ns),
             system_ns: self.modes.then_some(times.system_ns),
             interrupted_ns: self.interrupts.then_some(times.interrupted_ns),
-            blocked_on: if self.waits { times.blocked_on } else { Vec::new() },
+            blocked_on: if self.causes { times.blocked_on } else { Vec::new() },
             interrupted_by: if self.interrupts { times.interrupted_by } else { Vec::new() },
         }
     }

@@ -63,7 +63,7 @@ const UNKNOWN: [&str; 4] = [
 ];
 
 /// Numbers that are others: the pattern of the events that are gone, of the command, and of the column.
-const ALLOWED: [(&str, &str, &str); 20] = [
+const ALLOWED: [(&str, &str, &str); 21] = [
     // Without sched_waking a thread is ready from sched_wakeup on, which comes later; the commands say that
     // not all wake-ups are there.
     ("sched_waking", "sched timehist", "delay_ns"),
@@ -84,6 +84,8 @@ const ALLOWED: [(&str, &str, &str); 20] = [
     ("*", "sched latency", "avg_delay_ns"),
     // Delays of first polls, as `tasks` says.
     ("user_thread:wake", "tasks*", "*delay*"),
+    // A task says itself what it waits for; without its wakes that lasts until it is polled again.
+    ("user_thread:wake", "*", "*blocked_on.*"),
     // Kinds of locks are in a line of a thread or a task as far as they are recorded; `kind` names them.
     ("contention_*", "locks --by t*", "*"),
     ("syscall_*", "locks --by t*", "*"),
