@@ -234,5 +234,7 @@ mod shapes {
         assert_eq!(missing(&page, &other), ["process  name  wait ms"]);
         let gone = lines("process  name  wait ms\n");
         assert_eq!(missing(&page, &gone).len(), 3);
+        let histogram = lines(" from  count\n 1 ns  3  ██▎\n 2 ns  0\n 5 ns  9  █████");
+        assert_eq!(missing(&histogram, &lines("from  count\n1 ms  1  ▏")), [""; 0]);
     }
 }

@@ -55,6 +55,7 @@ impl Attachment {
         }
     }
 
+    /// An attachment to no region.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self::default()

@@ -87,17 +87,18 @@ impl Block<'_> {
 
 /// What is missing in an output that a page says is there: lines without a number that have no like;
 /// sentences with numbers if less than half of them have one; rows of tables if there are less than half as
-/// many. Which rows there are is the machine's business.
+/// many. Which rows there are is the machine's business, and so is which buckets a histogram has.
 pub fn missing<'a>(expected: &'a [String], printed: &[String]) -> Vec<&'a str> {
     let has_number = |line: &str| line.contains(|c: char| c.is_ascii_digit());
-    let is_row = |line: &str| has_number(line) && words(line).len() < SENTENCE;
+    let is_row = |line: &str| has_number(line) && words(line).len() < SENTENCE && !is_bucket(line);
     let of_printed: Vec<_> = printed.iter().map(|line| words(line)).collect();
     let has_like = |line: &str| {
         let wanted = words(line);
         wanted.is_empty() || of_printed.iter().any(|words| alike(&wanted, words))
     };
     let (rows, lines): (Vec<_>, Vec<_>) = expected.iter().map(String::as_str).partition(|line| is_row(line));
-    let (numbers, titles): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| has_number(line));
+    let lines = lines.into_iter().filter(|line| !is_bucket(line));
+    let (numbers, titles): (Vec<_>, Vec<_>) = lines.partition(|line| has_number(line));
     let mut missing: Vec<_> = titles.into_iter().filter(|line| !has_like(line)).collect();
     let unlike: Vec<_> = numbers.iter().copied().filter(|line| !has_like(line)).collect();
     if unlike.len() * 2 > numbers.len() {
@@ -107,6 +108,12 @@ pub fn missing<'a>(expected: &'a [String], printed: &[String]) -> Vec<&'a str> {
         missing.extend(rows);
     }
     missing
+}
+
+/// Whether a line is a bucket of a histogram: it ends with a bar, or with a count of 0.
+fn is_bucket(line: &str) -> bool {
+    let has_bar = line.ends_with(|last| ('\u{2588}'..='\u{258f}').contains(&last));
+    words(line).is_empty() && (has_bar || line.ends_with(" 0"))
 }
 
 /// Whether a line has most of the words of another one.

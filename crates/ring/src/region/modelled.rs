@@ -38,10 +38,12 @@ impl Region {
         Self { geometry, protocol, clock, origin, cpus }
     }
 
+    /// Number and sizes of the buffers.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
+    /// How writers publish events.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
@@ -123,6 +125,7 @@ impl Cpu {
         Self { geometry, words: Arc::new(words) }
     }
 
+    /// Number and sizes of the buffers.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
