@@ -73,7 +73,7 @@ fn record(
         let notes = output.notes();
         let summary: Value = serde_json::from_str(notes.lines().next_back().unwrap()).unwrap();
         let number = |key: &str| summary[key].as_u64().unwrap();
-        (sum.events, sum.lost) = (sum.events + number("events"), sum.lost + number("lost"));
+        (sum.events, sum.lost) = (sum.events + number("events"), sum.lost + number("lost_events"));
         // Others than the first process may have ended meanwhile.
         let attached = summary["attached"].as_array().unwrap().iter();
         assert!(attached.into_iter().any(|process| process["pid"] == pids[0]), "{notes}");

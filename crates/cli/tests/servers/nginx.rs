@@ -89,7 +89,7 @@ fn nginx_loses_no_request() {
             return;
         }
         let found = harness::json(trace, &["breakdown"]);
-        let calls = found["rows"].as_array().unwrap().iter().filter(|row| row["row"] == "epoll_wait");
+        let calls = found["rows"].as_array().unwrap().iter().filter(|row| row["activity"] == "epoll_wait");
         waits += calls.map(|row| row["calls"].as_u64().unwrap()).sum::<u64>();
         let rows = harness::json(trace, &["threads"]);
         for row in rows["threads"].as_array().unwrap() {
