@@ -73,7 +73,8 @@ them. They are events of provider function, chosen like locks.
 With --profile the kernel looks HZ times a second at what each CPU runs for CMD: program counter and call chains of program and kernel, by frame pointers (for programs: -fno-omit-frame-pointer, or -C force-frame-pointers). 997 is no multiple of what else happens periodically. Without root it is programs only, if /proc/sys/kernel/perf_event_paranoid is 2 or less.
 
 With --pid, --name and --cgroup, processes are recorded that run already, which need not have been built or started for it: \
-the kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). They are never signalled, stopped or ended. What \
+the kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). Programs that link the crate tracewing join with their \
+own events; for this, one of their sleeping threads is stopped for a moment. The processes are never signalled or ended. What \
 was under way when the recording began (a system call, a wait) is unknown up to its end. --name is for the processes that run \
 when the recording begins; those that come later are recorded if a recorded process has forked them (not with --no-children), or \
 if they enter the --cgroup, within a second. Processes of containers have the numbers of the host. Processes of other users are for root. \
