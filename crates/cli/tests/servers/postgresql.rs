@@ -103,13 +103,16 @@ fn postgresql_loses_no_transaction() {
         }
     };
     let traces = tempfile::tempdir().unwrap();
+    // A short recording may lie between the end of one client and the begin of the next.
+    let mut most_processes = 0;
     let look = |trace: &Path, _: &[u32], way: &[&str]| {
         if way.is_empty() {
             let rows = harness::json(trace, &["threads", "--by", "process"]);
             let running =
                 rows["processes"].as_array().unwrap().iter().filter(|row| row["name"] == "postgres");
-            assert!(running.count() >= 2, "{rows}");
+            most_processes = most_processes.max(running.count());
         }
+        most_processes >= 2
     };
     let sum = std::thread::scope(|scope| {
         scope.spawn(load);
@@ -123,6 +126,7 @@ fn postgresql_loses_no_transaction() {
     let sum = sum.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let transactions = transactions.into_inner();
     assert!(transactions > 10, "{transactions}");
+    assert!(most_processes >= 2, "no recording has two processes that ran");
     println!("PostgreSQL: {sum}; {transactions} transactions, 0 failed");
 }
 
