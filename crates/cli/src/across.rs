@@ -21,13 +21,13 @@ const RELEASED: &str = user_thread::Released::NAME;
 /// # Errors
 /// The recording can no longer be read.
 pub fn warn(input: &Input, filter: &Filter, mut is_meant: impl FnMut(&AcrossAwait) -> bool) -> Result<()> {
-    let (recording, _) = input.open_again()?;
+    let (recording, _) = input.open()?;
     if !recording.unmatched(&[RELEASED.to_owned()]).is_empty() {
         return Ok(());
     }
     let mut locks = Locks::new(Group::Lock, Bins::default());
     let watch = Watch::new()?;
-    let ran = analysis::run(&recording, filter, &mut locks, &mut |progress| watch.show(progress))?;
+    let ran = analysis::run(recording, filter, &mut locks, &mut |progress| watch.show(progress))?;
     drop(watch);
     let mut symbols = Symbols::new();
     for across in locks.finish(&ran).across_awaits.iter().filter(|across| is_meant(across)) {

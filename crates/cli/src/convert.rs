@@ -98,7 +98,7 @@ pub fn write_traces(
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
     let written = Conversion { version, filter, explained }
-        .run(&recording, out, &mut |progress| watch.show(progress))?;
+        .run(recording, out, &mut |progress| watch.show(progress))?;
     drop(watch);
     writeln!(screen::stdout(Form::Text), "{}", shown(&summary(&written, out)))?;
     if written.chosen == 0 {
@@ -117,7 +117,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
         // Below what the columns are called.
         let head = usize::from(format == Format::Csv);
         let mut output = Output::new(form);
-        listing.print(&recording, &mut output)?;
+        listing.print(recording, &mut output)?;
         if output.lines() == head {
             print_warning(&ANY.why_nothing_in(input)?);
         }
@@ -127,7 +127,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     let watch = Watch::new()?;
     // A warning that cannot be printed is no reason to stop.
     let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new(Form::Text).warning(line)));
-    let exported = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
+    let exported = listing.export(recording, out, &mut warn, &mut |progress| watch.show(progress))?;
     drop(watch);
     if exported.is_file {
         let size = indicatif::HumanBytes(exported.bytes);

@@ -77,11 +77,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let Filter { from, to, zone, .. } = chosen;
     let (has_begin, has_end) = (from.is_some(), to.is_some());
     let mut filter = Filter { from, to, zone, ..Filter::default() };
-    let end = filter.range(&recording)?.end;
+    let end = filter.range(recording)?.end;
     // An event at the end itself may show what the target waited for until then.
     filter.to = has_end.then(|| TimePoint::Absolute(end.next()));
     let watch = Watch::new()?;
-    let ran = analysis::run(&recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
+    let ran = analysis::run(recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
     let from = has_begin.then_some(ran.begin_ns);
     let to = has_end.then(|| ran.end_ns.min(end));
     // Where reading was stopped, the path is that of what was read.

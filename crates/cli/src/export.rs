@@ -91,7 +91,7 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     let (recording, filter) = args.input.open()?;
     let mut watch = Watch::new()?;
     let export = Export { format: args.format.into(), folder };
-    let ready = export.run(&recording, &filter, &mut |progress| watch.show(progress))?;
+    let ready = export.run(recording, &filter, &mut |progress| watch.show(progress))?;
     let Shown { cpus, threads, tasks, strangers } = ready.shown();
     watch.again();
     let written = ready.write(out, &mut |progress| watch.show(progress));

@@ -9,6 +9,7 @@ use crate::table::period;
 use anyhow::Result;
 use clap::builder::TypedValueParser;
 use clap::value_parser;
+use std::cell::OnceCell;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +29,10 @@ pub struct Input {
 
     #[command(flatten)]
     filter: FilterArgs,
+
+    /// The recordings, once they are open: what explains a result asks them again.
+    #[arg(skip)]
+    opened: OnceCell<Recording>,
 }
 
 /// Options that choose a part of a recording.
@@ -78,29 +83,17 @@ pub struct FilterArgs {
 }
 
 impl Input {
-    /// Opens the recordings, and warns of what is missing, and of patterns that are in vain.
+    /// Opens the recordings, and warns of what is missing, and of patterns that are in vain: once.
     ///
     /// # Errors
     /// There is no recording, or an option makes no sense.
-    pub fn open(&self) -> Result<(Recording, Filter)> {
-        self.open_of(&self.traces)
-    }
-
-    /// The same without warnings, which have been given.
-    ///
-    /// # Errors
-    /// See [`Input::open`].
-    pub fn open_again(&self) -> Result<(Recording, Filter)> {
-        Ok((Recording::open(&self.traces)?, self.filter.filter()?))
-    }
-
-    fn open_of(&self, traces: &[PathBuf]) -> Result<(Recording, Filter)> {
+    pub fn open(&self) -> Result<(&Recording, Filter)> {
         let filter = self.filter.filter()?;
-        raise_file_limit();
-        let recording = Recording::open(traces)?;
-        warn_of_missing(&recording);
-        warn_of_unmatched(&recording, &filter.events);
-        Ok((recording, filter))
+        if let Some(recording) = self.opened.get() {
+            return Ok((recording, filter));
+        }
+        let recording = open(&self.traces, &filter)?;
+        Ok((self.opened.get_or_init(|| recording), filter))
     }
 
     /// Whether an option leaves out anything.
@@ -136,7 +129,8 @@ impl Input {
     /// # Errors
     /// See [`Input::open`].
     pub fn analyse(&self, analysis: &mut impl Analysis) -> Result<Ran> {
-        self.analyse_of(&self.traces, analysis)
+        let (recording, filter) = self.open()?;
+        analyse(recording, &filter, analysis)
     }
 
     /// The same of another recording.
@@ -144,13 +138,9 @@ impl Input {
     /// # Errors
     /// See [`Input::open`].
     pub fn analyse_other(&self, trace: &Path, analysis: &mut impl Analysis) -> Result<Ran> {
-        self.analyse_of(&[trace.to_owned()], analysis)
-    }
-
-    fn analyse_of(&self, traces: &[PathBuf], analysis: &mut impl Analysis) -> Result<Ran> {
-        let (recording, filter) = self.open_of(traces)?;
-        let watch = Watch::new()?;
-        Ok(tracewing_analysis::run(&recording, &filter, analysis, &mut |progress| watch.show(progress))?)
+        let filter = self.filter.filter()?;
+        let recording = open(&[trace.to_owned()], &filter)?;
+        analyse(&recording, &filter, analysis)
     }
 
     /// The zone of the user's times.
@@ -165,6 +155,19 @@ impl Input {
     pub fn filter(&self) -> Result<Filter> {
         self.filter.filter()
     }
+}
+
+fn open(traces: &[PathBuf], filter: &Filter) -> Result<Recording> {
+    raise_file_limit();
+    let recording = Recording::open(traces)?;
+    warn_of_missing(&recording);
+    warn_of_unmatched(&recording, &filter.events);
+    Ok(recording)
+}
+
+fn analyse(recording: &Recording, filter: &Filter, analysis: &mut impl Analysis) -> Result<Ran> {
+    let watch = Watch::new()?;
+    Ok(tracewing_analysis::run(recording, filter, analysis, &mut |progress| watch.show(progress))?)
 }
 
 /// Warns below an analysis of events that were lost in the time that it is about.

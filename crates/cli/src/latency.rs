@@ -99,13 +99,13 @@ fn parts_to_show(args: &Args) -> Result<Vec<Show>> {
 fn find(question: &Question, input: &Input) -> Result<(LatencyTable, Ran)> {
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
-    let mut latency = Latency::new(question, &recording)?;
-    let mut ran = analysis::run(&recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
+    let mut latency = Latency::new(question, recording)?;
+    let mut ran = analysis::run(recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
     let (mut table, mut episodes) = latency.finish();
     if let Some(until) = episodes.until().filter(|_| !ran.stopped) {
         let (from, to) = (filter.from, Some(TimePoint::Absolute(until)));
         let filter = Filter { from, to, zone: filter.zone, ..Filter::default() };
-        let again = analysis::run(&recording, &filter, &mut episodes, &mut |progress| watch.show(progress))?;
+        let again = analysis::run(recording, &filter, &mut episodes, &mut |progress| watch.show(progress))?;
         if !again.stopped {
             episodes.finish(&mut table, &again);
         }

@@ -176,7 +176,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let (recording, _) = args.input.open()?;
     let mut output = Output::new(format.into());
-    listing.print(&recording, &mut output)?;
+    listing.print(recording, &mut output)?;
     let has_head = match format {
         EventFormat::Text => args.super_trace,
         EventFormat::Json => false,

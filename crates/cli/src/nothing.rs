@@ -61,17 +61,17 @@ pub const TASKS: Needed = Needed {
 /// Says of tasks without any name which events have names.
 ///
 /// # Errors
-/// The recording can no longer be opened, or the line not be written.
+/// See [`Input::open`]; the line cannot be written.
 pub fn explain_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -> Result<()> {
     let named = Needed {
         what: "that name tasks",
         names: &[user_thread::Origin::NAME, user_thread::Name::NAME],
         how: How::Else("`tracewing record -e user_thread:create` records them"),
     };
-    let (recording, _) = input.open_again()?;
-    let all = named.count(&recording, &Filter::default())?;
+    let (recording, _) = input.open()?;
+    let all = named.count(recording, &Filter::default())?;
     match all.events {
-        0 => say(out, format, &named.none_recorded(&all, &asked_for(&recording))),
+        0 => say(out, format, &named.none_recorded(&all, &asked_for(recording))),
         _ => Ok(()),
     }
 }
@@ -106,7 +106,7 @@ impl Needed {
     /// The same as one line. The recording is counted once more for that.
     ///
     /// # Errors
-    /// The recording can no longer be opened.
+    /// See [`Input::open`].
     pub fn why_nothing(&self, input: &Input, ran: &Ran) -> Result<String> {
         match ran.stopped || ran.failure.is_some() {
             true => Ok(format!("What was read has no {}.", self.events())),
@@ -131,11 +131,11 @@ impl Needed {
     /// See [`Needed::why_nothing`].
     pub fn why_no_event(&self, input: &Input) -> Result<Option<String>> {
         let events_of = self.events();
-        let (recording, filter) = input.open_again()?;
-        let all = self.count(&recording, &Filter::default())?;
+        let (recording, filter) = input.open()?;
+        let all = self.count(recording, &Filter::default())?;
         Ok(match all.events {
-            0 => Some(self.none_recorded(&all, &asked_for(&recording))),
-            events => (self.count(&recording, &filter)?.events == 0)
+            0 => Some(self.none_recorded(&all, &asked_for(recording))),
+            events => (self.count(recording, &filter)?.events == 0)
                 .then(|| format!("The filter leaves none of the recording's {events} {events_of}.")),
         })
     }

@@ -82,7 +82,7 @@ pub const RECORD_TASKS: &str =
 /// follows from that; and how there would be all.
 ///
 /// # Errors
-/// The recording can no longer be opened.
+/// See [`Input::open`].
 pub fn explain_missing(
     parts: &[Part],
     how: &str,
@@ -90,7 +90,7 @@ pub fn explain_missing(
     format: TableFormat,
     input: &Input,
 ) -> Result<()> {
-    let (recording, _) = input.open_again()?;
+    let (recording, _) = input.open()?;
     let left_out = recording.left_out();
     let missing = |part: &Part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
@@ -98,7 +98,7 @@ pub fn explain_missing(
             || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
         match recording.unmatched(&names).len() == names.len() {
             true => Some("No"),
-            false => (leaves_out() || !(part.has_all)(&recording)).then_some("Not all"),
+            false => (leaves_out() || !(part.has_all)(recording)).then_some("Not all"),
         }
     };
     let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
@@ -114,9 +114,9 @@ pub fn explain_missing(
 /// Whether a recording is one of which events of this part were left out.
 ///
 /// # Errors
-/// It cannot be opened again.
+/// See [`Input::open`].
 pub fn leaves_out(part: &Part, input: &Input) -> Result<bool> {
-    let (recording, _) = input.open_again()?;
+    let (recording, _) = input.open()?;
     let left_out = recording.left_out();
     Ok(part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class))))
 }
@@ -125,17 +125,17 @@ pub fn leaves_out(part: &Part, input: &Input) -> Result<bool> {
 /// them by its name.
 ///
 /// # Errors
-/// It cannot be opened again.
+/// See [`Input::open`].
 pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool) -> Result<[bool; N]> {
-    let (recording, filter) = input.open_again()?;
-    let filtered_out = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
+    let (recording, filter) = input.open()?;
+    let filtered_out = if filtered { filter.leaves_out(recording) } else { BTreeSet::new() };
     let mut left_out = recording.left_out();
     left_out.extend(filtered_out.iter().map(String::as_str));
     Ok(parts.each_ref().map(|part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
         let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));
         recording.unmatched(&names).len() < names.len()
-            && (part.has_all)(&recording)
+            && (part.has_all)(recording)
             && !part.names.iter().any(is_left_out)
     }))
 }

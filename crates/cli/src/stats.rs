@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.table.format();
     check(&args.table.sort, &args.table.choice, &heads_of(format))?;
     let (recording, filter) = args.input.open()?;
-    let statistics = Statistics::collect(&recording, &filter)?;
+    let statistics = Statistics::collect(recording, &filter)?;
     let parts = [
         ("events", of_events(&statistics), event_columns()),
         ("streams", of_streams(&statistics), stream_columns()),
