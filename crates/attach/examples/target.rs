@@ -83,6 +83,12 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             "read" => libc::read(0, (&raw mut event).cast(), 1) as i64,
             "registers" => registers(milliseconds),
             "lock" => lock(),
+            "malloc" => malloc(milliseconds),
+            "exit" => exit(milliseconds),
+            "no_first_thread" => {
+                std::thread::spawn(move || std::process::exit(i32::from(wait("poll", milliseconds) != 0)));
+                libc::syscall(libc::SYS_exit, 0)
+            }
             "busy" => loop {
                 drop(std::hint::black_box(vec![0_u8; 64]));
             },
@@ -95,6 +101,10 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
                 wait("poll", milliseconds)
             }
             "vfork" => vfork(milliseconds),
+            "vfork_beside" => {
+                std::thread::spawn(move || vfork(milliseconds));
+                wait("poll", milliseconds)
+            }
             "allow" => {
                 filter(libc::SYS_sched_setattr);
                 wait("poll", milliseconds)
@@ -191,16 +201,64 @@ fn threads(milliseconds: i64) -> i64 {
     threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
 }
 
-/// A child in this process's memory.
+/// Threads that have the C library's allocator to themselves in turn, and often wait for it, beside one that
+/// only sleeps now and then. Counts what they find changed in what they allocated.
+fn malloc(milliseconds: i64) -> i64 {
+    // SAFETY: a setting, made before there are other threads: all threads allocate from one heap.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    let until = Instant::now() + Duration::from_millis(milliseconds as u64);
+    let allocate = move |pause: Duration| {
+        let (mut kept, mut wrong): (Vec<Vec<u64>>, i64) = (Vec::new(), 0);
+        for number in 0_u64.. {
+            if Instant::now() >= until {
+                break;
+            }
+            // Too large for what threads keep for themselves.
+            let mut one = Vec::with_capacity(200 + number as usize % 61 * 10);
+            one.extend([number, !number]);
+            kept.push(one);
+            if kept.len() > 40 {
+                let old = kept.swap_remove(number as usize % kept.len());
+                wrong += i64::from(old[0] != !old[1]);
+            }
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
+        }
+        wrong
+    };
+    let pauses = [0, 0, 1].map(Duration::from_millis);
+    let threads = pauses.map(|pause| std::thread::spawn(move || allocate(pause)));
+    let own = allocate(Duration::ZERO);
+    own + threads.into_iter().map(|thread| thread.join().unwrap_or(-1)).sum::<i64>()
+}
+
+/// Returns while another thread waits, so that the process ends with it.
+fn exit(microseconds: i64) -> i64 {
+    std::thread::spawn(|| wait("poll", 60_000));
+    std::thread::sleep(Duration::from_micros(microseconds as u64));
+    0
+}
+
+/// A child in this process's memory, for which this thread waits as nothing can interrupt.
 fn vfork(milliseconds: i64) -> i64 {
     let time = libc::timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
-    // SAFETY: the child sleeps and ends; it has memory and stack to itself while the parent is suspended.
+    let child: i64;
+    // SAFETY: the child sleeps and ends, by calls that are given numbers and a live time, and does not touch
+    // the stack that it shares; the registers are named.
     unsafe {
-        let child = libc::syscall(libc::SYS_vfork);
-        if child == 0 {
-            libc::syscall(libc::SYS_nanosleep, &raw const time, 0);
-            libc::syscall(libc::SYS_exit, 0);
-        }
+        asm!(
+            "mov eax, {vfork}", "syscall",
+            "test eax, eax", "jnz 2f",
+            "mov eax, {nanosleep}", "mov rdi, {time}", "xor esi, esi", "syscall",
+            "mov eax, {exit}", "xor edi, edi", "syscall",
+            "2:",
+            vfork = const libc::SYS_vfork,
+            nanosleep = const libc::SYS_nanosleep,
+            exit = const libc::SYS_exit,
+            time = in(reg) &raw const time,
+            out("rax") child, out("rcx") _, out("r11") _, out("rdi") _, out("rsi") _,
+        );
         libc::waitpid(child as i32, null_mut(), 0).into()
     }
 }

@@ -82,7 +82,8 @@ impl Target {
         let pid = self.pid();
         let begin = Instant::now();
         loop {
-            let threads = threads(pid).ok_or(Refusal::Gone(pid))?;
+            // The threads of one that has ended are there until its parent has collected it.
+            let threads = threads(pid).filter(|_| self.is_alive()).ok_or(Refusal::Gone(pid))?;
             let candidates = candidates(pid, self.pidfd(), &threads).map_err(|_| self.not_permitted())?;
             for candidate in candidates {
                 if let Borrowed::Called(called) = self.borrow(candidate, entry, calls)? {

@@ -12,6 +12,9 @@ pub enum Refusal {
     /// It has ended and its parent has not collected it.
     #[error("process {0} has ended; its parent has not yet collected it")]
     Zombie(i32),
+    /// Its first thread has ended, and others have not, or not yet.
+    #[error("the first thread of process {0} has ended, without which its memory cannot be reached")]
+    FirstThread(i32),
     /// A thread of the kernel.
     #[error("{0} is a thread of the kernel")]
     Kernel(i32),

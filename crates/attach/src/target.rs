@@ -75,12 +75,13 @@ impl Target {
     fn check_status(&self, status: &Status) -> Result<(), Refusal> {
         let pid = self.pid;
         if matches!(status.state, b'Z' | b'X') {
-            // A process whose first thread has ended lives on in the others.
+            // It ends at this moment, or lives on in its other threads; the kernel shows no memory of it.
             let others = threads(pid).unwrap_or_default();
             let live = others.iter().filter_map(|tid| Status::of_thread(pid, *tid)).any(|of| of.has_memory);
-            live.then_some(()).ok_or(Refusal::Zombie(pid))?;
+            return Err(if live { Refusal::FirstThread(pid) } else { Refusal::Zombie(pid) });
         } else if !status.has_memory {
-            return Err(Refusal::Kernel(pid));
+            // Of a process that is ending the memory is gone first.
+            return Err(if is_of_kernel(pid) { Refusal::Kernel(pid) } else { Refusal::Gone(pid) });
         }
         if status.has_shadow_stack {
             return Err(Refusal::Unsupported { pid, why: "it has a shadow stack" });
@@ -103,16 +104,11 @@ impl Target {
     /// Why it may not be traced.
     pub(crate) fn not_permitted(&self) -> Refusal {
         let pid = self.pid;
-        let Some(status) = Status::read(pid) else { return Refusal::Gone(pid) };
-        let user = geteuid();
-        if let Some(uid) = status.users.into_iter().find(|uid| !user.is_root() && *uid != user.as_raw()) {
-            return Refusal::OtherUser { pid, uid };
-        }
+        let Some(status) = Status::read(pid).filter(|status| status.has_memory) else {
+            return Refusal::Gone(pid);
+        };
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
-        match scope.and_then(|scope| scope.trim().parse().ok()) {
-            Some(scope) if scope > 0 => Refusal::Yama { pid, scope },
-            _ => Refusal::NotDumpable(pid),
-        }
+        forbidden(pid, status.users, geteuid().as_raw(), scope.as_deref())
     }
 
     /// Makes a refusal of a system call's failure.
@@ -126,9 +122,33 @@ impl Target {
     }
 
     /// A pidfd becomes readable when its process ends.
-    fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let mut file = [PollFd::new(&self.pidfd, PollFlags::IN)];
         poll(&mut file, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
+    }
+}
+
+/// Whether a thread is the kernel's: a flag in the 9th field of its `stat` (`proc_pid_stat(5)`).
+fn is_of_kernel(pid: i32) -> bool {
+    /// `PF_KTHREAD` of the kernel's `linux/sched.h`.
+    const OF_KERNEL: u64 = 0x20_0000;
+    const AFTER_NAME: usize = 9 - 3;
+    let flags = || {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let name = stat.iter().rposition(|byte| *byte == b')')?;
+        str::from_utf8(&stat[name + 1..]).ok()?.split_whitespace().nth(AFTER_NAME)?.parse::<u64>().ok()
+    };
+    flags().is_some_and(|flags| flags & OF_KERNEL != 0)
+}
+
+/// Why a user may not trace a process of these users, as the setting of Yama has it where there is one.
+fn forbidden(pid: i32, users: [u32; 3], own: u32, yama: Option<&str>) -> Refusal {
+    if let Some(uid) = users.into_iter().find(|uid| own != 0 && *uid != own) {
+        return Refusal::OtherUser { pid, uid };
+    }
+    match yama.and_then(|scope| scope.trim().parse().ok()) {
+        Some(scope) if scope > 0 => Refusal::Yama { pid, scope },
+        _ => Refusal::NotDumpable(pid),
     }
 }
 
@@ -136,4 +156,27 @@ impl Target {
 fn shares_memory(pid: i32, parent: i32) -> bool {
     // SAFETY: five numbers.
     parent > 0 && unsafe { libc::syscall(libc::SYS_kcmp, pid, parent, SHARED_MEMORY, 0, 0) } == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_traced_has_its_reason() {
+        let own = [1000; 3];
+        let text = |users, yama| forbidden(7, users, 1000, yama).to_string();
+        assert_eq!(
+            text(own, Some("1\n")),
+            "process 7 may be attached to by its parents only (kernel.yama.ptrace_scope is 1): attach as root"
+        );
+        assert!(matches!(forbidden(7, [0; 3], 0, Some("3\n")), Refusal::Yama { scope: 3, .. }));
+        for yama in [None, Some("0\n"), Some("")] {
+            assert!(matches!(forbidden(7, own, 1000, yama), Refusal::NotDumpable(7)), "{yama:?}");
+        }
+        // Whatever Yama says, it is that of another user.
+        for users in [[0; 3], [1000, 1000, 0], [0, 1000, 1000]] {
+            assert!(matches!(forbidden(7, users, 1000, Some("1\n")), Refusal::OtherUser { uid: 0, .. }));
+        }
+    }
 }

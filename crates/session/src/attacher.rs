@@ -163,7 +163,11 @@ fn work(requested: &Receiver<Pid>, recording: [u8; 16], report: impl Fn(Attempt)
         let result = attach(pid, recording, TURN);
         let is_transient = matches!(
             result,
-            Err(Refusal::Busy { .. } | Refusal::Taken(_) | Refusal::NotReady(_) | Refusal::SharedMemory(_))
+            Err(Refusal::Busy { .. }
+                | Refusal::Taken(_)
+                | Refusal::NotReady(_)
+                | Refusal::SharedMemory(_)
+                | Refusal::FirstThread(_))
         );
         if is_transient && since.elapsed() < PATIENCE {
             waiting.push_back((pid, since));

@@ -1,0 +1,136 @@
+//! Attaching to real processes: what they were doing continues as if nothing had happened, and a process that
+//! cannot be attached to gives the reason.
+
+mod moments;
+mod refused;
+mod waiting;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tracewing_attach::{Refusal, Target};
+use tracewing_testing::{NOBODY, become_user, is_root};
+use waiting::{PROGRAM, Waiting};
+
+#[test]
+fn calls_keep_their_time_outs_and_results() {
+    for way in ["poll", "ppoll", "select", "nanosleep", "epoll_wait"] {
+        let begin = Instant::now();
+        let program = Waiting::new(way, 1000);
+        while begin.elapsed() < Duration::from_millis(600) {
+            let called = program.attach().unwrap();
+            assert_eq!((called.result, called.tid), (42, program.pid), "{way}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let waited = program.end();
+        assert_eq!((waited.result, waited.error), (0, 0), "{way}: {waited:?}");
+        // No sooner than it was asked for; each repetition from the beginning would add as much again.
+        assert!(waited.calls > 1 && waited.milliseconds >= 999, "{way}: {waited:?}");
+        let all = begin.elapsed().as_millis() as u64;
+        assert!(waited.milliseconds <= all && waited.milliseconds < 2000, "{way}: {waited:?} in {all}");
+    }
+}
+
+#[test]
+fn a_read_goes_on() {
+    let program = Waiting::new("read", 0);
+    (0..20).for_each(|_| assert_eq!(program.attach().unwrap().result, 42));
+    let waited = program.end();
+    assert_eq!((waited.result, waited.error, waited.calls), (0, 0, 20), "{waited:?}");
+}
+
+#[test]
+fn registers_stay() {
+    let program = Waiting::new("registers", 1500);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1) {
+        assert_eq!(program.attach().unwrap().result, 42);
+    }
+    let waited = program.end();
+    assert!(waited.result == 0 && waited.calls > 20, "{waited:?}");
+}
+
+#[test]
+fn signals_interrupt_what_they_would_have() {
+    let program = Waiting::new("interrupted", 2000);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1) {
+        assert_eq!(program.attach().unwrap().result, 42);
+    }
+    let waited = program.end();
+    assert!(waited.result == 0 && waited.calls > 20, "{waited:?}");
+}
+
+#[test]
+fn one_of_many_threads_is_borrowed() {
+    for way in ["threads", "join"] {
+        let program = Waiting::new(way, 3000);
+        assert_eq!(program.attach().unwrap().result, 42);
+        let waited = program.end();
+        assert_eq!((waited.result, waited.error, waited.calls), (0, 0, 1), "{way}: {waited:?}");
+    }
+}
+
+#[test]
+fn threads_that_may_hold_locks_are_left_alone() {
+    for way in ["busy", "lock", "handler"] {
+        let program = Waiting::new(way, 5000);
+        let begin = Instant::now();
+        let is_handler = way == "handler";
+        while begin.elapsed() < Duration::from_millis(700) {
+            let refusal = program.attach_at_once().unwrap_err();
+            assert!(matches!(refusal, Refusal::Busy { threads, .. } if threads > 0), "{way}: {refusal}");
+        }
+        if is_handler {
+            assert_eq!(program.end().calls, 0);
+        }
+    }
+}
+
+#[test]
+fn filters_for_system_calls_are_heeded() {
+    if !is_root() {
+        return;
+    }
+    let program = Waiting::new("allow", 1000);
+    assert_eq!(program.attach().unwrap().result, 42);
+    assert_eq!(program.end().calls, 1);
+    let program = Waiting::new("no_clone", 1000);
+    let refusal = program.attach().unwrap_err();
+    assert!(matches!(refusal, Refusal::Filtered { call: "clone3", .. }), "{refusal}");
+    assert_eq!(program.end().calls, 0);
+}
+
+/// A recorder is killed at any moment, and the process continues, with its registers and its call. Only
+/// `epoll_wait` may return early, with `EINTR`, as after every stop.
+#[test]
+fn a_killed_recorder_leaves_a_process_that_goes_on() {
+    for way in ["registers", "poll", "epoll_wait", "interrupted"] {
+        let mut program = Waiting::new(way, 4000);
+        let begin = Instant::now();
+        let mut seed = 1_u64;
+        while begin.elapsed() < Duration::from_millis(2500) && program.is_waiting() {
+            let (pid, entry) = (program.pid.to_string(), program.entry.to_string());
+            let arguments = ["attach", &pid, &entry, "1000"];
+            let mut recorder =
+                Command::new(&*PROGRAM).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+            // It has begun; and then any moment.
+            let mut output = BufReader::new(recorder.stdout.take().unwrap());
+            output.read_line(&mut String::new()).unwrap();
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let until = Instant::now() + Duration::from_nanos((seed >> 33) % 2_000_000);
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            recorder.kill().unwrap();
+            recorder.wait().unwrap();
+        }
+        let waited = program.end();
+        // A recorder killed before it repeats the interrupted `epoll_wait` leaves the kernel's EINTR.
+        let is_interrupted = way == "epoll_wait" && waited.error == libc::EINTR;
+        assert!(waited.result == 0 || is_interrupted, "{way}: {waited:?}");
+        assert!(is_interrupted || waited.calls > 20, "{way}: {waited:?}");
+    }
+}
