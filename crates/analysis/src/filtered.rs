@@ -154,6 +154,8 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
                 told
             }
             Change::LwpRan { lwp, thread } => return self.ran(lwp, thread),
+            // What was passed on before has to be taken back, whatever it does now.
+            Change::LwpHidesCalls { .. } => true,
             Change::LwpWas { lwp, .. }
             | Change::LwpCalls { lwp, .. }
             | Change::LwpFaults { lwp, .. }

@@ -235,6 +235,11 @@ impl Fold for Threads {
         match change {
             Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
             Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::LwpHidesCalls { lwp } => {
+                let clocks = self.lwps.at(lwp.serial);
+                clocks.all.doubt_mode();
+                clocks.for_user_thread.doubt_mode();
+            }
             Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
             Change::LwpEnds { lwp } => self.lwp_ends(lwp),
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),

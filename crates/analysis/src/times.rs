@@ -112,6 +112,11 @@ impl Clock {
         other.clear();
     }
 
+    /// What it did in its program, it may have done in system calls.
+    pub(crate) fn doubt_mode(&mut self) {
+        grow(&mut self.unknown_mode, std::mem::take(&mut self.user));
+    }
+
     pub(crate) fn clear(&mut self) {
         let mut emptied = [&mut self.blocked, &mut self.interrupted].map(std::mem::take);
         emptied.iter_mut().for_each(Vec::clear);

@@ -202,8 +202,8 @@ pub fn conclude(ran: Ran) -> ExitCode {
     }
     if ran.without_calls > 0 {
         print_warning(&format!(
-            "no event shows that the kernel records the system calls of {} (it records none of 32-bit programs): when they were in \
-             one is unknown",
+            "no event shows that the kernel records all system calls of {} (it records none of 32-bit programs, nor int 0x80): \
+             when they were in one is unknown",
             count_of(ran.without_calls as usize, "thread")
         ));
     }

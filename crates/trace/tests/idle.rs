@@ -42,7 +42,7 @@ fn a_thread_whose_program_records_something_did_not_wait_until_then() {
             (20, 1, 8, wait),
             (50, 0, 7, waits),
             (60, 0, 7, Kind::PageFault { user: true, high: true }),
-            (70, 0, 7, switch(7, SLEEPS, 0)),
+            (70, 0, 7, switch(7, 0, 0)),
         ];
         let notes = fold(&events);
         let spans = notes.of(Who::Lwp(7));

@@ -3,7 +3,7 @@
 
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Mode, Name, SuperTrace,
+    Activity, Change, Context, Coverage, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, SuperTrace,
 };
 use tracewing_units::{Cpu, Tid, Timestamp};
 
@@ -46,20 +46,21 @@ fn fold(state: SuperTrace) -> Vec<(Doing, i64, i64)> {
 }
 
 fn fold_call(state: SuperTrace, call: Kind<'static>) -> Vec<(Doing, i64, i64)> {
-    let switch = Kind::Switch {
-        prev: Tid(10),
-        prev_name: b"prev",
-        prev_state: TaskState::SLEEPING,
-        next: Tid(0),
-        next_name: b"next",
-    };
-    let events = [
+    fold_all(state, &with_call(call, TaskState::SLEEPING))
+}
+
+/// A thread that leaves its CPU in a state, 10 ns after this event.
+fn with_call(call: Kind<'static>, left_in: TaskState) -> [(i64, i32, Kind<'static>); 4] {
+    [
         (0, 10, Kind::PageFault { user: true, high: true }),
         (20, 10, call),
-        (30, 10, switch),
+        (30, 10, leaves(left_in)),
         (50, 11, Kind::Waking { tid: Tid(10), name: b"woken" }),
-    ];
-    fold_all(state, &events)
+    ]
+}
+
+fn leaves(prev_state: TaskState) -> Kind<'static> {
+    Kind::Switch { prev: Tid(10), prev_name: b"prev", prev_state, next: Tid(0), next_name: b"next" }
 }
 
 fn fold_all(state: SuperTrace, events: &[(i64, i32, Kind<'static>)]) -> Vec<(Doing, i64, i64)> {
@@ -100,11 +101,15 @@ fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
 #[test]
 fn where_a_call_ends_is_known_only_where_events_tell() {
     let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
-    let unended = |returns| fold_call(SuperTrace::default(), Kind::UnendedCall { call: READ, returns });
+    let unended = |returns, left_in| {
+        let events = with_call(Kind::UnendedCall { call: READ, returns }, left_in);
+        fold_all(SuperTrace::default(), &events)
+    };
     let blocked = (Doing::Blocked { on: None }, 30, 50);
-    assert_eq!(unended(false)[..3], [(runs(Mode::User), 0, 20), (runs(Mode::Unknown), 20, 30), blocked]);
-    let returned = unended(true);
-    assert_eq!(returned[..3], [(runs(Mode::User), 0, 20), (runs(Mode::User), 20, 30), blocked]);
+    let did = unended(false, TaskState::SLEEPING);
+    assert_eq!(did[..3], [(runs(Mode::User), 0, 20), (runs(Mode::Unknown), 20, 30), blocked]);
+    let returned = unended(true, TaskState::RUNNING);
+    assert_eq!(returned[..2], [(runs(Mode::User), 0, 20), (runs(Mode::User), 20, 30)]);
 }
 
 /// The kernel records no system call of a 32-bit program, not even the end of the one that executed it.
@@ -114,13 +119,7 @@ fn where_no_event_shows_that_calls_are_recorded_running_code_is_no_sign_of_none(
     let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let fault = |high| Kind::PageFault { user: true, high };
     let execute = Kind::Exec { file: b"program" };
-    let exit = Kind::Switch {
-        prev: Tid(10),
-        prev_name: b"prev",
-        prev_state: TaskState::SLEEPING,
-        next: Tid(0),
-        next_name: b"next",
-    };
+    let exit = leaves(TaskState::RUNNING);
     let modes = |events: &[(i64, i32, Kind<'static>)]| -> Vec<_> {
         let did = fold_all(SuperTrace::new(Coverage::default()), events).into_iter();
         did.filter(|(doing, ..)| matches!(doing, Doing::Running { .. })).collect()
@@ -168,4 +167,109 @@ fn threads_without_calls_are_counted() {
     assert_eq!(count(&executes), 1, "it had a program without calls");
     assert_eq!(count(&[(0, 10, fault(true)), (10, 10, execute), (20, 10, fault(false))]), 1);
     assert_eq!(count(&[(0, 10, fault(false)), (10, 10, fault(true))]), 0);
+}
+
+/// A 64-bit program can make calls by `int 0x80`, which the kernel does not record.
+#[test]
+fn a_thread_that_sleeps_in_its_program_makes_calls_that_are_not_recorded() {
+    #[derive(Default)]
+    struct Sums {
+        user: u64,
+        unknown: u64,
+        system: u64,
+        hides: usize,
+    }
+    impl Fold for Sums {
+        fn change(&mut self, change: Change<'_>) {
+            match change {
+                Change::LwpDid { doing: Doing::Running { mode, .. }, from, to, lwp }
+                    if lwp.tid == Tid(10) =>
+                {
+                    let sum = match mode {
+                        Mode::User => &mut self.user,
+                        Mode::SystemCall(_) => &mut self.system,
+                        _ => &mut self.unknown,
+                    };
+                    *sum += (to - from).as_ns();
+                }
+                Change::LwpHidesCalls { .. } => self.hides += 1,
+                _ => {}
+            }
+        }
+    }
+    let sums = |events: &[(i64, i32, Kind<'static>)]| {
+        let mut sums = Sums::default();
+        fold_into(SuperTrace::default(), events, &mut sums);
+        let Sums { user, unknown, system, hides } = sums;
+        (user, unknown, system, hides)
+    };
+    let fault = Kind::PageFault { user: true, high: true };
+    let [call, end] = [Kind::SystemCall { call: READ }, Kind::SystemCallEnd { call: READ }];
+    let woken = Kind::Waking { tid: Tid(10), name: b"woken" };
+    let runs = Kind::Switch {
+        prev: Tid(0),
+        prev_name: b"",
+        prev_state: TaskState::RUNNING,
+        next: Tid(10),
+        next_name: b"",
+    };
+    // A call, 10 ns of the program up to a sleep, 10 ns after that up to the next call, and 10 ns after it.
+    let sleeps = |in_program: &[(i64, i32, Kind<'static>)], left_in| {
+        let begin = [(0, 10, call), (10, 10, end)];
+        let end = [
+            (20, 10, leaves(left_in)),
+            (30, 11, woken),
+            (40, 0, runs),
+            (50, 10, call),
+            (60, 10, end),
+            (70, 10, leaves(TaskState::RUNNING)),
+        ];
+        sums(&[&begin, in_program, &end].concat())
+    };
+    let uninterruptible = TaskState::UNINTERRUPTIBLE;
+    assert_eq!(sleeps(&[], TaskState::SLEEPING), (0, 30, 20, 1), "nor is it known after the next call");
+    assert_eq!(sleeps(&[], uninterruptible), (10, 20, 20, 0), "it may be on its way back from the call");
+    assert_eq!(sleeps(&[(15, 10, fault)], uninterruptible), (30, 0, 20, 0), "it waits for its page");
+    assert_eq!(
+        sleeps(&[(15, 10, fault)], TaskState::SLEEPING),
+        (15, 15, 20, 0),
+        "a program provides the page"
+    );
+    let [interrupt, resumes] = [
+        Kind::InterruptEntry { kind: Interrupt::Vector, name: Name(3) },
+        Kind::InterruptExit(Interrupt::Vector),
+    ];
+    let computes = [(12, 10, fault), (14, 10, interrupt), (14, 10, resumes)];
+    assert_eq!(sleeps(&computes, TaskState::SLEEPING).3, 1, "it has long got its page");
+    assert_eq!(sleeps(&[], TaskState(4)), (30, 0, 20, 0), "it was stopped");
+    assert_eq!(sleeps(&[], TaskState::RUNNING), (30, 0, 20, 0), "it was preempted");
+    assert_eq!(sleeps(&[(15, 10, Kind::Exit)], TaskState::SLEEPING), (15, 15, 20, 0), "it was killed");
+    let executes =
+        [(0, 10, end), (10, 10, Kind::Exec { file: b"program" }), (20, 10, leaves(TaskState::RUNNING))];
+    assert_eq!(sums(&executes).3, 1, "it has executed a program by a call that is not recorded");
+}
+
+/// Without page faults of programs, only the end of the call that has executed its program shows where a
+/// thread is.
+#[test]
+fn after_a_program_was_executed_the_end_of_the_call_shows_where_its_thread_was() {
+    const EXECVE: Name = Name(2);
+    let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
+    let modes = |events: &[(i64, i32, Kind<'static>)]| -> Vec<_> {
+        let state = SuperTrace::new(Coverage { page_faults: false, ..Coverage::default() });
+        let did = fold_all(state, events).into_iter();
+        did.filter(|(doing, ..)| matches!(doing, Doing::Running { .. })).collect()
+    };
+    let (call, end) = (Kind::SystemCall { call: EXECVE }, Kind::SystemCallEnd { call: EXECVE });
+    let preempted = leaves(TaskState::PREEMPTED);
+    let execute = [(0, 10, call), (10, 10, Kind::Exec { file: b"program" })];
+    let known = (runs(Mode::SystemCall(EXECVE)), 0, 10);
+    let of_32_bits = [&execute[..], &[(90, 10, preempted)]].concat();
+    assert_eq!(modes(&of_32_bits), [known, (runs(Mode::Unknown), 10, 90)]);
+    let of_64_bits = [&execute[..], &[(20, 10, end), (90, 10, preempted)]].concat();
+    let rest = [(runs(Mode::SystemCall(EXECVE)), 10, 20), (runs(Mode::User), 20, 90)];
+    assert_eq!(modes(&of_64_bits), [&[known][..], &rest].concat());
+    let next_call = [&execute[..], &[(20, 10, call), (90, 10, preempted)]].concat();
+    let missing = [(runs(Mode::Unknown), 10, 20), (runs(Mode::SystemCall(EXECVE)), 20, 90)];
+    assert_eq!(modes(&next_call), [&[known][..], &missing].concat());
 }

@@ -144,6 +144,15 @@ impl Account {
             .for_each(|block| block.place = place);
     }
 
+    /// What it did in its program, it may have done in system calls.
+    pub fn hides_calls(&mut self) {
+        self.is_settled = true;
+        if let Some(program) = self.places.iter().position(|(known, _)| *known == Place::User) {
+            let (_, sums) = self.places.swap_remove(program);
+            self.at(Place::Unknown).take(sums);
+        }
+    }
+
     /// It did one thing for a time, which a filter leaves out.
     pub fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: Timestamp) {
         if let Doing::Blocked { .. } = doing {

@@ -179,6 +179,7 @@ impl Fold for Breakdown {
             Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
             Change::CpuIdled { cpu, interrupt, from, to } => self.cpu_idles(cpu, interrupt, from, to),
             Change::LwpWas { lwp, mode } => self.lwp_was(lwp, mode),
+            Change::LwpHidesCalls { lwp } => self.lwps.at(lwp.serial).hides_calls(),
             Change::LwpCalls { lwp, call, .. } => self.lwp_calls(lwp, call),
             Change::LwpFaults { lwp, .. } => self.lwp_faults(lwp),
             Change::LwpUsesSocket { lwp, .. } => self.lwp_uses_socket(lwp),

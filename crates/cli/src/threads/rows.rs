@@ -15,6 +15,13 @@ pub struct Known {
     pub switches: bool,
 }
 
+impl Known {
+    /// Of a thread; whether all its system calls are recorded, if any are.
+    fn with_calls(self, all: bool) -> Self {
+        Self { modes: self.modes && all, ..self }
+    }
+}
+
 /// A line of the table: a thread, a user thread or a process.
 pub struct Line<'t> {
     process: Option<Pid>,
@@ -194,7 +201,7 @@ pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
         name: &thread.name,
         threads: 1,
         times: &thread.times,
-        known,
+        known: known.with_calls(!thread.lacks_calls),
         waits: waits_of_threads(known),
         counts: counts_of!(thread, known),
     });
@@ -208,7 +215,7 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
         name: &process.name,
         threads: process.threads,
         times: &process.times,
-        known,
+        known: known.with_calls(!process.lacks_calls),
         waits: waits_of_threads(known),
         counts: counts_of!(process, known),
     });

@@ -2,8 +2,8 @@
 //! event is read.
 
 use super::traces::{
-    has_interrupts, has_switches, has_system_call_entries, has_system_calls, has_user_switches, is_of_some,
-    is_system_wide, root_process,
+    has_interrupts, has_page_faults, has_switches, has_system_call_entries, has_system_calls,
+    has_user_switches, is_of_some, is_system_wide, root_process,
 };
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
@@ -25,6 +25,8 @@ pub struct Coverage {
     pub system_calls: bool,
     /// Whether each begin of a system call is recorded, apart from those that an extract leaves out.
     pub system_call_entries: bool,
+    /// Whether the page faults of programs are recorded.
+    pub page_faults: bool,
     /// Whose interrupts are recorded.
     pub interrupts: Interrupts,
     /// Whether it has the kernel's events of the whole machine, and says so.
@@ -65,6 +67,7 @@ impl Default for Coverage {
             user_switches: true,
             system_calls: true,
             system_call_entries: true,
+            page_faults: true,
             interrupts: Interrupts::OfAll,
             system_wide: false,
             of_some: false,
@@ -91,6 +94,7 @@ impl Coverage {
                 && !recording.is_extract_of_lwps(),
             system_calls: traces.iter().any(has_system_calls),
             system_call_entries: traces.iter().any(has_system_call_entries),
+            page_faults: traces.iter().any(has_page_faults),
             interrupts: match traces.iter().any(has_interrupts) {
                 false => Interrupts::Unrecorded,
                 true if of_some && !system_wide => Interrupts::OfFollowed,

@@ -66,6 +66,12 @@ pub enum Change<'a> {
         /// Its mode so far.
         mode: Mode,
     },
+    /// An LWP shows that it makes system calls that the kernel does not record: what it has done in its
+    /// program so far, it may have done in those.
+    LwpHidesCalls {
+        /// The LWP.
+        lwp: &'a Lwp,
+    },
     /// An LWP begins a system call.
     LwpCalls {
         /// The LWP.

@@ -133,6 +133,11 @@ pub struct Lwp {
     pub(super) mode_confirmed: Timestamp,
     /// Whether it is in vain to ask which mode it began with: that has been told, or events are missing.
     pub(super) mode_settled: bool,
+    /// Whether its program has touched a page that was not there, and has not been seen to continue since.
+    pub(super) faulted: bool,
+    /// Whether it is in the call that has executed its program, if that call's end is the next sign of the
+    /// mode, and in an unknown one otherwise.
+    pub(super) executes: bool,
     /// The interrupt that has its CPU.
     pub(super) interrupted: Option<Name>,
     /// Those that had it before within the same outermost one, each with its end: not told before that one's
@@ -174,6 +179,8 @@ impl Lwp {
             mode: Mode::Unknown,
             mode_confirmed: begin,
             mode_settled: false,
+            faulted: false,
+            executes: false,
             interrupted: None,
             interrupts: Vec::new(),
             last_cpu: None,
@@ -212,8 +219,8 @@ impl Lwp {
     }
 
     /// Whether it had a program of whose system calls no event shows that the kernel records them, as it does
-    /// not of 32-bit programs: then [`Lwp::system_calls`] are not all, and no event says which time is the
-    /// program's.
+    /// not of 32-bit programs, or one that made calls which it does not record: then [`Lwp::system_calls`]
+    /// are not all, and no event says which time is the program's.
     pub fn lacks_calls(&self) -> bool {
         self.calls.are_missing()
     }
@@ -240,7 +247,7 @@ impl Lwp {
 
     /// What it does while it runs, interrupts apart.
     pub fn mode(&self) -> Mode {
-        if self.tells_modes { self.mode } else { Mode::Unknown }
+        if self.tells_modes && !self.executes { self.mode } else { Mode::Unknown }
     }
 
     /// The CPU on which it runs.
@@ -291,7 +298,7 @@ impl Lwp {
             State::Runnable { preempted } => Doing::Runnable { preempted },
             State::Blocked { .. } => Doing::Blocked {
                 on: self.waits_for.or(match self.mode {
-                    Mode::SystemCall(call) => Some(call),
+                    Mode::SystemCall(call) if !self.executes => Some(call),
                     _ => None,
                 }),
             },

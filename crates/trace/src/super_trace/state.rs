@@ -377,7 +377,7 @@ impl SuperTrace {
         if tid.is_idle() {
             return;
         }
-        let switches = self.coverage.switches;
+        let Coverage { switches, page_faults: has_faults, .. } = self.coverage;
         let lwp = self.known(tid);
         if switches {
             lwp.seen_on(cpu, now, fold);
@@ -396,12 +396,14 @@ impl SuperTrace {
                 lwp.page_faults += 1;
                 if *user {
                     lwp.in_program(*high, now, fold);
+                    lwp.faulted = true;
                 }
                 fold.change(Change::LwpFaults { lwp, at: now });
             }
             Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
+            Kind::Exit => lwp.exits(now, fold),
             Kind::Exec { file } => {
-                lwp.calls.execute();
+                lwp.executes_program(has_faults, now, fold);
                 self.executes(tid, program_name(file), now, fold);
                 return;
             }

@@ -93,6 +93,13 @@ pub(super) fn has_interrupts(trace: &Trace) -> bool {
         && Interrupt::are_all(text_of(trace, environment::ARCHITECTURE), names.iter().copied())
 }
 
+/// Whether a trace has the page faults of programs, all of them.
+pub(super) fn has_page_faults(trace: &Trace) -> bool {
+    is_kernel(trace)
+        && class_names(trace).any(|name| name == kernel::PageFaultUser::NAME)
+        && !trace.leaves_out(kernel::PageFaultUser::NAME)
+}
+
 /// Whether a trace has begins and ends of all system calls that the kernel records.
 pub(super) fn has_system_calls(trace: &Trace) -> bool {
     let has_all = || match calls_of_ours(trace) {

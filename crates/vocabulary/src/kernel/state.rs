@@ -15,6 +15,8 @@ impl TaskState {
     pub const PREEMPTED: Self = Self(0x100);
     /// The thread sleeps, and accepts signals.
     pub const SLEEPING: Self = Self(1);
+    /// The thread sleeps, and accepts no signals.
+    pub const UNINTERRUPTIBLE: Self = Self(2);
     /// The thread has ended.
     pub const DEAD: Self = Self(0x10);
 

@@ -95,6 +95,7 @@ impl Lwp {
         } else if left_in.is_dead() {
             self.enter(State::Ended, now, fold);
         } else {
+            self.sleeps(left_in, now, fold);
             self.enter(State::Blocked { woken_before: self.waking }, now, fold);
         }
     }
@@ -150,7 +151,7 @@ impl Lwp {
         if let Mode::SystemCall(_) = self.mode {
             self.doubt_mode(now, fold);
         }
-        self.enter_mode(mode, now, fold);
+        self.enter_mode(if mode == Mode::User { self.mode_of_program() } else { mode }, now, fold);
     }
 
     /// It ends a system call.
@@ -161,7 +162,68 @@ impl Lwp {
         if self.mode != Mode::SystemCall(call) {
             self.doubt_mode(now, fold);
         }
-        self.enter_mode(Mode::User, now, fold);
+        self.executes = false;
+        self.enter_mode(self.mode_of_program(), now, fold);
+    }
+
+    /// It sleeps outside of any recorded call, as far as its mode says.
+    fn sleeps(&mut self, left_in: TaskState, now: Timestamp, fold: &mut impl Fold) {
+        if self.mode != Mode::User || !self.tells_modes {
+            return;
+        }
+        match left_in {
+            // It waits for the page. That takes as many sleeps as the kernel likes.
+            TaskState::UNINTERRUPTIBLE if self.faulted => {}
+            // It closes files after the end of a call, or works for its io_uring.
+            TaskState::UNINTERRUPTIBLE => self.doubt_mode(now, fold),
+            // Another process or a device may provide the page, if nothing else came between.
+            TaskState::SLEEPING if self.faulted && self.since <= self.mode_confirmed => {
+                self.doubt_mode(now, fold);
+            }
+            // Only a call sleeps like that.
+            TaskState::SLEEPING => self.hides_calls(now, fold),
+            // A signal stops it, a debugger does.
+            _ => {}
+        }
+    }
+
+    /// It is in a call that is not recorded.
+    fn hides_calls(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        self.doubt_mode(now, fold);
+        (self.mode_settled, self.executes) = (true, false);
+        self.calls.hide();
+        fold.change(Change::LwpHidesCalls { lwp: self });
+    }
+
+    /// It executes a program; whether the recording has page faults of programs, of which each new one has
+    /// some at once.
+    pub(in crate::super_trace) fn executes_program(
+        &mut self,
+        has_faults: bool,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
+        match self.mode {
+            Mode::User if self.tells_modes => self.hides_calls(now, fold),
+            Mode::SystemCall(_) if !has_faults => {
+                self.tell(now, fold);
+                (self.executes, self.mode_confirmed) = (true, now);
+            }
+            _ => {}
+        }
+        self.calls.execute();
+    }
+
+    /// It ends: it never returns to its program.
+    pub(in crate::super_trace) fn exits(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        if self.mode == Mode::User {
+            self.enter_mode(Mode::Unknown, now, fold);
+        }
+    }
+
+    /// Where it is after a sign that it returns to its program.
+    fn mode_of_program(&self) -> Mode {
+        if self.calls.are_recorded() { Mode::User } else { Mode::Unknown }
     }
 
     /// Its program tells that it waits for this from now on, or for nothing any more.
@@ -177,6 +239,7 @@ impl Lwp {
         now: Timestamp,
         fold: &mut impl Fold,
     ) {
+        self.faulted = false;
         if is_recorded {
             self.calls.confirm();
         }
@@ -242,7 +305,7 @@ impl Lwp {
             self.enter(State::Unknown, from, fold);
             self.is_back();
             self.calls.doubt();
-            (self.mode, self.mode_settled) = (Mode::Unknown, true);
+            (self.mode, self.mode_settled, self.executes) = (Mode::Unknown, true, false);
         }
     }
 
@@ -279,6 +342,9 @@ impl Lwp {
 
     /// An event proves that it was in this mode up to now, if it was in one mode only.
     fn settle_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
+        if mode == Mode::User && !self.calls.are_recorded() {
+            return;
+        }
         if !std::mem::replace(&mut self.mode_settled, true) {
             self.tell(now, fold);
             if self.tells_modes {
@@ -289,12 +355,12 @@ impl Lwp {
 
     fn doubt_mode(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.tell(self.mode_confirmed.min(now), fold);
-        self.mode = Mode::Unknown;
+        (self.mode, self.executes) = (Mode::Unknown, false);
     }
 
     fn enter_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
         self.tell(now, fold);
-        (self.mode, self.mode_confirmed) = (mode, now);
+        (self.mode, self.mode_confirmed, self.faulted) = (mode, now, false);
     }
 
     fn arrive(&mut self, cpu: Cpu) {
