@@ -76,10 +76,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut paths = CriticalPaths::new(Target::new(&chosen)?, tempfile::spooled_tempfile(HELD));
     let Filter { from, to, zone, .. } = chosen;
     let (has_begin, has_end) = (from.is_some(), to.is_some());
-    let mut filter = Filter { from, to, zone, ..Filter::default() };
-    let end = filter.range(recording)?.end;
+    let range = Filter { from, to, zone, ..Filter::default() };
+    let end = range.range(recording)?.end;
     // An event at the end itself may show what the target waited for until then.
-    filter.to = has_end.then(|| TimePoint::Absolute(end.next()));
+    let filter = Filter { to: has_end.then(|| TimePoint::Absolute(end.next())), ..range.clone() };
     let watch = Watch::new()?;
     let ran = analysis::run(recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
     let from = has_begin.then_some(ran.begin_ns);
@@ -118,7 +118,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .map(|step| step.who.process)
         .collect();
     if !ran.stopped && !processes.is_empty() {
-        across::warn(&args.input, &filter, |across| processes.contains(&across.process))?;
+        across::warn(&args.input, &range, |across| processes.contains(&across.process))?;
     }
     warn_of_losses(&ran);
     Ok(conclude(ran))
