@@ -1,5 +1,5 @@
-//! The warning of a lock that is held across an `.await`: `critical-path`, `tasks` and `locks` give the same one
-//! of the same time.
+//! The warning of a lock that is held across an `.await`: `critical-path`, `tasks` and `locks` give the same
+//! one of the same time.
 
 mod harness;
 

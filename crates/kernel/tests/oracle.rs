@@ -187,8 +187,8 @@ fn compare(system: &str, name: &str, format: &Format, ours: &Line, theirs: &str)
     Ok(compared)
 }
 
-/// Finds for each of ours its partner among theirs. Both are in the order of their instance. The events of one
-/// name are recorded in one instance after the other, and an interrupt that comes between records its own of
+/// Finds for each of ours its partner among theirs. Both are in the order of their instance. An event is
+/// recorded in one instance after the other, and an interrupt that comes between records its own events of
 /// the same name in both: these few are in another order there.
 fn pair<O, T, R>(
     ours: &[O],
