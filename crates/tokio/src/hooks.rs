@@ -16,7 +16,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, TaskMeta};
 use tokio::task::{Id, coop::has_budget_remaining};
-use tracewing::user_thread::{self, Cause, Outcome, UserThread};
+use tracewing::user_thread::{self, Cause, Outcome, Reported, UserThread};
 
 thread_local! {
     /// Whether tasks that this thread spawns record themselves.
@@ -71,7 +71,21 @@ impl Hasher for Spread {
     }
 }
 
-type Part = HashMap<Id, UserThread, BuildHasherDefault<Spread>>;
+/// A task of the runtime.
+struct Task {
+    thread: UserThread,
+    reported: Reported,
+}
+
+impl Task {
+    /// Reports it to recordings that began after its creation.
+    fn existed(&mut self, runtime: &str, meta: &TaskMeta<'_>) {
+        let describe = || user_thread::describe("", runtime, meta.spawned_at());
+        user_thread::existed(self.thread, &mut self.reported, describe);
+    }
+}
+
+type Part = HashMap<Id, Task, BuildHasherDefault<Spread>>;
 
 /// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom contend.
 #[derive(Default)]
@@ -89,13 +103,20 @@ impl Tasks {
         if STILLBORN.take() == Some(meta.id()) || KNOWN.get() {
             return;
         }
+        let reported = Reported::at_creation();
         let thread = user_thread::create("", runtime, meta.spawned_at());
-        self.part(meta.id()).insert(meta.id(), thread);
+        self.part(meta.id()).insert(meta.id(), Task { thread, reported });
     }
 
-    fn run(&self, meta: &TaskMeta<'_>) {
+    fn run(&self, runtime: &str, meta: &TaskMeta<'_>) {
         let id = meta.id();
-        let Some(thread) = self.part(id).get(&id).copied() else { return };
+        let thread = match self.part(id).get_mut(&id) {
+            None => return,
+            Some(task) => {
+                task.existed(runtime, meta);
+                task.thread
+            }
+        };
         let before = user_thread::switch(Some(thread), Cause::Nested);
         RUNS.with_borrow_mut(|runs| runs.push(Run { id, before, ended: false }));
     }
@@ -118,16 +139,17 @@ impl Tasks {
     }
 
     /// Handles the end of a task, in its last run or, if it was cancelled, perhaps between two runs.
-    fn ended(&self, meta: &TaskMeta<'_>) {
-        let Some(thread) = self.part(meta.id()).remove(&meta.id()) else {
+    fn ended(&self, runtime: &str, meta: &TaskMeta<'_>) {
+        let Some(mut task) = self.part(meta.id()).remove(&meta.id()) else {
             return STILLBORN.set(Some(meta.id()));
         };
+        task.existed(runtime, meta);
         let runs = RUNS.with_borrow_mut(|runs| {
             let run = runs.iter_mut().rfind(|run| run.id == meta.id());
             run.map(|run| run.ended = true).is_some()
         });
         // An aborted task also ends in a run.
-        user_thread::exit(thread, if runs { Outcome::Unknown } else { Outcome::Cancelled });
+        user_thread::exit(task.thread, if runs { Outcome::Unknown } else { Outcome::Cancelled });
     }
 }
 
@@ -137,7 +159,7 @@ impl Drop for Tasks {
     fn drop(&mut self) {
         for part in &mut self.0 {
             let tasks = std::mem::take(part.get_mut().unwrap_or_else(PoisonError::into_inner));
-            tasks.into_values().for_each(|thread| user_thread::exit(thread, Outcome::Cancelled));
+            tasks.into_values().for_each(|task| user_thread::exit(task.thread, Outcome::Cancelled));
         }
     }
 }
@@ -145,10 +167,10 @@ impl Drop for Tasks {
 /// Makes the runtime report its tasks.
 pub(crate) fn install(builder: &mut Builder, runtime: Arc<str>) {
     let tasks = Arc::new(Tasks::default());
-    let [spawned, run, ended] = [(); 3].map(|()| tasks.clone());
+    let [spawned, run, ended] = [(); 3].map(|()| (tasks.clone(), runtime.clone()));
     builder
-        .on_task_spawn(move |meta| spawned.spawned(&runtime, meta))
-        .on_before_task_poll(move |meta| run.run(meta))
+        .on_task_spawn(move |meta| spawned.0.spawned(&spawned.1, meta))
+        .on_before_task_poll(move |meta| run.0.run(&run.1, meta))
         .on_after_task_poll(Tasks::stopped)
-        .on_task_terminate(move |meta| ended.ended(meta));
+        .on_task_terminate(move |meta| ended.0.ended(&ended.1, meta));
 }

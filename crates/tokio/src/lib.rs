@@ -38,6 +38,7 @@ mod future;
 mod here;
 #[cfg(tokio_unstable)]
 mod hooks;
+mod known;
 mod life;
 mod living;
 mod origin;

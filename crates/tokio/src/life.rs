@@ -2,15 +2,21 @@
 //! whatever causes it.
 
 use crate::here::{HERE, Here};
+use crate::known::Known;
 use crate::living::Living;
 use crate::origin;
 use std::panic::Location;
 use tokio::runtime::Handle;
 use tokio::task::coop::has_budget_remaining;
-use tracewing::user_thread::{self, Cause, Outcome, UserThread};
+use tracewing::user_thread::{self, Cause, Outcome, Reported, UserThread};
 
-/// A user thread that has not ended; `None` once its end was recorded.
-pub(crate) struct Life(Option<Living>);
+/// A user thread until its end.
+pub(crate) struct Life {
+    /// `None` once its end was recorded.
+    living: Option<Living>,
+    reported: Reported,
+    known: Known,
+}
 
 impl Life {
     /// Creates a user thread. Without a name it is named after the type `F` of the code it runs. `runtime` is
@@ -21,12 +27,23 @@ impl Life {
         runtime: Option<&Handle>,
         location: &'static Location<'static>,
     ) -> Self {
+        let reported = Reported::at_creation();
         let thread = if user_thread::wants_create() {
             origin::create(name.unwrap_or_else(|| type_name::<F>()), runtime, location)
         } else {
             user_thread::create_untold()
         };
-        Self(Some(thread.into()))
+        let known = Known::new(name, type_name::<F>, location);
+        Self { living: Some(thread.into()), reported, known }
+    }
+
+    /// Reports it to recordings that began after its creation.
+    #[inline(always)]
+    fn existed(&mut self) {
+        if let Some(living) = self.living {
+            let Self { reported, known, .. } = self;
+            user_thread::existed(living.thread(), reported, || known.describe());
+        }
     }
 
     /// Runs it on the calling thread until the returned guard is stopped. A guard that is dropped instead
@@ -37,7 +54,8 @@ impl Life {
 
     /// As [`run`](Self::run), for a caller that ensures that one of the functions below is called.
     #[inline(always)]
-    pub fn begin(&self, here: &Here) -> Run {
+    pub fn begin(&mut self, here: &Here) -> Run {
+        self.existed();
         Run {
             before: user_thread::switch(self.thread(), Cause::Nested),
             could_go_on: here.could_go_on.replace(false),
@@ -45,7 +63,8 @@ impl Life {
     }
 
     /// Records that it stops and will continue later.
-    pub fn stop(&self, run: Run, here: &Here) {
+    pub fn stop(&mut self, run: Run, here: &Here) {
+        self.existed(); // it began to run before the recording
         let could_go_on = here.could_go_on.get();
         // The user thread that polls it could continue as well.
         here.could_go_on.set(could_go_on || run.could_go_on);
@@ -60,7 +79,8 @@ impl Life {
     /// Records its end, as part of the switch.
     #[inline(always)]
     pub fn complete(&mut self, run: Run, here: &Here) {
-        self.0 = None;
+        self.existed();
+        self.living = None;
         leave(run, here);
     }
 
@@ -73,22 +93,23 @@ impl Life {
 
     /// Notes that its wakers are kept from now on.
     pub fn keep(&mut self) {
-        self.0 = self.0.map(Living::kept);
+        self.living = self.living.map(Living::kept);
     }
 
     /// The user thread, if it has not ended.
     #[inline]
     pub fn living(&self) -> Option<Living> {
-        self.0
+        self.living
     }
 
     fn thread(&self) -> Option<UserThread> {
-        self.0.map(Living::thread)
+        self.living.map(Living::thread)
     }
 
     #[cold]
     fn end(&mut self, outcome: Outcome) {
-        if let Some(living) = self.0.take() {
+        self.existed();
+        if let Some(living) = self.living.take() {
             user_thread::exit(living.thread(), outcome);
         }
     }
@@ -97,7 +118,7 @@ impl Life {
 impl Drop for Life {
     #[inline]
     fn drop(&mut self) {
-        if self.0.is_some() {
+        if self.living.is_some() {
             self.end(Outcome::Cancelled);
         }
     }

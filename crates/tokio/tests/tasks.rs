@@ -18,7 +18,7 @@ use tracewing::user_thread;
 use tracewing_tokio as traced;
 
 /// All events except those of workers.
-const TASKS: [&str; 6] = ["create", "origin", "name", "switch", "wake", "exit"];
+const TASKS: [&str; 7] = ["create", "existed", "origin", "name", "switch", "wake", "exit"];
 
 fn runtime() -> Runtime {
     traced::runtime(&mut Builder::new_current_thread(), "one").enable_all().build().unwrap()
@@ -26,11 +26,15 @@ fn runtime() -> Runtime {
 
 /// Records the tasks of a future; a runtime of one thread runs it, and it is itself the user thread `main`.
 fn script(main: impl Future<Output = ()>) -> Vec<Event> {
-    record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), || {
+    record_tasks(|| {
         let runtime = runtime();
         let _within = runtime.enter();
         runtime.block_on(name("main").instrument(main));
     })
+}
+
+fn record_tasks(body: impl FnOnce()) -> Vec<Event> {
+    record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), body)
 }
 
 fn name(name: &str) -> traced::Builder<'_> {
@@ -398,4 +402,99 @@ fn local_sets_and_nested_runtimes() {
             "switch host - ended",
         ]
     );
+}
+
+/// Waits for so many messages.
+async fn listen(mut messages: tokio::sync::mpsc::UnboundedReceiver<()>, count: u32) {
+    for _ in 0..count {
+        messages.recv().await.unwrap();
+    }
+}
+
+#[test]
+fn tasks_that_existed_before_the_recording() {
+    let _alone = alone();
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let channel = tokio::sync::mpsc::unbounded_channel::<()>;
+    let ((to_named, of_named), (to_typed, of_typed), (to_later, of_later)) =
+        (channel(), channel(), channel());
+    let a_name = String::from("named");
+    let named_task = name(&a_name).spawn(listen(of_named, 3));
+    drop(a_name);
+    let line = line!() + 1;
+    let typed_task = traced::spawn(listen(of_typed, 1));
+    let cancelled = name("cancelled").spawn(pending::<()>());
+    let idle = name("idle").spawn(pending::<()>());
+    runtime.block_on(tokio::task::yield_now());
+
+    let mut later = None;
+    let first = record_tasks(|| {
+        for to in [&to_named, &to_named, &to_typed] {
+            to.send(()).unwrap();
+        }
+        later = Some(name("later").spawn(listen(of_later, 1)));
+        runtime.block_on(typed_task).unwrap();
+        cancelled.abort();
+        runtime.block_on(cancelled).unwrap_err();
+    });
+    assert_eq!(
+        lines_of(&first),
+        [
+            "create later - later one",
+            "existed named named one",
+            "switch - named none",
+            "switch named - blocked",
+            "existed tasks::listen tasks::listen one",
+            "switch - tasks::listen none",
+            "switch tasks::listen - ended",
+            "switch - later none",
+            "switch later - blocked",
+            "existed cancelled cancelled one",
+            "exit cancelled cancelled",
+        ]
+    );
+    let typed = named(&first, "user_thread:existed")[1];
+    assert_eq!((typed.payload["file"].as_str(), typed.number("line")), (Some(file!()), u64::from(line)));
+    // What one recording knows, the next one does not.
+    let second = record_tasks(|| {
+        to_named.send(()).unwrap();
+        runtime.block_on(named_task).unwrap();
+        to_later.send(()).unwrap();
+        runtime.block_on(later.unwrap()).unwrap();
+    });
+    assert_eq!(
+        lines_of(&second),
+        [
+            "wake ?",
+            "existed named named one",
+            "switch - named none",
+            "switch named - ended",
+            "wake ?",
+            "existed later later one",
+            "switch - later none",
+            "switch later - ended",
+        ]
+    );
+    drop(idle);
+}
+
+/// The function runs while the recording begins.
+#[test]
+fn a_run_that_began_before_the_recording() {
+    let _alone = alone();
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let (begun, has_begun) = mpsc::channel();
+    let (end, may_end) = mpsc::channel::<()>();
+    let task = name("blocking").spawn_blocking(move || {
+        begun.send(()).unwrap();
+        may_end.recv().unwrap();
+    });
+    has_begun.recv().unwrap();
+    let events = record_tasks(|| {
+        end.send(()).unwrap();
+        runtime.block_on(task).unwrap();
+    });
+    assert_eq!(lines_of(&events), ["existed blocking blocking one", "switch blocking - ended"]);
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use tracewing_testing::Workspace;
 
-const NAMES: [&str; 3] = ["program", "shutdown", "stealing"];
+const NAMES: [&str; 4] = ["existing", "program", "shutdown", "stealing"];
 
 /// Builds the programs; returns the folder of executables.
 static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -22,6 +22,7 @@ static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
          tracewing-tokio = {{ path = {here:?} }}\n"
     );
     let sources = [
+        include_str!("unstable/existing.rs"),
         include_str!("unstable/program.rs"),
         include_str!("unstable/shutdown.rs"),
         include_str!("unstable/stealing.rs"),
@@ -153,4 +154,32 @@ fn tasks_without_instrumentation() {
     );
     let library = named(&events, "user_thread:create")[0];
     assert_eq!(library.payload["file"], "program/main.rs");
+}
+
+#[test]
+fn tasks_that_existed_before_the_recording() {
+    let events = events_of("existing");
+    let lines: Vec<String> = lines_of(&events)
+        .into_iter()
+        .filter(|line| ["worker", "park", "unpark"].iter().all(|idle| !line.starts_with(idle)))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "existed #1  hooked",
+            "switch - #1 none",
+            "switch #1 - blocked",
+            "existed #2  hooked",
+            "switch - #2 none",
+            "exit #2 unknown",
+            "switch #2 - ended",
+            "switch - #1 none",
+            "exit #1 unknown",
+            "switch #1 - ended",
+        ]
+    );
+    let existed = named(&events, "user_thread:existed")[0];
+    let place = include_str!("unstable/existing.rs").lines().position(|line| line.contains("tokio::spawn"));
+    assert!(existed.payload["file"].as_str().unwrap().ends_with("main.rs"), "{existed:?}");
+    assert_eq!(existed.number("line"), place.unwrap() as u64 + 1);
 }

@@ -166,3 +166,40 @@ fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
     ];
     assert_eq!(runs.0, expected);
 }
+
+#[test]
+fn names_of_user_threads_that_existed_before() {
+    let origin = |origin, name| User::Origin { origin, name, file: b"", line: 0 };
+    let events = [
+        origin(1, b"one"),
+        User::Existed { thread: Task(1), origin: 1 },
+        User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown },
+        // Its origin comes later, on another CPU.
+        User::Existed { thread: Task(2), origin: 2 },
+        origin(2, b"two"),
+        User::Switch { prev: Task(1), next: Task(2), cause: SwitchCause::Blocked },
+        // What renames one is newer than its origin.
+        User::Rename { thread: Task(3), name: b"three" },
+        User::Existed { thread: Task(3), origin: 1 },
+        User::Create { thread: Task(4), origin: 2 },
+        User::Existed { thread: Task(4), origin: 1 },
+    ];
+    let (mut state, mut times) = (SuperTrace::default(), Times::default());
+    for (time, kind) in (10..).step_by(10).zip(events) {
+        let activity = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(Cpu(0)),
+            tid: Some(Tid(7)),
+            process: Some(Pid(7)),
+            context: Context::Unknown,
+            kind: Kind::UserThread(kind),
+        };
+        state.event(&activity, &mut times);
+    }
+    let names =
+        [1, 2, 3, 4].map(|id| state.user_thread(Some(Pid(7)), Tid(7), Task(id)).unwrap().name.clone());
+    assert_eq!(names, ["one", "two", "three", "two"]);
+    state.finish(&mut times);
+    let of_before = times.0.iter().filter(|(id, ..)| *id == 3).map(|(_, doing, _)| *doing);
+    assert!(of_before.clone().count() == 1 && of_before.into_iter().all(|doing| doing == Doing::Unknown));
+}

@@ -31,6 +31,7 @@
 mod events;
 mod numbers;
 mod origin;
+mod reported;
 mod request;
 
 use core::fmt;
@@ -40,7 +41,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::{Event, emit, words};
 pub use events::{Cause, Kind, Outcome};
-pub use origin::Origin;
+pub use origin::{Origin, describe};
+pub use reported::Reported;
 pub use request::Request;
 
 /// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others
@@ -138,6 +140,48 @@ pub fn create_untold() -> UserThread {
 #[inline]
 pub fn wants_create() -> bool {
     events::Create::class().is_on()
+}
+
+/// The user thread may have been created before a recording: one that does not know it yet gets its number
+/// and its origin. To be called when it begins to run, before [`switch`], and when it stops or ends.
+///
+/// `describe` gives the origin's number by [`Origin::describe`] or [`describe`].
+///
+/// ```
+/// use std::panic::Location;
+/// use tracewing::user_thread::{self, Reported};
+///
+/// struct Fiber {
+///     thread: user_thread::UserThread,
+///     reported: Reported,
+///     name: &'static str,
+///     place: &'static Location<'static>,
+/// }
+///
+/// fn begins(fiber: &mut Fiber) {
+///     let Fiber { thread, reported, name, place } = fiber;
+///     user_thread::existed(*thread, reported, || user_thread::describe(name, "fibers", place));
+/// }
+///
+/// // Before it is created: of a recording that begins in between, it is not known whether that has it.
+/// let reported = Reported::at_creation();
+/// let place = Location::caller();
+/// let thread = user_thread::create("reader", "fibers", place);
+/// begins(&mut Fiber { thread, reported, name: "reader", place });
+/// ```
+#[inline]
+pub fn existed(thread: UserThread, reported: &mut Reported, describe: impl Fn() -> u64) {
+    let mut is_new = false;
+    emit!({
+        is_new = reported.is_due();
+        if !is_new {
+            return;
+        }
+        events::Existed { thread: number(Some(thread)), origin: describe() }
+    });
+    if is_new {
+        describe(); // that event may have been the first of a sub-buffer
+    }
 }
 
 /// The user thread is called `name` from now on.

@@ -68,6 +68,15 @@ macro_rules! user_thread_events {
                 origin: u64 [hex],
             }
 
+            /// A user thread that was created when nothing recorded it; reported when it next runs or ends,
+            /// once in each recording.
+            Existed "existed" {
+                /// The user thread; unique within its process.
+                thread: u64,
+                /// Its origin, described by `user_thread:origin`.
+                origin: u64 [hex],
+            }
+
             /// What user threads created at one place have in common; without name and runtime, the place of
             /// a request. Repeated in each sub-buffer that refers to it.
             Origin<'e> "origin" {

@@ -6,6 +6,7 @@ mod harness;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod resident;
+mod tasks;
 
 use resident::{PROGRAM, Recorder, Resident, agents, count};
 use std::process::Command;

@@ -208,6 +208,13 @@ pub enum UserThreadKind<'a> {
         /// What it has in common with others that are created at the same place.
         origin: u64,
     },
+    /// One that was created before the recording.
+    Existed {
+        /// It.
+        thread: Task,
+        /// As of one that is created.
+        origin: u64,
+    },
     /// What an origin's number stands for, in every program; told before or right behind one that has it.
     Origin {
         /// It.

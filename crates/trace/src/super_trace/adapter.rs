@@ -66,6 +66,7 @@ enum Meaning {
     Dump,
     KnownThread,
     Create,
+    Existed,
     Origin,
     Rename,
     UserSwitch,
@@ -298,6 +299,7 @@ impl Adapter {
                 use user_thread::Class::*;
                 match class {
                     Create => Meaning::Create,
+                    Existed => Meaning::Existed,
                     Origin => Meaning::Origin,
                     Name => Meaning::Rename,
                     Switch => Meaning::UserSwitch,
@@ -472,6 +474,10 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         Meaning::Create => {
             let user_thread::Create { thread, origin, .. } = of.read()?;
             some(head, Kind::UserThread(UserThreadKind::Create { thread: Task(thread), origin }))
+        }
+        Meaning::Existed => {
+            let user_thread::Existed { thread, origin } = of.read()?;
+            some(head, Kind::UserThread(UserThreadKind::Existed { thread: Task(thread), origin }))
         }
         Meaning::Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read()?;

@@ -100,11 +100,19 @@ impl Programs {
             self.programs.at(owner, Numbers::default).insert(thread, created);
             return;
         }
-        if let UserThreadKind::Rename { thread, name } = kind {
-            if let Some(thread) = self.get_mut(key(thread)) {
-                thread.rename(name);
+        if let UserThreadKind::Existed { thread, origin } = kind {
+            let known = self.known(key(thread), times.1);
+            if known.name.is_empty() {
+                known.origin = Some(origin);
+                let thread = self.known(key(thread), times.1); // by its name
                 fold.change(Change::UserThreadNamed { thread });
             }
+            return;
+        }
+        if let UserThreadKind::Rename { thread, name } = kind {
+            let thread = self.known(key(thread), times.1);
+            thread.rename(name);
+            fold.change(Change::UserThreadNamed { thread });
             return;
         }
         if self.is_blind(now) {
@@ -125,8 +133,10 @@ impl Programs {
             }
         };
         match kind {
-            UserThreadKind::Create { .. } | UserThreadKind::Origin { .. } | UserThreadKind::Rename { .. } => {
-            }
+            UserThreadKind::Create { .. }
+            | UserThreadKind::Existed { .. }
+            | UserThreadKind::Origin { .. }
+            | UserThreadKind::Rename { .. } => {}
             UserThreadKind::Switch { prev, next, cause } => {
                 self.leaves(prev, cause, tid, times, lwps, fold);
                 if !next.is_none() {

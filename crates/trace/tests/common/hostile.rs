@@ -91,6 +91,7 @@ const USER: Schema = &[
     ("tracewing:known_thread", &[("tid", Signed(32)), ("pid", Signed(32)), ("name", Text)]),
     ("user_thread:create", &[("thread", Unsigned(64)), ("origin", Unsigned(64))]),
     ("user_thread:origin", &[("origin", Unsigned(64)), ("name", Text)]),
+    ("user_thread:existed", &[("thread", Unsigned(64)), ("origin", Unsigned(64))]),
     ("user_thread:name", &[("thread", Unsigned(64)), ("name", Text)]),
     ("user_thread:switch", &[("prev", Unsigned(64)), ("next", Unsigned(64)), ("cause", Kind)]),
     ("user_thread:wake", &[("thread", Unsigned(64))]),

@@ -38,6 +38,12 @@ impl Origin {
         self.number
     }
 
+    /// Reports what its number stands for, unless that is done, and gives the number.
+    pub fn describe(&self) -> u64 {
+        self.tell(false);
+        self.number
+    }
+
     /// Tells what its number stands for, unless that is done and not asked for `again`.
     #[inline(always)]
     pub(super) fn tell(&self, again: bool) {
@@ -46,6 +52,14 @@ impl Origin {
             Parts { name, runtime, file, line: *line }.tell(*number);
         }
     }
+}
+
+/// Reports an origin, unless that is done, and gives its number: as [`Origin::describe`], for few calls.
+pub fn describe(name: &str, runtime: &str, location: &Location<'_>) -> u64 {
+    let parts = Parts { name, runtime, file: location.file(), line: location.line() };
+    let number = parts.number();
+    parts.tell_if_due(number, false);
+    number
 }
 
 /// What an origin consists of.

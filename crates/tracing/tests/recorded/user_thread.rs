@@ -7,14 +7,20 @@ use std::collections::BTreeMap;
 const FIELDS: [&str; 11] =
     ["thread", "parent", "prev", "next", "name", "runtime", "cause", "kind", "outcome", "object", "worker"];
 
-/// The same events without origins; the creations have the fields of their origin instead, wherever that was
+/// Events that say which origin a user thread has.
+const DESCRIBE: [&str; 2] = ["create", "existed"];
+
+/// The same events without origins; the events that refer to one have its fields instead, wherever that was
 /// recorded.
 pub fn with_origins(events: Vec<Event>) -> Vec<Event> {
     let is_origin = |event: &Event| event.name == "user_thread:origin";
     let (origins, mut events): (Vec<_>, Vec<_>) = events.into_iter().partition(is_origin);
     let origins: BTreeMap<u64, Event> =
         origins.into_iter().map(|event| (event.number("origin"), event)).collect();
-    for event in events.iter_mut().filter(|event| event.name == "user_thread:create") {
+    let refers = |event: &&mut Event| {
+        event.name.strip_prefix("user_thread:").is_some_and(|name| DESCRIBE.contains(&name))
+    };
+    for event in events.iter_mut().filter(refers) {
         let origin = event.number("origin");
         let origin = origins.get(&origin).unwrap_or_else(|| panic!("no origin of {event:?}"));
         let fields = origin.payload.as_object().unwrap().clone();
@@ -30,13 +36,13 @@ pub fn lines_of(events: &[Event]) -> Vec<String> {
     let mut lines = Vec::new();
     for event in events {
         let Some(name) = event.name.strip_prefix("user_thread:") else { continue };
-        if name == "create" {
+        if DESCRIBE.contains(&name) {
             let thread = event.number("thread");
             let created = match event.payload["name"].as_str().unwrap() {
                 "" => format!("#{thread}"),
                 name => name.to_owned(),
             };
-            assert_eq!(names.insert(thread, created), None, "created twice: {event:?}");
+            assert_eq!(names.insert(thread, created), None, "described twice: {event:?}");
         }
         let mut line = name.to_owned();
         for field in FIELDS {
