@@ -50,7 +50,10 @@ impl<'a> Subjects<'a> {
         if !self.filter.processes.is_empty() || self.condition.is_some() {
             let other = match event.kind {
                 Kind::Switch { next, .. } => Some(next),
-                Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } | Kind::Dump { tid, .. } => Some(tid),
+                Kind::Waking { tid, .. }
+                | Kind::Wakeup { tid, .. }
+                | Kind::Dump { tid, .. }
+                | Kind::Asleep { tid, .. } => Some(tid),
                 Kind::Fork { child, .. } => Some(child),
                 _ => None,
             };

@@ -127,7 +127,7 @@ impl KernelFlightRecorder {
 
         let Options { clock_class, env, .. } = &self.options;
         let mut metadata = trace_class(&self.source.classes, self.source.calls, uuid, clock_class, env);
-        let dump_id = statedump::add_class(&mut metadata);
+        let dump = statedump::add_classes(&mut metadata);
         let mut trace = KernelTrace::create(parent, name, uuid, &tracewing_ctf::tsdl::print(&metadata))?;
 
         let here = rustix::thread::sched_getcpu();
@@ -139,7 +139,7 @@ impl KernelFlightRecorder {
             let now = self.options.clock.now();
             if reader.cpu.index() == here {
                 for thread in &threads {
-                    written = written.and(stream.event(now, dump_id, &thread.encode(), &mut trace));
+                    written = written.and(stream.event(now, dump.thread, &thread.encode(), &mut trace));
                 }
             }
             written = written.and(stream.finish(now, &mut trace));

@@ -92,6 +92,7 @@
 //! # }
 //! ```
 
+mod asleep;
 pub mod choose;
 mod class;
 mod clock;

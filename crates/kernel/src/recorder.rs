@@ -9,6 +9,7 @@ use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
+use crate::asleep::{Asleep, Sleepers};
 use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ pub struct KernelRecorder {
     clock: KernelClock,
     followed: Followed,
     /// The class of the state dump's events.
-    dump_id: u16,
+    dump: statedump::Classes,
     /// Whether a poll has met an error.
     failed: bool,
 }
@@ -67,7 +68,7 @@ impl KernelRecorder {
         let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
         let Options { uuid, clock_class, env, .. } = options;
         let mut metadata = trace_class(&source.classes, source.calls, *uuid, clock_class, env);
-        let dump_id = statedump::add_class(&mut metadata);
+        let dump = statedump::add_classes(&mut metadata);
         let trace = KernelTrace::create(parent, name, options.uuid, &tracewing_ctf::tsdl::print(&metadata))?;
         let with_stream = |reader: CpuReader| {
             let stream = Stream::new(reader.cpu);
@@ -80,7 +81,7 @@ impl KernelRecorder {
             trace,
             clock: options.clock,
             followed: Followed::default(),
-            dump_id,
+            dump,
             failed: false,
         };
         // Looked at when the kernel records already, so that of no thread both are missing, and stamped
@@ -88,18 +89,20 @@ impl KernelRecorder {
         let began = options.clock.now();
         recorder.source.record()?;
         let threads = recorder.source.living()?;
-        recorder.dump(began, &threads)?;
+        recorder.dump(began, &threads, &[])?;
         Ok(recorder)
     }
 
     /// Writes the state dump: of all threads before a recording of the whole system, of those of processes
     /// when they are followed. A tree's threads tell where they come from.
-    fn dump(&mut self, stamp: u64, threads: &[Thread]) -> Result<(), Error> {
-        let id = self.dump_id;
+    fn dump(&mut self, stamp: u64, threads: &[Thread], asleep: &[Asleep]) -> Result<(), Error> {
+        let ids = self.dump;
         let here = rustix::thread::sched_getcpu();
         let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu.index() == here);
         let Some((_, stream)) = on_this_cpu else { return Ok(()) };
-        threads.iter().try_for_each(|thread| stream.event(stamp, id, &thread.encode(), &mut self.trace))
+        let threads = threads.iter().map(|thread| (ids.thread, thread.encode()));
+        let asleep = asleep.iter().map(|asleep| (ids.asleep, asleep.encode()));
+        threads.chain(asleep).try_for_each(|(id, event)| stream.event(stamp, id, &event, &mut self.trace))
     }
 
     /// Records these processes from now on, too: all their threads. Processes and threads that have ended are
@@ -109,11 +112,13 @@ impl KernelRecorder {
     /// # Errors
     /// [`Error::PidNamespace`] in a container; what fails in tracefs or in the folder.
     pub fn follow(&mut self, processes: &[Pid]) -> Result<(), Error> {
+        let sleepers = Sleepers::of(processes);
         let began = self.clock.now();
         let new = self.followed.follow(&self.source, processes, statedump::threads_of)?;
         // Looked at when the kernel records them already, and stamped before their events, as far as there
         // are no later ones of others in the stream.
-        self.dump(began, &statedump::of(&new))
+        let threads = statedump::of(&new);
+        self.dump(began, &threads, &sleepers.still_asleep(&new))
     }
 
     /// The numbers of the threads that are recorded, where these are not all of the system.

@@ -17,7 +17,7 @@ use tracewing_ctf::model::{
     Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
 use tracewing_units::{Cpu, Pid, Tid};
-use tracewing_vocabulary::kernel::StateDump;
+use tracewing_vocabulary::kernel::{Asleep, StateDump};
 
 /// `TASK_COMM_LEN`.
 const COMM: usize = 16;
@@ -37,15 +37,30 @@ const ZOMBIE: i32 = 4;
 const WAIT: i32 = 5;
 const DEAD: i32 = 7;
 
-/// Adds the class of a state dump's events to a kernel trace's, and gives its id.
-pub(crate) fn add_class(metadata: &mut TraceClass) -> u16 {
-    let classes = &mut metadata.data_stream_classes[0].event_record_classes;
-    let id = classes.len() as u16;
-    classes.push(class(id));
-    id
+/// The ids of the classes of a state dump's events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Classes {
+    pub thread: u16,
+    pub asleep: u16,
 }
 
-fn class(id: u16) -> EventRecordClass {
+/// Adds the classes of a state dump's events to a kernel trace's.
+pub(crate) fn add_classes(metadata: &mut TraceClass) -> Classes {
+    let classes = &mut metadata.data_stream_classes[0].event_record_classes;
+    let thread = classes.len() as u16;
+    let asleep = thread + 1;
+    classes.extend([thread_class(thread), asleep_class(asleep)]);
+    Classes { thread, asleep }
+}
+
+fn asleep_class(id: u16) -> EventRecordClass {
+    let mut class = EventRecordClass::new(u64::from(id), Asleep::NAME);
+    let (tid, call) = (FieldClass::signed(32), FieldClass::string());
+    class.payload = Some(StructureClass::new().with("tid", tid).with("system_call", call));
+    class
+}
+
+fn thread_class(id: u16) -> EventRecordClass {
     let number = || FieldClass::signed(32);
     let character = IntegerClass::unsigned(8).with_encoding(Encoding::Utf8);
     let one_of = |labels: &[&str]| {
@@ -84,13 +99,10 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Event context and payload. The context is the thread that tells, as with every event, and in no
-    /// interrupt.
+    /// Event context and payload.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let teller = rustix::thread::gettid().as_raw_nonzero().get();
-        let mut out = Vec::with_capacity(65);
-        out.push(0);
-        for number in [teller, self.tid.0, self.process.0, self.parent.0] {
+        let mut out = context();
+        for number in [self.tid.0, self.process.0, self.parent.0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.name);
@@ -131,6 +143,15 @@ impl Thread {
             cpu: field(39)?.parse().ok()?,
         })
     }
+}
+
+/// The context of an event of the state dump: the calling thread records it, in no interrupt.
+pub(crate) fn context() -> Vec<u8> {
+    let caller = rustix::thread::gettid().as_raw_nonzero().get();
+    let mut out = Vec::with_capacity(65);
+    out.push(0);
+    out.extend_from_slice(&caller.to_le_bytes());
+    out
 }
 
 /// All threads of the system.

@@ -106,6 +106,14 @@ readers! {
             @optional r#type: i64,
         }
 
+        /// A thread that already slept when its events began to be recorded, and had not run since.
+        Asleep<'e> "tracewing_statedump_asleep" {
+            /// The thread.
+            tid: Tid,
+            /// The system call in which it sleeps; empty if it sleeps in none, or in one that is unknown.
+            system_call: &'e str,
+        }
+
         /// A softirq is raised (`irq.h`).
         SoftirqRaise "softirq_raise" | "irq_softirq_raise" {
             /// Number of the softirq.

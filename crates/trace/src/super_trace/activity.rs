@@ -160,6 +160,13 @@ pub enum Kind<'a> {
         /// Whether it is a thread of the kernel's own.
         is_kernel: bool,
     },
+    /// A thread slept when its events began to be recorded, whichever thread says so.
+    Asleep {
+        /// The thread.
+        tid: Tid,
+        /// The system call in which it sleeps, where that is known.
+        call: Option<Name>,
+    },
     /// What a program tells of its user threads.
     UserThread(UserThreadKind<'a>),
     /// A program tells (`lock:*`) that the event's thread begins to wait for something of this kind, or waits

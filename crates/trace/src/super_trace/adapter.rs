@@ -64,6 +64,7 @@ enum Meaning {
     },
     Introduction,
     Dump,
+    Asleep,
     KnownThread,
     Create,
     Existed,
@@ -168,6 +169,11 @@ impl Adapter {
                 };
                 let name = name.map_or(general, |name| self.number(name));
                 Kind::InterruptEntry { kind, name }
+            }
+            Meaning::Asleep => {
+                let kernel::Asleep { tid, system_call } = of.read()?;
+                let call = std::str::from_utf8(system_call).ok().filter(|call| !call.is_empty());
+                Kind::Asleep { tid, call: call.map(|call| self.number(call)) }
             }
             Meaning::Named => {
                 let name = of.read::<profile::Thread<'_>>()?.name;
@@ -279,6 +285,7 @@ impl Adapter {
                 Exec => Meaning::Exec,
                 ThreadExit => Meaning::Exit,
                 StateDump => Meaning::Dump,
+                Asleep => Meaning::Asleep,
                 SoftirqRaise => Meaning::Raise,
                 SocketSend | SocketReceive => Meaning::Socket,
                 PageFaultUser => Meaning::PageFault { user: true },
@@ -466,7 +473,7 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
             let profile::Fork { child_tid, child_pid } = of.read()?;
             some(head, Kind::Made { child: child_tid, process: child_pid })
         }
-        Meaning::Named | Meaning::Aside => some(head, Kind::Aside),
+        Meaning::Asleep | Meaning::Named | Meaning::Aside => some(head, Kind::Aside),
         Meaning::LockWait(on @ Some(_)) => some(head, Kind::Waits { on }),
         Meaning::LockWaitEnd => some(head, Kind::Waits { on: None }),
         Meaning::User | Meaning::Wait | Meaning::LockWait(None) => some(head, Kind::User),

@@ -191,6 +191,12 @@ impl SuperTrace {
                     None => drop(self.dumped.insert(tid, dumped)),
                 }
             }
+            (Kind::Asleep { tid, call }, _) => {
+                let lwp = self.known(tid);
+                lwp.records();
+                lwp.sleeps(call, now, fold);
+                self.follows = true;
+            }
             (Kind::Named { process, name }, _) => {
                 if let Some(tid) = tid {
                     self.named(tid, process, name);
@@ -344,7 +350,11 @@ impl SuperTrace {
                 return;
             }
             // What recorded it, and where, is no matter of the threads.
-            Kind::Dump { .. } | Kind::Named { .. } | Kind::Made { .. } | Kind::Aside => return,
+            Kind::Dump { .. }
+            | Kind::Asleep { .. }
+            | Kind::Named { .. }
+            | Kind::Made { .. }
+            | Kind::Aside => return,
             // It tells that there is such a thread. That it runs is for the kernel's events to say, whose
             // stamps are exact.
             Kind::Sample { .. } => {

@@ -142,6 +142,27 @@ impl Lwp {
         counts
     }
 
+    /// It has slept since before its events were recorded, in `call` where that is known.
+    pub(in crate::super_trace) fn sleeps(
+        &mut self,
+        call: Option<Name>,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
+        match self.state {
+            // Unknown: the first sign of it.
+            State::Unknown => {
+                self.enter(State::Blocked { woken_before: false }, now, fold);
+                if let Some(call) = call {
+                    self.enter_mode(Mode::SystemCall(call), now, fold);
+                    self.mode_settled = true;
+                }
+            }
+            // All others: its own events say more.
+            State::Running { .. } | State::Runnable { .. } | State::Blocked { .. } | State::Ended => {}
+        }
+    }
+
     /// It begins a system call, and is in this mode afterwards.
     pub(in crate::super_trace) fn begins_call(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
         self.system_calls += 1;

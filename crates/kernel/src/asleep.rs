@@ -1,0 +1,156 @@
+//! Threads that already sleep when their events begin to be recorded, and the system calls they sleep in.
+//!
+//! Events show changes only: a thread that sleeps from before the recording to its end records none. `/proc`
+//! shows what a thread does, but not at the moment at which its events begin. So each thread is looked at
+//! twice, before that moment and after it. A thread that sleeps both times, and that has left a CPU as often
+//! the second time as the first, has slept all the time between (`proc_pid_status(5)`, `proc_pid_syscall(5)`).
+//! One that is still on its way off the CPU looks asleep, too; the switch that follows is recorded, and
+//! readers take its state as unknown up to then.
+
+use crate::statedump;
+use std::collections::BTreeMap;
+use std::fs;
+use syscalls::Sysno;
+use tracewing_units::{Pid, Tid};
+
+/// A sleeping thread, as `/proc` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sleep {
+    process: Pid,
+    /// How often it has left a CPU.
+    switches: u64,
+    /// The number of the system call that it sleeps in.
+    call: Option<usize>,
+}
+
+impl Sleep {
+    /// What a thread does; `None` if it is awake or has ended.
+    fn of(process: Pid, tid: Tid) -> Option<Self> {
+        let read = |file: &str| fs::read(format!("/proc/{process}/task/{tid}/{file}"));
+        let call = read("syscall").ok().and_then(|text| system_call(&String::from_utf8_lossy(&text)));
+        let status = read("status").ok()?;
+        let (switches, is_stopped) = state_of_sleeper(&String::from_utf8_lossy(&status))?;
+        Some(Self { process, switches, call: call.filter(|_| !is_stopped) })
+    }
+}
+
+/// How often a thread with this `status` has left a CPU, and whether it is stopped (by a signal or a
+/// debugger); `None` if it is awake.
+fn state_of_sleeper(status: &str) -> Option<(u64, bool)> {
+    let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    let is_stopped = match field("State:")?.as_bytes().first()? {
+        b'S' | b'D' => false,
+        b'T' | b't' => true,
+        _ => return None,
+    };
+    let number = |name: &str| field(name)?.parse::<u64>().ok();
+    let switches = number("voluntary_ctxt_switches:")?.checked_add(number("nonvoluntary_ctxt_switches:")?)?;
+    Some((switches, is_stopped))
+}
+
+/// The number of the system call in a thread's file `syscall`; `None` where it is in none.
+fn system_call(text: &str) -> Option<usize> {
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Threads that sleep before their events are recorded.
+#[derive(Debug)]
+pub(crate) struct Sleepers(BTreeMap<Tid, Sleep>);
+
+impl Sleepers {
+    /// Those of these processes.
+    pub(crate) fn of(processes: &[Pid]) -> Self {
+        let threads = processes
+            .iter()
+            .flat_map(|process| statedump::threads_of(*process).into_iter().map(|tid| (*process, tid)));
+        Self(threads.filter_map(|(process, tid)| Some((tid, Sleep::of(process, tid)?))).collect())
+    }
+
+    /// Those of `tids` that have slept ever since.
+    pub(crate) fn still_asleep(&self, tids: &[Tid]) -> Vec<Asleep> {
+        let asleep = |tid: &Tid| {
+            let before = self.0.get(tid)?;
+            let is_same = Sleep::of(before.process, *tid).as_ref() == Some(before);
+            let call = before.call.and_then(Sysno::new).map_or("", |call| call.name());
+            is_same.then_some(Asleep { tid: *tid, call })
+        };
+        tids.iter().filter_map(asleep).collect()
+    }
+}
+
+/// A thread that slept when its events began to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asleep {
+    pub tid: Tid,
+    /// The system call; empty if it is in none, or in one that has no name here.
+    pub call: &'static str,
+}
+
+impl Asleep {
+    /// Event context and payload.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = statedump::context();
+        out.extend_from_slice(&self.tid.0.to_le_bytes());
+        out.extend_from_slice(self.call.as_bytes());
+        out.push(0);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    const STATUS: &str = "Name:\tS (x)\nState:\tS (sleeping)\nTgid:\t7\nvoluntary_ctxt_switches:\t5\n\
+                          nonvoluntary_ctxt_switches:\t3\n";
+
+    #[test]
+    fn a_sleeper_has_left_its_cpu_so_often() {
+        assert_eq!(state_of_sleeper(STATUS), Some((8, false)));
+        let state = |state: &str| state_of_sleeper(&STATUS.replace("S (sleeping)", state));
+        assert_eq!(state("D (disk sleep)"), Some((8, false)));
+        assert_eq!((state("T (stopped)"), state("t (tracing stop)")), (Some((8, true)), Some((8, true))));
+        assert_eq!((state("R (running)"), state("Z (zombie)")), (None, None));
+        for cut in 0..STATUS.len() - 1 {
+            let _ = state_of_sleeper(&STATUS[..cut]);
+        }
+        assert_eq!(state_of_sleeper(""), None);
+    }
+
+    #[test]
+    fn the_call_of_a_sleeper_is_the_first_number() {
+        assert_eq!(system_call("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffe 0x7f12\n"), Some(202));
+        for text in ["running\n", "-1 0x7ffe 0x7f12\n", ""] {
+            assert_eq!(system_call(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_sleeps_all_the_time_is_known_and_who_woke_is_not() {
+        let (tell, told) = mpsc::channel();
+        let (wake, woken) = mpsc::channel::<()>();
+        let sleeper = thread::spawn(move || {
+            tell.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
+            while woken.recv().is_ok() {}
+        });
+        let tid = told.recv().unwrap();
+        let process = Pid::from_unsigned(std::process::id());
+        let asleep = || Sleep::of(process, tid);
+        while asleep().is_none() {
+            thread::yield_now();
+        }
+        let sleepers = Sleepers::of(&[process]);
+        assert_eq!(sleepers.still_asleep(&[tid]), [Asleep { tid, call: "futex" }]);
+        let before = asleep().unwrap().switches;
+        wake.send(()).unwrap();
+        while asleep().is_none_or(|sleep| sleep.switches == before) {
+            thread::yield_now();
+        }
+        assert_eq!(sleepers.still_asleep(&[tid]), [], "it ran between");
+        assert_eq!(sleepers.still_asleep(&[Tid(1 << 23)]), [], "no such thread");
+        drop(wake);
+        sleeper.join().unwrap();
+    }
+}
