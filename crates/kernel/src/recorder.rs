@@ -1,5 +1,6 @@
 //! A recording of kernel events to disk: drains an instance of the tracer into a trace folder while it runs.
 
+use crate::asleep::{Asleep, Sleepers};
 use crate::clock::KernelClock;
 use crate::convert::Converter;
 use crate::error::Error;
@@ -9,7 +10,6 @@ use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
-use crate::asleep::{Asleep, Sleepers};
 use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;

@@ -194,7 +194,7 @@ impl SuperTrace {
             (Kind::Asleep { tid, call }, _) => {
                 let lwp = self.known(tid);
                 lwp.records();
-                lwp.sleeps(call, now, fold);
+                lwp.found_asleep(call, now, fold);
                 self.follows = true;
             }
             (Kind::Named { process, name }, _) => {

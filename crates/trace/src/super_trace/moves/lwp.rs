@@ -143,7 +143,7 @@ impl Lwp {
     }
 
     /// It has slept since before its events were recorded, in `call` where that is known.
-    pub(in crate::super_trace) fn sleeps(
+    pub(in crate::super_trace) fn found_asleep(
         &mut self,
         call: Option<Name>,
         now: Timestamp,
