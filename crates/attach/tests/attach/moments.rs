@@ -39,7 +39,8 @@ fn while_it_exits() {
         let gone =
             [Refusal::Gone(program.pid), Refusal::Zombie(program.pid)].map(|refusal| refusal.to_string());
         for line in &mut lines {
-            if gone.contains(&line) {
+            // On a busy machine its threads may end without having waited for so long.
+            if gone.contains(&line) || line.contains(": none of its ") {
                 break;
             }
             // The first thread has ended, and the other has not yet.

@@ -39,6 +39,7 @@ impl Origin {
     }
 
     /// Reports what its number stands for, unless that is done, and gives the number.
+    #[inline] // as with `Parts::tell`
     pub fn describe(&self) -> u64 {
         self.tell(false);
         self.number
@@ -55,6 +56,7 @@ impl Origin {
 }
 
 /// Reports an origin, unless that is done, and gives its number: as [`Origin::describe`], for few calls.
+#[inline] // as with `Parts::tell`
 pub fn describe(name: &str, runtime: &str, location: &Location<'_>) -> u64 {
     let parts = Parts { name, runtime, file: location.file(), line: location.line() };
     let number = parts.number();
