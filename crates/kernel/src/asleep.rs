@@ -10,6 +10,7 @@
 use crate::statedump;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use syscalls::Sysno;
 use tracewing_units::{Pid, Tid};
 
@@ -27,7 +28,10 @@ impl Sleep {
     /// What a thread does; `None` if it is awake or has ended.
     fn of(process: Pid, tid: Tid) -> Option<Self> {
         let read = |file: &str| fs::read(format!("/proc/{process}/task/{tid}/{file}"));
-        let call = read("syscall").ok().and_then(|text| system_call(&String::from_utf8_lossy(&text)));
+        let call = read("syscall").ok().and_then(|text| {
+            let (call, pc) = system_call(&String::from_utf8_lossy(&text))?;
+            is_native(process, pc).then_some(call)
+        });
         let status = read("status").ok()?;
         let (switches, is_stopped) = state_of_sleeper(&String::from_utf8_lossy(&status))?;
         Some(Self { process, switches, call: call.filter(|_| !is_stopped) })
@@ -48,9 +52,25 @@ fn state_of_sleeper(status: &str) -> Option<(u64, bool)> {
     Some((switches, is_stopped))
 }
 
-/// The number of the system call in a thread's file `syscall`; `None` where it is in none.
-fn system_call(text: &str) -> Option<usize> {
-    text.split_ascii_whitespace().next()?.parse().ok()
+/// The number of the system call in a thread's file `syscall`, and the address to which it returns; `None`
+/// where it is in none.
+fn system_call(text: &str) -> Option<(usize, u64)> {
+    let call = text.split_ascii_whitespace().next()?.parse().ok()?;
+    let pc = text.split_ascii_whitespace().next_back()?.strip_prefix("0x")?;
+    Some((call, u64::from_str_radix(pc, 16).ok()?))
+}
+
+/// Whether the call that returns to `pc` was made by the instruction `syscall` of x86-64. Calls of 32-bit
+/// programs and by `int 0x80` have other numbers, and of other processors nothing is known here.
+fn is_native(process: Pid, pc: u64) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let mut instruction = [0; 2];
+    cfg!(target_arch = "x86_64")
+        && pc >= 2
+        && fs::File::open(format!("/proc/{process}/mem"))
+            .and_then(|memory| memory.read_exact_at(&mut instruction, pc - 2))
+            .is_ok()
+        && instruction == SYSCALL
 }
 
 /// Threads that sleep before their events are recorded.
@@ -121,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_call_of_a_sleeper_is_the_first_number() {
-        assert_eq!(system_call("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffe 0x7f12\n"), Some(202));
+        assert_eq!(system_call("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffe 0x7f12\n"), Some((202, 0x7f12)));
         for text in ["running\n", "-1 0x7ffe 0x7f12\n", ""] {
             assert_eq!(system_call(text), None, "{text}");
         }
