@@ -7,7 +7,7 @@ mod recorded;
 use harness::{Printed, RunExt, json_and_notes};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracewing_testing::am_root;
+use tracewing_testing::{Cause, am_root, skip};
 
 /// Asks for its process' number a hundred thousand times, by `int 0x80`, and ends.
 const SOURCE: &str = "
@@ -38,18 +38,18 @@ fn program(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn time_in_system_calls_that_are_not_recorded_is_not_the_programs() {
     if !am_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return skip(Cause::Root, "recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path()) else {
-        return eprintln!("skipped: this machine makes or runs no 32-bit programs");
+        return skip(Cause::Listed("32-bit programs"), "this machine makes or runs none");
     };
     let trace = folder.path().join("trace");
     let script = format!("{}; exec true", program.display());
     let recorded =
         harness::tracewing().args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", &script]).ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", recorded.notes());
+        return skip(Cause::KernelEvents, recorded.notes());
     }
     let (threads, why) = json_and_notes(&trace, &["threads"]);
     assert!(why.contains("no event shows that the kernel records all system calls of 1 thread"), "{why}");
@@ -101,7 +101,7 @@ int main(void) {
 #[test]
 fn time_in_int_0x80_is_not_the_programs() {
     if !am_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return skip(Cause::Root, "recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let [source, program, trace] = ["old_calls.c", "old_calls", "trace"].map(|name| folder.path().join(name));
@@ -109,11 +109,11 @@ fn time_in_int_0x80_is_not_the_programs() {
     // Its data has to lie where 32 bits reach.
     let made = Command::new("gcc").args(["-O1", "-no-pie", "-o"]).args([&program, &source]).status();
     if !made.is_ok_and(|status| status.success()) || !Command::new(&program).ran().status.success() {
-        return eprintln!("skipped: this machine makes or runs no 32-bit programs");
+        return skip(Cause::Listed("32-bit programs"), "this machine makes or runs none");
     }
     let recorded = harness::tracewing().args(["record", "-o"]).arg(&trace).arg("--").arg(&program).ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", recorded.notes());
+        return skip(Cause::KernelEvents, recorded.notes());
     }
     let (threads, why) = json_and_notes(&trace, &["threads"]);
     assert!(why.contains("no event shows that the kernel records all system calls of 1 thread"), "{why}");
@@ -132,11 +132,11 @@ fn time_in_int_0x80_is_not_the_programs() {
 #[test]
 fn without_page_faults_a_32_bit_program_is_not_said_to_be_executed_all_the_time() {
     if !am_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return skip(Cause::Root, "recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path()) else {
-        return eprintln!("skipped: this machine makes or runs no 32-bit programs");
+        return skip(Cause::Listed("32-bit programs"), "this machine makes or runs none");
     };
     let trace = folder.path().join("trace");
     let recorded = harness::tracewing()
@@ -146,7 +146,7 @@ fn without_page_faults_a_32_bit_program_is_not_said_to_be_executed_all_the_time(
         .arg(&program)
         .ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", recorded.notes());
+        return skip(Cause::KernelEvents, recorded.notes());
     }
     let unknown = own(&trace, "calls", "unknown").unwrap_or_default();
     let executed = own(&trace, "calls", "execve").unwrap_or_default();

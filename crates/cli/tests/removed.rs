@@ -7,6 +7,7 @@ use harness::{Printed, RunExt, json_and_notes};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
+use tracewing_testing::{Cause, skip};
 
 /// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what
 /// `breakdown` says.
@@ -44,10 +45,7 @@ const COUNTS: [&str; 6] = ["switches", "preemptions", "migrations", "wakeups", "
 #[test]
 fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     if !rustix::process::geteuid().is_root() {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            "recording kernel events needs root",
-        );
+        return skip(Cause::KernelEvents, "recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
@@ -57,20 +55,14 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         harness::tracewing().args(["record", "-o"]).arg(&whole).args(["--", "sh", "-c", script]).ran();
     if !whole.join("kernel").exists() {
         let why = recorded.notes();
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {why}"),
-        );
+        return skip(Cause::KernelEvents, format_args!("no kernel events were recorded: {why}"));
     }
     let (all, _) = json_and_notes(&whole, &["threads"]);
     let classes = std::fs::read_to_string(whole.join("kernel/metadata")).unwrap();
     let mut tried = BTreeSet::new();
     for (name, of_threads, of_breakdown, says) in REMOVED {
         if !classes.contains(&format!("\"{}", name.trim_end_matches('*'))) {
-            tracewing_testing::skip(
-                tracewing_testing::Cause::Listed("event class"),
-                format_args!("this kernel has no {name}"),
-            );
+            skip(Cause::Listed("event class"), format_args!("this kernel has no {name}"));
             continue;
         }
         tried.insert(name);
@@ -144,7 +136,7 @@ fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
 #[test]
 fn counts_of_some_events_are_not_those_of_all() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return skip(Cause::Root, "recording kernel events needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
@@ -155,7 +147,7 @@ fn counts_of_some_events_are_not_those_of_all() {
         record.args(["record", "-o"]).arg(&trace).args(options).args(["--", "cat", "/proc/self/maps"]);
     let recorded = recorded.ran();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: {}", recorded.notes());
+        return skip(Cause::KernelEvents, recorded.notes());
     }
     let (threads, _) = json_and_notes(&trace, &["threads"]);
     let threads = threads["threads"].as_array().unwrap();

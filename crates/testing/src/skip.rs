@@ -48,7 +48,7 @@ const OPTIONAL: [(&str, &str); 5] = [
 ];
 
 /// Causes that cannot be detected on the machine, with the reason why tests may skip for them.
-const LISTED: [(&str, &str); 10] = [
+const LISTED: [(&str, &str); 11] = [
     (
         "compiler option",
         "compilers of some processors and versions lack an option; the plain build of the same program is no skip",
@@ -61,6 +61,7 @@ const LISTED: [(&str, &str); 10] = [
     ("event class", "kernels differ in their events; the test continues with the others"),
     ("no control group", "containers and some machines do not permit control groups"),
     ("no namespaces", "containers and some machines do not permit namespaces"),
+    ("32-bit programs", "kernels can be built without them, and toolchains without `as --32`"),
     ("reader's version", "an older babeltrace2 cannot read all traces"),
 ];
 

@@ -15,6 +15,7 @@ mod licences;
 mod links;
 mod messages;
 mod references;
+mod skips;
 mod text;
 mod vocabulary;
 mod width;
@@ -96,6 +97,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);
         files::check(file, &mut findings);
+        skips::check(file, &mut findings);
         vocabulary::check(file, &mut findings);
         width::check(file, &mut findings);
         references::check(file, tree, &mut findings);

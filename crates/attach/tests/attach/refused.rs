@@ -1,7 +1,7 @@
 //! Processes that cannot be attached to give the reason.
 
 use super::*;
-use tracewing_testing::{installed, wait_until};
+use tracewing_testing::{Cause, installed, skip, wait_until};
 
 #[test]
 fn processes_that_cannot_be_attached_to() {
@@ -106,7 +106,7 @@ fn programs_of_32_bits() {
     assert!(made.iter().all(|status| status.as_ref().is_ok_and(|status| status.success())), "{made:?}");
     let mut child = match Command::new(&program).spawn() {
         Ok(child) => child,
-        Err(error) => return eprintln!("skipped: this machine runs no 32-bit programs: {error}"),
+        Err(error) => return skip(Cause::Listed("32-bit programs"), error),
     };
     let refusal = Target::open(child.id() as i32).unwrap_err();
     child.kill().unwrap();
