@@ -1,7 +1,7 @@
 //! Flame graphs (Gregg, *The Flame Graph*, 2016): pictures of what called what, by the crate `inferno`.
 
 use crate::output::shown;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use inferno::flamegraph::{self, Options};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -37,6 +37,13 @@ pub fn write(file: &Path, title: &str, unit: &str, stacks: &[String]) -> Result<
     if stacks.is_empty() {
         return Err(anyhow!("there is nothing to draw"));
     }
+    let width = |stack: &String| stack.rsplit(' ').next().and_then(|last| last.parse::<u64>().ok());
+    let sum = stacks.iter().filter_map(width).try_fold(0_u64, u64::checked_add);
+    ensure!(
+        sum.is_some(),
+        "there are more than {} {unit} to draw: the recording's values make no sense",
+        u64::MAX
+    );
     let mut options = Options::default();
     title.clone_into(&mut options.title);
     unit.clone_into(&mut options.count_name);
