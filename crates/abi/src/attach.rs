@@ -204,9 +204,12 @@ macro_rules! attach_entry {
             )
         }
 
-        /// Keeps the entry in the program.
+        /// Keeps the entry in the program; of a static library only where the program refers to this.
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         #[used]
         static KEPT: unsafe extern "C" fn() = $entry;
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        #[used]
+        static KEPT: extern "C" fn() -> i64 = $function;
     };
 }

@@ -3,6 +3,7 @@
 mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod kinds;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod resident;

@@ -5,6 +5,9 @@ use super::{reach, system};
 
 tracewing_abi::attach_entry!(entry, attach);
 
+/// By which other modules refer to the entry.
+pub(super) static ENTRY: &dyn Sync = &KEPT;
+
 /// The number of the recorder's end of a door, or a negative error number.
 extern "C" fn attach() -> i64 {
     system::keeping_errno(reach::open_door).map_or_else(|error| -i64::from(error), i64::from)
