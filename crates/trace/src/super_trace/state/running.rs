@@ -1,0 +1,240 @@
+//! Who runs where: what each event shows of the thread and the CPU that recorded it.
+
+use super::SuperTrace;
+use super::population::program_name;
+use crate::super_trace::activity::{Interrupt, Kind, Name, TaskState};
+use crate::super_trace::coverage::Coverage;
+use crate::super_trace::cpu::CpuState;
+use crate::super_trace::doing::Mode;
+use crate::super_trace::fold::{Change, Fold};
+use crate::super_trace::lwp::{Carries, State};
+use tracewing_units::{Cpu, Tid, Timestamp};
+
+impl SuperTrace {
+    /// An interrupt takes a CPU.
+    pub(super) fn begins_interrupt(
+        &mut self,
+        cpu: Cpu,
+        kind: Interrupt,
+        name: Name,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
+        let state = self.cpus.at(cpu, || CpuState::since(self.begin.unwrap_or(now)));
+        let missing = state.enter(cpu, kind, name, now, fold);
+        if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
+            if missing {
+                lwp.resumes(false, now, fold);
+            }
+            lwp.interrupted(name, now, fold);
+        }
+    }
+
+    /// An interrupt gives a CPU back: to the interrupt around it, or to the thread.
+    pub(super) fn ends_interrupt(&mut self, cpu: Cpu, kind: Interrupt, now: Timestamp, fold: &mut impl Fold) {
+        let state = self.cpus.at(cpu, || CpuState::since(self.begin.unwrap_or(now)));
+        let began = state.exit(cpu, kind, now, fold);
+        if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
+            match (began, state.interrupt()) {
+                (true, Some(outer)) => lwp.interrupted(outer, now, fold),
+                (true, None) => lwp.resumes(true, now, fold),
+                (false, None) => lwp.was_interrupted(now, fold),
+                (false, Some(_)) => {}
+            }
+        }
+    }
+
+    /// What any event says about the thread that recorded it.
+    pub(super) fn seen(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
+        match kind {
+            Kind::Introduction { process, name } => {
+                return self.introduced(tid, *process, name, now, fold);
+            }
+            Kind::Program { name } => return self.executes(tid, name, now, fold),
+            // What recorded it, and where, is no matter of the threads.
+            Kind::Dump { .. }
+            | Kind::Asleep { .. }
+            | Kind::Named { .. }
+            | Kind::Made { .. }
+            | Kind::Aside => return,
+            // It tells that there is such a thread. That it runs is for the kernel's events to say, whose
+            // stamps are exact.
+            Kind::Sample { .. } => {
+                if !tid.is_idle() {
+                    self.known(tid).records();
+                }
+                return;
+            }
+            Kind::User | Kind::UserThread(_) | Kind::Waits { .. } => {
+                return self.seen_in_program(tid, now, fold);
+            }
+            _ => {}
+        }
+        if self.coverage.switches {
+            self.takes_over(tid, cpu, now, fold);
+        }
+        let in_thread = !matches!(
+            kind,
+            Kind::InterruptEntry { .. }
+                | Kind::InterruptExit(_)
+                | Kind::Waking { .. }
+                | Kind::Wakeup { .. }
+                | Kind::Raise { .. }
+                | Kind::Kernel
+                | Kind::PageFault { user: false, .. }
+        );
+        if in_thread && self.coverage.switches {
+            self.has_cpu(tid, cpu, now, fold);
+        }
+        if !tid.is_idle() {
+            self.acts(tid, cpu, now, kind, fold);
+        }
+    }
+
+    /// What an event of the kernel says about what the thread does that recorded it.
+    fn acts(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
+        let Coverage { switches, page_faults: has_faults, .. } = self.coverage;
+        let lwp = self.known(tid);
+        if switches {
+            lwp.seen_on(cpu, now, fold);
+        }
+        match kind {
+            Kind::SystemCall { call } => {
+                lwp.begins_call(Mode::SystemCall(*call), now, fold);
+                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
+            }
+            Kind::UnendedCall { call, returns } => {
+                lwp.begins_call(if *returns { Mode::User } else { Mode::Unknown }, now, fold);
+                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
+            }
+            Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
+            Kind::PageFault { user, high } => {
+                lwp.page_faults += 1;
+                if *user {
+                    lwp.in_program(*high, now, fold);
+                    lwp.faulted = true;
+                }
+                fold.change(Change::LwpFaults { lwp, at: now });
+            }
+            Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
+            Kind::Exit => lwp.exits(now, fold),
+            Kind::Exec { file } => {
+                lwp.executes_program(has_faults, now, fold);
+                return self.executes(tid, program_name(file), now, fold);
+            }
+            // Recorded beside a thread, not by it: no sign that the recording follows it.
+            Kind::Switch { .. }
+            | Kind::Waking { .. }
+            | Kind::Wakeup { .. }
+            | Kind::Raise { .. }
+            | Kind::InterruptEntry { .. }
+            | Kind::InterruptExit(_) => return,
+            _ => {}
+        }
+        lwp.records();
+        self.follows = true;
+    }
+
+    /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into
+    /// the buffer of a CPU that it has just left.
+    fn seen_in_program(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
+        self.follows = true;
+        let lwp = self.known(tid);
+        lwp.user_events += 1;
+        lwp.records();
+        let Some(cpu) = lwp.cpu() else {
+            return lwp.does_not_wait(now, fold);
+        };
+        lwp.resumes(false, now, fold);
+        lwp.in_program(true, now, fold);
+        if let Some(cpu) = self.cpus.get_mut(cpu) {
+            cpu.drop_interrupts(now);
+        }
+    }
+
+    /// A thread, not an interrupt, does something on a CPU.
+    pub(super) fn has_cpu(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
+        if let Some(state) = self.cpus.get_mut(cpu)
+            && state.is_interrupted()
+        {
+            state.drop_interrupts(now);
+            if let Some(lwp) = self.lwps.get_mut(tid) {
+                lwp.resumes(false, now, fold);
+            }
+        }
+    }
+
+    /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
+    pub(super) fn takes_over(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
+        let begin = self.begin.unwrap_or(now);
+        let state = self.cpus.at(cpu, || CpuState::since(begin));
+        let before = state.runs(tid, now);
+        if let Some(before) = before
+            && before != tid
+        {
+            state.drop_interrupts(now);
+            if self.takes_first_number(before, tid) {
+                return;
+            }
+            self.partial = true;
+            if let Some(lwp) = self.lwps.get_mut(before)
+                && lwp.state() == (State::Running { cpu })
+            {
+                lwp.doubt(now, fold);
+            }
+        }
+    }
+
+    pub(super) fn switch(
+        &mut self,
+        cpu: Cpu,
+        now: Timestamp,
+        prev: (Tid, &[u8], TaskState),
+        next: (Tid, &[u8]),
+        fold: &mut impl Fold,
+    ) {
+        let (prev, prev_name, prev_state) = prev;
+        let (next, next_name) = next;
+        if let Some(state) = self.cpus.get_mut(cpu) {
+            state.switch(cpu, (prev, next), now, fold);
+            // Who has it next, and until when, is left out.
+            if self.coverage.leaves_out(next) {
+                state.current = None;
+            }
+        }
+        let blind = self.is_blind(now);
+        if !prev.is_idle() {
+            let lwp = self.known(prev);
+            lwp.rename(prev_name);
+            lwp.switched_out(cpu, prev_state, now, fold);
+            if !lwp.is_stranger() {
+                fold.change(Change::LwpStops { lwp, cpu, prev_state, at: now });
+            }
+            if blind {
+                lwp.lose(now, fold);
+            }
+            let has_ended = lwp.state() == State::Ended;
+            if self.coverage.of_cpus
+                && let Some(lwp) = self.lwps.get_mut(prev)
+            {
+                self.programs.loses_sight(lwp, now, fold);
+            }
+            if has_ended {
+                self.bury(prev, now, fold);
+            }
+        }
+        if !next.is_idle() {
+            let lwp = self.known(next);
+            lwp.rename(next_name);
+            lwp.switched_in(cpu, now, fold);
+            if !lwp.is_stranger() {
+                fold.change(Change::LwpRuns { lwp, cpu, at: now });
+            }
+            if let Carries::Thread(key) = lwp.carries
+                && lwp.carried_to.replace(cpu) != Some(cpu)
+            {
+                self.programs.arrives(key, cpu);
+            }
+        }
+    }
+}
