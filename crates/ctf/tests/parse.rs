@@ -95,7 +95,7 @@ fn locations() {
 fn everything_else_a_document_may_hold() {
     let class = parse(
         "// a comment \u{1f389}
-         env { s = \"a\\tb\\x41\\101\" \"c\"; n = 4; n = -5; big = 18446744073709551615; };
+         env { s = \"a\\tb\\x41\\101c\"; n = 4; n = -5; big = 18446744073709551615; };
          clock { name = \"c\"; uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"; freq = 1000; offset_s = -3; offset = 5;
                  precision = 7; absolute = TRUE; description = d; unknown = 1; };
          callsite { name = \"x\"; nested { }; func = \"f\"; };
@@ -145,6 +145,21 @@ fn errors_say_where_and_what() {
         ),
         ("event { fields := struct { enum : enum : string { A } a; }; };", "expected an integer"),
         ("event { fields := struct { variant { string a; } v; }; };", "has no tag"),
+        // Also where no event uses them.
+        ("struct s { string n; variant <n> { string a; } v; };", "the tag `n` is no enumeration"),
+        ("struct s { integer { size = 8; } _n; variant v <n> { } v; };", "the tag `_n` is no enumeration"),
+        (
+            "struct s { enum : integer { size = 8; } { \" a \", b } n; variant <n> { string a; } v; };",
+            "no option of this variant is a label of its tag `n`",
+        ),
+        ("typealias string := s; typedef string a[s];", "`s` is a type; expected a length"),
+        ("env { a = \"x\" \"y\"; };", "expected `;`"),
+        (
+            "clock { name = c; freq = 1; }; clock { name = d; freq = 1; };
+             stream { event.header := struct { integer { size = 8; map = clock.c.value; } a;
+             struct { integer { size = 8; map = clock.d.value; } b[2]; } c; }; };",
+            "stream 0 has stamps of the clocks `c` and `d`; expected one clock",
+        ),
         ("event { fields := string; };", "expected a `struct`"),
         ("event { fields := struct { string; }; };", "expected a name, found `;`"),
         ("event { fields := struct { string a; ", "the end of the metadata"),
@@ -236,7 +251,7 @@ fn what_cannot_be_decoded_is_refused_before_decoding() {
         ("string a[n]; integer { size = 8; } n;", "field `a`: its length `n` is no earlier field"),
         ("string n; string a[n];", "no integer"),
         ("integer { size = 8; signed = 1; } n; string a[n];", "signed"),
-        ("integer { size = 8; } n; variant <n> { string a; } v;", "no enumeration"),
+        ("struct { integer { size = 8; } n; } h; variant <h.n> { string a; } v;", "no enumeration"),
     ] {
         let class = parse(&format!("event {{ name = e; fields := struct {{ {members} }}; }};")).unwrap();
         let error = Decoder::new(Arc::new(class)).unwrap_err().to_string();
@@ -263,8 +278,8 @@ fn what_cannot_be_decoded_is_shown_in_the_text() {
             "line 2, column 11: event \"\" (id 0), field `v`: its tag `m` is no earlier field",
         ),
         (
-            "event { fields := struct { integer { size = 8; } n;\n variant <n> { string a; } v; }; };",
-            "line 2, column 23: event \"\" (id 0), field `v`: the tag is no enumeration",
+            "event { fields := struct { struct { integer { size = 8; } n; } h;\n variant <h.n> { string a; } v; }; };",
+            "line 2, column 25: event \"\" (id 0), field `v`: the tag is no enumeration",
         ),
         (
             "stream { event.header := struct { integer { size = 8; } id; }; };\nevent { id = 1; };\n event { id = 1; };",

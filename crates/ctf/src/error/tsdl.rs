@@ -162,6 +162,25 @@ pub enum TsdlFault {
     /// A variant without tag.
     #[error("this variant has no tag; expected `<TAG>`")]
     NoTag,
+    /// A variant's tag that the structure around it has as something else.
+    #[error("the tag `{0}` is no enumeration")]
+    TagBeside(String),
+    /// A variant of which nothing can ever be selected.
+    #[error("no option of this variant is a label of its tag `{0}`")]
+    NoOption(String),
+    /// A type where a length belongs.
+    #[error("`{0}` is a type; expected a length or the name of a field")]
+    TypeAsLength(String),
+    /// Stamps of several clocks in one data stream class.
+    #[error("stream {stream} has stamps of the clocks `{first}` and `{second}`; expected one clock")]
+    TwoClocks {
+        /// The data stream class' id.
+        stream: u64,
+        /// The first clock's name.
+        first: String,
+        /// Another one.
+        second: String,
+    },
     /// Members of one name.
     #[error("a second member called `{0}`")]
     SecondMember(String),

@@ -62,6 +62,10 @@ impl TypeScopes {
         self.0.push(HashMap::new());
     }
 
+    pub(super) fn is_outermost(&self) -> bool {
+        self.0.len() == 1
+    }
+
     pub(super) fn close(&mut self) {
         self.0.pop();
     }

@@ -50,6 +50,7 @@ impl Parser<'_> {
             let class = self.class_specifier()?;
             loop {
                 let declarator = self.declarator()?;
+                self.lengths_are_no_types(&declarator)?;
                 let class = self.apply(class.clone(), declarator.dimensions)?;
                 self.add_type(declarator.name, class, declarator.place)?;
                 if !self.eat(",") {
@@ -66,6 +67,19 @@ impl Parser<'_> {
             return Err(self.error(place, TsdlFault::Unexpected { expected, found: self.peek().to_string() }));
         }
         self.expect(";")
+    }
+
+    /// Checks the lengths of a `typedef` outside of blocks, where no field is seen whose name hides a type.
+    fn lengths_are_no_types(&self, declarator: &Declarator) -> Result<(), Error> {
+        let types = declarator.dimensions.iter().filter_map(|dimension| match dimension {
+            Dimension::Location(FieldLocation { origin: Origin::Search, path, .. }) => match &path[..] {
+                [name] if self.scopes.is_outermost() && self.scopes.find(name).is_some() => Some(name),
+                _ => None,
+            },
+            _ => None,
+        });
+        let fault = |name: &String| Err(self.error(declarator.place, TsdlFault::TypeAsLength(name.clone())));
+        types.into_iter().next().map_or(Ok(()), fault)
     }
 
     /// Whether the last token ends a body, perhaps with its `align(N)`: as for babeltrace2, another

@@ -79,12 +79,8 @@ impl Parser<'_> {
 
     pub(super) fn value(&mut self) -> Result<Value, Error> {
         match self.peek().clone() {
-            Token::Text(mut text) => {
+            Token::Text(text) => {
                 self.at += 1;
-                while let Token::Text(more) = self.peek() {
-                    text.push_str(more);
-                    self.at += 1;
-                }
                 Ok(Value::Text(text))
             }
             Token::Word(_) => Ok(Value::Path(self.name_path("a value")?)),
