@@ -1,48 +1,46 @@
-//! What happens in a container, as it waits in the sorter: a few bytes, without pointers.
+//! Changes of containers as the sorter stores them: a few bytes each, without pointers.
 
 use crate::model::{ContainerId, CounterId, NameId};
 use crate::sort::{Item, Sorter};
 use tracewing_units::Timestamp;
 
-/// Numbers a link.
 pub(crate) type LinkId = u64;
 
-/// What changes at a time.
+/// A change at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change<'s> {
-    /// A container does something else from now on.
+    /// The container changes to this state.
     State {
         of: ContainerId,
         name: NameId,
-        /// The wake that led to it, and whose it was.
+        /// The wake that led to this state, and the container woken by it.
         woken: Option<(LinkId, ContainerId)>,
     },
-    /// Nothing more is known of what a container does.
+    /// The container's state is unknown from now on.
     NoState { of: ContainerId },
-    /// A function begins in a container of functions, within those that have begun there; or the innermost
-    /// one ends.
+    /// In a container of functions, a function begins, nested in those that are open; `None` ends the
+    /// innermost one.
     Function { of: ContainerId, name: Option<NameId> },
-    /// A container wakes another one, which goes on with the state that has this number.
+    /// A container wakes another one, whose next state carries the same link number.
     Wake { of: ContainerId, woken: ContainerId, link: LinkId },
-    /// A thread was looked at.
+    /// A sample of a thread.
     Sample {
         of: ContainerId,
-        /// The names of functions, the innermost first, in four bytes each.
+        /// Name ids of the functions, innermost first, four bytes each.
         chain: &'s [u8],
     },
     /// A counter has this value from now on.
     Counter { counter: CounterId, value: u64 },
-    /// An event.
     Event {
         of: ContainerId,
         name: NameId,
-        /// Its fields, as the format has them.
+        /// The event's fields, in the encoding of the output format.
         fields: &'s [u8],
     },
 }
 
-/// Ranks among changes at one time: what is woken comes behind its wake, and an event behind the begin of its
-/// state.
+/// Ranks of changes at the same time: a woken container's state comes after the wake, an event after the
+/// beginning of its container's state.
 const NO_STATE: u8 = 0;
 const WAKE: u8 = 1;
 const STATE: u8 = 2;
@@ -53,7 +51,7 @@ const SAMPLE: u8 = 6;
 const COUNTER: u8 = 7;
 
 impl<'s> Change<'s> {
-    /// Gives it to the sorter.
+    /// Pushes the change to the sorter.
     #[inline]
     pub fn push(self, time: Timestamp, sorter: &mut Sorter) -> std::io::Result<()> {
         match self {
@@ -63,7 +61,7 @@ impl<'s> Change<'s> {
                 words(out, [of, name, by]);
                 out.extend_from_slice(&link.to_le_bytes());
             }),
-            // Both of one rank, to stay in their order.
+            // Begin and end share a rank, so they keep their order.
             Change::Function { of, name: Some(name) } => {
                 sorter.push(time, FUNCTION, |out| words(out, [of, name]))
             }
@@ -87,7 +85,7 @@ impl<'s> Change<'s> {
         }
     }
 
-    /// What the sorter gives back; `None` for what it never had.
+    /// Decodes an item of the sorter; `None` if it is not an encoded change.
     #[inline]
     pub fn of(item: Item<'s>) -> Option<Self> {
         let bytes = item.bytes;
@@ -109,7 +107,7 @@ impl<'s> Change<'s> {
     }
 }
 
-/// The words of a [`Change::Sample`]'s chain.
+/// Decodes the chain of a [`Change::Sample`].
 pub(crate) fn chain(bytes: &[u8]) -> impl Iterator<Item = NameId> {
     bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }

@@ -1,8 +1,8 @@
-//! Chrome's trace events (Google: Trace Event Format): JSON, an object per event.
+//! Chrome's trace events (Google: Trace Event Format): JSON, one object per event.
 //!
-//! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of
-//! its process, with a number above those that Linux gives, as are the functions and the locks of a thread.
-//! Times are in µs since the begin of what is exported, with three digits.
+//! A track is a pair of process and thread. CPUs are threads of a process "CPUs". Tasks are threads of their
+//! process with numbers above those that Linux assigns, and so are the functions and locks of a thread. Times
+//! are in µs since the beginning of the export, with three decimals.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
@@ -11,25 +11,24 @@ use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, json_text, number};
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
-/// Numbers of processes and threads are below it (`PID_MAX_LIMIT` of `include/linux/threads.h`).
+/// Upper limit of process and thread numbers (`PID_MAX_LIMIT` of `include/linux/threads.h`).
 const PIDS: u32 = 4 << 20;
 
-/// The process that stands for all CPUs, and the one for threads whose process nobody knows.
+/// The process that holds all CPUs, and the one for threads whose process is unknown.
 const CPUS: u32 = PIDS;
 const UNKNOWN: u32 = PIDS + 1;
 
-/// Numbers of what are no threads for Linux begin here.
+/// First number for tracks that are not Linux threads.
 const OTHERS: u32 = PIDS + 2;
 
-/// Writes the format.
 #[derive(Debug, Default)]
 pub(crate) struct Chrome {
     json: JsonPrinter,
-    /// By name: its text as JSON.
+    /// JSON text of each name.
     names: Vec<Vec<u8>>,
-    /// By container: its process and thread, as JSON.
+    /// Process and thread of each container, as JSON.
     tracks: Vec<Vec<u8>>,
-    /// By container: what it does, and since when.
+    /// Current state of each container, and since when.
     states: Vec<Option<(NameId, Timestamp)>>,
 }
 
@@ -41,7 +40,7 @@ fn thread(tid: Tid) -> u32 {
     tid.0.try_into().unwrap_or(UNKNOWN)
 }
 
-/// Appends a time, or a duration.
+/// Appends a time or a duration.
 fn microseconds(out: &mut Vec<u8>, duration: Duration) {
     let ns = duration.as_ns();
     number::unsigned(out, ns / 1000);
@@ -54,7 +53,7 @@ fn time(out: &mut Vec<u8>, model: &Model, at: Timestamp) {
     microseconds(out, at - model.begin);
 }
 
-/// Appends an event that names a track, or says where it stands.
+/// Appends a metadata event, which names or orders a track.
 fn metadata(out: &mut Vec<u8>, track: &[u8], what: &str, key: &str, value: &[u8]) {
     out.extend_from_slice(b",\n{\"ph\":\"M\"");
     out.extend_from_slice(track);
@@ -65,7 +64,7 @@ fn metadata(out: &mut Vec<u8>, track: &[u8], what: &str, key: &str, value: &[u8]
 }
 
 impl Chrome {
-    /// Appends the begin of an event in a container.
+    /// Appends the first members of an event in a container.
     fn start(&self, out: &mut Vec<u8>, phase: &str, of: ContainerId) {
         out.extend_from_slice(b",\n{\"ph\":\"");
         out.extend_from_slice(phase.as_bytes());
@@ -78,7 +77,7 @@ impl Chrome {
         out.extend_from_slice(&self.names[name as usize]);
     }
 
-    /// Appends an end of an arrow from whoever wakes to what is woken.
+    /// Appends one end of a flow arrow from the waker to the woken thread or task.
     fn arrow(
         &self,
         out: &mut Vec<u8>,
@@ -137,7 +136,7 @@ impl Encoder for Chrome {
                 Kind::Process { .. } => continue,
                 Kind::Cpu { number } => number.0.into(),
                 Kind::Lwp { .. } | Kind::Functions { .. } | Kind::Locks { .. } => id.into(),
-                // Below all threads.
+                // Tasks are listed below all threads.
                 Kind::Task { .. } => u64::from(OTHERS + id),
             };
             metadata(out, track, "thread_sort_index", "sort_index", place.to_string().as_bytes());

@@ -1,5 +1,5 @@
-//! What a format has to write, and in which order it is told: everything by time, each container from its
-//! begin to its end.
+//! The interface of a format, and the order in which it is called: by time, each container from its beginning
+//! to its end.
 
 use crate::change::{self, Change, LinkId};
 use crate::model::{Container, ContainerId, Counter, CounterId, Kind, Model, NameId, state};
@@ -13,22 +13,22 @@ use tracewing_units::Timestamp;
 /// Bytes that are written at once.
 const CHUNK: usize = 256 << 10;
 
-/// A format. All methods append to `out`; times are in ns on the recording's clock and never go back.
+/// A format. All methods append to `out`. Times are in ns on the recording's clock and never decrease.
 pub(crate) trait Encoder: std::fmt::Debug {
-    /// The fields of an event's payload, as [`Encoder::event`] is to have them. It is asked before all
-    /// others, in any order.
+    /// Encodes the fields of an event's payload for [`Encoder::event`]. Called before all other methods, in
+    /// any order of events.
     fn fields(&mut self, event: &EventRef<'_>, out: &mut Vec<u8>);
 
-    /// What comes before everything else.
+    /// Writes the header.
     fn begin(&mut self, out: &mut Vec<u8>, model: &Model);
 
-    /// A container begins; what it lies in has begun.
+    /// A container begins; its parent has begun before.
     fn container(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: Timestamp) {}
 
-    /// It ends, after all that it has.
+    /// A container ends, after everything in it.
     fn container_ends(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: Timestamp) {}
 
-    /// A container does something else from now on, or nobody knows what. It may have been woken for that.
+    /// A container changes its state; `None` if the new one is unknown. `woken` is the wake that led to it.
     fn state(
         &mut self,
         out: &mut Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) trait Encoder: std::fmt::Debug {
         at: Timestamp,
     );
 
-    /// A function begins in a container of functions, or the innermost one ends.
+    /// In a container of functions, a function begins, or the innermost one ends (`None`).
     fn function(
         &mut self,
         out: &mut Vec<u8>,
@@ -71,17 +71,17 @@ pub(crate) trait Encoder: std::fmt::Debug {
         at: Timestamp,
     );
 
-    /// A container was looked at while it was in the first of these functions, which the others have called.
+    /// A sample of a container: the executing function first, then its callers.
     fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: Timestamp);
 
     /// A counter has this value from now on.
     fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp);
 
-    /// What comes behind everything else.
+    /// Writes the trailer.
     fn end(&mut self, out: &mut Vec<u8>, model: &Model);
 }
 
-/// Writes everything; gives the size in bytes. If `watch` breaks, what comes later is left out.
+/// Writes everything; returns the size in bytes. If `watch` breaks, later changes are left out.
 ///
 /// # Errors
 /// `out` cannot be written, or a temporary file read.
@@ -126,14 +126,14 @@ pub(crate) fn write(
     Ok(written + buffer.len() as u64)
 }
 
-/// Which containers there are at a time.
+/// Which containers exist at a time.
 struct Shape {
-    /// Those that are to begin, the next one last; those that are to end.
+    /// Containers that are yet to begin or to end; the next one is last.
     begins: Vec<ContainerId>,
     ends: Vec<ContainerId>,
-    /// What would be later is left out.
+    /// Changes after this time are left out.
     end: Timestamp,
-    /// Wakes whose waker is not shown; each leaves again with what it leads to.
+    /// Wakes whose waker is not shown; each is removed when its woken container continues.
     broken: HashSet<LinkId>,
 }
 
@@ -148,21 +148,21 @@ impl Shape {
         Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new() }
     }
 
-    /// Nothing begins after `time`, and everything has ended then.
+    /// Makes everything end at `time`; later beginnings are dropped.
     fn cut(&mut self, time: Timestamp, model: &Model) {
         self.begins.clear();
         self.ends.retain(|id| model.containers[*id as usize].begin <= time);
         self.end = time;
     }
 
-    /// Begins and ends what is due before something happens at `time`.
+    /// Begins and ends containers that are due before a change at `time`.
     fn advance(&mut self, time: Timestamp, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
         let container = |id: ContainerId| &model.containers[id as usize];
         let next = |of: &mut Vec<ContainerId>, is_due: &dyn Fn(ContainerId) -> bool| {
             if of.last().is_some_and(|id| is_due(*id)) { of.pop() } else { None }
         };
         loop {
-            // Both by time; nothing has an end before it has begun.
+            // Beginnings and ends are merged by time; a container never ends before it begins.
             let begin = self.begins.last().map(|id| container(*id).begin);
             let due = |id: ContainerId| {
                 let end = container(id).end;
@@ -178,7 +178,7 @@ impl Shape {
         }
     }
 
-    /// Tells of a change, if it is of what is shown.
+    /// Passes a change to the encoder if its container is shown.
     fn change(
         &mut self,
         change: Change<'_>,
@@ -192,7 +192,8 @@ impl Shape {
             Change::NoState { of } if is_shown(of) => encoder.state(out, model, of, None, None, time),
             Change::State { of, name, woken } if is_shown(of) => {
                 let woken = woken.filter(|(link, _)| !self.broken.remove(link));
-                // Where switches are missing, others may have run meanwhile.
+                // If switches are missing, another thread may have run in the meantime, so the CPU is not
+                // known to be idle.
                 let name = (name != state::IDLE || !model.partial).then_some(name);
                 encoder.state(out, model, of, name, woken, time);
             }
@@ -214,12 +215,12 @@ impl Shape {
     }
 }
 
-/// How many LWPs wait for a CPU, also those that are not shown.
+/// Counts LWPs that wait for a CPU, including those that are not shown.
 struct Waiting {
-    /// By container: whether it is an LWP, and whether that waits.
+    /// Per container: whether it is an LWP, and whether it waits.
     lwps: Vec<(bool, bool)>,
     count: u64,
-    told: u64,
+    reported: u64,
     since: Timestamp,
 }
 
@@ -227,7 +228,7 @@ impl Waiting {
     fn new(model: &Model) -> Self {
         let is_lwp = |container: &Container| matches!(container.kind, Kind::Lwp { .. });
         let lwps = model.containers.iter().map(|container| (is_lwp(container), false)).collect();
-        Waiting { lwps, count: 0, told: 0, since: Timestamp::MIN }
+        Waiting { lwps, count: 0, reported: 0, since: Timestamp::MIN }
     }
 
     fn change(&mut self, of: ContainerId, name: Option<NameId>, time: Timestamp) {
@@ -241,7 +242,7 @@ impl Waiting {
         self.since = time;
     }
 
-    /// Tells the count, if it stands for some time, until `next`.
+    /// Reports the count if it holds for some time before `next`.
     fn settle(
         &mut self,
         next: Option<Timestamp>,
@@ -249,8 +250,8 @@ impl Waiting {
         model: &Model,
         encoder: &mut dyn Encoder,
     ) {
-        if self.count != self.told && next != Some(self.since) {
-            self.told = self.count;
+        if self.count != self.reported && next != Some(self.since) {
+            self.reported = self.count;
             encoder.counter(out, model, Counter::READY, self.count, self.since);
         }
     }

@@ -1,16 +1,17 @@
-//! Writes recordings for other viewers: what each CPU, process, thread and task of the super-trace
-//! ([`tracewing_trace::super_trace`]) did from when to when, events of programs, and who woke whom.
+//! Converts recordings for other viewers: the states of each CPU, process, thread and task of the super-trace
+//! ([`tracewing_trace::super_trace`]) over time, events of programs, and wake-ups with their wakers.
 //!
 //! | module | does |
 //! |---|---|
-//! | `timeline` | the analysis: lines of states, events and wakes; in `parts` of functions, locks, samples and counters |
-//! | `model` | what there is in the end: containers and names |
-//! | `undecided` | what an LWP did for a user thread that is not known yet |
-//! | `change`, `sort` | everything by time, in bounded memory |
-//! | `encoder` | what a format is told |
-//! | `paje`, `perfetto` (by `protobuf`), `chrome` | the formats |
+//! | `timeline` | the analysis: timelines of states, events and wakes; `parts` adds functions, locks, samples
+//! and counters |
+//! | `model` | the final containers and names |
+//! | `undecided` | states of an LWP that may belong to a user thread |
+//! | `change`, `sort` | sorts everything by time in bounded memory |
+//! | `encoder` | the interface of a format |
+//! | `paje`, `perfetto` (with `protobuf`), `chrome` | the formats |
 //!
-//! What states are and how long they last is [`tracewing_trace::super_trace`]'s: the times here are those of
+//! States and their durations are defined by [`tracewing_trace::super_trace`], so times here equal those of
 //! [`tracewing_analysis::Threads`].
 //!
 //! ```no_run
@@ -48,43 +49,43 @@ use std::rc::Rc;
 use tracewing_analysis::Ran;
 use tracewing_trace::{Error, Filter, Progress, Recording};
 
-/// What other viewers read.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Pajé's, for ViTE and pajeng.
+    /// Pajé, for ViTE and pajeng.
     Paje,
-    /// Perfetto's, protocol buffers.
+    /// Perfetto: protocol buffers.
     Perfetto,
-    /// Chrome's trace events, JSON.
+    /// Chrome trace events: JSON.
     Chrome,
 }
 
-/// An export that is to be made.
+/// Settings of an export.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// What to write.
+    /// The output format.
     pub format: Format,
-    /// Where temporary files are made, which have no names: a folder with as much room as the output takes.
+    /// Folder of anonymous temporary files; it needs as much free space as the output.
     pub folder: &'a Path,
 }
 
-/// Everything that is to be written, once all has been read.
+/// A recording that has been read completely and can be written.
 #[derive(Debug)]
 pub struct Ready {
     encoder: Box<dyn encoder::Encoder>,
     model: model::Model,
     sorted: sort::Sorted,
-    /// What is known of the recording.
+    /// Facts about the recording.
     pub ran: Ran,
 }
 
 impl Export<'_> {
-    /// Reads what `filter` lets through of a recording. `watch` is told from time to time how far it is, and
-    /// may end it: what was read is then there.
+    /// Reads the part of a recording that `filter` lets through. `watch` is called with the progress from
+    /// time to time and may stop the reading early; what has been read until then is kept.
     ///
     /// # Errors
-    /// The filter makes no sense for the recording, or a temporary file cannot be written. What cannot be
-    /// read is no error: it is in [`Ran::failure`].
+    /// The filter does not fit the recording, or a temporary file cannot be written. An unreadable part of
+    /// the recording is not an error but reported in [`Ran::failure`].
     pub fn run(
         &self,
         recording: &Recording,
@@ -109,21 +110,21 @@ impl Export<'_> {
     }
 }
 
-/// How much there is to see.
+/// Number of containers by kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// CPUs on which anything was.
+    /// CPUs with any activity.
     pub cpus: u64,
-    /// LWPs.
+    /// LWPs that are shown.
     pub threads: u64,
-    /// User threads.
+    /// User threads that are shown.
     pub tasks: u64,
-    /// LWPs that the recording does not follow and met only beside those that it does: they are not shown.
+    /// LWPs that appear in events but are not followed, so they are not shown.
     pub strangers: u64,
 }
 
 impl Ready {
-    /// How much there is to see.
+    /// Counts the containers by kind.
     pub fn shown(&self) -> Shown {
         let mut shown = Shown::default();
         for container in &self.model.containers {
@@ -138,9 +139,8 @@ impl Ready {
         shown
     }
 
-    /// Writes everything; gives its size in bytes and what is known of the recording. `watch` is told how
-    /// much is written, and may end it: what comes later is left out then, and `out` is complete all the
-    /// same.
+    /// Writes everything; returns its size in bytes and facts about the recording. `watch` is called with the
+    /// progress and may stop the writing early: the rest is left out, but `out` is still a complete file.
     ///
     /// # Errors
     /// `out` cannot be written, or a temporary file read.

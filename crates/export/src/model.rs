@@ -1,30 +1,28 @@
-//! What a viewer shows: containers, which lie within each other and each have a line, and the names of what
-//! stands there.
+//! What a viewer shows: nested containers, each with a timeline, and the names of what appears on them.
 
 use std::collections::BTreeMap;
 use tracewing_analysis::{Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
-/// Numbers a container.
+/// Index of a container.
 pub(crate) type ContainerId = u32;
 
-/// Numbers a counter.
+/// Index of a counter.
 pub(crate) type CounterId = u32;
 
-/// Numbers a name.
+/// Index of a name.
 pub(crate) type NameId = u32;
 
-/// Everything that is known at the end.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub containers: Vec<Container>,
     pub counters: Vec<Counter>,
     pub names: Names,
-    /// When what is exported begins and ends, in ns on the recording's clock.
+    /// Beginning and end of the export, in ns on the recording's clock.
     pub begin: Timestamp,
     pub end: Timestamp,
-    /// Whether the recording follows some LWPs only.
+    /// Whether the recording follows only some LWPs.
     pub partial: bool,
 }
 
@@ -44,7 +42,8 @@ impl Default for Model {
 }
 
 impl Model {
-    /// Decides what is shown and as what, and adds processes, once all else is known.
+    /// Decides which containers are shown and under which label, and adds processes. Call it after everything
+    /// else is known.
     pub fn finish(&mut self, ran: &Ran) {
         (self.begin, self.end, self.partial) = (ran.begin_ns, ran.end_ns, ran.partial);
         let mut process_names = BTreeMap::new();
@@ -99,26 +98,26 @@ impl Model {
         }
     }
 
-    /// What is shown.
+    /// Containers that are shown.
     pub fn shown(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
         (0..).zip(&self.containers).filter(|(_, container)| container.shown)
     }
 }
 
-/// A number that changes.
+/// A counter track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counter {
-    /// Of what.
+    /// What it counts.
     pub name: String,
-    /// The CPU that it is of, if it is not of all that is recorded.
+    /// The CPU that it belongs to; `None` if it covers the whole recording.
     pub cpu: Option<Cpu>,
 }
 
 impl Counter {
-    /// How many LWPs wait for a CPU: the first counter.
+    /// Number of LWPs that wait for a CPU; always the first counter.
     pub const READY: CounterId = 0;
 
-    /// Its name, with the number of its CPU.
+    /// The name, with the CPU's number.
     pub fn label(&self) -> String {
         match self.cpu {
             Some(cpu) => format!("{} of CPU {cpu}", self.name),
@@ -127,36 +126,35 @@ impl Counter {
     }
 }
 
-/// Something with a line of its own.
+/// Something with a timeline of its own.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub kind: Kind,
-    /// The process of an LWP or a user thread, where the events say: its first thread's number.
+    /// Process of an LWP or a user thread, if the events report it: the thread id of its first thread.
     pub process: Option<Pid>,
-    /// The process's container, once all are known.
+    /// The process's container, set by [`Model::finish`].
     pub parent: Option<ContainerId>,
-    /// What it calls itself; may be empty.
+    /// The name that it gave itself; may be empty.
     pub own_name: String,
-    /// What it is shown as.
+    /// The text that it is shown with.
     pub label: NameId,
-    /// Its first and last time, in ns on the recording's clock.
+    /// First and last time, in ns on the recording's clock.
     pub begin: Timestamp,
     pub end: Timestamp,
-    /// Whether the recording follows it; CPUs and processes are not.
+    /// Whether the recording follows it; always false for CPUs and processes.
     pub followed: bool,
-    /// Whether it was told that it has ended, which it is if the filter lets it through.
+    /// Whether its end was reported. That happens only if the filter lets it through.
     pub ended: bool,
-    /// Whether it is shown: what a recording only met beside what it follows is not.
+    /// Whether it is shown: threads that were only seen next to the followed ones are not.
     pub shown: bool,
 }
 
-/// What a container stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Cpu {
         number: Cpu,
     },
-    /// A process; `None` for all LWPs and user threads whose process no event tells.
+    /// A process; `None` collects all LWPs and user threads whose process no event reports.
     Process {
         pid: Option<Pid>,
     },
@@ -171,8 +169,8 @@ pub(crate) enum Kind {
     Functions {
         tid: Tid,
     },
-    /// The locks of an LWP or a user thread: those that it has or waits for at the same time are in several
-    /// of these.
+    /// Locks of an LWP or a user thread. Locks that it holds or waits for at the same time are in separate
+    /// containers.
     Locks {
         of: Party,
         number: usize,
@@ -195,13 +193,13 @@ impl Container {
         }
     }
 
-    /// It has ended; that is what it was.
+    /// Marks the container as ended and stores its final description.
     pub fn ends(&mut self, process: Option<Pid>, name: &str, followed: bool) {
         (self.process, self.followed, self.ended) = (process, followed, true);
         name.clone_into(&mut self.own_name);
     }
 
-    /// Its name, with the numbers that tell it from others.
+    /// The name, with the numbers that make it unique.
     pub fn label(&self) -> String {
         let numbers = match (self.kind, self.process) {
             (Kind::Cpu { number }, _) => return format!("CPU {number}"),
@@ -231,27 +229,26 @@ impl Container {
     }
 }
 
-/// What somebody does at a time, as the name of a state.
+/// States of threads, tasks and CPUs, as names with fixed ids.
 pub(crate) mod state {
     use super::NameId;
 
     pub(crate) const UNKNOWN: NameId = 0;
     pub(crate) const USER: NameId = 1;
     pub(crate) const INTERRUPT: NameId = 2;
-    /// On a CPU, in whatever.
+    /// On a CPU; in user or kernel code is unknown.
     pub(crate) const RUNNING: NameId = 3;
     pub(crate) const PREEMPTED: NameId = 4;
     pub(crate) const READY: NameId = 5;
-    /// On something that no event tells.
+    /// Blocked on something that no event reports.
     pub(crate) const BLOCKED: NameId = 6;
     pub(crate) const NESTED: NameId = 7;
-    /// Of a CPU.
+    /// State of a CPU without a running thread.
     pub(crate) const IDLE: NameId = 8;
     pub(crate) const TEXTS: [&str; 9] =
         ["unknown", "user", "interrupt", "running", "preempted", "ready", "blocked", "nested", "idle"];
 }
 
-/// What a name is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
     #[default]
@@ -259,33 +256,33 @@ pub(crate) enum Use {
     User,
     SystemCall,
     Interrupt,
-    /// On a CPU, in its program, while it waits for a lock.
+    /// On a CPU in user code, spinning for a lock.
     Spinning,
-    /// On a CPU, in whatever.
+    /// On a CPU; in user or kernel code is unknown.
     Running,
     Waiting,
     Blocked,
     Nested,
     Idle,
-    /// It is a container, which a CPU runs.
+    /// A container that runs on a CPU.
     Container,
-    /// It is a function.
+    /// A function.
     Function,
-    /// It is a function in which samples were taken, or one on the way there.
+    /// A function that a sample hit, or one in the call chain of a sample.
     Sampled,
-    /// It is a lock that somebody has.
+    /// A lock that is held.
     Held,
-    /// It is a lock that somebody waits for.
+    /// A lock that a thread or task waits for.
     Awaited,
-    /// It is an event.
+    /// An event.
     Event,
 }
 
-/// Names by their numbers.
+/// Interned names.
 #[derive(Debug)]
 pub(crate) struct Names {
     names: Vec<(String, Use)>,
-    /// By [`Name`].
+    /// Indexed by [`Name`].
     calls: Vec<Option<NameId>>,
     causes: Vec<Option<NameId>>,
     interrupts: Vec<Option<NameId>>,
@@ -325,12 +322,13 @@ impl Names {
         &self.names[name as usize].0
     }
 
-    /// All, in the order of their numbers.
+    /// All names in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = (NameId, &str, Use)> {
         self.names.iter().enumerate().map(|(number, (text, used))| (number as NameId, text.as_str(), *used))
     }
 
-    /// The name of a state; what system calls and causes of waiting are called is told by [`Names::learn`].
+    /// The name of a state. Names of system calls and causes of waiting get their texts from
+    /// [`Names::learn`].
     #[inline]
     pub fn state(&mut self, doing: Doing) -> NameId {
         match doing {
@@ -359,7 +357,7 @@ impl Names {
         }
     }
 
-    /// Gives names of system calls and causes of waiting their texts.
+    /// Sets the texts of system calls and causes of waiting.
     pub fn learn(&mut self, text: impl Fn(Name) -> String) {
         let all = [
             (&self.calls, "system call "),
@@ -376,7 +374,7 @@ impl Names {
         }
     }
 
-    /// The name of the state of an LWP that waits for a lock of this kind while it runs in its program.
+    /// The name of the state of an LWP that spins in user code for a lock of this kind.
     pub fn spinning(&mut self, on: Name) -> NameId {
         match self.spins.get(on.0 as usize) {
             Some(Some(name)) => *name,
@@ -410,7 +408,7 @@ impl Names {
     }
 }
 
-/// The place of a number, all of which are small.
+/// The element at a small index; grows the vector if needed.
 pub(crate) fn at<T: Default>(of: &mut Vec<T>, number: usize) -> &mut T {
     if of.len() <= number {
         of.resize_with(number + 1, T::default);

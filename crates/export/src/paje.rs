@@ -1,13 +1,13 @@
-//! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, a line per event, sorted by
+//! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, one line per event, sorted by
 //! time.
 //!
-//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks, and the functions and
-//! locks of these. Each of them has one state, functions one within the other, a thread or task is woken by
-//! links, and events carry their fields as text, samples their call chains. Times are in seconds since the
-//! begin of what is exported, with nine digits: what readers keep in a `double` is exact to the nanosecond
-//! for 100 days.
+//! Containers are nested: a machine contains CPUs and processes, and processes contain threads, tasks, and
+//! their functions and locks. Each has one state, functions are nested, a wake is a link to a thread or task,
+//! and events carry their fields, samples their call chains, as text. Times are in seconds since the
+//! beginning of the export, with nine decimals: readers that store them in a `double` have nanosecond
+//! precision for 100 days.
 //!
-//! A text ends at the next quotation mark, which the format cannot escape: there are apostrophes instead.
+//! The format cannot escape quotation marks in a text, so they become apostrophes.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
@@ -16,7 +16,7 @@ use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, number};
 use tracewing_units::Timestamp;
 
-/// The events that follow, with numbers that stand at the begins of lines.
+/// The event definitions; their numbers begin each line of the file.
 const DEFINITIONS: &str = "\
 %EventDef PajeDefineContainerType 0
 % Alias string
@@ -139,13 +139,12 @@ const DEFINITIONS: &str = "\
 5 w LTT \"wake\" \"0.4 0.4 0.4\"
 ";
 
-/// Writes the format.
 #[derive(Debug, Default)]
 pub(crate) struct Paje {
     json: JsonPrinter,
 }
 
-/// The letter that stands for a kind in aliases.
+/// The letter of a kind in aliases.
 fn letter(kind: Kind) -> char {
     match kind {
         Kind::Cpu { .. } => 'C',
@@ -157,7 +156,7 @@ fn letter(kind: Kind) -> char {
     }
 }
 
-/// Red, green and blue of a state.
+/// Red, green and blue of a state's color.
 fn color(used: Use) -> &'static str {
     match used {
         Use::User => "0.2 0.7 0.2",
@@ -187,7 +186,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends the begin of a line: which event, and when.
+/// Appends the beginning of a line: event and time.
 fn line(out: &mut Vec<u8>, event: &str, model: &Model, at: Timestamp) {
     out.extend_from_slice(event.as_bytes());
     out.push(b' ');
@@ -198,7 +197,7 @@ fn line(out: &mut Vec<u8>, event: &str, model: &Model, at: Timestamp) {
     out.push(b' ');
 }
 
-/// Appends a word that is a letter and a number, and a space.
+/// Appends a letter, a number and a space.
 fn word(out: &mut Vec<u8>, letter: char, id: u64) {
     out.push(letter as u8);
     number::unsigned(out, id);
@@ -206,7 +205,7 @@ fn word(out: &mut Vec<u8>, letter: char, id: u64) {
 }
 
 impl Paje {
-    /// Appends the type of something that containers of a kind have, and one of them.
+    /// Appends the type of what a container has, and the container.
     fn of(out: &mut Vec<u8>, what: char, model: &Model, id: ContainerId) {
         let kind = letter(model.containers[id as usize].kind);
         out.extend_from_slice(&[what as u8, kind as u8, b' ']);

@@ -1,11 +1,11 @@
 //! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s
 //! (protos/perfetto/trace of Perfetto; the numbers of fields are those of its messages).
 //!
-//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the
-//! functions and locks of threads below their processes. States are slices, events instants with their fields
-//! as debug annotations, samples such with their call chains, a wake is an instant and a flow to the slice
-//! that follows. Names are interned. Stamps are those of the recording; a clock snapshot says that they count
-//! from the Unix epoch.
+//! Every container is a track: threads and processes have their own kinds, CPUs are below a track "CPUs", and
+//! tasks, functions and locks are below their processes. States are slices. Events and samples are instants;
+//! their fields and call chains are debug annotations. A wake is an instant with a flow to the slice that it
+//! leads to. Names are interned. Timestamps are those of the recording; a clock snapshot declares that they
+//! count from the Unix epoch.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
@@ -50,24 +50,23 @@ const COUNTER: u64 = 4;
 const REALTIME: u64 = 1;
 const BOOTTIME: u64 = 6;
 
-/// A track that is no container; those of containers follow, then those of counters.
+/// The track that groups the CPUs; tracks of containers follow it, then those of counters.
 const CPUS: u64 = 1;
 const FIRST: u64 = 2;
 
-/// The only writer.
+/// The only packet sequence.
 const WRITER: u64 = 1;
 
-/// The most bytes that an event's fields may have; readers refuse messages of some hundred MiB.
+/// Maximum size of an event's fields in bytes; readers refuse messages of some hundred MiB.
 const FIELDS: usize = 16 << 20;
 
-/// Writes the format.
 #[derive(Debug, Default)]
 pub(crate) struct Perfetto {
-    /// Names of fields, with their numbers, which begin at 1.
+    /// Names of fields, with their ids, which begin at 1.
     fields: BTreeMap<String, u64>,
-    /// By container: whether a slice has begun.
+    /// Per container: whether a slice is open.
     open: Vec<bool>,
-    /// The name "wake".
+    /// Id of the name "wake".
     wake: u64,
 }
 
@@ -93,7 +92,8 @@ fn descriptor(out: &mut Vec<u8>, uuid: u64, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Appends a name. Each is a packet: together they might be longer than one can be.
+/// Appends a name. Each gets a packet of its own, since all together might exceed the maximum size of a
+/// packet.
 fn interned(out: &mut Vec<u8>, table: u32, iid: u64, name: &str) {
     message(out, PACKET, |out| {
         unsigned(out, SEQUENCE, WRITER);
@@ -107,7 +107,7 @@ fn interned(out: &mut Vec<u8>, table: u32, iid: u64, name: &str) {
     });
 }
 
-/// A time stamp as Perfetto has it: nanoseconds since its clock's origin, and none before.
+/// A timestamp in Perfetto's encoding: nanoseconds since the clock's origin; earlier times become 0.
 fn since_origin(at: Timestamp) -> u64 {
     (at - Timestamp::ORIGIN).as_ns()
 }
@@ -174,7 +174,7 @@ impl Encoder for Perfetto {
                 message(out, 8, |out| unsigned(out, 3, 2));
             });
         }
-        // Parents come before what is in them.
+        // Parents are written before their children.
         let is_inner = |kind| !matches!(kind, Kind::Process { .. });
         for inner in [false, true] {
             for (id, _) in model.shown().filter(|(_, container)| is_inner(container.kind) == inner) {
@@ -275,7 +275,7 @@ impl Encoder for Perfetto {
     fn end(&mut self, _: &mut Vec<u8>, _: &Model) {}
 }
 
-/// Appends what a container's track is called and where it belongs.
+/// Appends the descriptor of a container's track: its name and parent.
 fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
     // Fields of TrackDescriptor.
     const NAME: u32 = 2;
@@ -309,11 +309,11 @@ fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
     });
 }
 
-/// Makes `DebugAnnotation`s of fields.
+/// Builds `DebugAnnotation`s from event fields.
 struct Annotations<'a> {
     out: &'a mut Vec<u8>,
     names: &'a mut BTreeMap<String, u64>,
-    /// Where the compounds around the next value begin; optionals do not.
+    /// Start offsets of the compounds around the next value, `None` for optionals, which write no annotation.
     open: Vec<Option<usize>>,
 }
 
@@ -329,7 +329,7 @@ const DICT_ENTRIES: u32 = 11;
 const ARRAY_VALUES: u32 = 12;
 
 impl Annotations<'_> {
-    /// Begins an annotation. Elements of arrays have no name, members of all else have one.
+    /// Begins an annotation. Elements of arrays have no name; all other members have one.
     fn begin(&mut self, name: Option<&str>) -> usize {
         let field = match (self.open.is_empty(), name) {
             (true, _) => DEBUG_ANNOTATIONS,
@@ -392,7 +392,7 @@ impl Visitor for Annotations<'_> {
     }
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
-        // What is in an optional says its name itself.
+        // An optional adds no annotation: its content carries the name.
         let start = match compound {
             Compound::Optional { .. } => None,
             _ => Some(Annotations::begin(self, name)),

@@ -1,14 +1,14 @@
-//! Protocol buffers as bytes: as much of the wire format as Perfetto's traces need.
+//! Writes protocol buffers: as much of the wire format as Perfetto traces need.
 //!
-//! A message inside of another one has its length in front. That is known when the message is complete: there
-//! is room for one byte, and a long message is moved.
+//! A nested message is prefixed with its length, which is known only once the message is complete. One byte
+//! is reserved for it; a long message is moved to make room.
 
 /// Wire types.
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 
-/// Appends `value`, seven bits in each byte, the lowest first.
+/// Appends a varint: seven bits per byte, lowest bits first.
 #[inline]
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -23,7 +23,7 @@ fn key(out: &mut Vec<u8>, field: u32, kind: u32) {
     varint(out, (field << 3 | kind).into());
 }
 
-/// Appends an unsigned number, a truth value or an enumeration.
+/// Appends an unsigned number, a boolean or an enumeration value.
 #[inline]
 pub(crate) fn unsigned(out: &mut Vec<u8>, field: u32, value: u64) {
     key(out, field, VARINT);
@@ -43,19 +43,19 @@ pub(crate) fn fixed(out: &mut Vec<u8>, field: u32, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Appends a floating point number (`double`).
+/// Appends a floating-point number (`double`).
 pub(crate) fn real(out: &mut Vec<u8>, field: u32, value: f64) {
     fixed(out, field, value.to_bits());
 }
 
-/// Appends a text.
+/// Appends a string.
 pub(crate) fn text(out: &mut Vec<u8>, field: u32, text: &str) {
     key(out, field, BYTES);
     varint(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a message, which `write` appends.
+/// Appends a nested message; `write` appends its fields.
 #[inline]
 pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     let start = begin(out, field);
@@ -63,7 +63,7 @@ pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec
     end(out, start);
 }
 
-/// Begins a message; the place is for [`end`].
+/// Begins a nested message; pass the result to [`end`].
 #[inline]
 pub(crate) fn begin(out: &mut Vec<u8>, field: u32) -> usize {
     key(out, field, BYTES);

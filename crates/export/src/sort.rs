@@ -1,8 +1,8 @@
-//! Sorts more than fits into memory: what arrives nearly in order goes out in order.
+//! External sort: items arrive nearly in order and leave in order, even if they do not fit into memory.
 //!
-//! An analysis tells what somebody did when it is over, so what took long comes late. Items fill a buffer of
-//! [`BUFFER`] bytes; a full one is sorted and written to a temporary file as a run; in the end all runs are
-//! merged. Where everything fits into the buffer, nothing is written.
+//! An analysis reports an interval when it ends, so long intervals arrive late. Items fill a buffer of
+//! [`BUFFER`] bytes. A full buffer is sorted and written to a temporary file as a run; all runs are merged at
+//! the end. If everything fits into the buffer, no file is written.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,42 +14,41 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracewing_units::Timestamp;
 
-/// Bytes of items that are held in memory.
+/// Bytes of items that are kept in memory.
 const BUFFER: usize = 32 << 20;
 
-/// Runs that are merged at once: each is read through a buffer of [`WINDOW`] bytes.
+/// Maximum number of runs that are merged at once; each is read through a buffer of [`WINDOW`] bytes.
 const RUNS: usize = 256;
 
 /// Bytes that are read from a run at once.
 const WINDOW: usize = 64 << 10;
 
-/// Length, rank, time.
+/// Bytes of an item's header: length, rank, time.
 const HEADER: usize = 4 + 1 + 8;
 
-/// What is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item<'s> {
-    /// Comes first in the order.
+    /// Primary sort key.
     pub time: Timestamp,
-    /// Decides between equal times; equal ranks stay as they were given.
+    /// Secondary sort key; items of equal time and rank keep their order.
     pub rank: u8,
-    /// Anything.
+    /// Payload, opaque to the sorter.
     pub bytes: &'s [u8],
 }
 
-/// Takes items.
+/// Collects items and sorts them.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     folder: PathBuf,
-    /// Items with headers, one after the other.
+    /// Items with headers, back to back.
     items: Vec<u8>,
-    /// Time of each, and rank and place in `items` in one number.
+    /// Per item: its time, and one number with its rank (high byte) and its offset in `items`.
     keys: Vec<(Timestamp, u64)>,
     buffer: usize,
     runs: Runs,
 }
 
-/// Sorted runs, one behind the other in a file.
+/// Sorted runs, back to back in one file.
 #[derive(Debug, Default)]
 struct Runs {
     file: Option<File>,
@@ -57,7 +56,7 @@ struct Runs {
 }
 
 impl Sorter {
-    /// A sorter that has nothing yet; temporary files, which have no names, lie in `folder`.
+    /// An empty sorter. Temporary files are anonymous and lie in `folder`.
     pub fn new(folder: &Path) -> Self {
         Self::with_buffer(folder, BUFFER)
     }
@@ -72,7 +71,7 @@ impl Sorter {
         }
     }
 
-    /// Takes an item, whose bytes `write` appends.
+    /// Adds an item; `write` appends its payload.
     ///
     /// # Errors
     /// The temporary file cannot be written.
@@ -96,7 +95,7 @@ impl Sorter {
         if self.items.len() >= self.buffer { self.spill() } else { Ok(()) }
     }
 
-    /// All items in their order.
+    /// Returns all items in order.
     ///
     /// # Errors
     /// The temporary file cannot be written or read.
@@ -112,7 +111,7 @@ impl Sorter {
     #[cold]
     #[inline(never)]
     fn spill(&mut self) -> std::io::Result<()> {
-        // Mostly in order already, which this sort makes use of.
+        // The keys are mostly in order, which this sort exploits.
         self.keys.sort();
         if self.runs.ranges.len() == RUNS {
             let mut merge = Merge::new(std::mem::take(&mut self.runs))?;
@@ -133,13 +132,13 @@ impl Sorter {
     }
 }
 
-/// The item at a place, with its header.
+/// The item at an offset, with its header.
 fn with_header(items: &[u8], place: u64) -> &[u8] {
     let start = (place & ((1 << 56) - 1)) as usize;
     &items[start..start + HEADER + length(&items[start..])]
 }
 
-/// How long the item is whose header `bytes` begins with.
+/// Length of the payload, from the header that `bytes` begins with.
 fn length(bytes: &[u8]) -> usize {
     bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize)
 }
@@ -150,7 +149,7 @@ fn item(bytes: &[u8]) -> Item<'_> {
 }
 
 impl Runs {
-    /// Adds a run.
+    /// Appends a run.
     fn write(
         &mut self,
         folder: &Path,
@@ -170,10 +169,10 @@ impl Runs {
     }
 }
 
-/// Gives items.
+/// All items in order.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// They have been in memory all the time.
+    /// No run was written.
     Memory {
         items: Vec<u8>,
         keys: Vec<(Timestamp, u64)>,
@@ -205,19 +204,19 @@ impl Sorted {
 pub(crate) struct Merge {
     file: Option<File>,
     runs: Vec<Run>,
-    /// Time, rank and run of what each run gives next.
+    /// Time, rank and run of the next item of each run.
     heap: BinaryHeap<Reverse<(Timestamp, u8, usize)>>,
-    /// Whether the first of the heap has been given.
+    /// Whether the first item of the heap has been returned.
     given: bool,
 }
 
 /// A run that is being read.
 #[derive(Debug)]
 struct Run {
-    /// What has not been read from the file.
+    /// Range of the file that is still unread.
     rest: Range<u64>,
     window: Vec<u8>,
-    /// Where its next item begins in `window`.
+    /// Offset of the next item in `window`.
     at: usize,
 }
 
@@ -261,7 +260,7 @@ impl Merge {
 }
 
 impl Run {
-    /// Has the next item in the window; gives its time and rank, or `None` at the end.
+    /// Makes sure that the next item is in the window; returns its time and rank, or `None` at the end.
     #[inline]
     fn fill(&mut self, file: &File) -> std::io::Result<Option<(Timestamp, u8)>> {
         let here = self.window.len() - self.at;
@@ -276,7 +275,8 @@ impl Run {
         Ok(Some((time, rank)))
     }
 
-    /// Has at least `wanted` bytes from `at` on in the window, which begins there then, if there are as many.
+    /// Moves the unread bytes to the window's start and reads until it has `wanted` bytes, if the run has
+    /// that many left.
     fn read(&mut self, wanted: usize, file: &File) -> std::io::Result<()> {
         self.window.drain(..self.at);
         self.at = 0;
@@ -296,7 +296,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// Items that come in no order, of many lengths, with equal times and ranks.
+    /// Items in random order, of many lengths, with equal times and ranks.
     fn items() -> Vec<(Timestamp, u8, Vec<u8>)> {
         let mut state = 1_u32;
         let mut random = |below: u32| {

@@ -1,4 +1,4 @@
-//! The whole way from what the super-trace tells to text, on hand-made and on random events.
+//! Checks the whole path from the super-trace's input to the exported text, with hand-made and random events.
 
 use crate::encoder;
 use crate::paje::Paje;
@@ -18,15 +18,15 @@ const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
 const TIMER: Name = Name(2);
 
-/// An event, or a loss up to a later time.
+/// An event, or a loss that lasts until a later time.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Event(i64, u32, i32, Kind<'static>),
     Lost(Scope, i64, i64),
 }
 
-/// Tells all of it to an analysis, and what is known then.
-fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
+/// Feeds all steps to an analysis; returns what is known at the end.
+fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
     let mut state = SuperTrace::default();
     let mut ran = Ran::default();
     for (name, text) in [(READ, "read"), (MUTEX, "mutex"), (TIMER, "timer")] {
@@ -67,11 +67,11 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
     ran
 }
 
-/// The file.
+/// The Pajé file of these steps.
 fn paje(story: &[Step]) -> String {
     let folder = std::env::temp_dir();
     let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Rc::new(Cell::new(false)));
-    let ran = tell(story, &mut timeline);
+    let ran = feed(story, &mut timeline);
     let (mut encoder, model, sorted) = timeline.finish(&ran).expect("a temporary file");
     let mut out = Vec::new();
     let bytes = encoder::write(&mut *encoder, &model, sorted, &mut out, &mut |_| ControlFlow::Continue(()));
@@ -159,7 +159,7 @@ fn random_events_have_the_times_of_threads() {
     for seed in 1..=60 {
         let story = random(seed);
         let mut threads = Threads::new();
-        let ran = tell(&story, &mut threads);
+        let ran = feed(&story, &mut threads);
         let table = threads.finish(&ran);
         // A picture names an LWP by its first number, the table by its last: one that executes gets its
         // process's.
@@ -181,21 +181,21 @@ fn random_events_have_the_times_of_threads() {
     }
 }
 
-/// What LWPs are called, whose numbers differ.
+/// Stands in for the label of every LWP, since the numbers in the labels differ.
 const LWP: &str = "an LWP";
 
-/// What is in `all` and not in `some`.
+/// Elements of `all` that `some` does not contain.
 fn without<'a, T: PartialEq>(all: &'a [T], some: &[T]) -> Vec<&'a T> {
     all.iter().filter(|one| !some.contains(one)).collect()
 }
 
-/// Running, waiting, blocked, nested, unknown.
+/// Running, waiting, blocked, nested and unknown time in ns.
 fn sums(times: &Times) -> [u64; 5] {
     let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = times;
     [*running_ns, *waiting_ns, *blocked_ns, *nested_ns, *unknown_ns].map(Duration::as_ns)
 }
 
-/// Events that make little sense together, with losses.
+/// Random events that rarely make sense together, with losses.
 fn random(seed: u32) -> Vec<Step> {
     let mut state = seed;
     let mut below = |limit: u32| {
@@ -243,8 +243,8 @@ fn random(seed: u32) -> Vec<Step> {
     story
 }
 
-/// Reads a file: what threads and tasks did, by the last word of their labels. Checks what a reader relies
-/// on.
+/// Parses a file: the times of each thread and task, with the last word of its label. Also checks what
+/// readers of the format rely on.
 fn read(text: &str) -> Vec<(String, [u64; 5])> {
     let (mut alive, mut last) = (BTreeMap::new(), 0);
     let (mut links, mut names) = (BTreeSet::new(), BTreeMap::new());
@@ -313,14 +313,14 @@ fn a_loss_is_an_event_of_its_cpu() {
     let named =
         text.lines().find(|line| line.contains("EC \"7 lost events\"")).unwrap_or_else(|| panic!("{text}"));
     let of_cpu = text.lines().find(|line| line.ends_with(" C m \"CPU 0\"")).expect("the CPU is there");
-    let told = format!("11 0.000000100 EC {} {} ", words(of_cpu)[2], words(named)[1]);
-    assert!(text.lines().any(|line| line.starts_with(&told)), "{told}: {text}");
+    let reported = format!("11 0.000000100 EC {} {} ", words(of_cpu)[2], words(named)[1]);
+    assert!(text.lines().any(|line| line.starts_with(&reported)), "{reported}: {text}");
 }
 
-/// A line's label, what it does since when, and what it has done.
+/// A container's label, its current state and since when, and its times by [`sums`]'s columns.
 type Line<'t> = (String, Option<(u64, &'t str)>, [u64; 5]);
 
-/// Which of [`sums`] a state belongs to.
+/// The index in [`sums`] that a state belongs to.
 fn column(state: &str) -> usize {
     match state {
         "user" | "running" => 0,

@@ -1,9 +1,9 @@
-//! The analysis: makes a line of states, events and wakes for each CPU, LWP and user thread out of what it is
-//! told.
+//! The analysis that turns its input into a timeline of states, events and wakes per CPU, LWP and user
+//! thread.
 //!
-//! States are told when they are over, and only then are they certain: what was believed can turn out to be
+//! A state is reported when it ends, and only then is it certain: an assumed state may turn out to be
 //! unknown. So nothing is written before the end; changes wait in the [`Sorter`], whose memory is bounded.
-//! Beside it, memory grows with the number of containers and of names.
+//! All other memory grows with the number of containers and names.
 
 mod parts;
 
@@ -32,13 +32,13 @@ pub(crate) struct Timeline {
     encoder: Box<dyn Encoder>,
     sorter: Sorter,
     model: Model,
-    /// By container.
+    /// Indexed by container.
     lines: Vec<Line>,
-    /// Containers by serial numbers of LWPs, of user threads.
+    /// Containers by the serial number of the LWP or user thread.
     lwps: Vec<Option<ContainerId>>,
     tasks: Vec<Option<ContainerId>>,
     cpus: BTreeMap<Cpu, CpuLine>,
-    /// By serial number of the LWP.
+    /// Indexed by the LWP's serial number.
     undecided: Vec<Option<Undecided>>,
     /// Names of events, by stream and event class.
     events: Vec<Vec<Option<NameId>>>,
@@ -46,46 +46,44 @@ pub(crate) struct Timeline {
     links: LinkId,
     fields: Vec<u8>,
     calls: Calls,
-    /// Containers of functions, by thread.
+    /// Containers of functions, per thread.
     function_lines: HashMap<ThreadKey, ContainerId>,
     /// Names of functions, by their numbers.
     functions: Vec<Option<NameId>>,
     lock_uses: LockUses,
-    /// Containers of locks of each.
+    /// Containers of locks, per thread or task.
     lock_lines: HashMap<(Option<Pid>, Party), Vec<ContainerId>>,
-    /// Names of locks, by whether they are had.
+    /// Names of locks; the flag says whether the lock is held.
     locks: HashMap<(&'static str, u64, bool), NameId>,
     chains: Chains,
-    /// Names of code that samples have found, by its numbers.
+    /// Names of code locations that samples hit, by their numbers.
     codes: Vec<Option<NameId>>,
-    /// Why a temporary file could not be written: all that follows is in vain.
+    /// Why a temporary file could not be written; no result is possible after that.
     failure: Option<std::io::Error>,
     failed: Rc<Cell<bool>>,
 }
 
-/// A CPU.
 #[derive(Debug)]
 struct CpuLine {
     container: ContainerId,
-    /// Since when it has been idle, as far as anybody knows.
+    /// Since when the CPU has been idle, if known.
     idle_since: Option<Timestamp>,
 }
 
-/// How far a container's line is drawn.
+/// How far a container's timeline is complete.
 #[derive(Debug)]
 struct Line {
-    /// What it did last, up to `to`.
+    /// The last state, which ends at `to`.
     state: Option<NameId>,
     to: Timestamp,
-    /// Its first and last time.
     begin: Timestamp,
     end: Timestamp,
-    /// A wake that has not led to anything yet.
+    /// A wake that no state has followed yet.
     woken: Option<(Timestamp, ContainerId)>,
 }
 
 impl Timeline {
-    /// Nothing yet; temporary files lie in `folder`. `failed` is set when one of them cannot be written.
+    /// An empty timeline; temporary files lie in `folder`. Sets `failed` if one of them cannot be written.
     pub fn new(encoder: Box<dyn Encoder>, folder: &Path, failed: Rc<Cell<bool>>) -> Self {
         Timeline {
             folder: folder.to_owned(),
@@ -114,7 +112,7 @@ impl Timeline {
         }
     }
 
-    /// Everything, once all has been told.
+    /// The complete result; call it at the end of the input.
     ///
     /// # Errors
     /// A temporary file could not be written.
@@ -197,7 +195,7 @@ impl Timeline {
         self.cpus.get_mut(&number).expect("inserted just now")
     }
 
-    /// A container did one thing for a time; `runs` if that is what it can have been woken for.
+    /// A container was in one state for an interval; `runs` if a wake can lead to this state.
     fn did(&mut self, of: ContainerId, name: NameId, runs: bool, from: Timestamp, to: Timestamp) {
         let line = &mut self.lines[of as usize];
         let from = from.max(line.to);
@@ -223,13 +221,13 @@ impl Timeline {
         self.push(Change::State { of, name, woken }, from);
     }
 
-    /// Something happened in a container.
+    /// Extends the container's lifetime to include `time`.
     fn touch(&mut self, of: ContainerId, time: Timestamp) {
         let line = &mut self.lines[of as usize];
         (line.begin, line.end) = (line.begin.min(time), line.end.max(time));
     }
 
-    /// Who made `woken` ready; at most one has, before it goes on.
+    /// Records which waker made `woken` ready; there is at most one per state.
     fn wake(&mut self, woken: ContainerId, by: &Waker, at: Timestamp) {
         let by = match (by.interrupt, by.user_thread_serial.and_then(|serial| *self.tasks.get(serial.0)?)) {
             (Some(_), _) => by.cpu.map(|cpu| self.cpu(cpu).container),
@@ -245,7 +243,7 @@ impl Timeline {
         matches!(self.model.containers[container as usize].kind, What::Task { .. })
     }
 
-    /// Where an event is shown.
+    /// The container that an event is shown in.
     fn place(&mut self, place: &Place<'_>) -> Option<ContainerId> {
         let task = place.thread_serial.and_then(|serial| *self.tasks.get(serial.0)?);
         match (place.mode, place.thread, place.lwp.zip(place.tid)) {
@@ -288,12 +286,12 @@ impl Timeline {
         self.fields = fields;
     }
 
-    /// No LWP has a CPU from `time` on.
+    /// The CPU has no running LWP from `time` on.
     fn idle(&mut self, cpu: Cpu, time: Timestamp) {
         self.cpu(cpu).idle_since = Some(time);
     }
 
-    /// An LWP has a CPU from `time` on.
+    /// The CPU runs an LWP from `time` on.
     fn busy(&mut self, cpu: Cpu, time: Timestamp) {
         let CpuLine { container, idle_since } = self.cpu(cpu);
         if let (container, Some(since)) = (*container, idle_since.take()) {
@@ -459,7 +457,8 @@ impl Timeline {
     }
 
     fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
-        // The last one of its number; one that lives is told of when it ends.
+        // Numbers are reused: the last container of this number is meant. The end of a live thread is
+        // reported separately.
         let dumped = What::Lwp { tid };
         if let Some(container) = self.model.containers.iter_mut().rev().find(|known| known.kind == dumped) {
             container.process.get_or_insert(process);

@@ -1,7 +1,8 @@
-//! What an LWP did while nobody knows yet whether it was for a user thread: that is told when it stops.
+//! States of an LWP until it is known whether they belong to a user thread, which is decided when the user
+//! thread stops.
 //!
-//! Usually a poll has a few states. One that never ends may have any number: what is more than [`MEMORY`]
-//! waits in a file.
+//! A poll usually has few states. One that never ends may have any number, so everything beyond [`MEMORY`]
+//! bytes goes to a file.
 
 use crate::model::NameId;
 use std::io::{Read, Result, Seek, Write};
@@ -9,13 +10,12 @@ use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 use tracewing_units::Timestamp;
 
-/// Bytes in memory for each LWP that runs user threads.
+/// Bytes kept in memory per LWP that runs user threads.
 const MEMORY: usize = 64 << 10;
 
-/// Bytes of an interval: name, begin, end.
+/// Encoded size of an interval: name, begin, end.
 const SIZE: usize = 4 + 8 + 8;
 
-/// A state, from when to when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub name: NameId,
@@ -23,7 +23,7 @@ pub(crate) struct Interval {
     pub to: Timestamp,
 }
 
-/// States in their order.
+/// A queue of states.
 #[derive(Debug)]
 pub(crate) struct Undecided {
     folder: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Undecided {
 }
 
 impl Undecided {
-    /// None yet; the file, if there will be one, lies in `folder`.
+    /// An empty queue; the file, if one is needed, lies in `folder`.
     pub fn new(folder: &Path) -> Self {
         Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
     }
@@ -46,7 +46,7 @@ impl Undecided {
         self.file.write_all(&bytes)
     }
 
-    /// Gives all of them to `each`, and has none then.
+    /// Passes all intervals to `each` and empties the queue.
     pub fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
         self.file.rewind()?;
         let mut room = [[0; SIZE]; 128];
@@ -60,7 +60,7 @@ impl Undecided {
         self.clear()
     }
 
-    /// Has none from now on.
+    /// Empties the queue.
     pub fn clear(&mut self) -> Result<()> {
         self.count = 0;
         if self.file.is_rolled() {

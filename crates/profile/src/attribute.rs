@@ -1,4 +1,4 @@
-//! Opens perf events: what is asked of the kernel (`perf_event_open(2)`), and what its refusals mean.
+//! Opens perf events (`perf_event_open(2)`) and explains the kernel's refusals.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,17 @@ use tracewing_units::{Cpu, Pid, Tid};
 
 use crate::Error;
 
-/// Whose samples.
+/// What is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Those of a process, and of all processes and threads that it starts, from its next `exec` on.
+    /// A process, and all processes and threads that it starts, from its next `exec` on.
     Tree(Pid),
-    /// Those of processes that run already, which [`crate::ProfileRecorder::follow`] names, and of the
-    /// threads that they start.
+    /// Running processes, passed to [`crate::ProfileRecorder::follow`], and the threads that they start.
     Processes {
-        /// Also those of the processes that they fork.
+        /// Whether to include the processes that they fork.
         children: bool,
     },
-    /// Those of everybody.
+    /// All processes.
     System,
 }
 
@@ -32,21 +31,21 @@ impl Subject {
     pub const MYSELF: Self = Self::Tree(Pid(0));
 }
 
-/// Whether the kernel gives such samples.
+/// Checks that the kernel provides such samples.
 ///
 /// # Errors
-/// It does not.
+/// It does not provide them.
 pub fn check(subject: Subject, hertz: u32, clock: Clock) -> Result<(), Error> {
     let first = online_cpus().first().copied().unwrap_or(Cpu(0));
     Terms::find(subject, hertz, clock, first).map(drop)
 }
 
-/// What makes the kernel take a sample.
+/// What triggers a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {
-    /// A counter of cycles, which interrupts whatever is going on.
+    /// A cycle counter, whose interrupt also samples code that runs with interrupts off.
     Cycles,
-    /// The timer of the CPU: not while interrupts are off.
+    /// The CPU's timer, which cannot sample code that runs with interrupts off.
     CpuClock,
 }
 
@@ -58,7 +57,7 @@ impl Trigger {
         }
     }
 
-    /// Of what a sample's period is a number.
+    /// Unit of a sample's period.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -74,26 +73,26 @@ impl Trigger {
     }
 }
 
-/// What can be had here.
+/// What the kernel offers here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) subject: Subject,
     pub(crate) trigger: Trigger,
-    /// Samples a second of each thread that runs.
+    /// Samples per second of each running thread.
     pub(crate) hertz: u32,
-    /// Whether the kernel's part may be had, too.
+    /// Whether kernel code may be sampled, too.
     pub(crate) kernel: bool,
-    /// Whether mappings come with the build ids of their files (Linux 5.12).
+    /// Whether mappings are reported with the build ids of their files (Linux 5.12).
     build_ids: bool,
-    /// The records' clock.
+    /// Clock of the records.
     clock: libc::clockid_t,
 }
 
 impl Terms {
-    /// The best that the kernel gives.
+    /// The best settings that the kernel accepts.
     ///
     /// # Errors
-    /// It gives nothing.
+    /// It accepts none.
     pub(crate) fn find(subject: Subject, hertz: u32, clock: Clock, cpu: Cpu) -> Result<Self, Error> {
         let clock = match clock {
             Clock::Tsc => libc::CLOCK_MONOTONIC_RAW,
@@ -103,7 +102,7 @@ impl Terms {
         best.or_less(|terms| terms.open_sampler(cpu).map(drop))
     }
 
-    /// These terms, or the next best that `open` gives.
+    /// These settings, or the next best ones that `open` accepts.
     fn or_less(self, open: impl Fn(&Self) -> io::Result<()>) -> Result<Self, Error> {
         let (mut terms, hertz) = (self, self.hertz);
         loop {
@@ -137,12 +136,12 @@ impl Terms {
         }
     }
 
-    /// An event that takes samples on a CPU and tells of mappings, names and forks.
+    /// Opens an event that takes samples on a CPU and reports mappings, names and forks.
     pub(crate) fn open_sampler(&self, cpu: Cpu) -> io::Result<OwnedFd> {
         self.open_sampler_of(self.tid(), cpu)
     }
 
-    /// The same of one thread.
+    /// Like [`Self::open_sampler`], for one thread.
     pub(crate) fn open_sampler_of(&self, tid: Tid, cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(self.trigger.event());
         attribute.__bindgen_anon_1.sample_freq = self.hertz.into();
@@ -166,8 +165,8 @@ impl Terms {
         self.open(&mut attribute, tid, number(cpu))
     }
 
-    /// An event that records nothing, of this thread on a CPU: for a buffer that the events of several
-    /// threads write into.
+    /// Opens an event of this thread on a CPU that records nothing. Its buffer receives the events of several
+    /// threads.
     pub(crate) fn open_silent(&self, cpu: Cpu) -> io::Result<OwnedFd> {
         let (kind, config) = (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_DUMMY.into());
         let size = size_of::<perf_event_attr>() as u32;
@@ -180,13 +179,13 @@ impl Terms {
         self.open(&mut attribute, Tid(0), number(cpu))
     }
 
-    /// An event that counts, of a tree wherever it runs, of the system on one CPU:
-    /// `(value, time enabled, time running)` can be read from it.
+    /// Opens a counting event: of a tree on any CPU, or of the system on one CPU. `(value, time enabled, time
+    /// running)` can be read from it.
     pub(crate) fn open_counter(&self, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
         self.open_counter_of(self.tid(), event, cpu)
     }
 
-    /// The same of one thread, and what it starts, wherever it runs.
+    /// Like [`Self::open_counter`], for one thread and what it starts, on any CPU.
     pub(crate) fn open_counter_of(&self, tid: Tid, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(event);
         let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -197,7 +196,7 @@ impl Terms {
         }
     }
 
-    /// Whose events, as the kernel wants it; of processes this thread's stand for theirs.
+    /// The thread argument for the kernel. For running processes the calling thread stands in for theirs.
     fn tid(&self) -> Tid {
         match self.subject {
             Subject::Tree(pid) => pid.first_thread(),
@@ -224,10 +223,11 @@ impl Terms {
         attribute
     }
 
-    /// Opens an event on a CPU, or with -1 on any.
+    /// Opens an event on a CPU, or on any with -1.
     fn open(&self, attribute: &mut perf_event_attr, tid: Tid, cpu: libc::c_int) -> io::Result<OwnedFd> {
         let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
-        // SAFETY: the attribute is as long as its `size` says, zero where nothing is set, and nobody else's.
+        // SAFETY: the attribute is as long as its `size` says, zero where nothing is set, and borrowed
+        // exclusively.
         let descriptor = unsafe { sys::perf_event_open(attribute, tid.0, cpu, -1, flags) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
@@ -237,19 +237,19 @@ impl Terms {
     }
 }
 
-/// A CPU as the kernel wants it; of one that cannot be, it says that it is not there.
+/// The CPU argument for the kernel; one that is out of range yields an error about an absent CPU.
 fn number(cpu: Cpu) -> libc::c_int {
     cpu.0.try_into().unwrap_or(libc::c_int::MAX)
 }
 
-/// Has an event write into the buffer of another one of the same CPU.
+/// Redirects an event's records to the buffer of another event on the same CPU.
 pub(crate) fn write_into(event: &OwnedFd, other: &OwnedFd) -> io::Result<()> {
     // SAFETY: two open perf events.
     let done = unsafe { sys::ioctls::SET_OUTPUT(event.as_raw_fd(), other.as_raw_fd()) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has an event begin, or end.
+/// Enables or disables an event.
 pub(crate) fn switch(event: &OwnedFd, on: bool) -> io::Result<()> {
     let event = event.as_raw_fd();
     // SAFETY: an open perf event; the argument is a number.
@@ -273,7 +273,7 @@ pub(crate) fn online_cpus() -> Vec<Cpu> {
     if cpus.is_empty() { vec![Cpu(0)] } else { cpus }
 }
 
-/// Reads `0-2,5`.
+/// Parses a list such as `0-2,5`.
 fn cpu_list(text: &str) -> Vec<Cpu> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -286,7 +286,7 @@ fn cpu_list(text: &str) -> Vec<Cpu> {
 mod tests {
     use super::*;
 
-    /// What a kernel leaves of the best terms that answers so as long as terms are as they must not be.
+    /// Settings that remain if the kernel answers `answer` as long as `must_not` holds for them.
     fn left(answer: Errno, must_not: fn(&Terms) -> bool) -> Result<Terms, Error> {
         let clock = libc::CLOCK_MONOTONIC_RAW;
         let (trigger, subject) = (Trigger::Cycles, Subject::Tree(Pid(1)));

@@ -1,18 +1,18 @@
-//! From the clock of the kernel's records to the recording's.
+//! Converts times of the kernel's records to the recording's clock.
 //!
-//! Records cannot be stamped with the time stamp counter. They are stamped with `CLOCK_MONOTONIC_RAW`, which
-//! nobody adjusts: the kernel makes it of the counter by one multiplication where that is its clock source,
-//! and in any case both are read together at each look at the buffers, so that a stamp lies between two
-//! pairs, or just behind one.
+//! The kernel cannot stamp records with the time stamp counter, so they are stamped with
+//! `CLOCK_MONOTONIC_RAW`, which is never adjusted. If the counter is the kernel's clock source, the two
+//! differ by a constant factor. In any case both clocks are read at each drain of the buffers, so that a
+//! stamp lies between two such pairs, or just after one.
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
 
 const NANOSECONDS: u64 = 1_000_000_000;
-/// Readings of which the tightest is kept.
+/// Number of readings, of which the tightest is used.
 const ATTEMPTS: usize = 8;
-/// Pairs that lie closer together tell the rate too roughly, ns.
+/// Pairs closer together than this, in ns, do not determine the rate precisely enough.
 const APART: u64 = NANOSECONDS / 10;
 
 /// Both clocks at one moment.
@@ -22,11 +22,11 @@ struct Pair {
     cycles: u64,
 }
 
-/// Converts stamps of records.
+/// Converts the stamps of records.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     clock: TraceClock,
-    /// What the rate is taken from.
+    /// The pair that the rate is measured from.
     earlier: Pair,
     later: Pair,
 }
@@ -35,7 +35,7 @@ impl Conversion {
     /// For a recording with this clock.
     pub(crate) fn new(clock: TraceClock) -> Self {
         let later = pair(&clock);
-        // Until there are two pairs that lie far enough apart, the rate is the clock's own.
+        // Until there are two pairs far enough apart, the clock's nominal rate is used.
         let earlier = Pair {
             ns: later.ns.saturating_sub(NANOSECONDS),
             cycles: later.cycles.saturating_sub(clock.frequency()),
@@ -43,7 +43,7 @@ impl Conversion {
         Self { clock, earlier, later }
     }
 
-    /// Reads both clocks once more, for stamps from about now.
+    /// Reads both clocks again; call it about when the records to convert are read.
     pub(crate) fn refresh(&mut self) {
         let now = pair(&self.clock);
         if now.ns.saturating_sub(self.later.ns) >= APART {
@@ -51,12 +51,12 @@ impl Conversion {
         }
     }
 
-    /// The recording's clock now.
+    /// Current time of the recording's clock.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// The recording's clock at a record's stamp.
+    /// The time of the recording's clock at a record's stamp.
     pub(crate) fn cycles(&self, ns: u64) -> u64 {
         match self.clock.kind() {
             Clock::Monotonic => ns,
@@ -111,7 +111,7 @@ mod tests {
         let time = clock_gettime(ClockId::MonotonicRaw);
         let after = clock.now();
         let cycles = conversion.cycles(time.tv_sec as u64 * NANOSECONDS + time.tv_nsec as u64);
-        // What the pair was read within can be wrong, and the rate for the time since.
+        // Tolerance: the time that reading the pair took, and the error of the rate since then.
         let slack = clock.frequency() / 1_000_000;
         assert!((before - slack..=after + slack).contains(&cycles), "{before} {cycles} {after}");
     }

@@ -1,4 +1,4 @@
-//! Counters that are read now and then: the kernel's own, and the processor's where it has them.
+//! Counters that are read periodically: the kernel's, and the processor's if it has any.
 
 use std::os::fd::OwnedFd;
 
@@ -9,10 +9,10 @@ use crate::attribute::{Terms, switch};
 
 /// A kind of counter.
 struct Kind {
-    /// Its field.
+    /// Name of its field.
     name: &'static str,
     event: (u32, u64),
-    /// Whether it counts what only the kernel does.
+    /// Whether it counts only what the kernel does.
     kernel: bool,
 }
 
@@ -35,11 +35,11 @@ const KINDS: [Kind; 8] = [
     hardware("branch_misses", abi::PERF_COUNT_HW_BRANCH_MISSES),
 ];
 
-/// The counters that there are on this machine: their names.
+/// The counters that this machine provides.
 pub(crate) struct Available(Vec<&'static Kind>);
 
 impl Available {
-    /// Those that can be had, as seen on one CPU.
+    /// The counters that can be opened on one CPU.
     pub(crate) fn find(terms: &Terms, cpu: Cpu) -> Self {
         Self::of(terms.kernel, |event| terms.open_counter(event, cpu).is_ok())
     }
@@ -53,18 +53,18 @@ impl Available {
         self.0.iter().map(|kind| kind.name)
     }
 
-    /// As [`Available::open`], of one thread and what it starts.
+    /// Like [`Available::open`], for one thread and what it starts.
     pub(crate) fn open_of(&self, terms: &Terms, tid: Tid) -> Counters {
         Counters(self.0.iter().map(|kind| terms.open_counter_of(tid, kind.event, Cpu(0)).ok()).collect())
     }
 
-    /// Opens them; one that cannot be had there stays 0.
+    /// Opens the counters; one that cannot be opened reads as 0.
     pub(crate) fn open(&self, terms: &Terms, cpu: Cpu) -> Counters {
         Counters(self.0.iter().map(|kind| terms.open_counter(kind.event, cpu).ok()).collect())
     }
 }
 
-/// Open counters: of a tree, or of a CPU.
+/// Open counters of a tree or of a CPU.
 pub(crate) struct Counters(Vec<Option<OwnedFd>>);
 
 impl Counters {
@@ -72,14 +72,13 @@ impl Counters {
         self.0.iter().flatten().for_each(|counter| drop(switch(counter, true)));
     }
 
-    /// What they say, since they were opened.
+    /// Their values since they were opened.
     pub(crate) fn read(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|counter| counter.as_ref().and_then(value).unwrap_or(0))
     }
 }
 
-/// A counter's value. Where the processor has fewer counters than are wanted, they take turns, and the value
-/// is what it would have been.
+/// A counter's value. If the processor has too few counters, they take turns, and the value is extrapolated.
 fn value(counter: &OwnedFd) -> Option<u64> {
     let mut bytes = [0; 24];
     if rustix::io::read(counter, &mut bytes).ok()? < bytes.len() {

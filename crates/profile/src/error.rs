@@ -1,4 +1,4 @@
-//! The crate's one error type: why there are no samples.
+//! The crate's error type: why there are no samples.
 
 use std::io;
 
@@ -11,36 +11,36 @@ pub enum Error {
         "no samples of {what}: /proc/sys/kernel/perf_event_paranoid is {setting}, which allows this for root only{hint}"
     )]
     NotAllowed {
-        /// Of whom samples were wanted.
+        /// What was to be sampled.
         what: &'static str,
-        /// The setting.
+        /// Value of the setting.
         setting: String,
-        /// What would be allowed.
+        /// What is allowed instead.
         hint: &'static str,
     },
-    /// More samples than the kernel allows.
+    /// The kernel does not allow so many samples.
     #[error(
         "no samples at {wanted} Hz: the kernel takes at most {most} \
          (/proc/sys/kernel/perf_event_max_sample_rate)"
     )]
     Rate {
-        /// Hz.
+        /// The requested rate in Hz.
         wanted: u32,
-        /// Hz.
+        /// The highest allowed rate in Hz.
         most: u64,
     },
-    /// The kernel was built without it, or a container's filter keeps it away.
+    /// The kernel was built without perf events, or a container's filter blocks the call.
     #[error("no samples: this system has no perf_event_open, or a container forbids it ({0})")]
     Unavailable(io::Error),
-    /// Something else.
+    /// Any other failure.
     #[error("no samples: {call}: {source}")]
     System {
-        /// The system call.
+        /// The failed system call.
         call: &'static str,
-        /// The system's answer.
+        /// Its error.
         source: io::Error,
     },
-    /// The trace.
+    /// The trace could not be written.
     #[error(transparent)]
     Trace(#[from] tracewing_streams::Error),
 }

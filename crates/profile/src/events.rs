@@ -1,7 +1,7 @@
-//! The trace's event classes, and their payloads as bytes.
+//! The trace's event classes and the encoding of their payloads.
 //!
-//! `tracewing_vocabulary::profile` declares them; a class's id is its place there. Every event's context says
-//! of whom it is: `tid` and `pid`. Sequences have their length in front, 16 bits.
+//! `tracewing_vocabulary::profile` declares the classes; a class's id is its index there. The context of
+//! every event holds its thread: `tid` and `pid`. Sequences are prefixed with their length in 16 bits.
 
 use tracewing_ctf::model::{
     ClockClass, DataStreamClass, DisplayBase, EnumerationClass, EventRecordClass, FieldClass, IntegerClass,
@@ -17,7 +17,7 @@ use crate::attribute::{Subject, Terms};
 use crate::kernel_symbols::Function;
 use crate::record::{Mapping, Thread};
 
-/// Frames of one chain that are kept; the kernel's own limit is 127.
+/// Maximum number of frames kept per chain; the kernel's own limit is 127.
 const FRAMES: usize = 1024;
 
 /// The trace's metadata.
@@ -40,7 +40,7 @@ pub(crate) fn trace_class(
 
     let mut trace = TraceClass::new();
     trace.uuid = Some(uuid);
-    // By the domain readers know that these events say nothing of what threads do.
+    // Readers recognise by the domain that these events do not describe what threads do.
     trace.set_env(environment::DOMAIN, environment::PROFILE);
     trace.set_env(environment::TRACER_NAME, environment::TRACEWING);
     trace.set_env(environment::PROFILE_EVENT, terms.trigger.name());
@@ -58,7 +58,7 @@ pub(crate) fn trace_class(
     trace
 }
 
-/// A class as it is declared; those of counters have a field for each counter.
+/// Builds a class from its declaration; classes of counters have one field per counter.
 fn event_class(id: u64, class: Class, counters: &[&'static str]) -> EventRecordClass {
     let declared = class.fields().iter().fold(StructureClass::new(), with_field);
     let number = || FieldClass::unsigned(64);
@@ -93,7 +93,7 @@ fn with_field(payload: StructureClass, field: &Field) -> StructureClass {
     }
 }
 
-/// An event's context and payload, written piece by piece.
+/// Builds an event's context and payload.
 pub(crate) struct Payload<'a>(&'a mut Vec<u8>);
 
 impl<'a> Payload<'a> {
@@ -109,7 +109,7 @@ impl<'a> Payload<'a> {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A text, which ends at the first NUL in it.
+    /// A string, cut at the first NUL.
     fn text(&mut self, text: &[u8]) {
         self.0.extend(text.iter().take_while(|byte| **byte != 0));
         self.0.push(0);

@@ -1,9 +1,9 @@
-//! The threads of processes that run already: an event of each on each CPU, all of a CPU writing into one
+//! The threads of running processes. Each has one perf event per CPU; all events of a CPU write into one
 //! buffer.
 //!
-//! Threads that they start inherit their events. A thread that is started while those of its process are
-//! listed may be in the list and inherit nevertheless, and would be sampled twice: the record of its
-//! creation, which comes with the events of its creator, says so, and its own events are closed then.
+//! Threads that they start inherit their events. A thread that is started while its process's threads are
+//! being listed may be in the list and inherit as well, so it would be sampled twice. The record of its
+//! creation, written by the creator's event, reveals this, and its own events are closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,15 +18,15 @@ use crate::counters::{Available, Counters};
 use crate::present;
 use crate::record::Thread;
 
-/// Rounds after which a process that starts threads all the time is taken as it is.
+/// Number of rounds after which a process that keeps starting threads is accepted as it is.
 const MOST_ROUNDS: usize = 100;
-/// Time within which the record of a creation is that of a thread that was being listed, and not that of a
-/// later one with the same number.
+/// Within this time, a record of a thread's creation refers to a thread that was just listed, not to a later
+/// one that reuses its number.
 const CREATION: Duration = Duration::from_secs(1);
-/// From so many on, heirs that have ended are forgotten.
+/// When there are so many heirs, those that have ended are forgotten.
 const MOST_HEIRS: usize = 1 << 14;
 
-/// What is opened for the threads of processes.
+/// The open events of running processes.
 pub(crate) struct Followed {
     terms: Terms,
     available: Available,
@@ -41,12 +41,12 @@ struct Opened {
     at: Instant,
 }
 
-/// Why there are no samples of some threads, and of how many.
+/// Why some threads have no samples, and how many.
 #[derive(Debug, Default)]
 pub(crate) struct Missing {
     pub(crate) not_allowed: usize,
     pub(crate) no_descriptors: usize,
-    /// For another reason; the last one.
+    /// Threads that failed for another reason, and the last such error.
     pub(crate) other: Option<(usize, io::Error)>,
 }
 
@@ -55,13 +55,13 @@ impl Followed {
         Self { terms, available, threads: BTreeMap::new(), heirs: BTreeSet::new() }
     }
 
-    /// Whether a process has inherited its events, as far as the records that were read say.
+    /// Whether a process has inherited its events, according to the records read so far.
     pub(crate) fn is_heir(&self, process: Pid) -> bool {
         self.heirs.contains(&process)
     }
 
-    /// Opens events for all threads of a process, once for each process, which write into the buffers of
-    /// `outputs`, the events of each CPU.
+    /// Opens events for all threads of a process; call it once per process. The events write into the buffers
+    /// of `outputs`, one per CPU.
     pub(crate) fn follow(&mut self, process: Pid, outputs: &[(Cpu, &OwnedFd)]) -> Missing {
         let mut missing = Missing::default();
         let mut tried = BTreeSet::new();
@@ -94,7 +94,7 @@ impl Followed {
         Ok(Opened { samplers, counters, at: Instant::now() })
     }
 
-    /// The kernel reports that a followed thread has created this one, which inherits its events.
+    /// Handles the record that a followed thread has created this one, which inherits its events.
     pub(crate) fn created(&mut self, child: Thread) {
         if self.threads.get(&child.tid).is_some_and(|opened| opened.at.elapsed() < CREATION) {
             self.threads.remove(&child.tid);
@@ -118,7 +118,7 @@ impl Followed {
         sums
     }
 
-    /// Takes no more samples on the CPU in this place of the outputs.
+    /// Disables sampling on the CPU with this index in the outputs.
     pub(crate) fn stop(&self, place: usize) {
         let samplers = self.threads.values().filter_map(|opened| opened.samplers.get(place));
         samplers.for_each(|sampler| drop(switch(sampler, false)));
@@ -128,7 +128,7 @@ impl Followed {
 impl Missing {
     fn add(&mut self, error: io::Error) {
         match Errno::from_io_error(&error) {
-            // It has ended meanwhile.
+            // The thread has ended in the meantime.
             Some(Errno::SRCH) => {}
             Some(Errno::ACCESS | Errno::PERM) => self.not_allowed += 1,
             Some(Errno::MFILE | Errno::NFILE) => self.no_descriptors += 1,
@@ -136,7 +136,7 @@ impl Missing {
         }
     }
 
-    /// In words, for a process; nothing where nothing is missing.
+    /// A note about a process's threads; `None` if nothing is missing.
     pub(crate) fn note(&self, process: Pid) -> Option<String> {
         let threads = |count| if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
         let of = |count| format!("profile: no samples of {} of process {process}", threads(count));

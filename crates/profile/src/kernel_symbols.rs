@@ -1,5 +1,5 @@
-//! Names of the kernel's functions, which no file tells: the kernel lies elsewhere each time that it starts.
-//! Those of functions in which samples were taken go into the trace.
+//! Names of kernel functions. They must be in the trace, since no file has them: the kernel's address changes
+//! at each boot. Only functions that were hit by samples are written.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,21 +10,21 @@ const TABLE: &str = "/proc/kallsyms";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function<'a> {
     pub(crate) begin: u64,
-    /// Where the next one begins.
+    /// Start of the next function.
     pub(crate) end: u64,
     pub(crate) name: &'a str,
 }
 
-/// The kernel's functions, and which of them were told.
+/// The kernel's functions, and which of them have been written.
 pub(crate) struct KernelSymbols {
     text: String,
-    /// Address, and where in `text` the name is; in the order of addresses.
+    /// Address and range of the name in `text`, sorted by address.
     functions: Vec<(u64, usize, usize)>,
-    told: HashSet<u64>,
+    written: HashSet<u64>,
 }
 
 impl KernelSymbols {
-    /// Those of the running kernel; nothing where it hides them (`kptr_restrict`).
+    /// The running kernel's functions; `None` if it hides them (`kptr_restrict`).
     pub(crate) fn of_this_kernel() -> Option<Self> {
         Self::parse(fs::read_to_string(TABLE).ok()?)
     }
@@ -32,7 +32,7 @@ impl KernelSymbols {
     fn parse(text: String) -> Option<Self> {
         let mut functions = Vec::new();
         for line in text.lines() {
-            // As in `ffffffff81000000 T _stext`, with the module behind it in brackets.
+            // For example `ffffffff81000000 T _stext`; a module's name may follow in brackets.
             let mut words = line.split_ascii_whitespace();
             let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
                 continue;
@@ -44,18 +44,18 @@ impl KernelSymbols {
                 functions.push((address, at, at + name.len()));
             }
         }
-        // Of several names of one address the first in the table is kept.
+        // If an address has several names, the first one in the table is kept.
         functions.sort_by_key(|function| function.0);
         functions.dedup_by_key(|function| function.0);
-        (!functions.is_empty()).then_some(Self { text, functions, told: HashSet::new() })
+        (!functions.is_empty()).then_some(Self { text, functions, written: HashSet::new() })
     }
 
-    /// The function around an address, if it was not asked for before.
+    /// The function around an address, the first time it is asked for.
     pub(crate) fn news(&mut self, address: u64) -> Option<Function<'_>> {
         let next = self.functions.partition_point(|function| function.0 <= address);
         let (begin, from, to) = *self.functions.get(next.checked_sub(1)?)?;
         let end = self.functions.get(next).map_or(u64::MAX, |function| function.0);
-        self.told.insert(begin).then(|| Function { begin, end, name: &self.text[from..to] })
+        self.written.insert(begin).then(|| Function { begin, end, name: &self.text[from..to] })
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
         let mut symbols = KernelSymbols::parse(table.to_owned()).unwrap();
         assert_eq!(symbols.news(0xfff), None);
         assert_eq!(symbols.news(0x1234), Some(Function { begin: 0x1000, end: 0x2000, name: "first" }));
-        assert_eq!(symbols.news(0x1fff), None, "told before");
+        assert_eq!(symbols.news(0x1fff), None, "written already");
         let second = Function { begin: 0x2000, end: u64::MAX, name: "second" };
         assert_eq!(symbols.news(0xffff_ffff), Some(second));
     }

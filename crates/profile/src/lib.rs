@@ -1,26 +1,26 @@
-//! Samples and counters by `perf_event_open`, recorded as a CTF trace beside those of programs and of the
+//! Samples and counters from `perf_event_open`, recorded as a CTF trace next to those of programs and of the
 //! kernel.
 //!
 //! "An event that logs the program counter at random times is used to drive statistical execution profiling"
-//! (K42's paper, 4.5). Here the times are those of a counter of cycles or, where the machine has none, of the
-//! CPU's clock, and with the program counter come the call chains of program and kernel, as the kernel finds
-//! them by frame pointers.
+//! (K42's paper, 4.5). Here a cycle counter triggers the samples or, if the machine has none, the CPU's
+//! timer. Each sample holds the program counter and the call chains of program and kernel, which the kernel
+//! finds by frame pointers.
 //!
 //! | module | does |
 //! |---|---|
-//! | `attribute` | what is asked of the kernel, and what its refusals mean |
+//! | `attribute` | opens perf events and explains refusals |
 //! | `ring` | the buffer that the kernel writes records into |
-//! | `record` | what records say |
-//! | `clock` | from the records' clock to the recording's |
-//! | `kernel_symbols` | names of the kernel's functions |
-//! | `present` | processes that were there before |
-//! | `followed` | the threads of processes that are recorded while they run |
-//! | `counters` | counters that are read now and then |
+//! | `record` | decodes records |
+//! | `clock` | converts the records' times to the recording's clock |
+//! | `kernel_symbols` | names of kernel functions |
+//! | `present` | threads and mappings that existed before the recording |
+//! | `followed` | threads of running processes that are recorded |
+//! | `counters` | counters that are read periodically |
 //! | `events` | the trace's event classes and payloads |
 //! | `stream` | packets of one CPU |
 //! | [`ProfileRecorder`] | a whole recording |
 //!
-//! Nothing is left when the recorder is killed: the kernel's side ends with its descriptors.
+//! If the recorder is killed, nothing is left in the kernel: its perf events end with their descriptors.
 
 mod attribute;
 mod clock;

@@ -1,5 +1,5 @@
-//! Threads, and code that was mapped, before the recording of a whole machine began: what `/proc` tells of
-//! them (`proc_pid_maps(5)`). Processes that end meanwhile are left out.
+//! Threads and code mappings that existed before the recording of the whole system began, as `/proc` lists
+//! them (`proc_pid_maps(5)`). Processes that end in the meantime are left out.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,22 +9,22 @@ use tracewing_units::{Pid, Tid};
 
 use crate::record::{Mapping, Record, Thread};
 
-/// Bytes of a process's mappings that are looked at: those of 65,530 mappings, the kernel's usual limit, with
-/// long paths.
+/// Maximum number of bytes read per process: enough for 65,530 mappings, the kernel's usual limit, with long
+/// paths.
 const MOST_MAPS: u64 = 16 << 20;
 
-/// Tells of all threads and mappings that there are.
-pub(crate) fn tell(each: impl FnMut(&Record<'_>, Thread)) {
-    tell_of(&numbers("/proc"), each);
+/// Reports all threads and mappings.
+pub(crate) fn report(each: impl FnMut(&Record<'_>, Thread)) {
+    report_of(&numbers("/proc"), each);
 }
 
-/// The threads of a process; none if it has ended.
+/// The threads of a process; empty if it has ended.
 pub(crate) fn threads(pid: Pid) -> Vec<Tid> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Tells of the threads and mappings of processes.
-pub(crate) fn tell_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Thread)) {
+/// Reports the threads and mappings of these processes.
+pub(crate) fn report_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Thread)) {
     for &pid in processes {
         for tid in threads(pid) {
             let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { continue };
@@ -32,7 +32,7 @@ pub(crate) fn tell_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Threa
             each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);
         }
         let mut maps = Vec::new();
-        // What was read before a failure counts.
+        // What was read before a failure is used.
         let _ = File::open(format!("/proc/{pid}/maps"))
             .and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
         let thread = Thread { pid, tid: pid.first_thread() };
@@ -42,13 +42,13 @@ pub(crate) fn tell_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Threa
     }
 }
 
-/// A mapping of code, as in `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
+/// Parses a mapping of code such as `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
 fn mapping(thread: Thread, line: &[u8]) -> Option<Mapping<'_>> {
     let mut fields = line.splitn(6, |byte| *byte == b' ');
     let mut field = || str::from_utf8(fields.next()?).ok();
     let (range, permissions, offset) = (field()?, field()?, field()?);
     let (_device, _inode) = (field()?, field()?);
-    // Of any bytes; behind spaces.
+    // The path may have any bytes; it is preceded by spaces.
     let path = fields.next().unwrap_or_default().trim_ascii_start();
     let (begin, end) = range.split_once('-')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -63,7 +63,7 @@ fn mapping(thread: Thread, line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
-/// The entries of a directory that are numbers.
+/// The entries of a directory whose names are numbers.
 fn numbers<N: FromStr>(directory: &str) -> Vec<N> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -92,7 +92,7 @@ mod tests {
     fn this_process_is_there() {
         let own = Pid::from_unsigned(std::process::id());
         let (mut names, mut mappings) = (0, 0);
-        tell(|record, thread| match record {
+        report(|record, thread| match record {
             Record::Name { .. } if thread.pid == own => names += 1,
             Record::Mapping(mapping) if thread.pid == own => {
                 let this = this_process_is_there as *const () as u64;

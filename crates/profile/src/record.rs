@@ -1,15 +1,15 @@
-//! What the kernel's records say. A record that is shorter than its type promises says nothing.
+//! Decodes the kernel's records. A record that is too short for its type is ignored.
 
 use perf_event_open_sys::bindings as abi;
 use tracewing_units::{Pid, Tid};
 
 use crate::ring::Raw;
 
-/// Callchains are the kernel's up to this mark, the program's behind the other
-/// (`enum perf_callchain_context`).
+/// Marks in a call chain: kernel addresses follow the first, user addresses the second (`enum
+/// perf_callchain_context`).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 const CONTEXT_USER: u64 = -512_i64 as u64;
-/// All marks are above.
+/// All marks are at or above this value.
 const CONTEXTS: u64 = -4096_i64 as u64;
 /// `PERF_RECORD_MISC_*` of include/uapi/linux/perf_event.h.
 const MODE_MASK: u16 = 7;
@@ -25,17 +25,17 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// That of an event that belongs to none.
+    /// The thread of an event that belongs to none.
     pub(crate) const NONE: Self = Self { pid: Pid(0), tid: Tid::IDLE };
 }
 
-/// What a record says. Times are those of the clock that was asked for, ns.
+/// A decoded record. Times are in ns of the requested clock.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Sample(Sample<'a>),
     /// A file's code was mapped.
     Mapping(Mapping<'a>),
-    /// A thread has a new name, or its process a new program.
+    /// A thread has a new name, or its process executes a new program.
     Name {
         thread: Thread,
         name: &'a [u8],
@@ -46,9 +46,9 @@ pub(crate) enum Record<'a> {
         parent: Thread,
         child: Thread,
     },
-    /// So many records found no room.
+    /// Number of records that did not fit into the buffer.
     Lost(u64),
-    /// The kernel takes no samples for a while, since they took too much time.
+    /// The kernel pauses sampling because it took too much time.
     Throttled,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) ip: u64,
     pub(crate) period: u64,
     pub(crate) in_program: bool,
-    /// Addresses, the innermost first, with marks in between.
+    /// Addresses, innermost first, with marks in between.
     chain: &'a [u8],
 }
 
@@ -67,14 +67,14 @@ pub(crate) struct Mapping<'a> {
     pub(crate) thread: Thread,
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// Where in the file it begins.
+    /// Offset in the file of the mapping's start.
     pub(crate) offset: u64,
     pub(crate) build_id: &'a [u8],
     pub(crate) path: &'a [u8],
 }
 
 impl Sample<'_> {
-    /// Appends the chain's addresses, the kernel's to one list and the program's to the other.
+    /// Appends the chain's kernel addresses to one list and its user addresses to the other.
     pub(crate) fn frames(&self, kernel: &mut Vec<u64>, user: &mut Vec<u64>) {
         let mut is_user = self.in_program;
         for word in self.chain.chunks_exact(8) {
@@ -89,7 +89,7 @@ impl Sample<'_> {
     }
 }
 
-/// Takes numbers from a record's front.
+/// Takes numbers from the front of a record.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -119,14 +119,14 @@ impl<'a> Fields<'a> {
         Some(Thread { pid: self.pid()?, tid: self.tid()? })
     }
 
-    /// A text up to its NUL, in all that is left.
+    /// A string up to its NUL; consumes all remaining bytes.
     fn text(&mut self) -> &'a [u8] {
         let text = std::mem::take(&mut self.0);
         &text[..text.iter().position(|byte| *byte == 0).unwrap_or(text.len())]
     }
 }
 
-/// Reads a record: when, and what; `None` where that is nothing to us.
+/// Decodes a record into its time and content; `None` if it is of no interest.
 pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(u64, Record<'_>)> {
     if kind == abi::PERF_RECORD_SAMPLE {
         let mut fields = Fields(body);
@@ -136,7 +136,7 @@ pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(u64, Record<'_>)> {
         let in_program = misc & MODE_MASK == MODE_USER;
         return Some((time, Record::Sample(Sample { thread, ip, period, in_program, chain })));
     }
-    // Behind all others come thread and time of who was at it (`sample_id_all`).
+    // Every record ends with the thread and time of its cause (`sample_id_all`).
     let (body, tail) = body.split_at_checked(body.len().checked_sub(16)?)?;
     let mut tail = Fields(tail);
     let (by, time) = (tail.thread()?, tail.u64()?);

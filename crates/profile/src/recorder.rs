@@ -1,4 +1,4 @@
-//! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it
+//! Records samples and counters to disk: drains the kernel's buffers into a trace folder while the recording
 //! runs.
 
 use std::os::fd::OwnedFd;
@@ -24,31 +24,31 @@ use crate::record::{Record, Thread, read};
 use crate::ring::Ring;
 use crate::stream::CpuStream;
 
-/// What is to be recorded.
+/// Settings of a recording.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Of whom.
+    /// What is sampled.
     pub subject: Subject,
-    /// Samples a second, of each CPU that runs something.
+    /// Samples per second on each CPU that is not idle.
     pub hertz: u32,
     /// The recording's clock.
     pub clock: TraceClock,
-    /// The same for the metadata.
+    /// Description of the clock in the metadata.
     pub clock_class: ClockClass,
     /// The trace's identity.
     pub uuid: Uuid,
 }
 
-/// What a recording has come to.
+/// Result of a recording.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// One per CPU of which there is something, in the order of their numbers.
+    /// One per CPU with any data, ordered by CPU number.
     pub streams: Vec<StreamSummary>,
-    /// What was lost.
+    /// Lost events.
     pub losses: Vec<LossRange>,
-    /// What the user should know, a line each.
+    /// Messages for the user, one line each.
     pub notices: Vec<String>,
-    /// Why what was left could not be written.
+    /// Why the last events could not be written.
     pub unwritten: Option<tracewing_streams::Error>,
 }
 
@@ -56,23 +56,25 @@ pub struct Summary {
 pub struct ProfileRecorder {
     cpus: Vec<Sampled>,
     writer: Writer,
-    /// Of processes that ran already.
+    /// Threads of processes that were already running.
     followed: Option<Followed>,
     notices: Vec<String>,
 }
 
-/// A CPU that is sampled: the kernel's side of it. What the ring is mapped from comes behind it.
+/// The kernel's side of a sampled CPU. The ring comes before the event that it is mapped from, so it is
+/// dropped first.
 struct Sampled {
     number: Cpu,
     ring: Ring,
-    /// Of processes that ran already, it records nothing; their events write into its buffer.
+    /// Records nothing if processes that were already running are followed: their events write into its
+    /// buffer.
     sampler: OwnedFd,
-    /// Of a tree all are with the first CPU.
+    /// A tree's counters are all kept with the first CPU.
     counters: Option<Counters>,
     stream: CpuStream,
 }
 
-/// What turns records into events.
+/// Converts records to events.
 struct Writer {
     conversion: Conversion,
     symbols: Option<KernelSymbols>,
@@ -83,10 +85,10 @@ struct Writer {
 }
 
 impl ProfileRecorder {
-    /// Begins a recording into a new folder `name` in `parent`. A tree's begins with its `exec`.
+    /// Begins a recording into a new folder `name` in `parent`. For a tree, recording begins at its `exec`.
     ///
     /// # Errors
-    /// The kernel gives no samples, or the folder cannot be written. Nothing is left then.
+    /// The kernel provides no samples, or the folder cannot be written. Then no new folder is left.
     pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         Self::begin(parent, name, options).inspect_err(|_| drop(parent.remove_all(name)))
     }
@@ -145,8 +147,8 @@ impl ProfileRecorder {
         Ok(recorder)
     }
 
-    /// Begins with everybody who is there: looked at when the kernel tells of changes already, and stamped
-    /// before these.
+    /// Records all existing threads and mappings. They are read after the kernel has begun to report changes,
+    /// and stamped before these.
     fn begin_with_all(&mut self, began: u64) -> Result<(), Error> {
         for cpu in &self.cpus {
             switch(&cpu.sampler, true).map_err(|source| Error::System { call: "ioctl", source })?;
@@ -155,7 +157,7 @@ impl ProfileRecorder {
         let Self { cpus, writer, .. } = self;
         let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(()) };
         let mut written = Ok(());
-        present::tell(|record, thread| {
+        present::report(|record, thread| {
             if written.is_ok() {
                 written = writer.record(began, record, thread, stream);
             }
@@ -163,15 +165,15 @@ impl ProfileRecorder {
         Ok(written?)
     }
 
-    /// Takes samples of a process that runs already, from now on, with [`Subject::Processes`]: of all its
-    /// threads. One that a followed process has started is followed already. Gives a line for the user where
-    /// there are no samples of some threads.
+    /// Begins to sample all threads of a running process; only with [`Subject::Processes`]. Does nothing for
+    /// a child of a followed process, which is already followed. Returns a line for the user if some threads
+    /// cannot be sampled.
     ///
     /// # Errors
-    /// The trace cannot be written; it is good up to there.
+    /// The trace cannot be written; what was written before is valid.
     pub fn follow(&mut self, process: Pid) -> Result<Option<String>, tracewing_streams::Error> {
         let began = self.writer.conversion.now();
-        // Which processes have inherited their events is in the records.
+        // The records report which processes have inherited their events.
         self.poll(false)?;
         let Self { cpus, writer, followed, .. } = self;
         let Some(followed) = followed.as_mut().filter(|followed| !followed.is_heir(process)) else {
@@ -181,8 +183,8 @@ impl ProfileRecorder {
         let note = followed.follow(process, &outputs).note(process);
         let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(note) };
         let mut written = Ok(());
-        // Looked at when the kernel reports changes already.
-        present::tell_of(&[process], |record, thread| {
+        // Read after the kernel has begun to report changes, so that nothing is missed.
+        present::report_of(&[process], |record, thread| {
             if written.is_ok() {
                 written = writer.record(began, record, thread, stream);
             }
@@ -190,16 +192,15 @@ impl ProfileRecorder {
         written.map(|()| note)
     }
 
-    /// What the user should know of the recording's begin, a line each.
+    /// Messages for the user about the start of the recording, one line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Moves what is in the kernel's buffers into packets, and with `flush` reads the counters and writes all
-    /// packets.
+    /// Moves the kernel's records into packets. With `flush`, also reads the counters and writes all packets.
     ///
     /// # Errors
-    /// The trace cannot be written; it is good up to there.
+    /// The trace cannot be written; what was written before is valid.
     pub fn poll(&mut self, flush: bool) -> Result<(), tracewing_streams::Error> {
         self.writer.conversion.refresh();
         let Self { cpus, writer, followed, .. } = self;
@@ -210,7 +211,7 @@ impl ProfileRecorder {
         Ok(())
     }
 
-    /// How many events were written and lost so far, and in how many bytes.
+    /// Events written, events lost, and bytes written so far.
     pub fn progress(&self) -> (u64, u64, u64) {
         let summaries = self.cpus.iter().map(|cpu| cpu.stream.summary());
         summaries.fold((0, 0, 0), |(events, lost, bytes), summary| {
@@ -218,13 +219,14 @@ impl ProfileRecorder {
         })
     }
 
-    /// Stops, and writes what is left. What can no longer be written is counted as lost.
+    /// Stops the recording and writes the remaining records. Those that cannot be written are counted as
+    /// lost.
     pub fn finish(mut self) -> Summary {
         self.writer.conversion.refresh();
         let mut summary = Summary::default();
         for (nth, cpu) in self.cpus.iter_mut().enumerate() {
             let mut followed = self.followed.as_mut();
-            // While it still counts, so that what was lost before is told by the next record.
+            // Done while the event is enabled, so that the next record reports earlier losses.
             let drained = self.writer.drain(cpu, false, followed.as_deref_mut(), false);
             let _ = switch(&cpu.sampler, false);
             if let Some(followed) = &followed {
@@ -250,7 +252,7 @@ impl ProfileRecorder {
 }
 
 impl Writer {
-    /// Moves a CPU's records into its stream; with `sums`, the counters of all followed processes, too.
+    /// Moves a CPU's records into its stream; with `sums`, also the counters of all followed processes.
     fn drain(
         &mut self,
         cpu: &mut Sampled,
@@ -267,7 +269,7 @@ impl Writer {
             }
             let stamp = self.conversion.cycles(time);
             let result = self.record(stamp, &record, whose(&record), stream);
-            // All records are gone through, also where one could not be written.
+            // The ring is drained even after a record could not be written.
             if written.is_ok() {
                 written = result;
             }
@@ -322,7 +324,7 @@ impl Writer {
                 Class::Thread as u16
             }
             Record::Fork { parent, child } => {
-                // It has its parent's name and mappings, of which no records tell.
+                // The child has its parent's name and mappings, which no record reports.
                 Payload::of(*parent, body).fork(*child);
                 Class::Fork as u16
             }
@@ -336,7 +338,7 @@ impl Writer {
     }
 }
 
-/// Of whom a record is.
+/// The thread that a record belongs to.
 fn whose(record: &Record<'_>) -> Thread {
     match record {
         Record::Sample(sample) => sample.thread,

@@ -1,8 +1,9 @@
-//! The buffer of one CPU that the kernel writes records into (`struct perf_event_mmap_page` and what follows
-//! it, in include/uapi/linux/perf_event.h).
+//! A CPU's buffer that the kernel writes records into (`struct perf_event_mmap_page` and the data after it,
+//! in include/uapi/linux/perf_event.h).
 //!
-//! The kernel writes records, then moves `data_head`; it overwrites nothing between `data_tail` and
-//! `data_head`. What finds no room it counts, and tells by a record when there is room again.
+//! The kernel writes records, then moves `data_head`. It overwrites nothing between `data_tail` and
+//! `data_head`; it counts records that do not fit, and reports the count in a record as soon as there is
+//! room.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,18 +14,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Bytes for records: with the page in front of them what a user may lock for each CPU without privileges
+/// Bytes for records. With the page before them, this is what an unprivileged user may lock per CPU
 /// (`perf_event_mlock_kb`, 516 KiB).
 const BYTES: usize = 512 << 10;
-/// The least with which it is worth while, where a user may lock less.
+/// Smallest useful size, for users that may lock less.
 const LEAST_BYTES: usize = 32 << 10;
-/// Of a record's header: `u32 type`, `u16 misc`, `u16 size`.
+/// Size of a record's header: `u32 type`, `u16 misc`, `u16 size`.
 const HEADER: usize = 8;
 
-/// A record: its type, `misc`, and what is behind its header.
+/// A record: its type, `misc`, and the bytes after its header.
 pub(crate) type Raw<'a> = (u32, u16, &'a [u8]);
 
-/// The mapped buffer of an event.
+/// The mapped buffer of a perf event.
 pub(crate) struct Ring {
     page: NonNull<perf_event_mmap_page>,
     data: *const u8,
@@ -32,12 +33,12 @@ pub(crate) struct Ring {
     size: usize,
     mapped: usize,
     tail: u64,
-    /// A record that goes on at the buffer's begin.
+    /// Holds a record that wraps around the end of the buffer.
     joined: Vec<u8>,
 }
 
 impl Ring {
-    /// Maps the buffer of an event, as large a one as this user may have.
+    /// Maps the buffer of an event, as large as this user may have it.
     pub(crate) fn map(event: &OwnedFd) -> io::Result<Self> {
         let mut size = BYTES;
         loop {
@@ -63,14 +64,14 @@ impl Ring {
         Ok(Self { page, data, size, mapped, tail: 0, joined: Vec::new() })
     }
 
-    /// Takes the records that are there.
+    /// Passes all available records to `each` and frees their space.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Raw<'_>)) {
-        // Pairs with the kernel's release of `data_head`: what lies before it is written.
+        // Pairs with the kernel's release of `data_head`: everything before it is written.
         let head = self.head().load(Ordering::Acquire);
         while head.wrapping_sub(self.tail) >= HEADER as u64 {
             let at = self.tail as usize % self.size;
-            // SAFETY: `at` is within the data, and records are aligned to 8 bytes, so a header does not go on
-            // at its begin; between tail and head the kernel writes nothing.
+            // SAFETY: `at` is within the data. Records are aligned to 8 bytes, so a header does not wrap
+            // around. The kernel writes nothing between tail and head.
             let header = unsafe { self.data.add(at).cast::<[u8; HEADER]>().read() };
             let [a, b, c, d, e, f, g, h] = header;
             let (kind, misc) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
@@ -80,8 +81,8 @@ impl Ring {
                 break;
             }
             let first = size.min(self.size - at);
-            // SAFETY: both parts are within the data, and nothing writes there until the tail has moved
-            // behind them.
+            // SAFETY: both slices are within the data, and the kernel does not write there until the tail has
+            // moved past them.
             let (front, back) = unsafe {
                 (
                     slice::from_raw_parts(self.data.add(at), first),
@@ -98,12 +99,12 @@ impl Ring {
             }
             self.tail = self.tail.wrapping_add(size as u64);
         }
-        // Pairs with the kernel's read of `data_tail`: what lies before it has been read.
+        // Pairs with the kernel's read of `data_tail`: everything before it has been read.
         self.tail().store(self.tail, Ordering::Release);
     }
 
     fn head(&self) -> &AtomicU64 {
-        // SAFETY: in the mapping, aligned, and only accessed atomically, by the kernel as by us.
+        // SAFETY: in the mapping, aligned, and only accessed atomically, both by the kernel and here.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.page.as_ptr()).data_head) }
     }
 
@@ -115,7 +116,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping made above, to which no reference is left.
+        // SAFETY: the mapping made above; no reference to it is left.
         let _ = unsafe { munmap(self.page.as_ptr().cast(), self.mapped) };
     }
 }

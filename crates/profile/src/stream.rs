@@ -1,16 +1,16 @@
-//! One CPU's data stream: events into packets, packets into a file.
+//! A CPU's data stream: collects events into packets and writes them to a file.
 
 use tracewing_consumer::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::Uuid;
 use tracewing_streams::{Error, Gathered, PacketTimes, Stream, TraceDir};
 use tracewing_units::Cpu;
 
-/// Size at which a packet is ended, bytes.
+/// Size in bytes at which a packet is completed.
 const PACKET_SIZE: usize = 256 << 10;
-/// Why events are lost.
+/// The reason that losses are reported with.
 const LOSS_REASON: &str = "profile buffer full";
 
-/// A stream that is being written. Its file appears with the first packet.
+/// A data stream. Its file is created with the first packet.
 pub(crate) struct CpuStream {
     folder: TraceDir,
     uuid: Uuid,
@@ -36,7 +36,7 @@ impl CpuStream {
         }
     }
 
-    /// Takes an event: context and payload as they are in the trace.
+    /// Adds an event; `body` holds its context and payload as in the trace.
     pub(crate) fn event(&mut self, stamp: u64, id: u16, body: &[u8]) -> Result<(), Error> {
         self.gathered.append(stamp, id, |out| {
             out.extend_from_slice(body);
@@ -45,7 +45,7 @@ impl CpuStream {
         if self.gathered.is_enough() { self.end_packet() } else { Ok(()) }
     }
 
-    /// So many events are missing between the last one and the next.
+    /// Records that `count` events are missing between the last event and the next one.
     pub(crate) fn lose(&mut self, count: u64, until: u64) -> Result<(), Error> {
         let ended = self.end_packet();
         let last = self.gathered.last();
@@ -59,7 +59,7 @@ impl CpuStream {
         self.losses.push(LossRange { stream, reason, events: count, begin, end });
     }
 
-    /// Writes the packet, if there is an event in it. What cannot be written is lost.
+    /// Writes the packet unless it is empty. Events that cannot be written are counted as lost.
     pub(crate) fn end_packet(&mut self) -> Result<(), Error> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -86,7 +86,7 @@ impl CpuStream {
         file.write(events, times)
     }
 
-    /// Writes the rest, and what was lost behind the last event.
+    /// Writes the remaining events, and the losses after the last event.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         let ended = self.end_packet();
         let (lost, at) = (self.lost, self.losses.last().map_or(0, |loss| loss.end).max(self.gathered.last()));

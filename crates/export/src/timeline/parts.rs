@@ -1,4 +1,4 @@
-//! What there is beside states: functions, locks, samples and counters.
+//! Functions, locks, samples and counters on the timeline.
 
 use super::Timeline;
 use crate::change::Change;
@@ -32,7 +32,8 @@ impl Timeline {
         self.push(Change::Function { of, name }, time);
     }
 
-    /// Ends functions that last, and names all, those that samples have found, too.
+    /// Ends functions that are still open, and resolves the names of all functions, including those from
+    /// samples.
     pub(super) fn finish_functions(&mut self) {
         let mut ends = Vec::new();
         self.calls.finish(&mut |thread, time, call| ends.push((thread, time, call)));
@@ -60,9 +61,9 @@ impl Timeline {
         }
     }
 
-    /// Somebody has had a lock for a time, or has waited for it.
+    /// A lock was held, or waited for, during an interval.
     pub(super) fn lock_use(&mut self, lock: &LockUse) {
-        // What CPUs do while they are idle is nobody's.
+        // The idle task's locks belong to no thread.
         if lock.party == Party::Thread(Tid::IDLE) {
             return;
         }
@@ -85,14 +86,14 @@ impl Timeline {
         self.did(of, name, false, lock.begin, lock.end);
     }
 
-    /// Who may have waited for a lock has ended.
+    /// A thread or task that may have waited for a lock has ended.
     pub(super) fn lock_user_ends(&mut self, party: Party, at: Timestamp) {
         let mut uses = Vec::new();
         self.lock_uses.ends(party, at, &mut |lock| uses.push(lock));
         uses.iter().for_each(|lock| self.lock_use(lock));
     }
 
-    /// A thread was looked at, or counters were.
+    /// A sample of a thread or of counters.
     pub(super) fn looked(&mut self, seen: &Seen<'_>, time: Timestamp, looked: Looked) {
         match looked {
             Looked::Chain(codes) => {
