@@ -60,7 +60,7 @@ enum By {
     Process,
 }
 
-/// What is told by events of the kernel that a recording may be without.
+/// What `threads` takes from kernel events that a recording may lack.
 const KERNEL_PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known (-)"),
     MissingPart::system_calls("`user`, `system` and the number of calls are not known (-)"),

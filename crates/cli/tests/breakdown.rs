@@ -1,5 +1,5 @@
-//! `tracewing breakdown` against others who account for the same: strace's calls, the kernel's own sums, the
-//! wall clock on all CPUs. Needs root.
+//! `tracewing breakdown` compared with other accounts of the same time: strace's calls, the kernel's own
+//! sums, the wall clock on all CPUs. Needs root.
 
 #[path = "kernel_common/mod.rs"]
 mod common;
@@ -242,7 +242,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     for over in ["pipe", "socket", "futex"] {
         let (found, slept) = (waits.get(over).copied().unwrap_or(0), said(&format!("slept {over} ")));
         eprintln!("{over}: {found} waits, slept {slept} times");
-        // The last wait may be for the other's end, and a wake may come when it is on its way to sleep.
+        // The last wait may be for the other's end, and a wake may come before the thread sleeps.
         if slept <= TURNS as u64 / 4 || found.abs_diff(slept) > slept / 50 + 2 {
             return Err(format!("{over}: {found} waits, slept {slept} times: {rows:?}"));
         }

@@ -76,7 +76,7 @@ fn locks_are_gone_when_their_process_executes_another_program() {
         let table = json(&recording.trace(), &["locks"]);
         let rows = table["locks"].as_array().unwrap().iter();
         let row = rows.max_by_key(|row| row["held"].as_u64()).unwrap();
-        // Two were acquired in front of an exec.
+        // Two were acquired before an exec.
         assert_eq!(
             (&row["acquired"], &row["held"]),
             (&16.into(), &14.into()),

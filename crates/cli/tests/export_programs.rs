@@ -104,7 +104,7 @@ fn locks_and_functions_have_the_times_of_their_tables() {
     };
     let shown = export(folder.path());
 
-    // For the kernel's own locks whoever has no line may wait, too: an idle thread in an interrupt.
+    // Threads without a line may wait for the kernel's own locks, too: an idle thread in an interrupt.
     let is_programs = |lock: &str| !lock.starts_with("0xffff");
     let table = json(folder.path(), &["locks"]);
     let wanted = |column: &str| {

@@ -53,7 +53,7 @@ fn program() {
             // SAFETY: the child only emits, which may be done there, and exits.
             let pid = unsafe { libc::fork() };
             if pid == 0 {
-                // The last one goes on until it is killed, or the test has failed.
+                // The last one continues until it is killed, or the test has failed.
                 let is_last = who == THREADS + CHILDREN - 1;
                 emit_numbers(who, if is_last { 100 * PER_CHILD } else { PER_CHILD });
                 if is_last {
@@ -188,7 +188,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let (counts, summary) = record(folder.path(), &script, &[]);
     assert!(counts[..8].iter().all(|count| *count == PER_THREAD), "the program was disturbed: {counts:?}");
     assert_eq!(summary["state"], "cut_short", "{summary}");
-    // The child that is killed may also be told of, as one that waited in vain.
+    // The killed child may also be reported, as one that waited in vain.
     let mut notes = summary["notes"].as_array().unwrap().iter();
     assert!(notes.any(|note| note.as_str().unwrap().contains("the disk is full")), "{summary}");
     assert!(summary["lost_events"].as_u64().unwrap() > 0, "{summary}");
@@ -196,7 +196,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let (listed, _) = lines(harness::tracewing().arg("list").arg(&trace));
     assert_eq!(Some(listed.len() as u64), summary["events"].as_u64());
     assert!(!listed.is_empty());
-    // What could not be written is told of.
+    // What could not be written is reported.
     let (info, warnings) = lines(harness::tracewing().args(["info", "--format", "json"]).arg(&trace));
     let info: serde_json::Value = serde_json::from_str(&info[0]).unwrap();
     let streams = info["traces"].as_array().unwrap().iter().flat_map(|it| it["streams"].as_array().unwrap());

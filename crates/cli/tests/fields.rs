@@ -23,7 +23,7 @@ fn program() {
     }
 }
 
-/// What the example's events print behind time, host and thread.
+/// What the example's events print after time, host and thread.
 const EXPECTED: &[&str] = &[
     "fields:integers: { a = 255, b = -128, c = 65535, d = -32768, e = 4294967295, f = -2147483648, \
      g = 18446744073709551615, h = -9223372036854775808, \

@@ -1,6 +1,6 @@
 //! What `tracewing` writes where another user can write, too: foreign folders, planted links, folders that
-//! are swapped or deleted, and who can read the result. The other user is a number without an entry in any
-//! file.
+//! are swapped or deleted, and which users can read the result. The other user is a number without an entry
+//! in any file.
 
 mod harness;
 
@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 const OTHER: &str = "54321";
 const PRECIOUS: &str = "precious\n";
 
-/// A folder that everybody can write to, without the sticky bit, and a file beside it that only root can.
+/// A folder that everybody can write to, without the sticky bit, and a file next to it that only root can.
 struct Shared {
     folder: tempfile::TempDir,
 }

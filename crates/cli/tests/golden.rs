@@ -1,4 +1,4 @@
-//! Small stored recordings beside what each command prints of them, in every format. A change of output shows
+//! Small stored recordings, and what each command prints of them, in every format. A change of output shows
 //! as a difference here; after a look at it,
 //!
 //!     UPDATE=1 cargo test -p tracewing-cli --test golden

@@ -1,5 +1,6 @@
-//! However a recording with kernel events ends, both readers open what it leaves and nothing of it stays in
-//! tracefs: signals, a killed recorder, a full disk; and who may not trace the kernel is told what to do.
+//! However a recording with kernel events ends (by signals, a killed recorder, a full disk), both readers
+//! open the result and nothing of it stays in tracefs. A user who may not trace the kernel gets a next
+//! step.
 
 mod harness;
 mod kernel_common;
@@ -238,7 +239,7 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     open(folder.path());
-    // The originals may lie where nobody may look.
+    // The originals may lie where no other user may look.
     let copy = |from: &str, name: &str| {
         let path = folder.path().join(name);
         tracewing_testing::copy_program(from, &path);

@@ -3,8 +3,7 @@
 //! `docs/explanation/clock.md`.
 //!
 //! Some virtual machines record no switch away from certain threads (idle ones that were restored from a
-//! snapshot): where the scheduler tells only of a stretch's end, the switch before it on that CPU bounds its
-//! begin.
+//! snapshot): where only a stretch's end is recorded, the switch before it on that CPU bounds its begin.
 
 mod harness;
 mod kernel_common;
@@ -102,7 +101,7 @@ struct Stretch {
     begin_unseen: bool,
 }
 
-/// Who ran when on each CPU, as the scheduler's events have it.
+/// Which thread ran when on each CPU, by the scheduler's events.
 fn stretches(events: &[Event<'_>]) -> BTreeMap<u32, Vec<Stretch>> {
     let mut all: BTreeMap<u32, Vec<Stretch>> = BTreeMap::new();
     for event in events.iter().filter(|event| event.name == "sched_switch") {

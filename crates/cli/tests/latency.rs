@@ -208,8 +208,8 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
         let expected = periods("sched_waking", "sched_switch", by_field);
         let table = of("sched_waking", "sched_switch", &format!("{begin}={end}"));
         check(&table, &expected);
-        // It is told of the thread that gets the CPU, unless it was not met before: another one of its name
-        // was woken.
+        // The event is about the thread that gets the CPU, unless that thread was not seen before: another
+        // one of its name was woken.
         let worst = &table["worst"][0];
         if begin == "tid" || !worst["thread"].is_null() {
             assert_eq!(worst["thread"]["subject"]["tid"], worst["end"]["tid"]);

@@ -1,5 +1,5 @@
-//! What `tracewing.json` tells of and the files do not have: streams that are gone or cut off, and what was
-//! lost behind a stream's end.
+//! What `tracewing.json` lists and the files lack: streams that are gone or cut off, and losses after a
+//! stream's end.
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
@@ -100,7 +100,7 @@ fn run(command: &[&str], of: &Path, to: &Path) -> String {
     harness::tracewing().args(command).args([of, to]).succeeds().text()
 }
 
-/// One stream lost five events behind its last packet, the other one is gone.
+/// One stream lost five events after its last packet, the other one is gone.
 #[test]
 fn traces_that_were_made_of_others_lack_what_those_lack_at_their_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn traces_that_were_made_of_others_lack_what_those_lack_at_their_ends() {
     tell(&whole, &told);
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     for command in [&["extract"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]] {
-        // Also a copy of a copy, and the trace alone, without the description beside it.
+        // Also a copy of a copy, and the trace alone, without its description.
         let said_by_it = run(command, &whole, &first);
         assert!(said_by_it.contains("; 17 events lost in the recording"), "{said_by_it}");
         run(command, &first, &second);
@@ -180,7 +180,7 @@ fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
         ),
         "{warnings}"
     );
-    // Also where only a time behind the cut is asked for.
+    // Also where only a time after the cut is asked for.
     let of_time = [&["--from", "1795235140.12345885"][..], &[]];
     for (range, lost) in
         of_time.into_iter().zip(["in 2 places", "3 events and an unknown number of events in 1 place"])
@@ -250,7 +250,7 @@ fn whatever_is_told_is_no_reason_to_fail() {
     }
 }
 
-/// On a CPU whose stream was cut off nobody is known to run behind the cut.
+/// On a CPU whose stream was cut off, no thread is known to run after the cut.
 #[test]
 fn nobody_runs_where_no_event_tells() {
     if !rustix::process::geteuid().is_root() {

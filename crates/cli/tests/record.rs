@@ -1,4 +1,4 @@
-//! `tracewing record` as a user meets it: exit status, signals, refusals, what is left behind.
+//! `tracewing record` as a user sees it: exit status, signals, refusals, what remains.
 
 mod harness;
 

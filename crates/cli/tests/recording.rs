@@ -152,7 +152,7 @@ fn without_restartable_sequences_everything_is_recorded_as_well() {
     assert!(streams.iter().all(own), "a shared buffer without restartable sequences: {streams:?}");
 }
 
-/// What nobody records: no output, no socket, no thread of ours.
+/// A program that is not recorded: no output, no socket, no thread of ours.
 #[test]
 fn without_a_recorder_nothing_happens() {
     let folder = tempfile::tempdir().unwrap();

@@ -130,7 +130,7 @@ fn a_recorder_killed_leaves_the_program_alone_and_a_readable_trace() {
         wait_for("nothing is written", has_packets);
         signal(endless.recorder.id(), libc::SIGKILL);
         endless.recorder.wait().unwrap();
-        // Goes on emitting into buffers that nobody reads.
+        // Continues to emit into buffers that no recorder reads.
         sleep(Duration::from_millis(50));
         endless.stop_program();
         let events = list(&trace);
@@ -275,10 +275,10 @@ fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
 }
 
 /// The kernel runs a probed instruction elsewhere, where the thread may be preempted without the sequence
-/// being restarted: it clears the sequence's mark instead, which the sequence checks in front of its last
-/// store. So with a probe on the last store of the payload no position is ever taken back. A probe further in
-/// front is worse, and nothing is done about it: what the thread writes behind the probe may lie over events
-/// that others have completed meanwhile.
+/// being restarted: it clears the sequence's mark instead, which the sequence checks before its last store.
+/// So with a probe on the last store of the payload no position is ever taken back. An earlier probe is
+/// worse, and nothing is done about it: what the thread writes after the probe may overwrite events that
+/// other threads have completed meanwhile.
 #[test]
 fn probes_in_the_middle_of_an_event_take_no_event_back() {
     if let Err(missing) = tracewing_kernel::privileges() {

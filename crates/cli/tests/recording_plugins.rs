@@ -46,7 +46,7 @@ fn children_may_lose(options: &[&str]) -> bool {
     am_root() || !options.contains(&"program")
 }
 
-/// What a line of the program's output says behind `name`.
+/// What a line of the program's output says after `name`.
 fn said(stdout: &str, name: &str) -> u64 {
     stdout.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
 }

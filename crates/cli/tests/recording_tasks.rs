@@ -121,7 +121,7 @@ fn a_program_that_executes_itself_is_recorded_on() {
     }
 }
 
-/// A program that runs with raised privileges does not listen to the environment of who started it.
+/// A program that runs with raised privileges ignores the environment that it was started with.
 #[test]
 fn a_program_with_raised_privileges_does_not_join() {
     if !am_root() {

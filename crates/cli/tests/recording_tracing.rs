@@ -14,7 +14,7 @@ fn example(name: &str) -> std::path::PathBuf {
     build(&["-p", "tracewing-tracing", "--example", name]).join("examples").join(name)
 }
 
-/// A program under `tracewing record` that makes a step when it is told to.
+/// A program under `tracewing record` that makes a step when the test asks for it.
 struct Steps {
     recorder: Child,
     input: ChildStdin,

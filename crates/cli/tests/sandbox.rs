@@ -95,8 +95,8 @@ fn a_filter_that_comes_while_the_process_joins() {
     });
 }
 
-/// The recorder is stopped when the program starts, and goes on when the program is filtered: its agent does
-/// not, whether it or the recorder knows of the filter.
+/// The recorder is stopped when the program starts, and continues when the program is filtered: its agent
+/// does not, whether it or the recorder knows of the filter.
 #[test]
 fn a_program_that_is_filtered_before_its_recorder_answers() {
     for scene in ["outlives", "outlives_unseen"] {

@@ -1,5 +1,5 @@
-//! `tracewing sched` and `tracewing threads` against others who account for the same run: perf, and the
-//! kernel itself. Needs root.
+//! `tracewing sched` and `tracewing threads` compared with other accounts of the same run: perf's, and the
+//! kernel's own. Needs root.
 
 #[path = "kernel_common/mod.rs"]
 mod common;
@@ -127,7 +127,7 @@ fn workload() {
             });
         }
         done.wait();
-        // They sleep by now, so that the kernel's sums are complete: those of who runs lag behind by up to a
+        // They sleep by now, so that the kernel's sums are complete: those of a running thread lag by up to a
         // tick.
         std::thread::sleep(Duration::from_millis(20));
         println!("read {}", SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos());

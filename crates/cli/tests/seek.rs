@@ -1,4 +1,4 @@
-//! Slices of traces through the cache of indexes, and `tracewing list --follow` beside `tracewing record`.
+//! Slices of traces through the cache of indexes, and `tracewing list --follow` during `tracewing record`.
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
@@ -48,7 +48,7 @@ fn an_index_is_kept_and_never_believed() {
     assert_eq!(files.len(), 1);
     let index = fs::read(&files[0]).unwrap();
     assert_eq!(index.len(), 64 + 16 + 4000 * 72);
-    // The third of its packets is overwritten: whoever uses the index does not see it.
+    // The third of its packets is overwritten: a reader that uses the index does not see it.
     let mut damaged = stream(0);
     let time = fs::metadata(trace.join("s")).unwrap().modified().unwrap();
     let size = damaged.len() / 4000;
@@ -104,7 +104,7 @@ fn a_recording_is_followed_to_its_end() {
     let [seen, all] =
         [&followed.stdout, &all.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(all.lines().count() > 1000, "{all}");
-    // Behind the stamps and distances, which differ where an event came too late to be in order.
+    // After the stamps and distances, which differ where an event came too late to be in order.
     let events = |text: &str| {
         let mut events: Vec<_> =
             text.lines().map(|line| line.split_once(") ").unwrap().1.to_owned()).collect();

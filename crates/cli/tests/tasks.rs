@@ -1,6 +1,6 @@
 //! `tracewing tasks` warns of what is wrong with the tasks of a tokio program
-//! (`crates/tokio/examples/troubles.rs`), and of nothing else. What needs the kernel's events is told as
-//! root.
+//! (`crates/tokio/examples/troubles.rs`), and of nothing else. Warnings that need the kernel's events appear
+//! for root.
 
 mod harness;
 mod recorded;
@@ -106,11 +106,11 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     let why = "The recording has no events that name tasks";
     let named = tasks("named", &chosen);
     assert!(named.contains("work/1") && named.contains("daemon") && !named.contains(why), "{named}");
-    // Nothing tells what workers did in polls, which is not that they did not sleep.
+    // No event shows what workers did in polls, which does not mean that they did not sleep.
     assert!(named.contains("nothing is known of what workers did"), "{named}");
     let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
     assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
-    // Nor do some events of the tasks' own, which are told of only where they are missing.
+    // Nor are there some of the tasks' own events, which are named only where they are missing.
     let (wakes, switches) = ("No wakes of tasks", "No switches of tasks");
     assert!(named.contains(wakes) && !named.contains(switches), "{named}");
     let created = tasks("created", &["-e", "user_thread:create", "-e", "user_thread:wake"]);

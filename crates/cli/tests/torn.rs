@@ -1,5 +1,5 @@
-//! Filters that leave out some of the events that tell something together: what these would tell is unknown,
-//! and nothing else is wrong.
+//! Filters that leave out one of two events that show something only together: that is then unknown, and
+//! nothing else is wrong.
 
 mod harness;
 
@@ -24,7 +24,7 @@ fn locks_of(trace: &Path, filter: &[&str]) -> Vec<Value> {
     serde_json::from_value(document["locks"].take()).unwrap()
 }
 
-/// Columns that two events tell together.
+/// Columns that take two events.
 const TOLD_BY_TWO: [&str; 12] = [
     "waited",
     "refused",

@@ -241,8 +241,8 @@ fn a_competitor_takes_the_cpu_when_it_says() {
                 && entry.after >= competitor.after
         });
         let Some(gap) = gap else {
-            // On a busy machine somebody else may have had the CPU already: then the competitor took it from
-            // them.
+            // On a busy machine another thread may have had the CPU already: then the competitor took it from
+            // that one.
             let mut to_it = run.lines.iter().filter(|line| {
                 line.name() == "sched_switch"
                     && line.parameter("next_tid") == competitor.tid

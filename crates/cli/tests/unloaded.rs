@@ -1,5 +1,4 @@
-//! Libraries that a program loads where others were before: locks and functions are told by the names of
-//! each.
+//! Libraries that a program loads where others were before: locks and functions have the names of each.
 
 mod harness;
 mod lock_programs;

@@ -18,7 +18,7 @@ fn notes(recording: &Recording) -> Vec<&str> {
     recording.summary["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect()
 }
 
-/// Starts a program while the recorder is stopped, and lets the recorder go on afterwards.
+/// Starts a program while the recorder is stopped, and lets the recorder continue afterwards.
 fn start(scene: &str, wait: Option<u64>) -> Recording {
     let wait = wait.map_or("unset TRACEWING_WAIT".to_owned(), |wait| format!("export TRACEWING_WAIT={wait}"));
     let script = format!(

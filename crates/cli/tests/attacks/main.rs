@@ -52,14 +52,13 @@ fn a_recorder_is_the_process_that_it_says_it_is() {
     let snapshot = || run(&["snapshot", "forged-server", "--user", &uid]);
     let (output, _) = beside_a_forger("b", 1, snapshot);
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
-    // Who is asked for is asked, and may answer what it likes of itself.
+    // The process that the user names is asked, and may answer anything about itself.
     let (output, asked) = beside_a_forger("c", std::process::id(), snapshot);
     assert_eq!(output.text(), "/forged\n");
     assert!(asked >= 2);
 }
 
-/// Where programs connect stands in their environment, which goes on through `su`, and after the recorder's
-/// end.
+/// The address to which programs connect is in their environment, which survives `su` and the recorder.
 #[test]
 fn programs_of_root_join_no_recorder_of_another_user() {
     if !is_root() {

@@ -23,7 +23,7 @@ fn locks_are_the_programs(trace: &Path, log: &Log) {
     let row = locks.iter().find(|row| row["lock"] == format!("{address:#x}")).unwrap();
     assert_eq!(["acquired", "refused", "held"].map(|field| number(row, field)), [wait.count, 0, hold.count]);
     assert!(hold.has(number(row, "hold_ns")), "{row}: {hold:?}");
-    // Each wait is within its call, and those were in it whom a holder saw to wait.
+    // Each wait is within its call, and every thread that a holder saw waiting was in such a call.
     let waits = Sums { least: log.only("others").1.least, ..wait };
     assert!(waits.has(number(row, "wait_ns")), "{row}: {waits:?}");
     // All locks together, by the threads that took them.

@@ -28,7 +28,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Records it into the folder `t`. `before` are words in front of the program.
+    /// Records it into the folder `t`. `before` are words before the program.
     fn record(options: &[&str], before: &[&str]) -> Self {
         Self::record_program("steps", options, before)
     }
@@ -139,7 +139,7 @@ fn a_stopped_program_is_named_and_changes_when_it_goes_on() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     let named = format!("process {} (steps) has not confirmed", steps.pid.as_raw_nonzero());
     assert!(text.contains(&named), "{text}");
-    // A pause needs nobody's consent.
+    // A pause needs no answer from programs.
     assert_eq!(steps.make("pause", &[])["unanswered"], Value::Array(Vec::new()));
     steps.make("resume", &[]);
     kill_process(steps.pid, Signal::CONT).unwrap();

@@ -33,7 +33,7 @@ const USER: u32 = 54_321;
 /// What drops the rights: the program itself, or a child of it, of which it is the victim.
 const TASKS: [&str; 4] = ["itself", "fork", "_Fork", "clone"];
 
-/// Events of a victim, and of a child of it that lives beside the other: half of them before the damage.
+/// Events of a victim, and of a child of it that runs at the same time: half of them before the damage.
 const OF_VICTIM: u64 = 200;
 
 const VICTIM: u32 = 1000;
@@ -76,7 +76,7 @@ fn program() {
     }
 }
 
-/// Emits as long as the others run, one after another, and a bystander beside them.
+/// Runs the others one after another, with a bystander at the same time; emits as long as they run.
 fn drive() {
     note_inodes("driver");
     let is_over = AtomicBool::new(false);
@@ -249,7 +249,7 @@ fn check(user: Option<u32>, options: &[&str]) {
     assert!(reasons.keys().all(|reason| *reason == "buffer damaged"), "{reasons:?}");
     let notes = recording.summary["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note.to_string().contains("of a buffer")), "{notes:?}");
-    // The damaged ones' files are as good as the others'.
+    // The files of the damaged ones are as readable as the others'.
     if let Ok(peer) = Command::new("babeltrace2").arg(recording.trace().join("user")).output() {
         let warnings = peer.notes();
         let other = warnings.lines().find(|line| !line.contains("WARNING: Tracer discarded"));
@@ -280,8 +280,8 @@ fn root_shares_with_no_other_program_whatever_it_asks_for() {
     }
 }
 
-/// Nobody waits for anything: a child has the buffers that its parent had for it, or loses what it emits
-/// until it gets some.
+/// Nothing waits: a child has the buffers that its parent had for it, or loses what it emits until it gets
+/// some.
 #[test]
 fn many_forked_children_have_every_event_or_count_it_lost() {
     for options in [&[][..], &["--clock", "mono"]] {

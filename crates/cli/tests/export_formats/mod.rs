@@ -139,7 +139,7 @@ fn check_order(text: &str) {
     assert!(last > 0);
 }
 
-/// Seconds with nine digits behind the point.
+/// Seconds with nine decimal places.
 fn nanoseconds(seconds: &str) -> u64 {
     let (whole, rest) = seconds.split_once('.').expect("a point");
     assert_eq!(rest.len(), 9, "{seconds}");
@@ -199,7 +199,7 @@ pub fn chrome(file: &Path) -> Shown {
     shown
 }
 
-/// Microseconds with three digits behind the point, as nanoseconds.
+/// Microseconds with three decimal places, as nanoseconds.
 fn micro(value: &Value) -> u64 {
     (value.as_f64().expect("a number") * 1000.0).round() as u64
 }

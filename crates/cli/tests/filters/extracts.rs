@@ -79,7 +79,7 @@ fn a_part_without_switches_knows_what_threads_call_themselves() {
     if !traceable() {
         return;
     }
-    // Only a switch tells what a worker calls itself.
+    // Only a switch has the name that a worker gave itself.
     let filter = ["-e", "syscall_*", "--from", "reactivity:received_msg#2"];
     let of = |trace: &str, filter: &[&str]| {
         let options = ["--clock-cycles", "-e", "syscall_*", "--where", "$comm == 'tokio-rt-worker'"];
@@ -89,7 +89,7 @@ fn a_part_without_switches_knows_what_threads_call_themselves() {
     let whole = of("trace", &filter[2..]);
     assert!(!whole.is_empty());
     assert_eq!(of("called", &[]), whole);
-    // Of those that begin in it, who made them tells at least how they were called first.
+    // For threads that begin in it, the thread that made them gives at least their first name.
     run(&["extract", "trace", "-o", "made", "-e", "syscall_*"]);
     let rows = threads_of("made", &["--process", "reactivity"]);
     assert!(rows.len() > 2 && rows.iter().all(|row| row["name"] != ""), "{rows:?}");
@@ -105,9 +105,9 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     run(&["extract", "trace", "-o", "of-kernel", "--kernel", "--from", "reactivity:received_msg#2"]);
     assert!(threads_of("of-kernel", &["--process", "reactivity"]).len() > 2);
     let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "ready_ns", "blocked_ns"]);
-    // What workers did for the task, and nothing else. Others' events may show that one of its is missing, as
-    // where a kernel does not tell when a CPU's idle thread stops: what was taken for running without them is
-    // unknown then.
+    // What workers did for the task, and nothing else. Events of others may show that one of the task's is
+    // missing, for example where a kernel does not record when a CPU's idle thread stops: time that looked
+    // like running without them is then unknown.
     run(&["extract", "trace", "-o", "of-task", "--task", "work/1"]);
     let [rows, whole] = [threads_of("of-task", &[]), threads("thread", &["--task", "work/1"])];
     let doubtful = sum(&whole, &["unknown_ns"]);
@@ -116,7 +116,7 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     let running = |rows: &[Value]| sum(rows, &["running_ns"]);
     let difference = running(&rows).abs_diff(running(&whole));
     assert!(difference <= doubtful + running(&whole) / 1000, "{rows:?} of {whole:?}");
-    // Where a CPU or an LWP was left out, what happened there to who was elsewhere before.
+    // Where a CPU or an LWP was left out: what happened there to a thread that was elsewhere before.
     let cpu = cpu_of(tasks().0).to_string();
     run(&["extract", "trace", "-o", "of-cpu", "--cpu", &cpu]);
     let rows = threads_of("of-cpu", &[]);

@@ -52,7 +52,7 @@ fn super_trace(filter: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Whom an event belongs to, and whom a switch leads to: (process, LWP, task).
+/// The thread that an event belongs to, or to which a switch leads: (process, LWP, task).
 type Place = (Option<i64>, Option<i64>, Option<u64>);
 
 /// All events with their places, by the switches alone.
@@ -105,7 +105,7 @@ fn places() -> Vec<(Value, Place, Place)> {
     found
 }
 
-/// Two tasks' numbers and the process, as the program tells them.
+/// The process and two tasks' numbers, as the program prints them.
 fn tasks() -> (i64, u64, u64) {
     let created = super_trace(&["-e", "user_thread:create", "-e", "user_thread:origin"]);
     let task = |name: &str| {
@@ -157,7 +157,7 @@ fn events_belong_to_whom_they_happen_in_and_to_whom_they_switch() {
     same(&["--task", &format!("{process}/{work}")], &of_task);
     same(&["--tid", &tid.to_string()], &|_, place| place.1 == Some(tid));
     same(&["--process", &process.to_string()], &|_, place| place.0 == Some(process));
-    // With the program's events alone, its name is known only when its first thread has told it.
+    // With the program's events alone, its name is known only once its first thread has reported it.
     if has_kernel() {
         // It is called so once it has executed the program.
         let is_exec = |event: &Value| event["name"] == "sched_process_exec" && event["pid"] == process;
@@ -233,7 +233,7 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         let list = |trace: &str, filter: &[&str]| run(&[&["list", trace], &options[..], filter].concat());
         let count = list("trace", filter).lines().count();
         assert!(count > 0, "{filter:?}");
-        // Those that tell names are in it whatever is chosen.
+        // Events that carry names are in it whatever is chosen.
         let names = ["lttng_statedump_*", "tracewing:thread", "user_thread:origin", "user_thread:create"];
         let of_kernel = ["task_newtask", "sched_process_fork", "sched_process_exec"];
         let others: Vec<&str> =

@@ -88,7 +88,7 @@ fn times_are_clipped_to_the_range() {
             }
         }
         if by == "task" {
-            // The tasks live all the time, and are run before and behind it.
+            // The tasks live all the time, and run before and after it.
             assert_eq!(inside.len(), 5);
             assert_eq!(sum(&inside, &ALL), 5 * length);
             assert!(sum(&inside, &["polls"]) < sum(&whole, &["polls"]));

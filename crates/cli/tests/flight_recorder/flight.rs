@@ -131,7 +131,7 @@ pub fn suffixes(events: &[Event]) -> BTreeMap<u64, (u64, u64)> {
     found
 }
 
-/// Bytes that a number of events can have, with `more` beside them.
+/// Bytes that a number of events can have, and `more` in addition.
 pub fn bytes_of(events: u64, more: u64) -> RangeInclusive<u64> {
     events * EVENT + more..=events * LARGEST_EVENT + more
 }

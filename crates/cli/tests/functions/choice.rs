@@ -98,7 +98,7 @@ fn patterns_of_which_nothing_was_called_are_told() {
         let notes = "no function that was called matched --functions 'nowhere*'";
         assert_eq!(recording.summary["notes"], Value::Array(vec![notes.into()]), "{options:?}");
     }
-    // Here nobody knows.
+    // Here nothing shows it.
     for options in [&["--exclude", "function:*"][..], &["--sub-buffer-size", "4K", "--sub-buffers", "2"]] {
         let recording =
             record(&[options, &["--functions", "inner"]].concat(), &[program.as_os_str(), "long".as_ref()]);

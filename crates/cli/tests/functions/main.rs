@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 use recorded::{Recording, build, record, recorder};
 use serde_json::Value;
 
-/// How programs are built so that functions tell of themselves.
+/// Ways to build programs whose functions report their begins and ends.
 const BUILDS: [(&str, &[&str]); 4] = [
     ("g++", &["-finstrument-functions"]),
     ("g++", &["-pg", "-mfentry"]),
@@ -117,7 +117,7 @@ fn every_call_is_counted_however_it_is_left() {
         let most = told["yields"] + told["coroutine"];
         assert!(count("unmatched_ends") <= most, "{what}: {}", count("unmatched_ends"));
         if options.contains(&"-mfentry") {
-            // Jumps and exceptions are told.
+            // Jumps and exceptions are reported.
             let most: u64 = OF_STACKS.iter().map(|name| told[*name]).sum();
             assert!(count("left") <= most, "{what}: {} were left", count("left"));
         }
@@ -143,7 +143,7 @@ fn check_times(rows: &BTreeMap<String, Value>, what: &str) {
     }
 }
 
-/// The graph has the calls of the table, and what is called lies within who called it.
+/// The graph has the calls of the table, and each function lies within its caller.
 fn check_graph(graph: &Value, rows: &BTreeMap<String, Value>, what: &str) {
     let mut calls: BTreeMap<String, u64> = BTreeMap::new();
     let mut around: Vec<(String, u64)> = Vec::new();

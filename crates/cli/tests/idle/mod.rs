@@ -1,12 +1,12 @@
-//! Whether this machine's kernel tells of all switches.
+//! Whether this machine's kernel records all switches.
 //!
-//! Some virtual machines do not tell of those from the idle thread of some CPUs (perf does not see them
+//! Some virtual machines do not record those from the idle thread of some CPUs (perf does not see them
 //! either): what ran there is unknown, so nothing can be compared with the program's own account, or the
 //! kernel's.
 
 use crate::harness::{Printed, RunExt};
 
-/// Looks at whether a CPU that became idle was ever seen to go on. Says so where not.
+/// Whether every CPU that became idle was seen to leave its idle thread again. Prints where not.
 pub fn is_told() -> bool {
     let tracewing = || crate::harness::tracewing();
     let folder = tempfile::tempdir().unwrap();

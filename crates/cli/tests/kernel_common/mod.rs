@@ -1,5 +1,5 @@
-//! What the tests of recordings with kernel events share: skipping, recording, taking listings apart, and
-//! what a recorder must not leave behind.
+//! What the tests of recordings with kernel events share: skipping, recording, taking listings apart, and a
+//! check that a recorder leaves nothing in tracefs.
 
 #![allow(dead_code, reason = "each test file uses a part of this")]
 

@@ -50,7 +50,7 @@ pub struct Call {
     pub before: u64,
     pub after: u64,
     pub result: i64,
-    /// `None` where nobody knows.
+    /// `None` where it is unknown.
     pub waited: Option<bool>,
     pub owner: Option<u64>,
     pub line: u64,

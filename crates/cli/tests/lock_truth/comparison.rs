@@ -1,4 +1,4 @@
-//! What the program says of its calls, beside the events.
+//! What the program reports about its calls, compared with the events.
 
 use super::*;
 
@@ -12,7 +12,7 @@ pub const EOWNERDEAD: i64 = 130;
 /// program's stamps and ours.
 pub const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
 
-/// A thread's events, one behind the other.
+/// A thread's events, in order.
 pub struct Told<'a> {
     pub events: Peekable<Copied<Iter<'a, &'a Event>>>,
     pub tid: i64,
@@ -145,8 +145,8 @@ pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], difference
     assert!(rest.is_empty(), "{tid}: {rest:?}");
 }
 
-/// Every wait has a chain, which is described before and begins where the program called; of each caller, the
-/// file is told.
+/// Every wait has a chain, which is described before it and begins where the program called. The file of each
+/// caller is named.
 pub fn check_chains(events: &[Event]) {
     let mut chains = HashMap::new();
     let mut images = Vec::new();

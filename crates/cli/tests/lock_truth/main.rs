@@ -56,9 +56,9 @@ fn compare_all(recording: &Recording, all: &[Event]) -> Differences {
     differences
 }
 
-/// Times are the program's own, but for where something lies between its stamps and the recorded ones, and
-/// the kernel's events tell what: a switch to another thread, an interrupt, a page fault; or where the thread
-/// has not been before.
+/// Times are the program's own, except where the kernel's events show what lies between its stamps and the
+/// recorded ones (a switch to another thread, an interrupt, a page fault), or the thread is there for the
+/// first time.
 #[test]
 fn times_are_those_that_the_program_measured() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn the_table_counts_what_the_program_did() {
         counts.waited += number("waited");
         *waited.entry(lock).or_default() += number("wait_ns");
     }
-    // Who spins may have to wait, or not; who is cancelled waits for a time that nobody knows, and is left
+    // A thread that spins may have to wait, or not. A cancelled one waits for an unknown time, and is left
     // out.
     let spins: Vec<u64> =
         calls.values().flatten().filter(|call| call.waited.is_none()).map(|call| call.lock).collect();

@@ -82,7 +82,7 @@ fn chains_go_on_through_code_without_tables() {
 #[test]
 fn code_that_a_program_has_made_itself_has_addresses_for_names() {
     let folder = tempfile::tempdir().unwrap();
-    // Its own code has frame pointers, so that chains go on behind what has no tables.
+    // Its own code has frame pointers, so that chains continue beyond code without tables.
     let Some(program) = program(folder.path(), "jit", &["-fno-omit-frame-pointer"]) else { return };
     let recording = record_locks(&["--lock-chains", "all"], &program);
     let made: BTreeSet<&str> = recording.stdout.lines().collect();
@@ -96,7 +96,7 @@ fn code_that_a_program_has_made_itself_has_addresses_for_names() {
         own.sort();
         own
     };
-    let offsets = ["00c", "010"]; // behind the calls
+    let offsets = ["00c", "010"]; // after the calls
     let callers = offsets.map(|offset| (format!("{page}{offset}"), 100));
     assert_eq!(acquired("caller"), callers);
     let chains = acquired("chain");

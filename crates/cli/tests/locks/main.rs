@@ -118,7 +118,7 @@ fn the_crates_own_locks_are_told_by_their_lines() {
     for row in callers["locks"].as_array().unwrap() {
         let number = |field: &str| row[field].as_u64().unwrap();
         found.push((row["at"].as_str().unwrap().to_owned(), number("acquired"), number("waited")));
-        // Who sleeps has tried as often as is done before; conditions are not tried.
+        // A thread that sleeps has made all its tries before; conditions are not tried.
         let tries = if row["kind"] == "condition" { 0 } else { 7 };
         assert_eq!(row["spins"].as_u64().unwrap_or(0), number("waited") * tries, "{row}");
     }

@@ -120,7 +120,7 @@ fn sanitizers_work_as_they_do_without() {
             assert!(events.iter().any(|event| event.name == "lock:requested"), "{command:?}: {said}");
         }
     }
-    // Its locks are behind ours.
+    // Its lock functions are called by ours.
     if let Some(program) = program(folder.path(), "crash", &["-fsanitize=thread"]) {
         let place = tempfile::tempdir().unwrap();
         let output = recorder(place.path(), &["--locks"]).arg(program).ran();

@@ -120,7 +120,7 @@ fn what_was_waited_for_before_a_part_begins_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
     let recording = record_locks(&[], &program);
-    // Where the last one of four tells where it waits; nothing follows.
+    // From the place where the last one of four reports where it waits; nothing follows.
     let part = ["--from", "lock:called_from#4"];
     let graph = table(&recording, &[&part[..], &["--graph"]].concat());
     let rows = graph["graph"].as_array().unwrap();

@@ -89,7 +89,7 @@ fn a_probe_at_begin_and_return_is_a_function() {
         .iter()
         .map(|function| (function["function"].as_str().unwrap(), function["calls"].as_u64().unwrap()))
         .collect();
-    // Of one that is only met where it begins nobody knows how long it takes.
+    // A function that is probed only where it begins has no known duration.
     assert_eq!(called, [("shop:main", 1), ("shop:serve", 100)], "{answer}");
 }
 
@@ -124,7 +124,7 @@ fn places_behind_a_functions_beginning_have_its_variables_too() {
     let folder = tempfile::tempdir().unwrap();
     let Some(shop) = compile(folder.path(), "shop", &["-g", "-O0"]) else { return };
     let shop = shop.to_str().unwrap();
-    // The first instruction behind what sets up the frame: as the line table has it.
+    // The first instruction after the frame's set-up, by the line table.
     let lines = Command::new("objdump").args(["--dwarf=decodedline", shop]).output();
     let Ok(lines) = lines else {
         return tracewing_testing::skip(

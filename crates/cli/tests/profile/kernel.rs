@@ -1,4 +1,4 @@
-//! Beside the kernel and perf: whole machines, counters, what perf reports, other users.
+//! Profiles compared with the kernel and perf: whole machines, counters, what perf reports, other users.
 
 use super::*;
 
@@ -22,14 +22,14 @@ fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
     assert!(rows(&found, "profile").iter().all(|row| row["name"] == "busy"), "{found}");
 }
 
-/// The kernel's scheduler, recorded beside, says when a thread had which CPU.
+/// The scheduler's events, recorded at the same time, show when a thread had which CPU.
 #[test]
 fn counters_are_read_last_before_the_kernels_recording_is_ended() {
     if !can_sample() || !harness::traceable() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
-    // The recorder writes its files in front of everybody.
+    // The recorder's own writing of files is recorded, too.
     let options = ["--system-wide", "--profile", "-k", "syscalls:sys_enter_*"];
     let recorder = kernel_common::record(place.path(), &options, &["true"]).spawn().unwrap();
     let recording = ended(place, recorder);
@@ -159,7 +159,7 @@ fn samples_of_those_who_wait_for_a_lock_are_found() {
     assert!(all_held + waiting > all * 9 / 10, "{all_held} and {waiting} of {all}");
 }
 
-/// The recorder as somebody without privileges.
+/// The recorder as a user without privileges.
 fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
     const NOBODY: u32 = 65534;
     if !am_root() {

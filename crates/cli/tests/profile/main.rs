@@ -1,5 +1,5 @@
 //! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source
-//! says, with frame pointers and without, beside what `perf` and the kernel's scheduler say of them.
+//! says, with frame pointers and without, compared with `perf` and the kernel's scheduler.
 
 mod ends;
 #[path = "../harness/mod.rs"]
@@ -210,8 +210,8 @@ fn children_have_names_and_code_of_their_own() {
     assert!(processes.iter().all(|(_, name)| *name == Some("busy")), "{processes:?}");
 }
 
-/// What tells of code is taken away, one kind of events at a time: what it told is unknown, and the rest is
-/// as before.
+/// The events that describe code are taken away, one kind at a time: what they showed is unknown, and the
+/// rest is as before.
 #[test]
 fn what_explains_samples_is_named_where_it_is_missing() {
     let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };

@@ -90,8 +90,8 @@ pub struct Run {
     pub log: Log,
     /// ns from before the recording to after it.
     pub took: u64,
-    /// ns that the machine's host may have taken from its CPUs meanwhile: no event tells of that, and clocks
-    /// of CPU time leave it out.
+    /// ns that the machine's host may have taken from its CPUs meanwhile: no event shows that, and clocks of
+    /// CPU time leave it out.
     pub stolen: u64,
 }
 
@@ -100,7 +100,7 @@ pub fn server(name: &str) -> PathBuf {
     build(&["-p", "tracewing-tokio", "--example", name]).join("examples").join(name)
 }
 
-/// The servers, their sources, and what they need beside what all do.
+/// The servers, their sources, and what each needs in addition to what all need.
 const SERVERS: [(&str, &str, &str); 2] = [
     ("server", include_str!("../../../tokio/examples/server.rs"), ""),
     (
@@ -195,7 +195,7 @@ pub fn sum_of<'v>(rows: impl Iterator<Item = &'v Value>, columns: [(&str, &str);
 }
 
 /// Waits of tasks for tokio's mutex, as the periods say, against the program's own: what is known of a wait
-/// begins behind the poll that was in vain and ends before the wake, after which the task waits for a thread.
+/// begins after the poll that was in vain and ends before the wake, after which the task waits for a thread.
 pub fn compare_waits(run: &Run, periods: &[Value]) {
     let (mut blocked, mut ready) = (0, 0);
     for period in periods {

@@ -67,7 +67,7 @@ impl Recorded {
     }
 }
 
-/// A killed child without a parent is gone as soon as somebody has waited for it; until then it is a zombie.
+/// A killed child without a parent is gone as soon as init has waited for it; until then it is a zombie.
 pub fn is_running(process: u32) -> bool {
     let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z ")

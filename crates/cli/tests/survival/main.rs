@@ -160,7 +160,7 @@ fn what_cannot_be_recorded_or_recovered_is_said() {
     assert!(!path.join("t").exists());
 }
 
-/// A file system that is too small: the program runs, is not recorded, and the user is told.
+/// A file system that is too small: the program runs, is not recorded, and the user gets a message.
 #[test]
 fn a_disk_without_room_for_the_buffers_is_told() {
     let folder = tempfile::tempdir().unwrap();
