@@ -15,6 +15,7 @@ use crate::children::ChildLosses;
 use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
 use crate::output::{Appended, Output};
+use crate::outside::Insider;
 use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 use crate::trace::{UNWRITTEN, UserTrace};
 use crate::whole_events::whole_events;
@@ -44,6 +45,8 @@ pub(crate) struct Target<'a> {
     pub(crate) label: &'a str,
     pub(crate) region: Region,
     pub(crate) memory: &'a SharedMemory,
+    /// The process of another PID namespace that writes them.
+    pub(crate) insider: Option<&'a Insider>,
 }
 
 /// A buffer's only reader and what it has come to.
@@ -205,7 +208,9 @@ impl Buffer {
             // Readers compare the counts with the packet's before, so losses need a packet without any.
             stream.write_empty(PacketTimes::empty(origin, 0, 0))?;
         }
-        let Some(Appended { len, lost }) = stream.write(target.memory, &chunk, times, is_last)? else {
+        let Some(Appended { len, lost }) =
+            stream.write(target.memory, target.insider, &chunk, times, is_last)?
+        else {
             self.held = Some((chunk, since));
             return Ok(None);
         };

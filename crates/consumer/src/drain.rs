@@ -24,6 +24,7 @@ use crate::buffer::{Buffer, Target};
 use crate::children::ChildLosses;
 use crate::clock::{Calibration, TraceClock};
 use crate::memory::SharedMemory;
+use crate::outside::Insider;
 use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 use crate::survival::BufferFolder;
 use crate::trace::UserTrace;
@@ -48,6 +49,8 @@ pub struct Drain {
     label: String,
     buffers: Vec<Buffer>,
     region: Region,
+    /// The process of another PID namespace that writes to it.
+    insider: Option<Insider>,
     polled: Instant,
     /// The clock when the region was made, and at the last look.
     origin: u64,
@@ -100,7 +103,8 @@ impl Drain {
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
             .map(|cpu| Buffer::new(Cpu::at(cpu), unsafe { region.reader(cpu) }, polled, origin))
             .collect();
-        Ok(Self { label: name.clone(), name, buffers, region, polled, origin, stamp: origin, memory })
+        let (label, insider) = (name.clone(), None);
+        Ok(Self { label, name, buffers, region, insider, polled, origin, stamp: origin, memory })
     }
 
     /// Says in the region what real time its stamps are by the calibration at the recording's begin, for
@@ -162,6 +166,18 @@ impl Drain {
         self
     }
 
+    /// Has the numbers of threads replaced, which are those inside of a namespace.
+    #[must_use]
+    pub fn of_insider(mut self, insider: Option<Insider>) -> Self {
+        self.insider = insider;
+        self
+    }
+
+    /// The process of another PID namespace that writes to it.
+    pub fn insider(&mut self) -> Option<&mut Insider> {
+        self.insider.as_mut()
+    }
+
     /// The region's name, by which its file is called.
     pub fn name(&self) -> &str {
         &self.name
@@ -193,6 +209,7 @@ impl Drain {
         let capacity = self.region.geometry().capacity() as f64;
         let mut found = Found::default();
         self.look_at_file();
+        self.insider.iter().for_each(Insider::look_at_times);
         for buffer in &mut self.buffers {
             buffer.check()?;
             let waiting = buffer.reader.waiting();
@@ -202,7 +219,13 @@ impl Drain {
                 continue;
             }
             found.fullest = found.fullest.max(waiting as f64 / capacity);
-            let mut target = Target { trace, label: &self.label, region: self.region, memory: &self.memory };
+            let mut target = Target {
+                trace,
+                label: &self.label,
+                region: self.region,
+                memory: &self.memory,
+                insider: self.insider.as_ref(),
+            };
             let full = buffer.write(&mut target, Reach::Full)?;
             if full > 0 {
                 // What is left was emitted after the sub-buffer that was current at the last look had been
@@ -223,6 +246,7 @@ impl Drain {
     pub fn watch(&mut self, clock: &TraceClock) {
         let stamp = clock.now();
         self.look_at_file();
+        self.insider.iter().for_each(Insider::look_at_times);
         for buffer in &mut self.buffers {
             buffer.note_losses(&self.label, self.region, clock, self.stamp, stamp);
         }
@@ -236,9 +260,9 @@ impl Drain {
         }
     }
 
-    /// Label, clock when it was made, memory and buffers, for a snapshot.
-    pub(crate) fn parts(&mut self) -> (&str, u64, &SharedMemory, &mut [Buffer]) {
-        (&self.label, self.origin, &self.memory, &mut self.buffers)
+    /// Label, clock when it was made, memory, writer and buffers, for a snapshot.
+    pub(crate) fn parts(&mut self) -> (&str, u64, &SharedMemory, Option<&Insider>, &mut [Buffer]) {
+        (&self.label, self.origin, &self.memory, self.insider.as_ref(), &mut self.buffers)
     }
 
     /// Closes the region for its writers.
@@ -283,7 +307,13 @@ impl Drain {
     ) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
-            let mut target = Target { trace, label: &self.label, region: self.region, memory: &self.memory };
+            let mut target = Target {
+                trace,
+                label: &self.label,
+                region: self.region,
+                memory: &self.memory,
+                insider: self.insider.as_ref(),
+            };
             let written = write(buffer, &mut target, clock, self.stamp);
             if written.is_err() {
                 buffer.abandon(&self.label, self.region, clock, self.stamp);

@@ -15,6 +15,7 @@
 //! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
 //! | `met` | of which event classes there was an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
+//! | [`outside`] | the numbers of threads of programs of other PID namespaces |
 //! | `children` | where children of a program count losses that have none of its buffers |
 //! | [`trace`] | the streams of all regions, one after another |
 //! | [`summary`] | what streams amount to, and what was lost of them |
@@ -41,6 +42,7 @@ pub mod memory;
 mod met;
 pub mod names;
 mod output;
+pub mod outside;
 pub mod pace;
 mod shortened;
 pub mod snapshot;

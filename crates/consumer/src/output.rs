@@ -12,6 +12,7 @@ use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
 use crate::met::Met;
 use crate::names::Names;
+use crate::outside::Insider;
 use crate::summary::{OverwrittenTotal, StreamSummary};
 use crate::whole_events::whole_events;
 use crate::writer::{QueuedStream, Tally, Writer};
@@ -79,9 +80,9 @@ impl Output {
         self.cpu
     }
 
-    /// Appends the whole events of a chunk of `memory` as a packet. Afterwards the chunk is not needed any
-    /// more; but where this gives `None`, since the class of a first event is not known yet, nothing was
-    /// done. `is_last`: it is not waited for.
+    /// Appends the whole events of a chunk of `memory`, which `insider` has written, as a packet. Afterwards
+    /// the chunk is not needed any more; but where this gives `None`, since something in it is not known yet,
+    /// nothing was done. `is_last`: it is not waited for.
     ///
     /// # Errors
     /// It, or in the queue one before, could not be written. Directly written, the chunk is still to be
@@ -89,12 +90,13 @@ impl Output {
     pub(crate) fn write(
         &mut self,
         memory: &SharedMemory,
+        insider: Option<&Insider>,
         chunk: &Chunk,
         times: PacketTimes,
         is_last: bool,
     ) -> Result<Option<Appended>, Error> {
         let times = self.of_stream(times);
-        let is_changed = Cell::new(false);
+        let is_changed = Cell::new(insider.is_some());
         let is_announcement = |id| self.names.as_ref().is_some_and(|names| names.is_one(id));
         let note = |id| match self.firsts.is_first(id) {
             true => is_changed.set(true),
@@ -105,6 +107,7 @@ impl Output {
         };
         // What is to be there in the place of events: how many of them are not, and how many are lost.
         let change = |block: &mut Vec<u8>| {
+            insider.is_none_or(|insider| insider.replace(block, is_last)).then_some(())?;
             let replaced = self.firsts.replace(block, self.cpu, is_last, |id| self.met.note(id))?;
             self.names.iter().for_each(|names| names.replace(block, times.begin));
             Some(replaced)

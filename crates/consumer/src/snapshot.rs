@@ -32,6 +32,7 @@ use crate::drain::{Drain, UNKNOWN_LOSSES};
 use crate::firsts::Firsts;
 use crate::folder::{Description, Folder, SnapshotDescription, State};
 use crate::memory::SharedMemory;
+use crate::outside::Insider;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use crate::trace::UserTrace;
@@ -98,12 +99,13 @@ impl Contents {
     /// Of this region. A sub-buffer that is copied goes back into the ring.
     pub fn of(drain: &mut Drain, writers: Writers) -> Self {
         let region = drain.region();
-        let (label, origin, memory, buffers) = drain.parts();
+        let (label, origin, memory, insider, buffers) = drain.parts();
         let buffers = buffers.iter_mut().map(|buffer| {
             let counted = buffer.counted();
             let (mut packets, damages) = read(&mut buffer.reader, region, memory, writers, counted);
             let mut is_lost_unknown = buffer.is_lost_unknown;
             for packet in &mut packets {
+                insider.into_iter().for_each(|insider| packet.put_outside(insider));
                 if !buffer.can_have_written(packet.overwritten.sub_buffers) {
                     (packet.overwritten, is_lost_unknown) = (Overwritten::default(), true);
                 }
@@ -149,6 +151,12 @@ struct Packet {
 impl Packet {
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.events.capacity()
+    }
+
+    /// Puts the numbers of threads into it that the recorder sees.
+    fn put_outside(&mut self, insider: &Insider) {
+        let len = self.whole().len();
+        insider.replace(&mut self.events[..len], true);
     }
 
     /// Its events, as far as they make sense.

@@ -249,7 +249,7 @@ impl Join {
                 continue;
             }
             if class.name == names::CLASS {
-                self.regions.names().into_iter().for_each(|names| names.begin(id));
+                self.regions.begin_announcements(id);
             }
             let bound = match decided.on {
                 _ if is_by_process => Bound::ByProcess,

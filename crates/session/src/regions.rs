@@ -30,6 +30,7 @@ use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::drain::Drain;
 use tracewing_consumer::firsts::{Firsts, Found};
 use tracewing_consumer::names::Names;
+use tracewing_consumer::outside::{Insider, Outside, is_of_other_namespace};
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::trace::UserTrace;
@@ -90,6 +91,8 @@ pub(crate) struct Regions {
     ended: Ended,
     /// What becomes of first events of classes.
     firsts: Arc<Firsts>,
+    /// Of the programs of other PID namespaces.
+    outside: Arc<Outside>,
     /// What was found of them since the last [`Regions::take_found`], and whose the regions are.
     found: Vec<(Origin, Found)>,
     /// A flight recorder's: whether some program has news.
@@ -189,6 +192,7 @@ impl Regions {
             prepared: None,
             past,
             ended: Ended::default(),
+            outside: Arc::new(Outside::new(firsts.clone())),
             firsts,
             found: Vec::new(),
             has_news: false,
@@ -209,7 +213,9 @@ impl Regions {
             return Ok(Joined { files, size: self.size(), shared: false, spare });
         }
         let shares = publishes && self.sharing != Sharing::Process;
-        let domain = shares.then(|| Domain::of(peer)).flatten();
+        // The numbers of threads in one region mean those of one process.
+        let is_insider = is_of_other_namespace(peer.pid);
+        let domain = shares.then(|| Domain::of(peer)).flatten().filter(|_| !is_insider);
         // Who can become another user shares with none, children included.
         let shared = domain.is_some();
         let domain = domain.filter(|_| self.sharing == Sharing::User);
@@ -273,6 +279,7 @@ impl Regions {
             living.holder = Some(child);
         }
         living.is_spare = false;
+        living.drain.insider().into_iter().for_each(|insider| insider.is(child.pid));
         let key = (child.pid, number);
         self.agenda.insert((living.due, key));
         self.living.insert(key, living);
@@ -306,6 +313,11 @@ impl Regions {
         if !shared {
             drain = drain.with_children()?;
         }
+        let insider = is_of_other_namespace(peer.pid).then(|| match for_child {
+            true => Insider::child(self.outside.clone()),
+            false => Insider::of(self.outside.clone(), peer.pid),
+        });
+        let drain = drain.of_insider(insider);
         let now = Instant::now();
         let is_prepared = !for_child && self.is_to_be_prepared(now);
         if is_prepared {
@@ -364,9 +376,15 @@ impl Regions {
         &self.firsts
     }
 
-    /// Where names of threads are read.
-    pub(crate) fn names(&self) -> Option<&Names> {
-        self.trace.as_ref()?.names()
+    /// Programs may announce threads from now on, in the class with this id.
+    pub(crate) fn begin_announcements(&self, id: u16) {
+        self.outside.begin(id);
+        self.trace.as_ref().and_then(UserTrace::names).into_iter().for_each(|names: &Names| names.begin(id));
+    }
+
+    /// Threads of other PID namespaces that have ended before they were seen.
+    pub(crate) fn unseen(&self) -> u32 {
+        self.outside.unseen()
     }
 
     /// What was found of first events since the last call.

@@ -4,6 +4,7 @@ mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kinds;
+mod namespaces;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod resident;
@@ -131,25 +132,5 @@ fn rules_change_and_sites_are_shown() {
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 5);
-    program.end();
-}
-
-#[test]
-fn a_process_in_other_namespaces() {
-    if !am_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    // Nothing of this machine's file systems can be reached below the new root but the program's own file.
-    let script = "mount -t tmpfs none /tmp && mount -t tmpfs none /run && exec \"$0\"";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "--ipc", "--uts", "sh", "-c", script]).arg(&*PROGRAM);
-    let mut program = Resident::of(&mut command);
-    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
-    program.tell("emit 5");
-    assert_eq!(program.tell("fork 10"), "0");
-    let trace = recorder.trace().to_owned();
-    recorder.stop();
-    assert_eq!(count(&trace, "resident:step"), 25);
     program.end();
 }

@@ -97,23 +97,32 @@ impl Recorder {
     /// Starts one, and waits until the process is recorded, by as many copies of tracewing as that.
     pub fn start(trace: &Path, pid: u32, options: &[&str], copies: usize) -> Self {
         let mut this = Self::spawn(trace, pid, options);
+        this.wait(pid, copies);
+        this
+    }
+
+    /// Waits until the process is recorded, by as many copies of tracewing as that.
+    pub fn wait(&mut self, pid: u32, copies: usize) {
         wait_until("the process is recorded", || {
-            assert!(this.child.try_wait().unwrap().is_none(), "the recorder has ended");
+            assert!(self.child.try_wait().unwrap().is_none(), "the recorder has ended");
             agents(pid) >= copies
         });
         // The recorder answers once it knows all classes.
-        let recorder = this.child.id().to_string();
+        let recorder = self.child.id().to_string();
         wait_until("the recorder has classes", || {
             let rules = harness::run(&["rules", &recorder]);
             rules.status.success() && !rules.notes().contains(" 0 event classes") && agents_sleep(pid)
         });
-        this
     }
 
     pub fn spawn(trace: &Path, pid: u32, options: &[&str]) -> Self {
+        Self::of(trace, &[&["--no-kernel", "--pid", &pid.to_string()], options].concat())
+    }
+
+    /// One that has these options, and says itself what it records.
+    pub fn of(trace: &Path, options: &[&str]) -> Self {
         let mut command = tracewing();
-        command.args(["record", "--no-kernel", "--format", "json", "-o"]).arg(trace);
-        command.args(["--pid", &pid.to_string()]).args(options);
+        command.args(["record", "--format", "json", "-o"]).arg(trace).args(options);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         with_default_signals(&mut command);
         Self { child: command.spawn().unwrap(), trace: trace.to_owned() }

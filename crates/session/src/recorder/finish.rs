@@ -4,6 +4,7 @@ use super::Recorder;
 use super::output::Output;
 
 use tracewing_consumer::folder::State;
+use tracewing_consumer::outside::UNSEEN;
 
 use crate::course::Stop;
 use crate::flight::absolute;
@@ -37,6 +38,12 @@ impl Recorder<'_> {
         let (user, written) = self.join.regions.finish(self.course.stop != Stop::CannotWrite);
         if let Err(error) = written {
             self.cannot_write(&error);
+        }
+        let unseen = self.join.regions.unseen();
+        if unseen > 0 {
+            self.join.note(format!(
+                "{unseen} threads of other PID namespaces ended before their numbers were known; they have numbers from {UNSEEN} on"
+            ));
         }
         user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
         let kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));

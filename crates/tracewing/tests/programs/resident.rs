@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `emit N` | emits N events | `emitted` |
 //! | `thread N` | a new thread does | `emitted` |
+//! | `keep N` | a new thread does, and stays | `emitted` |
 //! | `fork N` | a child does, and its child; each waits for half a second before it | the child's status |
 //! | `exec` | a child executes this program again, which gets all further orders | `ready` |
 //! | `load PATH` | loads the plug-in (`plugin.rs`), again if it is loaded | `loaded` |
@@ -84,6 +85,16 @@ fn main() {
             }
             "thread" => {
                 std::thread::spawn(move || steps(number)).join().unwrap();
+                "emitted".to_owned()
+            }
+            "keep" => {
+                let (send, receive) = std::sync::mpsc::channel();
+                std::thread::spawn(move || {
+                    steps(number);
+                    send.send(()).unwrap();
+                    std::thread::sleep(Duration::from_secs(1000));
+                });
+                receive.recv().unwrap();
                 "emitted".to_owned()
             }
             "fork" => {
