@@ -34,9 +34,9 @@ pub(crate) struct Entered {
     pub(crate) stopped: Duration,
 }
 
-/// Has the copies of tracewing in a process open their doors to this recording; none where it has no copy, or
-/// all of them decline, as those do that have been told that the process wants no threads but its own. Waits
-/// no longer than `patience` for a thread that can be borrowed.
+/// Has the copies of tracewing in a process open their doors to this recording. None opens where the process
+/// has no copy, or all of them decline because the process wants no threads but its own. Waits no longer than
+/// `patience` for a thread that can be borrowed.
 ///
 /// # Errors
 /// Why the process was not attached to. It runs as before; copies that were entered before that give up.

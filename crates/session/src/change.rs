@@ -1,4 +1,4 @@
-//! What can be changed in a running recording, and what a change has led to, for who asks
+//! What can be changed in a running recording, and the result of a change, for the asking process
 //! ([`Running::change`](crate::running::Running::change)). The recorder's side is `recorder`.
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use tracewing_units::Pid;
 /// A change of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// None: only what there is, is told.
+    /// None: only the present state is reported.
     Nothing,
     /// One more event rule, which decides wherever it matches.
     Rule(Box<Rule>),
@@ -77,9 +77,9 @@ pub struct Changed {
     pub majors: String,
     /// Whether no events are recorded for the time being.
     pub paused: bool,
-    /// Programs that were told and have not confirmed; they may still record as before.
+    /// Programs that have not confirmed the change; they may still record as before.
     pub unanswered: Vec<Process>,
-    /// Programs that are recorded and cannot be told anything: their connection is gone.
+    /// Programs that are recorded and cannot be reached: their connection is gone.
     pub unreachable: Vec<Process>,
     /// Processes of these two kinds that are not listed.
     pub unlisted: u32,

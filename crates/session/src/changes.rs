@@ -11,7 +11,7 @@ use crate::connections::NotInvited;
 /// Time that programs have to confirm a change.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What has changed since the recording began, and who waits for a change.
+/// What has changed since the recording began, and the connections that wait for a change.
 pub(crate) struct Changes {
     /// The mask word but for pauses.
     pub(crate) majors: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Changes {
     pub(crate) waiting: Vec<Waiting>,
 }
 
-/// Somebody who wants to know when a change is in force.
+/// A connection that waits until a change is in force.
 pub(crate) struct Waiting {
     /// Its connection.
     pub(crate) asker: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
     pub(crate) concerned: BTreeSet<u64>,
     pub(crate) notes: Vec<String>,
     pub(crate) failures: Vec<String>,
-    /// Whether to tell the rules.
+    /// Whether to answer with the rules.
     pub(crate) shows: bool,
 }
 
@@ -42,7 +42,7 @@ impl Changes {
         if self.is_paused { 0 } else { self.majors }
     }
 
-    /// When somebody has to be answered at the latest.
+    /// When the first of those that wait has to be answered.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }

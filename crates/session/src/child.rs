@@ -49,7 +49,7 @@ impl Command {
     /// Looks a command up.
     ///
     /// # Errors
-    /// It does not exist or is not executable; [`Error::exit_status`] tells which.
+    /// It does not exist or is not executable; [`Error::exit_status`] says which.
     pub(crate) fn find(command: &[OsString]) -> Result<Self, Error> {
         let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source: io::Error| Error::Command { command: name.to_owned(), source };
@@ -64,7 +64,7 @@ impl Command {
         Path::new(OsStr::from_bytes(self.path.to_bytes()))
     }
 
-    /// Forks. The child waits in front of `exec` until [`Child::release`].
+    /// Forks. The child waits before `exec` until [`Child::release`].
     ///
     /// # Errors
     /// The system is out of processes or descriptors.
@@ -165,7 +165,7 @@ impl Child {
         }
     }
 
-    /// The exit status if it has ended, as shells tell it, or 0 where it is not ours. To be called when the
+    /// The exit status if it has ended, as shells count it, or 0 where it is not ours. To be called when the
     /// descriptor is readable. What is left of the process stays until [`Child::reap`].
     pub(crate) fn ended(&self) -> Option<i32> {
         if !self.is_ours() {
@@ -178,7 +178,7 @@ impl Child {
                 (_, Some(signal)) => 128 + signal,
                 _ => 1,
             }),
-            // Somebody else took its status.
+            // Something else took its status.
             Err(_) => Some(1),
         }
     }

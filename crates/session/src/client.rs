@@ -1,11 +1,11 @@
 //! One connection: the messages of `tracewing_abi::message`, as a state machine that never waits.
 //!
-//! What a program is told of its classes is decided when it is sent, by the rules of that moment: kept here
-//! are only the ids that it waits for. One change is under way at a time, so nobody's socket buffer fills up,
-//! and a program that does not answer keeps nobody else waiting.
+//! Which of a program's classes are on is decided when the answer is sent, by the rules of that moment: only
+//! the ids that the program waits for are kept here. One change is under way at a time, so no socket buffer
+//! fills up, and a program that does not answer delays no other.
 //!
-//! A program that sends nonsense, or more than it should, is disconnected, as is who keeps silent before it
-//! has joined.
+//! A program that sends nonsense, or more than it should, is disconnected, as is one that stays silent before
+//! it has joined.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IoSlice;
@@ -48,7 +48,7 @@ pub(crate) trait Host {
     /// Ids for class descriptions, one each; 0 where a class is not taken.
     fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16>;
     /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if
-    /// the recording cannot go on.
+    /// the recording cannot continue.
     fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>>;
 }
 
@@ -89,11 +89,11 @@ pub(crate) struct Member {
     /// [`Hello::copy`].
     pub(crate) copy: u64,
     pub(crate) joining: Joining,
-    /// Its classes, and whether they were on when it was last told.
+    /// Its classes, and whether they were on in the last message to it.
     pub(crate) classes: BTreeMap<u16, bool>,
-    /// Classes that it has described and was told nothing of yet, in their order.
+    /// Classes that it has described and has had no answer for, in their order.
     due: VecDeque<u16>,
-    /// Classes of which it was not told yet that rules have changed.
+    /// Classes whose rules have changed since the last message to it.
     pub(crate) behind: BTreeSet<u16>,
     /// The number of its last change, and whether it has yet to be answered.
     change: u32,
@@ -200,8 +200,8 @@ impl Client {
         }
     }
 
-    /// Goes on after the descriptor became ready: sends what is due, or takes one message. `buffer` has room
-    /// for one byte more than a message.
+    /// Continues after the descriptor became ready: sends what is due, or takes one message. `buffer` has
+    /// room for one byte more than a message.
     pub(crate) fn ready(&mut self, host: &mut dyn Host, buffer: &mut [u8], now: Instant) -> Fate {
         if self.member().is_some_and(|member| !member.due.is_empty()) {
             return if self.send(host).is_some() { Fate::Stays } else { Fate::Ends };
@@ -246,13 +246,13 @@ impl Client {
         }
     }
 
-    /// Sends what nobody waits to be sent: the answer to what was asked, say. Who does not wait for it does
-    /// not get it.
+    /// Sends a message without waiting for room, such as an answer. A program that does not read its messages
+    /// does not get it.
     pub(crate) fn answer(&self, message: &[u8]) {
         let _ = send(&self.socket, message, FLAGS);
     }
 
-    /// Passes on the invitation to a further recording. Who does not read what it is sent misses it.
+    /// Passes on the invitation to a further recording. A program that does not read its messages misses it.
     pub(crate) fn invite(&self, path: &[u8]) {
         let mut message = [0; Join::LARGEST];
         if let Ok(message) = (Join { path }).encode(&mut message) {
@@ -271,12 +271,12 @@ impl Client {
         self.answer(&Prepare.encode());
     }
 
-    /// Tells the program that it is to do nothing any more. Nothing else is sent afterwards.
+    /// Asks the program to do nothing from now on. Nothing else is sent afterwards.
     pub(crate) fn leave_alone(&self) {
         self.answer(&Farewell::Alone.encode());
     }
 
-    /// Tells the program that the recording is over.
+    /// Lets the program know that the recording is over.
     pub(crate) fn dismiss(&self) {
         self.answer(&Farewell::Over.encode());
     }
@@ -428,8 +428,8 @@ impl Member {
     /// The next message that is due, if there is one.
     fn grants(&self, host: &mut dyn Host) -> Option<Option<Grants>> {
         let is_change = self.due.is_empty();
-        // Who brings more classes is not told of changes: its program's first connection is, once this one
-        // ends.
+        // A connection that brings more classes gets no changes: its program's first connection does, once
+        // this one ends.
         let is_told = !self.joining.is_passing() && !self.is_asked && !self.behind.is_empty();
         if is_change && !is_told {
             return Some(None);

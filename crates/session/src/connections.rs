@@ -19,7 +19,7 @@ use crate::limits::{Budget, Limit, Quota};
 use crate::poll::Door;
 use crate::program::{Program, parent};
 
-/// Further recorders that programs are told of: as many as they join.
+/// Further recorders that programs are invited to: as many as they join.
 const MOST_OTHERS: usize = 7;
 /// Connections of one process, dead ones that it may still be known by included.
 const MOST_OF_A_PROCESS: usize = 1024;
@@ -28,7 +28,7 @@ const WASTED: (u32, f64) = (1024, 2000.0);
 /// Programs that have left: from so many on it is looked which of them are dead.
 const MANY_LEFT: usize = 1024;
 
-/// Why programs are not told of a further recorder.
+/// Why programs are not invited to a further recorder.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotInvited {
     /// Nothing is at that path, or it does not fit a message.
@@ -42,9 +42,9 @@ pub(crate) enum NotInvited {
 pub(crate) struct Connections {
     pub(crate) clients: BTreeMap<u64, Client>,
     next: u64,
-    /// Programs that can be told of changes: a connection by process id and copy of the library.
+    /// Programs that can get changes: a connection by process id and copy of the library.
     members: BTreeMap<(Pid, u64), u64>,
-    /// Connections that are kept open; programs beyond that are recorded and cannot be told anything.
+    /// Connections that are kept open; programs beyond that are recorded and get no changes.
     most: usize,
     /// Programs whose connection has ended, dead or not.
     left: BTreeMap<(Pid, u64), Program>,
@@ -130,7 +130,7 @@ impl Connections {
         self.members.remove(&key);
     }
 
-    /// Programs that can be told of changes, a connection each.
+    /// Programs that can get changes, a connection each.
     pub(crate) fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
     }
@@ -140,7 +140,7 @@ impl Connections {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|(_, number)| *number).collect()
     }
 
-    /// Programs that are recorded and cannot be told anything.
+    /// Programs that are recorded and cannot be reached.
     pub(crate) fn unreachable(&mut self) -> impl Iterator<Item = &Program> {
         self.left.retain(|_, program| program.is_alive());
         self.left.values()

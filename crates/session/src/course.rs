@@ -1,5 +1,5 @@
-//! How long a recording goes on: until its command ends, its time is over, a signal comes, or the trace
-//! cannot be written.
+//! How long a recording lasts: until its command ends, its time is over, a signal comes, or the trace cannot
+//! be written.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl Course {
         Self { child, exit_status: None, stop: Stop::No, signals }
     }
 
-    /// Whether the recording goes on.
+    /// Whether the recording continues.
     pub(crate) fn goes_on(&self) -> bool {
         self.exit_status.is_none()
             && match self.stop {

@@ -4,8 +4,8 @@
 //! The kernel keeps process id and effective user of the moment of `connect` (`SO_PEERCRED`). The pidfd is
 //! that process's own (`SO_PEERPIDFD`, Linux 6.5); before, one is opened by the id. Either way what `/proc`
 //! says of the id counts only while the pidfd says that the process lives: then both are of one process. An
-//! id that has come back before the pidfd was opened gains nothing, since all users of the process found must
-//! be the user who connected.
+//! id that was reused before the pidfd was opened gains nothing, since all users of the process found must be
+//! the user that connected.
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -50,7 +50,7 @@ fn pin_by(peer_pidfd: libc::c_int, connection: BorrowedFd<'_>, peer: Peer) -> Op
     }
 }
 
-/// Whether the pinned process lives, and real, effective and saved user are all the one who connected.
+/// Whether the pinned process lives, and its real, effective and saved user are all the one that connected.
 pub(crate) fn is_one_user(peer: Peer, pidfd: &OwnedFd) -> bool {
     users(peer.pid) == Some([peer.uid; 3]) && is_alive(pidfd)
 }

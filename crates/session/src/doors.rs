@@ -1,9 +1,10 @@
 //! The doors of processes that the recorder has attached to, and the connections that come by them.
 //!
-//! Who has the other end of a door, or of a connection, may have copies of the recorder's own ends: those of
-//! a door were the process's, and a connection's has come from it. So nothing is ever waited for on them,
-//! whatever has become of their flags, and they are taken out of the loop before they are closed. What comes
-//! by a door counts only if it is a connection, made by the process that has sent it, as the kernel says.
+//! The process at the other end of a door, or of a connection, may have copies of the recorder's own ends:
+//! those of a door were the process's, and a connection's has come from it. So the recorder never waits on
+//! them, whatever has become of their flags, and takes them out of the loop before it closes them. What
+//! comes by a door counts only if it is a connection, made by the process that has sent it, as the kernel
+//! says.
 
 use std::collections::BTreeMap;
 use std::mem::{MaybeUninit, zeroed};
@@ -91,7 +92,7 @@ impl Doors {
         self.doors.values().flat_map(|door| (0..BATCH).map_while(move |_| next(door))).collect()
     }
 
-    /// Those who come get their turn at a later look.
+    /// Connections that come get their turn at a later look.
     pub(crate) fn close(&mut self, poll: &Poll) {
         self.doors.values().for_each(|door| poll.remove(&door.file));
         self.are_closed = true;
@@ -100,7 +101,7 @@ impl Doors {
     /// Listens to them again.
     pub(crate) fn open(&mut self, poll: &Poll) {
         if std::mem::take(&mut self.are_closed) {
-            // One that cannot be listened to is as good as one that no process has.
+            // One that cannot be polled is treated as one that no process has.
             self.doors.retain(|number, door| {
                 poll.add(&door.file, Token::AttachedDoor(*number), EventFlags::IN).is_ok()
             });

@@ -1,4 +1,4 @@
-//! What is recorded besides the events of programs: the kernel's events, samples, and who the threads are.
+//! What is recorded besides the events of programs: the kernel's events, samples, and the threads' names.
 
 use crate::kernel::Kernel;
 use crate::profile::Profile;

@@ -61,7 +61,7 @@ impl Entrance {
         }
     }
 
-    /// Those who wait get their turn at a later look.
+    /// Connections that wait get their turn at a later look.
     pub(crate) fn close(&mut self, door: Door, poll: &Poll) {
         if let Some(listener) = &self.listener {
             poll.remove(door.of(listener));

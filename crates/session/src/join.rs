@@ -44,7 +44,7 @@ pub(crate) struct Join {
     pub description: Description,
     /// By process id, the program that has joined last.
     pub programs: HashMap<Pid, Program>,
-    /// Why the recording cannot go on.
+    /// Why the recording cannot continue.
     pub error: Option<tracewing_consumer::Error>,
     pub limits: Limits,
     /// Processes that have written events of classes without ids.

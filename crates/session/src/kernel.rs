@@ -1,5 +1,4 @@
-//! Kernel events in a recording: started where they can be had, polled beside the user events, summed up
-//! alike.
+//! Kernel events in a recording: started where they can be had, polled with the user events, summed up alike.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -71,7 +70,7 @@ pub(crate) struct KernelSummary {
     pub overwritten: Vec<OverwrittenRange>,
     /// The rest could not be written.
     pub error: Option<tracewing_consumer::Error>,
-    /// Files that were executed, and by which process, as far as [`Kernel::executed`] has not told them.
+    /// Files that were executed, and by which process, as far as [`Kernel::executed`] has not returned them.
     pub executed: Vec<(Pid, PathBuf)>,
 }
 
@@ -128,7 +127,7 @@ impl Kernel {
             buffer_kib: default_buffer_kib(),
             env: match recorded {
                 Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
-                // Events of its threads need not tell the process.
+                // Events of its threads need not name the process.
                 Scope::Tree(root) => vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())],
                 Scope::Processes { pids, .. } => {
                     let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
@@ -213,7 +212,7 @@ impl Kernel {
         !matches!(self.recorder, Source::None)
     }
 
-    /// Stops a flight recorder, in front of its last snapshot.
+    /// Stops a flight recorder, before its last snapshot.
     pub(crate) fn stop(&mut self, note: &mut dyn FnMut(String)) {
         if let Source::Flight(recorder) = &mut self.recorder
             && let Err(error) = recorder.stop()
@@ -243,7 +242,7 @@ impl Kernel {
         let recorder = match &mut self.recorder {
             Source::None => return Ok(()),
             Source::Trace(recorder) => recorder,
-            // Its buffers are the kernel's; there is only a number to tell.
+            // Its buffers are the kernel's; only a number can be given.
             Source::Flight(recorder) => {
                 self.polled = now;
                 self.progress = recorder.progress().unwrap_or(self.progress);
@@ -341,7 +340,7 @@ impl Source {
     }
 }
 
-/// An error of writing the trace as that of its other half is told; others are given back.
+/// Turns an error of writing the trace into that of its other half; returns others as they are.
 fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, tracewing_consumer::Error> {
     match error {
         tracewing_kernel::Error::Write { path, source } => {
@@ -351,8 +350,7 @@ fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, 
     }
 }
 
-/// Which events are asked for, as the kernel's side wants it: those about locks beside the others, if they
-/// are wanted.
+/// Which events are asked for, in the kernel's terms, with those about locks if they are wanted.
 fn patterns(globs: &[String], with_locks: bool) -> Vec<String> {
     let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
     match (with_locks, globs.is_empty()) {

@@ -3,10 +3,10 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`recorder`] | the recording from begin to end: its start, its loop, what each descriptor and each time brings, its end |
+//! | [`recorder`] | the recording from begin to end: its start, its loop, what each descriptor and each timer leads to, its end |
 //! | `poll` | the descriptors that it waits for |
 //! | `timers` | when something is due |
-//! | `course` | how long it goes on: command, signals, time |
+//! | `course` | how long it lasts: command, signals, time |
 //! | `drains` | what it drains besides the buffers of programs |
 //! | [`options`] | what can be asked for, with defaults |
 //! | [`outcome`] | what a recording amounts to |
@@ -23,7 +23,7 @@
 //! | `not_joined` | why a process gets no buffers |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
-//! | `obstacle` | what stands in its way |
+//! | `obstacle` | what prevents that |
 //! | `seccomp` | which programs are filtered for system calls, and may not be asked for anything |
 //! | `left_out` | those that did not join for that |
 //! | `kernel` | kernel events, where they can be had |
@@ -34,7 +34,7 @@
 //! | `connections` | all of them |
 //! | `changes` | changes of a running recording that programs have yet to confirm |
 //! | `rules` | the event rules, and how they fit the classes that there are |
-//! | `program` | a process, as `/proc` tells of it |
+//! | `program` | a process, as `/proc` shows it |
 //! | `regions` | the buffers of all programs |
 //! | `maker` | how they are made |
 //! | `domain` | which programs may share them, where that is asked for |
@@ -47,8 +47,8 @@
 //! | `signals` | Ctrl-C and its like, as events of the loop |
 //! | `system` | limits and descriptors |
 //!
-//! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited
-//! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
+//! Draining itself is the `consumer` crate's; payloads are not looked at here. The recorder never waits for a
+//! program: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod ask;
 mod attached;

@@ -1,5 +1,5 @@
-//! What stands in the way of pre-loading the library that records locks and functions under a program, and of
-//! its having something to tell, as the program's file says.
+//! What prevents pre-loading the library that records locks and functions under a program, or leaves it
+//! nothing to report, as the program's file shows.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,7 +17,7 @@ use object::{Object, ObjectSymbol};
 use rustix::process::{getegid, geteuid};
 use tracewing_abi::functions::HOOKS;
 
-/// Scripts that name a script as their interpreter, one behind the other, at most; as the kernel has it.
+/// The longest chain of scripts that name a script as their interpreter, as in the kernel.
 const INTERPRETERS: usize = 5;
 
 /// Why the library is not loaded.
@@ -44,7 +44,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Obstacle {
-    /// What stands in the way for this program; nothing where it cannot be read, which others will tell.
+    /// The obstacle for this program; `None` also where it cannot be read, which is reported elsewhere.
     pub(crate) fn find(program: &Path) -> Option<Self> {
         let metadata = fs::metadata(program).ok()?;
         let gets_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != geteuid().as_raw();
@@ -113,7 +113,7 @@ pub(crate) fn has_sanitizer(program: &Path) -> bool {
     needs() == Some(true)
 }
 
-/// Whether a file is a library for this machine that has the functions by which programs tell of theirs.
+/// Whether a file is a library for this machine that has the functions by which programs report theirs.
 pub(crate) fn has_functions(library: &Path) -> bool {
     let has = || {
         let data = ReadCache::new(File::open(library).ok()?);
@@ -128,8 +128,8 @@ pub(crate) fn has_functions(library: &Path) -> bool {
     has() == Some(true)
 }
 
-/// Why a program that the library is pre-loaded under tells of no functions of its own; nothing where it
-/// does, or cannot be read.
+/// Why a program that the library is pre-loaded under reports no functions of its own; `None` where it does,
+/// or cannot be read.
 pub(crate) fn lack_of_functions(program: &Path) -> Option<&'static str> {
     let data = ReadCache::new(File::open(executed(program)).ok()?);
     let elf = ElfFile64::<Endianness, _>::parse(&data).ok()?;

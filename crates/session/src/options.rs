@@ -15,7 +15,7 @@ use crate::preload::Preload;
 pub use crate::processes::Attach;
 use crate::running::Running;
 
-/// Who shares buffers.
+/// Which programs share buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sharing {
     /// A program and the children that it forks. One that can become another user shares with none of them.
@@ -69,7 +69,7 @@ pub struct Options {
     pub majors: Majors,
     /// Kernel events to record; `None` for no kernel events, empty for the default set.
     pub kernel_events: Option<Vec<String>>,
-    /// Probes in programs, which are kernel events beside the others, or instead of them.
+    /// Probes in programs, which are kernel events in addition to the others, or instead of them.
     pub probes: Vec<Probe>,
     /// Kernel events of the whole machine, not only what concerns the command's process tree.
     pub system_wide: bool,
@@ -77,7 +77,7 @@ pub struct Options {
     pub geometry: Geometry,
     /// Time after which an event is in the trace folder.
     pub flush: Duration,
-    /// Who shares buffers.
+    /// Which programs share buffers.
     pub sharing: Sharing,
     /// The clock.
     pub clock: ClockChoice,

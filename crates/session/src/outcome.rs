@@ -57,7 +57,7 @@ pub struct Summary {
     /// Processes that ran already and were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedDescription>,
-    /// What the user was told besides.
+    /// Further messages to the user.
     pub notes: Vec<String>,
 }
 

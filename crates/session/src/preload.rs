@@ -22,7 +22,7 @@ pub(crate) const KERNEL_EVENTS: &[&str] =
 /// The loader's variable.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Records what a pre-loaded library tells of.
+/// Records what a pre-loaded library reports.
 #[derive(Debug, Clone)]
 pub struct Preload {
     /// The library to pre-load ([`find_library`]).
@@ -48,7 +48,7 @@ pub enum Chains {
 /// The pattern for the events of locks.
 pub const LOCK_EVENTS: &str = lock::GLOB;
 
-/// Patterns for the events of functions whose names match these: the library chooses itself of what it tells,
+/// Patterns for the events of functions whose names match these: the library chooses itself what it reports,
 /// those of Rust have an event each.
 pub fn function_events(functions: &[String]) -> Vec<String> {
     let of_library = function::Class::ALL.iter().map(|class| class.name().to_owned());
@@ -63,7 +63,7 @@ pub fn function_events(functions: &[String]) -> Vec<String> {
 pub enum NoLibrary {
     /// It is in none of these places, or may not be read there.
     Nowhere(Vec<PathBuf>),
-    /// The loader cannot be told of such a path.
+    /// The loader's variable cannot hold such a path.
     Path(PathBuf),
     /// It is another file, or only a part of the library.
     Other(PathBuf),
@@ -95,7 +95,7 @@ impl fmt::Display for NoLibrary {
 
 impl std::error::Error for NoLibrary {}
 
-/// The library to pre-load: beside the running executable, or in `../lib/tracewing`.
+/// The library to pre-load: next to the running executable, or in `../lib/tracewing`.
 ///
 /// # Errors
 /// It is in neither place, or nowhere whence it can be loaded, or is something else.
@@ -124,7 +124,7 @@ impl Preload {
     }
 
     /// What the command's environment has for the library to be loaded; nothing where that would do harm.
-    /// `note` is told what the user has to know.
+    /// `note` gets what the user has to know.
     pub(crate) fn variables(
         &self,
         program: &Path,
@@ -164,8 +164,8 @@ impl Preload {
         variables
     }
 
-    /// What to tell of a program that the command has executed by this name, if the library is not loaded
-    /// into it, or cannot follow its functions.
+    /// What to report about a program that the command has executed by this name, if the library is not
+    /// loaded into it, or cannot follow its functions.
     pub(crate) fn of_executed(&self, name: &Path, program: &Path) -> Option<String> {
         if let Some(obstacle) = Obstacle::find(program) {
             let more = if obstacle == Obstacle::OtherLibc {
@@ -175,7 +175,7 @@ impl Preload {
             };
             return Some(self.told(name, obstacle) + more);
         }
-        // Most programs that are started have nothing to tell of; this one seems to have been built for it.
+        // Most programs that are started have nothing to report; this one seems to have been built for it.
         let lack = if self.functions.is_empty() { None } else { lack_of_functions(program) };
         lack.filter(|lack| *lack == TOO_LATE).map(|lack| format!("functions: {} {lack}", name.display()))
     }
@@ -188,8 +188,8 @@ impl Preload {
     }
 }
 
-/// The variable by which AddressSanitizer is told what to do, options with colons between them; of several
-/// values of one, the last counts.
+/// The variable with AddressSanitizer's options, with colons between them; of several values of one, the last
+/// counts.
 const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
 
 /// Its value with the option that has it bear libraries that are loaded before its own; nothing where the
@@ -209,7 +209,7 @@ fn with_any_order(before: OsString) -> Option<OsString> {
 }
 
 impl Chains {
-    /// As the library is told.
+    /// The word for the library.
     fn word(self) -> &'static str {
         match self {
             Self::Contended => "",
@@ -222,7 +222,7 @@ impl Chains {
 /// What can be had of locks in any case.
 const KERNEL: &str = "; the kernel's events (syscall_entry_futex) show where its threads wait";
 
-/// The library behind those that are pre-loaded in any case: some of these have to come first.
+/// The library after those that are pre-loaded in any case: some of these have to come first.
 fn behind(before: OsString, library: &Path) -> OsString {
     let mut all = before.into_vec();
     if !all.is_empty() {

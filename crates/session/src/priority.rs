@@ -22,7 +22,7 @@ pub(crate) enum Priority {
 
 impl Priority {
     /// Raises it as far as this process may (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`, `RLIMIT_NICE`); not that of a
-    /// thread for which somebody has chosen a policy. The recorded command has to be forked before, or would
+    /// thread that was given a policy. The recorded command has to be forked before, or would
     /// inherit it.
     pub(crate) fn raise() -> Option<Self> {
         // SAFETY: a plain system call.

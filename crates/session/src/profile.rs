@@ -1,4 +1,4 @@
-//! Samples and counters in a recording: started where the kernel gives them, polled beside its events.
+//! Samples and counters in a recording: started where the kernel gives them, polled with its events.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
-//! A process as `/proc` tells of it: what it is called, who its parent is, and whether it is still the same
-//! one.
+//! A process as `/proc` shows it: its name, its parent, and whether it is still the same one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ pub(crate) struct Program {
     /// When it began, in the kernel's ticks: process ids come back. 0 where that is not known.
     began: u64,
     /// Where its stack begins: somewhere else once it has executed a file, if only the same one again. 0
-    /// where that is not told.
+    /// where that is unknown.
     stack: u64,
 }
 
@@ -104,7 +103,7 @@ fn stat(pid: Pid) -> Option<String> {
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, rest) = stat.rsplit_once(") ")?;
     let flags: u64 = rest.split(' ').nth(6)?.parse().ok()?;
-    // Or it is dead, and nobody has waited for it yet.
+    // Or it is dead, and its parent has not waited for it yet.
     (flags & EXITING == 0 && !rest.starts_with(['Z', 'X'])).then(|| rest.to_owned())
 }
 
@@ -150,8 +149,8 @@ mod tests {
     fn processes_are_known_again() {
         let mut cat = std::process::Command::new("cat");
         let mut child = cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Who answers is no longer about to become that program, in the midst of which its stack lies at
-        // several places.
+        // A child that answers has finished executing; in the midst of that, its stack lies at several
+        // places.
         child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = Pid::from_unsigned(child.id());

@@ -147,7 +147,7 @@ pub(crate) struct Joined {
     pub spare: u64,
 }
 
-/// Who a new region is for.
+/// The program that a new region is for.
 struct Wanted {
     peer: Peer,
     /// Many programs, of which that is the first.
@@ -216,7 +216,7 @@ impl Regions {
         // The numbers of threads in one region mean those of one process.
         let is_insider = is_of_other_namespace(peer.pid);
         let domain = shares.then(|| Domain::of(peer)).flatten().filter(|_| !is_insider);
-        // Who can become another user shares with none, children included.
+        // A program that can become another user shares with none, children included.
         let shared = domain.is_some();
         let domain = domain.filter(|_| self.sharing == Sharing::User);
         let existing = domain.as_ref().and_then(|domain| self.shared.get(domain)).copied();
@@ -273,7 +273,7 @@ impl Regions {
         let Some(key) = self.living.iter().find(is_it).map(|(key, _)| *key) else { return };
         let Some(mut living) = self.living.remove(&key) else { return };
         self.agenda.remove(&(living.due, key));
-        // Who has many children does not have their regions.
+        // A parent of many children does not use up its quota by their regions.
         if self.quota.take(child, 1) {
             self.quota.give_back_for_child(living.peer);
             living.holder = Some(child);
@@ -561,7 +561,7 @@ impl Regions {
         self.past.dropped()
     }
 
-    /// Tells all writers that the recording is over.
+    /// Lets all writers know that the recording is over.
     pub(crate) fn close(&self) {
         self.living.values().for_each(|living| living.drain.close());
     }

@@ -47,7 +47,7 @@ impl RecordingRules {
         self.rules.iter().any(|rule| !rule.processes.is_empty())
     }
 
-    /// Adds a rule behind the others.
+    /// Adds a rule after the others.
     ///
     /// # Errors
     /// There are too many.
@@ -60,8 +60,8 @@ impl RecordingRules {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// What is to be said of the rules that the recording began with, once all programs were met. `has_met`:
-    /// whether there was an event of a class; `None` where nobody knows.
+    /// Hints about the rules that the recording began with, once all programs have joined. `has_met`:
+    /// whether there was an event of a class; `None` where that is unknown.
     pub(crate) fn hints(
         &self,
         classes: &Classes,

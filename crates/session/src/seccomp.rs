@@ -32,7 +32,7 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
 }
 
-/// How many filters a thread has, by its `status`. Kernels before 5.9 tell only whether there are any.
+/// How many filters a thread has, by its `status`. Kernels before 5.9 show only whether there are any.
 pub(crate) fn filters(status: &str) -> u32 {
     let number = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     match number("Seccomp:") {

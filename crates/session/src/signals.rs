@@ -96,7 +96,7 @@ pub fn is_ignored(signal: libc::c_int) -> bool {
     }
 }
 
-/// Has the signal for snapshots do nothing, unless somebody has given it another meaning than its first.
+/// Has the signal for snapshots do nothing, unless its disposition is no longer the default.
 fn ignore_snapshot() {
     // SAFETY: a process's own dispositions; no handler is called or replaced.
     unsafe {
@@ -114,7 +114,7 @@ impl Drop for Signals {
         if self.with_snapshot {
             ignore_snapshot();
         }
-        // Who sends them faster than they are read has wanted that.
+        // Signals that come faster than they are read end the process, as their sender asks.
         for _ in 0..MOST_PENDING {
             if self.next().is_none() {
                 break;

@@ -48,7 +48,7 @@ const MOST_RECORDERS: usize = 8;
 const LONGEST_PATH: usize = 107;
 /// Digits of a random name.
 const DIGITS: usize = 32;
-/// Time after which nobody can be about to lock a folder any more.
+/// Time after which no process can still be about to lock a folder.
 const SETTLED: Duration = Duration::from_secs(60);
 pub(crate) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -108,7 +108,7 @@ impl Listener {
         };
         let (join, control) = (listener(UNNAMED, BACKLOG)?, listener(CONTROL_SOCKET, CONTROL_BACKLOG)?);
         renameat(folder, UNNAMED, folder, secret)?;
-        // Regardless of the umask. Root's programs become other users, who join, too.
+        // Regardless of the umask. Root's programs become other users, which join, too.
         let is_root = getuid() == Uid::ROOT;
         let mode = |others, owner| Mode::from_raw_mode(if is_root { others } else { owner });
         chmodat(folder, CONTROL_SOCKET, mode(0o600, 0o600), AtFlags::empty())?;
@@ -155,19 +155,19 @@ pub(crate) fn is_recorders(name: &OsStr) -> bool {
     name.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// What to tell programs of where to connect: to the recorder that listens at `own`, and to those that record
+/// The addresses for programs to connect to: of the recorder that listens at `own`, and of those that record
 /// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)). Also says
 /// whether that is more than programs join.
 pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, bool) {
     let outer =
         outer.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').map(OsStr::from_bytes);
-    // Those of recordings that are over are left behind in the environment of who outlives them.
+    // Those of recordings that are over stay in the environment of processes that outlive them.
     let living: Vec<&OsStr> = outer.filter(|path| !path.is_empty() && Path::new(path).exists()).collect();
     let all: Vec<&OsStr> = [own.as_os_str()].into_iter().chain(living).collect();
     (all[..all.len().min(MOST_RECORDERS)].join(OsStr::new(":")), all.len() > MOST_RECORDERS)
 }
 
-/// Root's programs often become other users, who cannot enter root's runtime folder.
+/// Root's programs often become other users, which cannot enter root's runtime folder.
 pub(crate) fn parent_folder() -> PathBuf {
     let longest = LONGEST_PATH - "/".len() - PREFIX.len() - DIGITS - "/".len() - DIGITS;
     env::var_os("XDG_RUNTIME_DIR")

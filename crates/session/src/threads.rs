@@ -1,4 +1,4 @@
-//! The threads of a flight recorder's programs: each tells its process and its name once, and that is
+//! The threads of a flight recorder's programs: each reports its process and its name once, which is
 //! overwritten in time. A snapshot gets them from here, as it gets them from the kernel's state dump where
 //! the kernel is recorded.
 
@@ -78,7 +78,7 @@ impl Threads {
         }
     }
 
-    /// Tells them in a snapshot.
+    /// Writes them into a snapshot.
     ///
     /// # Errors
     /// A file of it cannot be written.

@@ -34,7 +34,7 @@ impl Timers {
         self.pace.longest()
     }
 
-    /// Whether the observer, who wants it at this interval, is to see now how far the recording is.
+    /// Whether it is time to show the observer the recording's progress, which it wants at this interval.
     pub(crate) fn shows(&mut self, now: Instant, interval: Option<Duration>) -> bool {
         let is_due = interval.is_some_and(|interval| now.duration_since(self.shown) >= interval);
         if is_due {

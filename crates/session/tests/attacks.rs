@@ -296,7 +296,7 @@ fn no_region_poisons_the_loss_total() {
             let (_, file) = program.hello(hello());
             program.classes(&["a:x"]);
             let region = fs::File::from(file.unwrap());
-            // Behind the header's page come the words of the first CPU.
+            // After the header's page come the words of the first CPU.
             let at = 4096 + offset_of!(CpuControl, lost) as u64;
             region.write_all_at(&u64::MAX.to_le_bytes(), at).unwrap();
             thread::sleep(Duration::from_millis(500));

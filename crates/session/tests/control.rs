@@ -1,5 +1,5 @@
-//! Changes of a running recording, with programs played by the test: who is told what, when the asker gets
-//! its answer, and what becomes of programs that do not answer, lie, or have more connections than one.
+//! Changes of a running recording, with programs played by the test: which program gets what, when the asker
+//! gets its answer, and what becomes of programs that do not answer, lie, or have more connections than one.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn join(path: &Path, hello: Hello, names: &[&str]) -> (Program, Vec<(u16, bool)>
     (program, granted)
 }
 
-/// The next change that a program is told, unconfirmed: number, and ids with whether they are on.
+/// The next change that a program gets, unconfirmed: number, and ids with whether they are on.
 fn change(program: &Program) -> (u32, Vec<(u16, bool)>) {
     let message = program.answer();
     let (number, grants) = decode_change(&message).unwrap();
@@ -113,7 +113,7 @@ fn the_last_rule_decides_and_the_metadata_has_what_was_ever_wanted() {
                 confirm(&program, number);
             });
             assert_eq!(changed.unwrap().classes, 2);
-            // Who comes later finds the same rules.
+            // A later program finds the same rules.
             let later = Hello { copy: 6, ..hello() };
             assert_eq!(join(path, later, &["a:y", "b:z"]).1, [(2, false), (3, true)]);
             let rules = recording.change(&Change::Nothing).unwrap().rules;
@@ -159,7 +159,7 @@ fn who_does_not_answer_is_named_and_told_all_that_it_has_missed() {
             assert_eq!(unanswered.pid, Pid::from_unsigned(std::process::id()));
             assert!(unanswered.name.starts_with("control-"), "{unanswered:?}");
             assert!(!changed.is_everywhere());
-            // Meanwhile there are two changes more; it is told their sum, once it has confirmed the first.
+            // Meanwhile there are two changes more; it gets their sum, once it has confirmed the first.
             for change in [disable("*"), enable("a:y")] {
                 assert_eq!(recording.change(&change).unwrap().unanswered.len(), 1);
             }
@@ -212,7 +212,7 @@ fn a_hang_up_ends_a_connection_and_nothing_else() {
             let changed = recording.change(&disable("*")).unwrap();
             assert_eq!((changed.programs, changed.unreachable.len()), (0, 1));
             assert_eq!(changed.unreachable[0].pid, Pid::from_unsigned(std::process::id()));
-            // As soon as it is there again it is told the rules of the day.
+            // As soon as it is there again, it gets the present rules.
             assert_eq!(join(path, hello(), &["a:x"]).1, [(1, false)]);
         },
     );
@@ -285,7 +285,7 @@ fn a_forked_child_is_told_what_its_parent_had_and_what_has_changed() {
             let recording = running(trace);
             let (program, _) = join(path, hello(), &["a:x", "a:y"]);
             let _other = join(path, Hello { copy: 9, ..hello() }, &["c:z"]);
-            // Nothing has changed since: there is nothing to be told.
+            // Nothing has changed since: there is nothing to send.
             in_child(|| {
                 let child = Program::connect(path);
                 child.hello(Hello { joining: Joining::Sharer, ..hello() }).0 == Answer::Known
@@ -304,7 +304,7 @@ fn a_forked_child_is_told_what_its_parent_had_and_what_has_changed() {
                     confirm(&child, next);
                     grants == [(1, true), (2, false)] && later == [(2, true)]
                 });
-                // It is one more to be told from now on.
+                // It is one more that gets changes from now on.
                 let begin = Instant::now();
                 while recording.change(&Change::Nothing).unwrap().programs < 2 {
                     assert!(begin.elapsed() < Duration::from_secs(30));
@@ -384,7 +384,7 @@ fn major_classes_and_pauses_are_one_word_that_nobody_is_told_of() {
             );
             let changed = make(Change::Pause);
             assert_eq!((changed.paused, changed.majors.as_str(), majors(&region)), (true, "2-3,63", 0));
-            // What changes in a pause, and who comes, waits for its end.
+            // Changes in a pause, and programs that come, wait for its end.
             make(on(true, 1));
             let other = Program::connect(path);
             let smp = other.hello(Hello { can_publish: false, copy: 6, ..hello() }).1.unwrap();
@@ -657,7 +657,7 @@ fn invitations_reach_those_that_are_there_and_those_that_come() {
             }
             assert_eq!(ask(path, &invite(at)), None);
             assert_eq!(invitation(&program), at);
-            // Who comes later hears of it first of all.
+            // A later program hears of it first of all.
             let later = Program::connect(path);
             later.hello(Hello { copy: 7, ..hello() });
             assert_eq!(invitation(&later), at);

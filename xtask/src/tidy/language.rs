@@ -21,6 +21,7 @@ const ROOTS: &[&str] = &[
     "crates/recover/",
     "crates/ring/",
     "crates/rules/",
+    "crates/session/",
     "crates/streams/",
     "crates/testing/",
     "crates/tokio/",

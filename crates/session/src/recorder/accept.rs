@@ -68,7 +68,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// At the end: who waits still has not joined, which is noted.
+    /// At the end: programs that still wait have not joined, which is noted.
     pub(crate) fn turn_away_waiting(&mut self) {
         let Some(listener) = &self.entrance.listener else { return };
         let (now, owner) = (Instant::now(), getuid());

@@ -74,7 +74,7 @@ impl Recorder<'_> {
         self.send(number);
     }
 
-    /// Sends a program what it is to be told.
+    /// Sends a program the messages that are due.
     pub(crate) fn send(&mut self, number: u64) {
         let Some(client) = self.connections.clients.get_mut(&number) else { return };
         match client.send(&mut self.join) {
@@ -100,7 +100,7 @@ impl Recorder<'_> {
         let overdue: Vec<u64> =
             clients.filter(|(_, client)| client.is_overdue(now)).map(|(number, _)| *number).collect();
         for number in overdue {
-            // It may have been the recorder who kept it waiting.
+            // It may have waited for the recorder.
             self.client_ready(number);
             if self.connections.clients.get(&number).is_some_and(|client| client.is_overdue(now)) {
                 self.disconnect(number);

@@ -1,4 +1,4 @@
-//! Changes of a running recording: event rules, major classes, pauses. A change is told to every program that
+//! Changes of a running recording: event rules, major classes, pauses. A change is sent to every program that
 //! it concerns, and answered when all of them have confirmed it, or [`PATIENCE`] is over.
 
 use std::collections::{BTreeSet, HashSet};

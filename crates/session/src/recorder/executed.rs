@@ -1,5 +1,5 @@
-//! Programs that the command has executed, as the kernel tells of them: the user is to know under which of
-//! them the library that records locks and functions is not loaded.
+//! Programs that the command has executed, as the kernel reports them: the user is to know into which of them
+//! the library that records locks and functions is not loaded.
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use tracewing_units::Pid;
 
 use super::Recorder;
 
-/// Programs that are told.
+/// The most programs that are named.
 const MOST_TOLD: usize = 8;
 
 impl Recorder<'_> {
-    /// Tells of those of these files, with the processes that have executed them, under which nothing can be
+    /// Reports those of these files, with the processes that have executed them, into which nothing can be
     /// pre-loaded.
     pub(crate) fn tell_of_executed(&mut self, executed: Vec<(Pid, PathBuf)>) {
         let Some(preload) = self.options.preload.as_ref().filter(|_| !self.options.system_wide) else {

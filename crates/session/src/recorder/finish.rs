@@ -52,7 +52,7 @@ impl Recorder<'_> {
         }
         self.tell_of_executed(kernel.executed);
 
-        // Of what could not be written, or is lost, nobody knows.
+        // What could not be written, or is lost, is not known.
         if self.course.stop != Stop::CannotWrite {
             let Join { rules, classes, regions, .. } = &self.join;
             let is_whole = user.losses.is_empty() && user.overwritten.is_empty();

@@ -49,7 +49,7 @@ use crate::profile;
 use crate::running::Running;
 use crate::timers::Timers;
 
-/// Is told what happens while it happens.
+/// Gets what happens while it happens.
 pub trait Observer {
     /// How often [`Observer::progress`] is wanted; `None` for never.
     fn progress_interval(&self) -> Option<Duration> {
@@ -85,8 +85,8 @@ pub struct Progress {
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
 /// # Errors
-/// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the
-/// [`Outcome`] and to the observer.
+/// There was nothing to record, or no way to. Once the command runs, what goes wrong is in the [`Outcome`]
+/// and goes to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     let subject = match (&options.with, &options.attach) {
         (_, Some(attach)) => Subject::Processes(Found::of(attach)?, attach),
@@ -166,6 +166,6 @@ pub(crate) struct Watches {
     /// When to look again which programs that have joined are filtered.
     pub(crate) filters_due: Instant,
     pub(crate) left_out: LeftOut,
-    /// Programs that were told because the library is not loaded into them.
+    /// Programs that were named because the library is not loaded into them.
     pub(crate) obstacles: usize,
 }

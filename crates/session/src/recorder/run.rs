@@ -120,7 +120,7 @@ impl Recorder<'_> {
         self.told = self.join.description.notes.len();
     }
 
-    /// Stops because the trace cannot be written; told once.
+    /// Stops because the trace cannot be written; reported once.
     pub(crate) fn cannot_write(&mut self, error: &tracewing_consumer::Error) {
         if self.course.stop != Stop::CannotWrite {
             self.course.stop = Stop::CannotWrite;

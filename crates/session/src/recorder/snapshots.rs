@@ -54,7 +54,7 @@ impl Recorder<'_> {
         message
     }
 
-    /// Takes a snapshot, and tells the user.
+    /// Takes a snapshot, and reports it to the user.
     ///
     /// # Errors
     /// There is none; a note says so too, and recording continues.

@@ -35,7 +35,7 @@ pub fn options(folder: &Path, script: &str) -> Options {
     options
 }
 
-/// Records a shell that tells the socket's path and lives until `programs` is done with it and the trace
+/// Records a shell that prints the socket's path and lives until `programs` is done with it and the trace
 /// folder.
 pub fn with_programs(
     adapt: impl FnOnce(&mut Options),
