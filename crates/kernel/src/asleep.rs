@@ -4,7 +4,7 @@
 //! shows what a thread does, but not at the moment at which its events begin. So each thread is looked at
 //! twice, before that moment and after it. A thread that sleeps both times, and that has left a CPU as often
 //! the second time as the first, has slept all the time between (`proc_pid_status(5)`,
-//! `proc_pid_syscall(5)`). One that is still on its way off the CPU looks asleep, too; the switch that
+//! `proc_pid_syscall(5)`). One that is just leaving the CPU looks asleep, too; the switch that
 //! follows is recorded, and readers take its state as unknown up to then.
 
 use crate::statedump;

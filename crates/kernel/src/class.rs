@@ -85,7 +85,7 @@ impl Place {
 }
 
 impl Program {
-    /// The context's `tid`, which is the second step: behind the flags.
+    /// The context's `tid`, which is the second step: after the flags.
     pub(crate) fn tid(&self, record: &[u8]) -> Option<Tid> {
         let Some(Step::Copy { from, .. }) = self.steps.get(1) else { return None };
         record.get(*from..)?.first_chunk().copied().map(|bytes| Tid(i32::from_ne_bytes(bytes)))
@@ -269,7 +269,7 @@ impl Compiler<'_> {
         self.payload = payload.with(name, class);
     }
 
-    /// `name`, or with underscores behind it where the event has that name already.
+    /// `name`, with underscores appended where the event has that name already.
     fn unused(&self, mut name: String) -> String {
         while self.payload.member(&name).is_some() {
             name.push('_');

@@ -17,7 +17,7 @@ impl<S: Sink<Error = Error>> Taker for Converter<'_, S> {
         self.stream.expect_gap(begin, at, events);
     }
 
-    /// Somebody has switched the instance to overwrite mode.
+    /// The instance has been switched to overwrite mode.
     fn overwritten(&mut self, at: u64, events: u64) {
         self.stream.expect_gap(None, at, events);
     }

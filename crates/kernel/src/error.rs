@@ -64,7 +64,7 @@ pub enum Missing {
         "kernel lockdown (confidentiality) forbids kernel events: boot without lockdown=confidentiality to record them"
     )]
     Lockdown,
-    /// Whoever opens a file of the tracer waits for ever, as after a kernel oops in it.
+    /// Opening a file of the tracer never returns, as after a kernel oops in it.
     #[error("the kernel's tracer does not answer (see dmesg): kernel events can be recorded after a reboot")]
     Hangs,
     /// The byte order is not the one of our traces.

@@ -1,8 +1,8 @@
-//! Kernel events in flight-recorder mode: the newest ones stay in memory until somebody asks for them.
+//! Kernel events in flight-recorder mode: the newest ones stay in memory until a snapshot is asked for.
 //!
 //! The kernel's own buffer is the flight recorder: its instance is in overwrite mode, where an event for
-//! which there is no room takes the place of the oldest page, so that nobody has to read, wake up or copy
-//! while nothing is asked for. A snapshot reads all pages out, those that are partly filled too, into
+//! which there is no room takes the place of the oldest page, so nothing is read, woken up or copied between
+//! snapshots. A snapshot reads all pages out, those that are partly filled too, into
 //! [`Kept`], from which it is written, and from which the next snapshot gets what the kernel no longer has.
 //! Memory per CPU: the kernel's buffer, and as much again once a snapshot was taken.
 //!
@@ -111,15 +111,14 @@ impl KernelFlightRecorder {
     }
 
     /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those
-    /// that were recorded right before the call, while recording goes on. What an earlier snapshot has
+    /// that were recorded right before the call, while recording continues. What an earlier snapshot has
     /// written is in this one too, as far as it is not overwritten; each trace needs a `uuid` of its own.
     ///
     /// # Errors
     /// What fails in tracefs, or before anything was written. What fails later is
-    /// [`Summary::unwritten`], and the folder good up to there. In every case the recording goes on.
+    /// [`Summary::unwritten`], and the folder good up to there. In every case the recording continues.
     pub fn snapshot(&mut self, parent: &Dir, name: &str, uuid: Uuid) -> Result<Summary, Error> {
-        // All pages first: converting takes much longer than reading, and meanwhile the kernel goes on
-        // overwriting.
+        // All pages first: converting takes much longer than reading, and the kernel overwrites meanwhile.
         for (reader, kept) in &mut self.cpus {
             reader.drain(kept)?;
         }

@@ -36,7 +36,7 @@ impl Guardian {
     /// Sends it away: there is nothing left to do.
     pub(crate) fn dismiss(mut self) {
         let stdin = self.0.stdin.as_mut();
-        // Where it cannot be told, somebody has killed it.
+        // Where this fails, it has been killed.
         let _ = stdin.map(|stdin| stdin.write_all(b"\n"));
     }
 }
@@ -44,7 +44,7 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // Its status says nothing: somebody else may have removed the instance.
+        // Its status says nothing: another process may have removed the instance.
         let _ = self.0.wait();
     }
 }

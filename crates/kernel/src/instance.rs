@@ -118,7 +118,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Whoever wants to know calls `remove`.
+        // Callers that need the result call `remove`.
         let _ = self.try_remove();
     }
 }
@@ -127,7 +127,7 @@ fn is_busy(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
 }
 
-/// Whether somebody else has removed an instance, or is about to.
+/// Whether another process has removed an instance, or is about to.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::NODEV.raw_os_error())
 }
@@ -141,7 +141,7 @@ fn remove_stale(instances: &Path) -> Result<(), Error> {
         if start_time(pid) == Some(start) {
             continue;
         }
-        // Somebody may look at it, or another recorder remove it right now: no reason not to record.
+        // A process may look at it, or another recorder remove it right now: no reason not to record.
         let _ = fs::remove_dir(entry.path());
     }
     Ok(())

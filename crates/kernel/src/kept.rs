@@ -2,7 +2,7 @@
 //!
 //! Reading pages takes them out of the kernel's buffer, so a snapshot that shall overlap the one before needs
 //! what that one has read. The bound is that of the kernel's buffer: pages of an earlier snapshot and what
-//! has come since make up the same amount of history as a buffer that nobody has read.
+//! has come since make up the same amount of history as a buffer that was never read.
 
 use crate::error::Error;
 use crate::losses::LossRange;
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     overwritten: u64,
 }
 
-/// As [`Taker::dropped`] tells it.
+/// As [`Taker::dropped`] gets it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     begin: Option<u64>,
@@ -40,7 +40,7 @@ impl Kept {
         Self { layout, most, pages: VecDeque::new(), bytes: 0, gaps: Vec::new(), overwritten: 0 }
     }
 
-    /// Converts all pages, which stay; also those behind one that could not be written. The first error is
+    /// Converts all pages, which stay; also those after one that could not be written. The first error is
     /// returned.
     pub(crate) fn convert<S: Sink<Error = Error>>(
         &self,
@@ -98,7 +98,7 @@ impl Kept {
         }
     }
 
-    /// Drops up to `stamp` concern nobody any more.
+    /// Forgets drops up to `stamp`, which no kept page follows any more.
     fn drop_gaps(&mut self, stamp: u64) {
         let before = self.gaps.partition_point(|gap| gap.at <= stamp);
         let events: u64 = self.gaps.drain(..before).map(|gap| gap.events).sum();

@@ -34,10 +34,10 @@
 //! | event | recorded |
 //! |---|---|
 //! | system calls, page faults | a member's own |
-//! | interrupts, softirqs, NMI | while a member is current, whoever caused them |
+//! | interrupts, softirqs, NMI | while a member is current, whatever caused them |
 //! | `sched_switch` | to a member, from a member, and so every switch between them |
-//! | `sched_waking`, `sched_wakeup`, `sched_wakeup_new` | of a member by anybody, in any context; of anybody by a member |
-//! | `sched_migrate_task` | when a member is current; not when a stranger's wake-up or the balancer moves a member (the wake-up's `target_cpu` tells) |
+//! | `sched_waking`, `sched_wakeup`, `sched_wakeup_new` | of a member by any thread, in any context; of any thread by a member |
+//! | `sched_migrate_task` | when a member is current; not when a stranger's wake-up or the balancer moves a member (the wake-up's `target_cpu` shows that) |
 //! | `task_newtask`, `sched_process_fork`, `exec`, `exit` | a member's own; the last event of a thread is the switch away from it |
 //! | probes | a member's own |
 //! | `signal_deliver` | to a member |
@@ -49,7 +49,7 @@
 //! # Losses
 //!
 //! The instance discards what does not fit its buffer, so losses are gaps, counted exactly by the kernel and
-//! found in time to within the two events around them; each is in the `events_discarded` of the packet behind
+//! found in time to within the two events around them; each is in the `events_discarded` of the packet after
 //! it and in [`StreamSummary::losses`].
 //!
 //! A flight recorder's instance overwrites the oldest pages instead. What is left of each CPU has no gap;
@@ -61,7 +61,7 @@
 //! CPU time (95 ns at worst, other programs competing for the caches) (`dd bs=1`, 8 million events;
 //! `perf bench sched pipe` the same), of which half is the kernel's. Polled every 50 ms while two `dd bs=1`
 //! keep both CPUs busy and make 1.4 million events a second each, 4 MiB per CPU lose a quarter, 8 MiB nothing
-//! or, with more programs beside them, 2 %, 16 MiB nothing; of a parallel compile 4 MiB lose nothing. Hence
+//! or, with more programs running, 2 %, 16 MiB nothing; of a parallel compile 4 MiB lose nothing. Hence
 //! [`DEFAULT_BUFFER_KIB`]. A recording in which nothing happens costs 1 ms of CPU time a second.
 //!
 //! ```no_run

@@ -50,7 +50,7 @@ impl Scope {
 pub struct Options {
     /// Patterns of events, see [`crate::choose::choose`]; none for the default set.
     pub globs: Vec<String>,
-    /// Probes in programs, recorded beside these events.
+    /// Probes in programs, recorded in addition to these events.
     pub probes: Vec<Probe>,
     /// No events but those of probes.
     pub only_probes: bool,

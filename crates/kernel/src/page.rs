@@ -6,7 +6,7 @@
 //! ```text
 //! u64 stamp                      time of the first record, before its own delta
 //! word commit                    bits 0..30  bytes of records on this page
-//!                                bit  30     RB_MISSED_STORED: how many were missed stands behind the records
+//!                                bit  30     RB_MISSED_STORED: how many were missed follows the records
 //!                                bit  31     RB_MISSED_EVENTS: records before this page were overwritten
 //! records, each 4-byte aligned:
 //!   u32: bits 0..5 type_len, bits 5..32 delta (27 bits), then by type_len
@@ -147,8 +147,7 @@ impl<'a> Page<'a> {
         self.records.len()
     }
 
-    /// Bytes of the page up to the end of its records; what is behind them says nothing but what was lost
-    /// before.
+    /// Bytes of the page up to the end of its records; what follows them says only what was lost before.
     pub fn extent(&self) -> usize {
         self.base + self.records.len()
     }
@@ -222,7 +221,7 @@ impl<'a> Iterator for Records<'a> {
                     return Some(Ok(Record { stamp: self.stamp, data }));
                 }
                 29 => {
-                    // A discarded record. The kernel writes delta 1 where it was 0, to tell it from the
+                    // A discarded record. The kernel writes delta 1 where it was 0, which would mean the
                     // page's end.
                     self.stamp = self.stamp.wrapping_add(if delta == 1 { 0 } else { delta });
                     let end = self.at.saturating_add(4).saturating_add(long);

@@ -4,7 +4,7 @@
 //! A probe is defined by a line written to `uprobe_events`, and has an event of its own from then on, which
 //! is enabled in an instance as any other. The definition is the whole tracer's, not the instance's, and
 //! stays until it is removed. So it has its recorder's name: the instance `tracewing-PID-START` defines
-//! `tracewing_PID_START/p0`, `p1`, …, which go when the instance goes, whoever removes that. The kernel
+//! `tracewing_PID_START/p0`, `p1`, …, which go when the instance goes, whatever removes that. The kernel
 //! refuses (`EBUSY`) to remove what an instance has enabled, which protects the probes of a living recorder
 //! in another PID namespace.
 
@@ -33,7 +33,7 @@ pub struct Probe {
     pub semaphore: Option<u64>,
     /// Not at the instruction, with which a function begins, but when that function returns.
     pub at_return: bool,
-    /// What is recorded beside the address.
+    /// What is recorded in addition to the address.
     pub arguments: Vec<Argument>,
 }
 
@@ -42,7 +42,7 @@ pub struct Probe {
 pub struct Argument {
     /// The field's name in the trace: a C identifier.
     pub name: String,
-    /// Where to get it, and its type, as the kernel wants it told: `%di:u64`, `+0(%si):string`.
+    /// Where to get it, and its type, in the kernel's syntax: `%di:u64`, `+0(%si):string`.
     pub fetch: String,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn remove(root: &Path, mut is_gone: impl FnMut(&str) -> bool) -> Resu
         let Some((_, name)) = line.split(' ').next().and_then(|word| word.split_once(':')) else { continue };
         if name.split_once('/').is_some_and(|(group, _)| is_gone(group)) {
             match write(&control, &format!("-:{name}")) {
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(Error::Tracefs { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => removed = Err(error),
                 Ok(()) => {}

@@ -41,7 +41,7 @@ pub(crate) struct CpuReader {
     page: Vec<u8>,
     /// Pages in the buffer, the most that one drain takes.
     pages: usize,
-    /// Losses that a taker has been told of.
+    /// Losses that a taker has got.
     told: Counts,
 }
 
@@ -125,7 +125,7 @@ impl CpuReader {
             }
             let taken = taker.page(&page, &self.page[..len])?;
             // What was in the buffer at `begin` has been taken. Were later events followed as well, a
-            // recorder that records itself would never come to an end.
+            // recorder that records itself would never end.
             if !all && taken >= begin {
                 break;
             }

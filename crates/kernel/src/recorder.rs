@@ -34,7 +34,7 @@ pub struct Summary {
     pub streams: Vec<StreamSummary>,
     /// What the user should know, a line each.
     pub notices: Vec<String>,
-    /// What [`KernelRecorder::executed`] has not told.
+    /// What [`KernelRecorder::executed`] has not returned.
     pub executed: Vec<(Pid, PathBuf)>,
     /// Why what was left could not all be written, unless [`KernelRecorder::poll`] has said it.
     pub unwritten: Option<Error>,
@@ -53,7 +53,7 @@ pub struct KernelRecorder {
     followed: Followed,
     /// The class of the state dump's events.
     dump: statedump::Classes,
-    /// Whether a poll has met an error.
+    /// Whether a poll has failed.
     failed: bool,
 }
 
@@ -94,7 +94,7 @@ impl KernelRecorder {
     }
 
     /// Writes the state dump: of all threads before a recording of the whole system, of those of processes
-    /// when they are followed. A tree's threads tell where they come from.
+    /// when they are followed. The events of a tree's threads show where they come from.
     fn dump(&mut self, stamp: u64, threads: &[Thread], asleep: &[Asleep]) -> Result<(), Error> {
         let ids = self.dump;
         let here = rustix::thread::sched_getcpu();
@@ -164,7 +164,7 @@ impl KernelRecorder {
         Ok(self.progress())
     }
 
-    /// Files that were executed, as far as the event of that is recorded: those of which this has not told
+    /// Files that were executed, as far as the event of that is recorded: those that this has not returned
     /// yet. Paths are as they were given to `exec`, and come with the process that did so.
     pub fn executed(&self) -> Vec<(Pid, PathBuf)> {
         self.programs.executed()
@@ -193,7 +193,7 @@ impl KernelRecorder {
         let has_lost = self.progress().lost > 0;
         let Self { cpus, source, programs, failed, .. } = self;
         drop(cpus);
-        // Of what was lost nobody knows.
+        // What was lost is unknown.
         let never_met = source.never_met(&programs).filter(|_| !has_lost);
         let executed = programs.executed();
         let mut notices = source.remove();
@@ -207,7 +207,7 @@ impl KernelRecorder {
         Ok(Summary { streams, notices, executed, unwritten })
     }
 
-    /// Goes on after a failed write, so that what is lost by it is counted; returns the first such error.
+    /// Continues after a failed write, so that what is lost by it is counted; returns the first such error.
     fn drain_rest(&mut self) -> Result<(), Error> {
         let Self { cpus, trace, programs, clock, .. } = self;
         let mut written = Ok(());
@@ -215,7 +215,7 @@ impl KernelRecorder {
             loop {
                 match reader.drain_all(&mut Converter { stream, programs, sink: trace }) {
                     Ok(()) => break,
-                    // The page that met it is consumed, and no new ones come.
+                    // The page that failed is consumed, and no new ones come.
                     Err(error @ Error::Write { .. }) => written = written.and(Err(error)),
                     Err(error) => return Err(error),
                 }

@@ -139,7 +139,7 @@ impl Source {
         self.instance.set("tracing_on", "0")
     }
 
-    /// What to tell of probes of which no event was converted.
+    /// The note about probes of which no event was converted.
     pub(crate) fn never_met(&self, programs: &Programs) -> Option<String> {
         let probes = || {
             let of = |id: usize| {

@@ -1,7 +1,7 @@
 //! The state dump: which threads live when a recording of the whole system begins or a snapshot is taken, and
 //! to which processes they belong.
 //!
-//! Of a thread that was created before the oldest event that is there, events tell the number and mostly the
+//! Of a thread that was created before the oldest event that is there, events show the number and mostly the
 //! name, not the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h`
 //! of lttng-modules), which trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`)
 //! and `status`.
@@ -127,7 +127,7 @@ impl Thread {
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied();
         let status = match field(3)? {
-            // Whether it really has a CPU, the events around tell; LTTng does the same.
+            // Whether it really has a CPU, the events around show; LTTng does the same.
             "R" => WAIT_CPU,
             "Z" => ZOMBIE,
             "X" | "x" => DEAD,
@@ -184,7 +184,7 @@ pub(crate) fn of(tids: &[Tid]) -> Vec<Thread> {
     tids.iter().filter_map(thread).collect()
 }
 
-/// Those of `tids` that have ended and whose process `saved`, lines of `TID PROCESS`, tells.
+/// Those of `tids` that have ended, with their processes from `saved`, lines of `TID PROCESS`.
 pub(crate) fn ended(tids: &BTreeSet<Tid>, saved: &str) -> Vec<Thread> {
     let thread = |line: &str| {
         let (tid, process) = line.split_once(' ')?;

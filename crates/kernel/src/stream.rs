@@ -6,8 +6,8 @@
 //! it, until pages are read. So all that was dropped before a drain happened between the last event that was
 //! in the buffer and the drain's begin, and the boundary is found by time: the first event stamped at or
 //! after the drain's begin comes after the gap. There the packet is ended, and the next one carries the count
-//! in `events_discarded`. Pages on which the kernel says that events before them were overwritten (somebody
-//! switched the instance to overwrite mode) are a gap at their own begin.
+//! in `events_discarded`. Pages on which the kernel says that events before them were overwritten (the
+//! instance was switched to overwrite mode) are a gap at their own begin.
 
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};
@@ -27,7 +27,7 @@ const ENOUGH: usize = 256 * 1024 - PACKET_HEADER_SIZE;
 /// Class id in [`Programs`] of what was not chosen.
 const NONE: u16 = u16::MAX;
 
-/// Paths that are told.
+/// The most paths that are kept.
 const MOST_EXECUTED: usize = 10_000;
 
 /// The programs of all chosen events, found by the kernel's event number.
@@ -46,7 +46,7 @@ pub(crate) struct Programs {
 #[derive(Debug, Default)]
 struct Executed {
     all: HashSet<Vec<u8>>,
-    /// Those of which nobody was told yet, and by which process.
+    /// Those that were not returned yet, and by which process.
     new: Vec<(Pid, PathBuf)>,
 }
 
@@ -65,7 +65,7 @@ impl Programs {
         Self { by_kernel_id, programs, met, exec, executed: RefCell::default() }
     }
 
-    /// Files that were executed since the last call, each told once, and by which process.
+    /// Files that were executed since the last call, each returned once, and by which process.
     pub(crate) fn executed(&self) -> Vec<(Pid, PathBuf)> {
         std::mem::take(&mut self.executed.borrow_mut().new)
     }
@@ -132,9 +132,9 @@ pub struct StreamSummary {
     pub losses: Losses,
     /// Events from before the first one that is here, which a flight recorder's buffer no longer holds.
     pub overwritten: Option<LossRange>,
-    /// Records of kinds that were not chosen (somebody else enabled them in the instance); left out.
+    /// Records of kinds that were not chosen (another process enabled them in the instance); left out.
     pub foreign: u64,
-    /// Pages or records that could not be decoded; each counts as one lost event at least.
+    /// Pages or records that could not be decoded; each adds one lost event at least.
     pub damaged: u64,
 }
 
@@ -246,7 +246,7 @@ impl Stream {
         }
     }
 
-    /// The stamp from which on an event lies behind a gap.
+    /// The stamp from which on an event lies after a gap.
     fn next_gap(&self) -> u64 {
         self.gaps.first().map_or(u64::MAX, |gap| gap.at)
     }
@@ -289,7 +289,7 @@ impl Stream {
         written
     }
 
-    /// Ends the stream at the time `now`: what is lost at its end is told by a packet without events.
+    /// Ends the stream at the time `now`: a packet without events reports what is lost at its end.
     pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut written = self.end_packet(sink);
         if let Some(gap) = self.gaps.last() {

@@ -116,15 +116,15 @@ fn find() -> Result<PathBuf, Missing> {
     }
 }
 
-/// Whether the tracer's lock can be had, which every open takes that could tell. A process that waits for it
-/// cannot be killed, so another one tries; asked once by each process.
+/// Whether the tracer's lock can be had, which every open takes that could show this. A process that waits
+/// for it cannot be killed, so another one tries; asked once by each process.
 fn answers(root: &Path) -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", ": < \"$1\"", "sh"]).arg(root.join("tracing_on"));
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Where there is no shell, nobody can tell.
+        // Where there is no shell, this is unknown.
         let Ok(mut shell) = shell.spawn() else { return true };
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {

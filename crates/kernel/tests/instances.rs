@@ -1,4 +1,4 @@
-//! No recorder leaves an instance behind, and none touches another's.
+//! Every recorder removes its instance, and none touches another's.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn start(dir: &Path) -> KernelRecorder {
     common::start_in(dir, &options(Scope::System, &["sched_switch"])).unwrap()
 }
 
-/// An actor: a recorder that records until it is told to end, or killed.
+/// An actor: a recorder that records until it is asked to end, or killed.
 #[test]
 fn recorder() {
     let Some(dir) = role("recorder") else { return };

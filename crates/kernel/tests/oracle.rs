@@ -15,7 +15,7 @@ use tracewing_kernel::format::{Format, Shape};
 use tracewing_kernel::lttng::{event_name, field_name};
 use tracewing_kernel::{Scope, Tracefs};
 
-/// Beside the default set: masks, tables of arguments, many flags and enumerations.
+/// Besides the default set: masks, tables of arguments, many flags and enumerations.
 const MORE: &[&str] = &[
     "kmem:*",
     "timer:*",
@@ -53,8 +53,8 @@ fn busy() {
     gate();
 }
 
-/// Waits until a thread sleeps: what it does on its way to a gate must not reach one of the two recordings
-/// only.
+/// Waits until a thread sleeps: what it does before it reaches a gate must not be in only one of the two
+/// recordings.
 fn wait_until_asleep(tid: i32) {
     while !fs::read_to_string(format!("/proc/{tid}/stat")).unwrap().contains(") S ") {
         std::thread::yield_now();

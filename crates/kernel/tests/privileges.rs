@@ -1,4 +1,4 @@
-//! What a user without privileges is told, and that tracefs is mounted where only that is missing.
+//! Messages to a user without privileges, and that tracefs is mounted where only that is missing.
 
 mod common;
 
@@ -8,7 +8,7 @@ use rustix::thread::{Uid, UnshareFlags, set_thread_uid, unshare_unsafe};
 use std::path::Path;
 use tracewing_kernel::privileges;
 
-/// An actor: somebody else than root asks.
+/// An actor: a user other than root asks.
 #[test]
 fn stranger() {
     if role("stranger").is_none() {

@@ -1,4 +1,4 @@
-//! Probes: events exactly as often as a function is called, and nothing left behind, however their recorder
+//! Probes: events exactly as often as a function is called, and nothing that stays, however their recorder
 //! ends.
 
 mod common;
@@ -83,7 +83,7 @@ fn caller() {
     }
 }
 
-/// An actor: a recorder that records until it is told to end, or killed.
+/// An actor: a recorder that records until it is asked to end, or killed.
 #[test]
 fn recorder() {
     let Some(dir) = role("recorder") else { return };
@@ -192,7 +192,7 @@ fn what_the_kernel_refuses_is_told_and_leaves_nothing() {
     assert!(error.contains("own:function: Invalid argument") && error.contains("register"), "{error}");
     let error = refused(Probe { file: PathBuf::from("/nowhere"), ..probe("n", false, &[]) });
     assert!(error.contains("No such file"), "{error}");
-    // In front of and behind what can be probed.
+    // Before and after what can be probed.
     let good = probe("good", false, &[]);
     let bad = probe("bad", false, &[("a", "%di:nonsense")]);
     let options = with_probes(Scope::System, vec![good, bad]);

@@ -19,7 +19,7 @@ const PARENTS: usize = 5_000;
 const SLEEPS: usize = 40;
 const OPENS: usize = 300;
 const ROUNDS: usize = 500;
-/// Flags that nobody else's `openat` has.
+/// Flags that no other process's `openat` has.
 const FLAGS: OFlags = OFlags::from_bits_retain(0x0021_0000);
 
 /// An actor: a known number of system calls, then two threads on two CPUs that pass a byte to and fro.
@@ -194,7 +194,7 @@ fn the_whole_system_is_recorded_and_a_worker_in_it_completely() {
     assert!(
         lines.iter().any(|line| line.name == "syscall_entry_read" && line.tid == gettid_of_this_thread())
     );
-    // What was there before is named, in front of all else.
+    // What was there before is named, before all else.
     let dump = lines.iter().take_while(|line| line.name == "lttng_statedump_process_state");
     let own = dump.clone().find(|line| line.number("tid") == i128::from(gettid_of_this_thread()));
     assert_eq!(own.unwrap().number("pid"), i128::from(std::process::id()));
@@ -265,7 +265,7 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
     }
     let Some((lines, complaints)) = babeltrace_loud(&trace) else { return };
     assert_eq!(lines.len(), written(&summary));
-    // babeltrace2 warns once per gap: that is its way to tell of losses.
+    // babeltrace2 warns once per gap: that is its way to report losses.
     let told: u64 = complaints
         .lines()
         .filter_map(|line| line.split("Tracer discarded ").nth(1)?.split(' ').next()?.parse::<u64>().ok())

@@ -14,6 +14,7 @@ const ROOTS: &[&str] = &[
     "crates/capi/",
     "crates/export/",
     "crates/files/",
+    "crates/kernel/",
     "crates/macros/",
     "crates/preload/",
     "crates/profile/",

@@ -17,7 +17,7 @@ fn class(system: &str, name: &str, fields: &[(&str, usize, usize, u8)], print: &
     compile(3, system, &Format::parse(&text, 8).unwrap(), 8).unwrap()
 }
 
-/// What a record becomes, behind its flags.
+/// What a record becomes, after its flags.
 fn run(class: &Class, record: &[u8]) -> Option<Vec<u8>> {
     let mut out = b"before".to_vec();
     let done = class.program.run(record, &mut out);

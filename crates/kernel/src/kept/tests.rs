@@ -95,7 +95,7 @@ fn what_lies_before_overwritten_events_goes() {
 fn drops_between_kept_events_are_told_in_their_place_until_these_go() {
     let mut kept = Kept::new(layout(), 3 * (16 + 10 * RECORD));
     give(&mut kept, &page(100, 10));
-    // Told before the pages that lie in front of it.
+    // Reported before the pages that precede it.
     kept.dropped(None, 250, 9);
     give(&mut kept, &page(200, 10));
     give(&mut kept, &page(300, 10));

@@ -81,7 +81,7 @@ impl Actor {
         }
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub fn go(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
