@@ -1,8 +1,8 @@
-//! A page beside a region: where children count what they lose that have not got the region by `fork`, and
-//! none of their own.
+//! A page that accompanies a region. Children that did not inherit the region by `fork` and have none of
+//! their own count their lost events here.
 //!
-//! It is a file of its own, of which nothing leads to the region's. What a child writes here can say
-//! something about losses of children, and nothing else.
+//! It is a separate file from which the region cannot be reached. What a child writes here can only affect
+//! the numbers of events that children lose.
 
 use crate::atomic::Ordering::Relaxed;
 use crate::atomic::{AtomicU32, AtomicU64};
@@ -11,7 +11,7 @@ use crate::region::{Loss, PAGE, STATE_CLOSED, STATE_OPEN};
 /// Bytes of the file.
 pub const SIZE: usize = PAGE;
 
-/// What lies in the page; all zero until the recorder has begun it.
+/// The page's contents; all zero until the recorder opens it.
 #[derive(Default)]
 #[cfg_attr(not(loom), repr(C))]
 pub struct Children {
@@ -27,17 +27,17 @@ pub struct Children {
 const _: () = assert!(size_of::<Children>() <= SIZE);
 
 impl Children {
-    /// The recorder has begun to look at it.
+    /// Called when the recorder begins to read the page.
     pub fn open(&self) {
-        self.state.store(STATE_OPEN, Relaxed); // orders nothing: the other words are counters, and a wish
+        self.state.store(STATE_OPEN, Relaxed); // orders nothing: the other words are counters, and a mask
     }
 
-    /// The recorder has stopped looking at it.
+    /// Called when the recorder has stopped reading the page.
     pub fn close(&self) {
         self.state.store(STATE_CLOSED, Relaxed);
     }
 
-    /// Whether the recorder looks at it.
+    /// Whether the recorder reads the page.
     pub fn is_open(&self) -> bool {
         self.state.load(Relaxed) == STATE_OPEN
     }

@@ -1,5 +1,5 @@
-//! What a program's memory says about its event classes: for whoever looks into a core dump or a stopped
-//! process, where the buffers lie but no recorder's metadata.
+//! A program's event classes as they lie in its memory, for tools that examine a core dump or a stopped
+//! process, which has the buffers but no recorder's metadata.
 //!
 //! The table is a private mapping of its own (a memfd named [`NAME`]), so that it begins at a page, no
 //! neighbour is merged with it, and core dumps hold it (bit 0 of `coredump_filter`, which is set by default).
@@ -51,10 +51,10 @@ impl<'a> Writer<'a> {
         self.add(|out| out.u16(id).and_then(|()| class.encode_to(out)))
     }
 
-    /// As [`Writer::push`], for a description as it comes in a message ([`crate::message::decode_classes`]).
+    /// Like [`Writer::push`], for a description as encoded in a message ([`crate::message::decode_classes`]).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Writer::push`].
     pub fn push_encoded(&mut self, id: u16, description: &[u8]) -> Result<(), WireError> {
         let length = u16::try_from(description.len()).map_err(|_| WireError::TooLarge)?;
         self.add(|out| {
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
 /// What a table's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the entries behind it.
+    /// Bytes of the entries after it.
     pub bytes: u32,
     /// Identity of the recording whose ids they are.
     pub recording: [u8; 16],
@@ -92,7 +92,7 @@ impl Header {
     /// Reads the first [`HEADER`] bytes of a table.
     ///
     /// # Errors
-    /// They are none, or one of another version.
+    /// They are no table's, or one of another version.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u64()? != MAGIC || input.u32()? != VERSION {
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-/// Ids and descriptions (for [`ClassView::decode`](crate::schema::ClassView::decode)) in the bytes behind the
+/// Ids and descriptions (for [`ClassView::decode`](crate::schema::ClassView::decode)) in the bytes after the
 /// header, up to the first that is cut short.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut input = Input::new(bytes);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `length` counts the whole event from its first byte. An event is extended when its stamp lies 2^32 or more
-//! above the begin of its sub-buffer; every other stamp is told by its low half, since stamps never go
+//! above the beginning of its sub-buffer; the low half determines every other stamp, since stamps never go
 //! backwards in a buffer.
 
 /// Bytes before the thread id of a compact event.

@@ -10,10 +10,10 @@
 //! of the class, in this buffer or another one of the recording, so that the recorder needs nothing else of
 //! the program, which may have ended.
 //!
-//! A program may write such events as soon as the recorder has granted the class [`NAME`] in it, and for as
-//! long as it likes: until a class has an id of its own in it. The recorder asks for that
-//! ([`Describe`](crate::message::ask::Describe)) when it finds such events, or where it does not look at
-//! events before a snapshot, when [`news`](crate::region::RegionHeader::news) has changed.
+//! A program may write such events as soon as the recorder has granted the class [`NAME`] in it, until the
+//! new class has an id of its own in it. The recorder asks for the class
+//! ([`Describe`](crate::message::ask::Describe)) when it finds such events. Where it does not read events
+//! before a snapshot, it asks when [`news`](crate::region::RegionHeader::news) has changed.
 
 /// The event class's name.
 pub const NAME: &str = "tracewing:first";
@@ -22,8 +22,7 @@ pub const HEADER: usize = 16 + 4 + 2;
 /// In place of a process id: the payload is a description, not an event.
 pub const DESCRIPTION: u32 = 0;
 
-/// What a class is known by before it has an id: a number of 128 bits made of its description, as a message
-/// has it.
+/// Identifies a class before it has an id: a 128-bit hash of its description in message encoding.
 pub type Key = [u64; 2];
 
 /// The key of a class with this description (what [`decode_classes`](crate::message::decode_classes) gives).

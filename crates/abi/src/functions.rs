@@ -1,14 +1,14 @@
-//! What the recorder and the library that it pre-loads (`tracewing-preload`) have to agree on to record
+//! The contract between the recorder and the library that it pre-loads (`tracewing-preload`) for recording
 //! functions of C and C++.
 
-/// The environment variable that tells the library which functions are recorded: shell patterns, one a line,
-/// of which one must match a function's name, with or without its parameters, and without what it returns.
-/// Without it, none are.
+/// The environment variable that lists the functions to record: one shell pattern per line; any may match. A
+/// pattern is compared with the function's name, with and without its parameters, and without its return
+/// type. If the variable is not set, no functions are recorded.
 pub const FUNCTIONS_VARIABLE: &str = "TRACEWING_FUNCTIONS";
 
-/// The pattern for all.
+/// The pattern that matches all functions.
 pub const ALL_FUNCTIONS: &str = "*";
 
-/// What the compiler has instrumented functions call when they begin: with `-finstrument-functions`, and with
-/// `-pg -mfentry`.
+/// Functions that compiler-instrumented code calls on entry: with `-finstrument-functions`, and with `-pg
+/// -mfentry`.
 pub const HOOKS: [&str; 2] = ["__cyg_profile_func_enter", "__fentry__"];

@@ -1,10 +1,10 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
-//! ([`region`], and [`children`] beside it), the bytes of an event ([`event`]), the handshake over the
-//! recorder's socket ([`message`]) and the description of event classes ([`schema`]), also as it is found in
-//! a program's memory ([`class_table`]), how trigger sites lie in a program ([`site`]), how bytes that others
-//! write are passed on ([`shared`]), and what a recorder passes to a pre-loaded library ([`locks`],
-//! [`functions`]). Only layouts, numbers and their encoding live here; the algorithms are in `ring`, `rules`,
-//! `tracewing` and `session`.
+//! ([`region`] and its [`children`]), the bytes of an event ([`event`]), the handshake over the recorder's
+//! socket ([`message`]) and the description of event classes ([`schema`]), also as it is found in a program's
+//! memory ([`class_table`]), how trigger sites lie in a program ([`site`]), how bytes that others write are
+//! passed on ([`shared`]), and what a recorder passes to a pre-loaded library ([`locks`], [`functions`]).
+//! Only layouts, numbers and their encoding live here; the algorithms are in `ring`, `rules`, `tracewing` and
+//! `session`.
 //!
 //! Whatever comes from the other side is hostile: decoders here take bytes and give values or an error, and
 //! the shared words are atomics that their users copy once and bound-check.
@@ -29,22 +29,22 @@ pub mod wire;
 
 pub use wire::WireError;
 
-/// The environment variable that tells a program where its recorders listen: paths of Unix sockets with
+/// The environment variable that lists the sockets of a program's recorders: paths of Unix sockets with
 /// colons between them, the newest recorder's first. A program joins the first 8
 /// (`tracewing_ring::thread::RECORDINGS`).
 ///
 /// Ignored in programs that run with raised privileges (`AT_SECURE`).
 pub const SOCKET_VARIABLE: &str = "TRACEWING_SOCKET";
-/// How many milliseconds a program waits for recorders, all in all, before its `main`.
+/// How many milliseconds a program waits for recorders in total before its `main`.
 pub const WAIT_VARIABLE: &str = "TRACEWING_WAIT";
-/// What has become of a program's joining: [`LATE`], [`LEFT_OUT`], or `0`, to which recorders set it. A
-/// program changes the character where it lies.
+/// State of a program's joining: [`LATE`], [`LEFT_OUT`], or `0`, to which recorders set it. A program changes
+/// the character in place.
 pub const LATE_VARIABLE: &str = "TRACEWING_LATE";
-/// A recorder has kept the program waiting for too long: what it executes does not wait again.
+/// A recorder has kept the program waiting for too long; programs that it executes do not wait again.
 pub const LATE: u8 = b'1';
-/// The program has not joined, since a filter for system calls watched it from its start.
+/// The program has not joined, since a filter for system calls was active from its start.
 pub const LEFT_OUT: u8 = b'f';
-/// How many seccomp filters the recorder itself has, which programs inherit; not set where it has none.
+/// Number of seccomp filters of the recorder itself, which programs inherit; not set if it has none.
 pub const FILTERS_VARIABLE: &str = "TRACEWING_FILTERS";
 
 /// Name of the socket for questions ([`message::snapshot`]) and changes ([`message::control`]), in the folder

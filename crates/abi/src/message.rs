@@ -18,15 +18,15 @@
 //! ```
 //!
 //! The program always waits for the answer before it sends more, so neither side can fill the other's socket
-//! buffer. Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that
-//! are off.
+//! buffer. Grants and changes are [`grant`]'s. Ids are valid for the whole recording, even while their class
+//! is disabled.
 //!
-//! [`Hello::joining`] says on whose behalf: a program; a forked child that needs a region of its own and has
-//! none; a child that goes on using its parent's and only wants reports of changes; a program that has got
-//! more classes, by `dlopen` for instance, whose connection ends with the last grant; a process that wants a
+//! [`Hello::joining`] says what joins: a program; a forked child that needs a region of its own and has none;
+//! a child that keeps using its parent's and only needs reports of changes; a program with additional
+//! classes, by `dlopen` for instance, whose connection ends with the last grant; a process that wants a
 //! region for the next child that it forks; or such a child, which has taken it over.
 //!
-//! A connection may also begin with a question about the recording, [`snapshot`], or a wish to change it,
+//! A connection may also begin with a question about the recording, [`snapshot`], or a request to change it,
 //! [`control`].
 
 pub mod ask;
@@ -48,7 +48,7 @@ const REFUSED: u32 = u32::from_le_bytes(*b"twNo");
 const KNOWN: u32 = u32::from_le_bytes(*b"twKn");
 const CLASSES: u32 = u32::from_le_bytes(*b"twCl");
 
-/// On whose behalf a connection is made.
+/// What a connection joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Joining {
@@ -61,7 +61,8 @@ pub enum Joining {
     /// A program that is recorded, and sends classes that came later. It is [`Answer::Known`].
     More = 3,
     /// A process that is recorded, and wants a region for the next child that it forks. The connection ends
-    /// with the answer.
+    /// A recorded process that needs a region for the next child that it forks. The connection ends with the
+    /// answer.
     Parent = 4,
     /// A forked child that has its parent's ids, and the region that its parent had for it, whose number is
     /// the first of [`Hello::waits`]. It is [`Answer::Known`].
@@ -69,7 +70,7 @@ pub enum Joining {
 }
 
 impl Joining {
-    /// Whether the process has another connection, which stays.
+    /// Whether the process has another connection, which stays open.
     pub fn is_passing(self) -> bool {
         matches!(self, Self::More | Self::Parent)
     }
@@ -87,14 +88,14 @@ pub struct Hello {
     pub version: u32,
     /// The program's process id as it sees it; the recorder relies on the socket's credentials instead.
     pub pid: u32,
-    /// The kernel and C library give restartable sequences, so protocol `Publish` can be used.
+    /// Whether kernel and C library support restartable sequences, so that protocol `Publish` can be used.
     pub can_publish: bool,
-    /// On whose behalf.
+    /// What joins.
     pub joining: Joining,
-    /// Which copy of the tracewing library in the process this is: libraries can have copies of their own.
+    /// Which copy of the tracewing library in the process joins: libraries can have copies of their own.
     pub copy: u64,
-    /// When the program began to wait for the recorder, and when it stops, which is when it begins to emit
-    /// events that nothing is known of: times of day in nanoseconds since 1970.
+    /// When the program began to wait for the recorder, and when it stops waiting; its events in between are
+    /// not recorded. Times of day in nanoseconds since 1970.
     pub waits: [u64; 2],
 }
 
@@ -135,16 +136,16 @@ impl Hello {
 /// The recorder's answer to [`Hello`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Comes with the region's file descriptor; the region's header says the rest. Where it is not shared, a
-    /// descriptor of its [`Children`](crate::children::Children) comes second, and then may come those of
-    /// another region, of the same size.
+    /// Comes with the region's file descriptor; the region's header describes the rest. If the region is not
+    /// shared, a descriptor of its [`Children`](crate::children::Children) follows, and optionally the
+    /// descriptors of a second region of the same size.
     Welcome {
         /// Size of the region to map, bytes.
         size: u64,
-        /// Forked children go on using the region. Else they must not have it: a child takes over the one
-        /// that its parent has for it, or asks for one of its own ([`Joining::Child`]).
+        /// Whether forked children keep using the region. If not, they must not have it: a child takes over
+        /// the one that its parent has for it, or asks for one of its own ([`Joining::Child`]).
         shared: bool,
-        /// Number of the region that comes last where that is for the next child, not 0; else 0.
+        /// Number of the second region if it is for the next child (never 0), else 0.
         spare: u64,
     },
     /// The program has its buffers already.
@@ -156,7 +157,7 @@ pub enum Answer {
 impl Answer {
     /// Bytes of an encoded answer.
     pub const SIZE: usize = 21;
-    /// Most descriptors that come with one.
+    /// Maximum number of descriptors in an answer.
     pub const FILES: usize = 4;
 
     /// The message's bytes.
@@ -197,10 +198,10 @@ pub struct ClassesWriter<'a> {
 }
 
 impl<'a> ClassesWriter<'a> {
-    /// Bytes in front of the first class.
+    /// Bytes before the first class.
     pub const HEADER: usize = 6;
 
-    /// An empty message. `buffer` bounds its size; [`MAX_MESSAGE`] bytes are the most that a recorder takes.
+    /// An empty message. `buffer` bounds its size; recorders accept at most [`MAX_MESSAGE`] bytes.
     ///
     /// # Errors
     /// `buffer` has not even room for the message's header.

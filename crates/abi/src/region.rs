@@ -6,10 +6,10 @@
 //!   + CONTROL          data of CPU c           sub-buffers of S bytes, each beginning with a SubBufferHeader
 //! ```
 //!
-//! A buffer is a ring of N slots; N and S are powers of two. Sub-buffers are numbered for ever: number `s`
-//! belongs to slot `s % N`. In discard mode slot k is sub-buffer k of the data. In overwrite mode there is
-//! one more sub-buffer, which is the reader's, and a slot's word in [`TableEntry::reference`] says which one
-//! belongs to it at the moment.
+//! A buffer is a ring of N slots; N and S are powers of two. Sub-buffer numbers increase permanently: number
+//! `s` belongs to slot `s % N`. In discard mode slot k is sub-buffer k of the data. In overwrite mode there
+//! is one more sub-buffer, which is the reader's, and a slot's word in [`TableEntry::reference`] says which
+//! one belongs to it at the moment.
 //!
 //! A position in a buffer is one word, and says all that a writer needs to know:
 //!
@@ -22,8 +22,8 @@
 //! with P the number of sub-buffers in the data, rounded up to a power of two. The lower two fields together
 //! are the offset into the data, so no writer looks anything up.
 //!
-//! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes
-//! only `state`, `majors` and the clock's calibration; writers (threads of traced programs) change
+//! What each side writes: the recorder fills in [`RegionHeader`] before it hands the region out and later
+//! changes only `state`, `majors` and the clock's calibration; writers (threads of traced programs) change
 //! [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table, the data, and
 //! [`RegionHeader::news`]; the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges
 //! sub-buffers in the table.
@@ -47,7 +47,7 @@ pub const MIN_SUB_BUFFER: usize = if cfg!(loom) { 128 } else { 256 };
 pub const MAX_SUB_BUFFER: usize = 1 << 30;
 /// Most slots a buffer can have.
 pub const MAX_SUB_BUFFERS: usize = if cfg!(loom) { 4 } else { 256 };
-/// Bytes at the start of every sub-buffer that hold its [`SubBufferHeader`]; events begin behind them.
+/// Bytes at the start of every sub-buffer that hold its [`SubBufferHeader`]; events follow.
 pub const SUB_BUFFER_HEADER: usize = 64;
 /// Most CPUs a region serves; larger than any Linux configuration (`NR_CPUS` is at most 8192).
 pub const MAX_CPUS: usize = 8192;
@@ -60,7 +60,7 @@ pub enum Protocol {
     Publish = 1,
     /// Locked compare-and-swap to reserve, locked add to commit; one process per region.
     Smp = 2,
-    /// The same without locks: whoever writes to a buffer stays on one CPU, and interrupts there nest.
+    /// The same without locks: all writers of a buffer stay on one CPU, where interrupts nest.
     Local = 3,
 }
 
@@ -106,7 +106,7 @@ impl Clock {
     }
 }
 
-/// `state` while events are wanted.
+/// `state` while events are recorded.
 pub const STATE_OPEN: u32 = 1;
 /// `state` once the recorder has stopped: writers that notice switch their sites off.
 pub const STATE_CLOSED: u32 = 2;
@@ -140,20 +140,20 @@ pub struct RegionHeader {
     pub mode: u32,
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
-    /// The clock's frequency, Hz; 0 until the recorder has said it. For whoever finds the region without its
-    /// recording.
+    /// The clock's frequency, Hz; 0 until the recorder has stored it. For a reader that finds the region
+    /// without its recording.
     pub frequency: AtomicU64,
     /// Real time at which the clock would have shown 0, as in the recording's metadata: whole seconds since
     /// 1970, an `i64`,
     pub offset_seconds: AtomicU64,
     /// and cycles.
     pub offset_cycles: AtomicU64,
-    /// One bit per major class ([`crate::schema::MAJORS`]): events of the others are not wanted, which their
-    /// writers look at for each event (002, section 3.4; K42's mask word). 0 while the recording is paused.
-    /// The recorder's to change.
+    /// One bit per major class ([`crate::schema::MAJORS`]), which writers test for each event: classes
+    /// without their bit are disabled (002, section 3.4; K42's mask word). 0 while the recording is paused.
+    /// Only the recorder changes it.
     pub majors: AtomicU64,
     /// Overwrite mode: changes when a program writes an event of a class that has no id yet
-    /// ([`crate::first`]). The recorder looks at it now and then, and asks.
+    /// ([`crate::first`]). The recorder polls it and then asks for the class.
     pub news: AtomicU64,
 }
 
@@ -163,11 +163,11 @@ pub struct CpuControl {
     /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write
     /// count.
     pub head: AtomicU64,
-    /// `Smp`: what tells the next writer that it need not wait for the clock ([`Last`]).
+    /// `Smp`: lets the next writer see that it need not wait for the clock ([`Last`]).
     pub last: AtomicU64,
     _pad0: [u64; 6],
-    /// Position up to which the consumer has released (the paper's read count); its physical part means
-    /// nothing.
+    /// Position up to which the consumer has released (the paper's read count); its physical part is
+    /// meaningless.
     pub consumed: AtomicU64,
     _pad1: [u64; 7],
     /// Events lost, cumulative, never reset; a counter per [`Loss`].
@@ -178,21 +178,22 @@ pub struct CpuControl {
     _pad3: [u64; (CONTROL - 192 - 32 * MAX_SUB_BUFFERS) / 8],
 }
 
-/// The newest event of a buffer: the low 40 bits of the write count behind it, and the low 24 of its stamp. A
-/// hint: it may speak of an older event, which its position tells.
+/// The newest event of a buffer: the low 40 bits of the write count after it, and the low 24 of its stamp. A
+/// hint: it may describe an older event, as its position shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Last(pub u64);
 
 impl Last {
     const STAMP_BITS: u32 = 24;
 
-    /// For an event with this stamp, where the write count behind it is `head`.
+    /// For an event with this stamp that ends at write count `head`.
     pub fn new(head: u64, stamp: u64) -> Self {
         Self(head << Self::STAMP_BITS | stamp & ((1 << Self::STAMP_BITS) - 1))
     }
 
-    /// Whether the event in front of `head` is this one and not younger than `stamp`, which was taken at most
-    /// 2^23 cycles before that event or at any time behind it. May say `false` of one that is older by more.
+    /// Whether the event that ends at `head` is this one and not younger than `stamp`, which was taken at
+    /// most 2^23 cycles before that event or at any time after it. May return `false` if the event is older
+    /// by more.
     pub fn allows(self, head: u64, stamp: u64) -> bool {
         let differs = self.0 ^ Self::new(head, stamp).0;
         let later = stamp.wrapping_sub(self.0) << (64 - Self::STAMP_BITS);
@@ -254,7 +255,7 @@ mod modelled {
     }
 }
 
-/// A slot's word in overwrite mode, taken apart.
+/// A slot's word in overwrite mode, unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
     /// Number of the sub-buffer (the paper's tag; section 4.3.2).
@@ -267,13 +268,13 @@ impl Reference {
     /// Physical indices are below 2^9.
     const PHYSICAL_BITS: u32 = 9;
 
-    /// The word's two parts.
+    /// Splits a slot's word.
     pub fn unpack(word: u64) -> Self {
         let physical = word as usize & ((1 << Self::PHYSICAL_BITS) - 1);
         Self { sequence: word >> Self::PHYSICAL_BITS, physical }
     }
 
-    /// The word.
+    /// The word to store; [`Reference::unpack`] reverses it.
     pub fn pack(self) -> u64 {
         self.sequence << Self::PHYSICAL_BITS | self.physical as u64
     }
@@ -369,7 +370,7 @@ pub struct Geometry {
     sub_buffers: u32,
     sub_buffer_bytes: u32,
     mode: Mode,
-    /// log2 of [`Geometry::data_bytes`], which every look at a position needs.
+    /// log2 of [`Geometry::data_bytes`], which every access to a position needs.
     data_bits: u32,
 }
 
@@ -400,7 +401,7 @@ impl Geometry {
         })
     }
 
-    /// The same in overwrite mode, with a sub-buffer more per CPU: the reader's.
+    /// The same in overwrite mode, with one more sub-buffer per CPU: the reader's.
     pub fn overwriting(self) -> Self {
         // N + 1 sub-buffers, rounded up to 2 N.
         Self { mode: Mode::Overwrite, data_bits: self.capacity().trailing_zeros() + 1, ..self }
@@ -409,7 +410,7 @@ impl Geometry {
     /// The shape that a header claims, checked against the size of the mapping it was found in.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The header contradicts itself, or does not fit the mapping.
     pub fn of_header(header: &RegionHeader, mapped: usize) -> Result<Self, &'static str> {
         if header.magic != MAGIC {
             return Err("not a tracewing buffer region");
@@ -460,7 +461,7 @@ impl Geometry {
         self.sub_buffers() * self.sub_buffer_bytes()
     }
 
-    /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those behind the last sub-buffer are
+    /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those after the last sub-buffer are
     /// never touched; they keep whatever position a damaged word claims inside the CPU's own data.
     pub fn data_bytes(&self) -> usize {
         1 << self.data_bits
@@ -509,7 +510,7 @@ impl Geometry {
         position as usize & (self.sub_buffer_bytes() - 1)
     }
 
-    /// The number that is `by` (modulo 2^64) behind `sequence`; numbers wrap around.
+    /// The sub-buffer number that is `by` (modulo 2^64) after `sequence`; numbers wrap around.
     pub fn later(&self, sequence: u64, by: u64) -> u64 {
         sequence.wrapping_add(by) & (u64::MAX >> self.sequence_shift())
     }

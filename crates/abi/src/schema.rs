@@ -147,7 +147,7 @@ numbered! {
 /// A label of an enumeration: the value's 64 bits (sign-extended where the scalar is signed) and its name.
 pub type Label<'a> = (u64, &'a str);
 
-// Readers of programs' files count on it; the compiler is free to choose.
+// Readers of programs' files rely on this layout, which the compiler does not guarantee.
 const _: () = assert!(
     core::mem::offset_of!(Label<'static>, 0) == 0
         && core::mem::offset_of!(Label<'static>, 1) == 8
@@ -160,13 +160,13 @@ const _: () = assert!(
 pub struct Field<'a> {
     /// The field's name.
     pub name: &'a str,
-    /// How many values.
+    /// Number of values.
     pub shape: Shape,
-    /// Of which type.
+    /// Type of a value.
     pub scalar: Scalar,
     /// Number of values of an `Array`, else 0.
     pub length: u32,
-    /// How to show integers.
+    /// How to display integers.
     pub base: Base,
     /// Unit in words (`ns`, `bytes`), or empty.
     pub unit: &'a str,
@@ -184,13 +184,13 @@ pub const MAJORS: u8 = 64;
 pub struct Class<'a> {
     /// `provider:event`.
     pub name: &'a str,
-    /// How severe.
+    /// Severity.
     pub level: Level,
     /// Its major class, below [`MAJORS`].
     pub major: u8,
     /// What it means, or empty.
     pub description: &'a str,
-    /// How its author wants it shown (`region {region:#x} attached`), or empty.
+    /// The author's format for display (`region {region:#x} attached`), or empty.
     pub print: &'a str,
     /// Source file in which it is declared.
     pub file: &'a str,

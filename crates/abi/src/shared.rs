@@ -1,7 +1,7 @@
 //! Bytes that other processes may write to while they are read.
 
-/// Where such bytes are, and how many. To have this promises nothing: reading them takes `unsafe`, and that
-/// their memory is still mapped.
+/// Address and length of such bytes. Holding one promises nothing: reading the bytes is `unsafe` and requires
+/// that their memory is still mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBytes {
     start: *const u8,
@@ -14,29 +14,29 @@ impl SharedBytes {
         Self { start, len }
     }
 
-    /// Where they begin.
+    /// Address of the first byte.
     pub const fn as_ptr(self) -> *const u8 {
         self.start
     }
 
-    /// How many.
+    /// Number of bytes.
     pub const fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether `len` is 0.
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The first `len` of them; all where there are no more.
+    /// The first `len` bytes, or all if there are fewer.
     #[must_use]
     pub fn first(self, len: usize) -> Self {
         Self { len: self.len.min(len), ..self }
     }
 }
 
-/// Bytes of this process's own.
+/// Wraps bytes of this process.
 impl From<&[u8]> for SharedBytes {
     fn from(bytes: &[u8]) -> Self {
         Self::new(bytes.as_ptr(), bytes.len())

@@ -1,12 +1,12 @@
-//! Trigger sites as they lie in a program: one [`Record`] per copy of a site's instruction, the [`Site`]
-//! behind it, and the ELF note by which a reader from outside finds the records.
+//! Trigger sites as they lie in a program: one [`Record`] per copy of a site's instruction, the [`Site`] that
+//! it refers to, and the ELF note by which external readers find the records.
 //!
-//! The crate `trigger` writes all of them from the code of the sites; whoever reads a program's file, or
-//! another process, needs no more than this page.
+//! The crate `trigger` generates all of them from the code of the sites. This page is all that a reader of a
+//! program's file or of another process needs.
 //!
 //! # In a file
-//! Each program or library with sites has an ELF note of owner [`NOTE_OWNER`] and type [`NOTE_TYPE`]
-//! (another, beside it, for another version of all this). Its description is two `i64`, little-endian:
+//! Each program or library with sites has an ELF note of owner [`NOTE_OWNER`] and type [`NOTE_TYPE`] (other
+//! versions of these layouts have a note with another type). Its description is two `i64`, little-endian:
 //! distances from each of these words itself to the first record and to the end of the records. Equal ends,
 //! or distances that lead to address 0 (the linker has dropped all sites), mean that there are none. The
 //! section headers, where they are there, call the records' section [`SECTION`].
@@ -39,7 +39,7 @@ pub const SECTION: &str = "tracewing_sites_2";
 /// `jmp rel32`.
 pub const INSTRUCTION: usize = 8;
 
-/// Bytes at its beginning by which a site is known; behind them are the 32 bits.
+/// Bytes at its beginning that identify a site; the 32 bits follow.
 pub const HEAD: usize = 4;
 
 /// Which of the bytes is changed to switch the site: the operand of the `nop`.
@@ -54,7 +54,7 @@ pub const ON: u8 = 0xc0;
 /// What debuggers and uprobes store in place of an instruction's first byte: `int3`.
 pub const BREAKPOINT: u8 = 0xcc;
 
-/// What a site's first bytes say.
+/// The decoded first bytes of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
     /// Whether the site is on.
@@ -66,11 +66,10 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Reads the first bytes of a site. A breakpoint on the jump, behind the `nop`, is none of the site's
-    /// business.
+    /// Reads the first bytes of a site. A breakpoint on the jump after the `nop` is ignored.
     ///
     /// # Errors
-    /// The first byte that neither the assembler nor somebody who switches or debugs puts there.
+    /// The first byte that neither the assembler nor a debugger or switch of the site stores there.
     pub fn from_head(head: [u8; HEAD]) -> Result<Self, u8> {
         match head {
             [0x0f | BREAKPOINT, 0x1f, OFF | ON, 0xe9 | BREAKPOINT] => {
@@ -89,8 +88,8 @@ impl Instruction {
 ///
 /// Offsets: 0 distance, 8 `describe`, 16 `on`, 20 reserved.
 ///
-/// Only the assembler makes them: a record stands for an instruction in the code of its program, which
-/// whoever switches sites relies on.
+/// Only the assembler creates records: each stands for an instruction in the code of its program, and the
+/// code that switches sites relies on that.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Record {
@@ -120,12 +119,12 @@ impl Record {
         (self.distance != 0).then(|| here.wrapping_add_signed(self.distance as isize))
     }
 
-    /// What was last asked of the site.
+    /// Whether the site was last switched on.
     pub fn is_wanted(&self) -> bool {
         self.on.load(Ordering::Relaxed) != 0
     }
 
-    /// Says what is asked of the site, and gives what was before. Whoever switches the site says it; on
+    /// Stores the requested state and returns the previous one. Callers that switch the site must call it; on
     /// x86-64 it has no other effect.
     pub fn set_enabled(&self, on: bool) -> bool {
         self.on.swap(on.into(), Ordering::Relaxed) != 0
@@ -146,8 +145,8 @@ pub struct Site {
     /// The events that are recorded there. A [`Callback`](Kind::Callback) site has a class with a name and no
     /// fields.
     pub class: &'static schema::Class<'static>,
-    /// To whom the site belongs: of an [`Event`](Kind::Event) site, the crate `tracewing`'s `EventClass`; of
-    /// a `Callback` site, its trigger.
+    /// The site's owner: for an [`Event`](Kind::Event) site the crate `tracewing`'s `EventClass`, for a
+    /// `Callback` site its trigger.
     pub owner: extern "C" fn() -> *const (),
     /// Source file of the site.
     pub file: &'static str,

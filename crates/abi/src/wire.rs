@@ -8,7 +8,7 @@ pub enum WireError {
     TooLarge,
     /// The input ends in the middle of a value.
     Truncated,
-    /// A value is none of those that its field may have.
+    /// The value is none of those that are allowed for its field.
     Invalid(&'static str),
 }
 
@@ -81,7 +81,7 @@ impl<'a> Output<'a> {
         self.put(&value.to_le_bytes())
     }
 
-    /// Appends a string behind its 16-bit length.
+    /// Appends a string, prefixed with its 16-bit length.
     ///
     /// # Errors
     /// [`WireError::TooLarge`] where it does not fit.
@@ -91,10 +91,10 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Takes values off the front of bytes.
+/// Takes values from the front of a byte string.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// What is left.
+    /// The remaining bytes.
     pub bytes: &'a [u8],
 }
 
@@ -156,7 +156,7 @@ impl<'a> Input<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Takes a string behind its 16-bit length.
+    /// Takes a string, prefixed with its 16-bit length.
     ///
     /// # Errors
     /// [`WireError::Truncated`] where less is left, [`WireError::Invalid`] where it is not UTF-8.

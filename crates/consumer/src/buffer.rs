@@ -1,7 +1,6 @@
-//! One CPU's buffer and the stream that it is written to: chunks become packets, losses become ranges of
-//! time.
+//! One CPU's buffer and the stream that it is written to: chunks become packets, losses become intervals.
 //!
-//! When to look at it, and how the buffers of a region belong together, is [`crate::drain`]'s.
+//! [`crate::drain`] decides when to look at it, and combines the buffers of a region.
 
 use std::time::{Duration, Instant};
 
@@ -20,28 +19,28 @@ use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 use crate::trace::{UNWRITTEN, UserTrace};
 use crate::whole_events::whole_events;
 
-/// Why events are lost besides what [`Loss`] says.
+/// Reasons of losses besides those of [`Loss`].
 const DAMAGED: &str = "buffer damaged";
 const UNFINISHED: &str = "process died while emitting";
 pub(crate) const UNDESCRIBED: &str = "first event of a class, or process, that is not known";
-/// Time in which the description of a class has to be found that has an event.
+/// Time within which the description of a class must be found after its first event.
 const DESCRIBED_WITHIN: Duration = Duration::from_secs(2);
-/// How often, and how long each time, the end of a recording waits for living writers to finish the event
-/// they are at.
+/// Number of attempts, and pause between them, for which the end of a recording waits for live writers to
+/// finish their events.
 const COMMIT_ATTEMPTS: u32 = 20;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
-/// More lost events than a CPU's buffer can honestly count.
+/// More lost events than a CPU's buffer can plausibly count.
 const MOST_LOST: u64 = 1 << 48;
-/// Loss ranges kept apart per buffer; from then on the last one grows.
+/// Maximum number of loss ranges per buffer; beyond it the last one grows.
 const MOST_LOSS_RANGES: usize = 256;
-/// More bytes in a nanosecond than a program writes: the widest stores have 64 bytes, and there are less than
-/// 10 a nanosecond.
+/// More bytes per nanosecond than a program can write: the widest stores have 64 bytes, and a CPU completes
+/// fewer than 10 per nanosecond.
 const MOST_BYTES_PER_NS: u128 = 1000;
 
 /// Where a buffer's events lie and where they go.
 pub(crate) struct Target<'a> {
     pub(crate) trace: &'a mut UserTrace,
-    /// Of the stream, without number and `_CPU`.
+    /// Label of the stream, without number and `_CPU`.
     pub(crate) label: &'a str,
     pub(crate) region: Region,
     pub(crate) memory: &'a SharedMemory,
@@ -49,44 +48,45 @@ pub(crate) struct Target<'a> {
     pub(crate) insider: Option<&'a Insider>,
 }
 
-/// A buffer's only reader and what it has come to.
+/// A buffer's only reader and its state.
 pub(crate) struct Buffer {
     pub(crate) cpu: Cpu,
     pub(crate) reader: Reader,
     stream: Option<Output>,
-    /// No event that waits was emitted before.
+    /// No waiting event was emitted earlier.
     pub(crate) waiting_since: Instant,
-    /// Where children without buffers count: of the region's first buffer, to whose losses theirs are added.
+    /// Page on which children without buffers count; only with the region's first buffer, to whose losses
+    /// theirs are added.
     pub(crate) children: Option<ChildLosses>,
-    /// The writers' and the children's counters as they were last seen, and the clock before that.
+    /// Last seen counters of the writers and the children, and the clock before they were read.
     counters: [[u64; Loss::COUNT]; 2],
     counted_at: u64,
-    /// What they have counted that is possible.
+    /// Plausible losses that they have counted.
     lost: [u64; Loss::COUNT],
-    /// They were overwritten with nonsense: how many events were lost is not known.
+    /// The counters were overwritten with nonsense: the number of lost events is unknown.
     pub(crate) is_lost_unknown: bool,
-    /// Losses that the reader found itself; each at least one event.
+    /// Losses that the reader has found itself; each at least one event.
     found_lost: u64,
     pub(crate) ranges: Vec<LossRange>,
-    /// What was overwritten unread, as it was last seen.
+    /// Last seen amount of data that was overwritten unread.
     overwritten: Overwritten,
     pub(crate) overwritten_ranges: Vec<OverwrittenRange>,
-    /// The clock when the buffer was made, and when that was.
+    /// Clock and time at which the buffer was made.
     origin: u64,
     made: Instant,
-    /// Damages found, and what the first one was.
+    /// Number of damages found, and the first of them.
     pub(crate) damages: u64,
     pub(crate) damage: Option<Damaged>,
-    /// Nothing is waited for any more.
+    /// The recording ends, so nothing is waited for any more.
     is_ending: bool,
-    /// A chunk with the first event of a class that is not known yet, and since when it waits for that.
+    /// A chunk with the first event of an unknown class, and since when it has waited for the description.
     held: Option<(Chunk, Instant)>,
-    /// Its write position makes no sense: nothing more can be read.
+    /// The write position is invalid: nothing more can be read.
     pub(crate) is_dead: bool,
 }
 
 impl Buffer {
-    /// Nothing read yet.
+    /// A buffer of which nothing has been read.
     pub(crate) fn new(cpu: Cpu, reader: Reader, now: Instant, origin: u64) -> Self {
         Self {
             cpu,
@@ -113,17 +113,16 @@ impl Buffer {
     }
 
     /// # Errors
-    /// A packet could not be written, as is known only now.
+    /// An earlier packet could not be written.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.stream.as_ref().map_or(Ok(()), Output::check)
     }
 
-    /// Writes what is full, or everything up to now, as far as it need not wait for the disk; gives the
-    /// bytes written.
+    /// Writes what `reach` says, without waiting for the disk; returns the bytes written.
     pub(crate) fn write(&mut self, target: &mut Target<'_>, reach: Reach) -> Result<u64, Error> {
         let geometry = target.region.geometry();
         let mut bytes = 0;
-        // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its
+        // Writers continue in the meantime: at most a full buffer is written, so that every buffer gets its
         // turn.
         for _ in 0..=geometry.sub_buffers() {
             if self.is_dead || !target.trace.has_room(geometry.sub_buffer_bytes()) {
@@ -145,7 +144,7 @@ impl Buffer {
         Ok(bytes)
     }
 
-    /// Writes everything up to now, and waits for the disk where it must.
+    /// Writes everything up to now; waits for the disk if necessary.
     fn write_all(&mut self, target: &mut Target<'_>) -> Result<(), Error> {
         for _ in 0..=target.region.geometry().sub_buffers() {
             target.trace.wait_for_room(target.region.geometry().sub_buffer_bytes());
@@ -163,7 +162,7 @@ impl Buffer {
             .map_or_else(|| format!("{label}_{}", self.cpu), |stream| stream.name().to_owned())
     }
 
-    /// The stream, whose next packet does not begin before `begin`.
+    /// The stream; its next packet does not begin before `begin`.
     fn stream(&mut self, target: &mut Target<'_>, begin: u64) -> Result<&mut Output, Error> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
@@ -177,19 +176,20 @@ impl Buffer {
         Ok(self.stream.insert(stream))
     }
 
-    /// Hands the stream back, for another region to continue, with what this one has lost of it.
+    /// Returns the stream, for another region to continue, with the losses of this region.
     pub(crate) fn retire(&mut self, trace: &mut UserTrace, label: &str) {
         let (lost, overwritten, is_whole) = (self.lost_total(), self.overwritten.into(), self.damages == 0);
         trace.lose(&self.name(label), self.cpu, lost, self.is_lost_unknown, overwritten);
         if let Some(stream) = self.stream.take() {
-            // Counters that a hostile process has filled up are not to be those of another one, too.
+            // Counters that a hostile process has filled with nonsense must not affect another process's
+            // stream.
             trace.give_back(label, stream, is_whole && lost <= MOST_LOST && !self.is_lost_unknown);
         }
     }
 
-    /// Writes a chunk as a packet and releases it. Or keeps it, and gives `None`, while the class of a first
-    /// event in it is not known, which its program describes at the same time; a program that does not loses
-    /// that event.
+    /// Writes a chunk as a packet and releases it. Keeps it and returns `None` while the class of one of its
+    /// first events is unknown; its program describes the class at the same time. If it does not, that event
+    /// is lost.
     fn write_chunk(
         &mut self,
         target: &mut Target<'_>,
@@ -205,7 +205,8 @@ impl Buffer {
         let (is_first, origin) = (self.stream.is_none(), self.origin.min(chunk.begin));
         let stream = self.stream(target, origin)?;
         if is_first && (lost > 0 || skipped > 0) {
-            // Readers compare the counts with the packet's before, so losses need a packet without any.
+            // Readers compare a packet's counts with those of the previous packet, so losses need a previous
+            // packet without any.
             stream.write_empty(PacketTimes::empty(origin, 0, 0))?;
         }
         let Some(Appended { len, lost }) =
@@ -226,7 +227,7 @@ impl Buffer {
         Ok(Some(len as u64))
     }
 
-    /// Takes note of a loss that is a damage.
+    /// Records damage as a loss.
     fn damaged(&mut self, label: &str, damaged: Damaged) {
         self.is_dead |= damaged.bytes == 0;
         self.damage.get_or_insert(damaged);
@@ -236,7 +237,7 @@ impl Buffer {
         self.extend_range(label, DAMAGED, 1, stamp, stamp);
     }
 
-    /// Looks at the writers' counters: events that were lost between `begin` and `end`.
+    /// Reads the writers' counters; new losses happened between `begin` and `end`.
     pub(crate) fn note_losses(
         &mut self,
         label: &str,
@@ -248,8 +249,8 @@ impl Buffer {
         let before = clock.now();
         let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
         let (counters, after) = ([region.lost(self.cpu.index()), by_children], clock.now());
-        // Whoever counts a loss takes more than a cycle, or a nanosecond: what is more, or less than before,
-        // was not counted.
+        // Counting a loss takes more than a cycle or a nanosecond. A larger increase, or a decrease, was not
+        // counted by a writer.
         let possible = after.saturating_sub(self.counted_at);
         for (source, loss) in (0..counters.len()).flat_map(|source| Loss::ALL.map(|loss| (source, loss))) {
             let at = loss as usize;
@@ -270,14 +271,14 @@ impl Buffer {
         self.lost.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
 
-    /// Whether there was time to write so many sub-buffers since the buffer was made; else a process has
-    /// overwritten its position.
+    /// Whether there was enough time to write so many sub-buffers since the buffer was made; if not, a
+    /// process has overwritten the position.
     pub(crate) fn can_have_written(&self, sub_buffers: u64) -> bool {
         let bytes = u128::from(sub_buffers) * self.reader.sub_buffer_bytes() as u128;
         bytes <= self.made.elapsed().as_nanos() * MOST_BYTES_PER_NS
     }
 
-    /// Takes note of what was overwritten in front of `end`, since the last packet.
+    /// Records data that was overwritten before `end`, since the last packet.
     fn note_overwritten(&mut self, label: &str, overwritten: Overwritten, end: u64) {
         let sub_buffers = overwritten.sub_buffers.saturating_sub(self.overwritten.sub_buffers);
         let bytes = overwritten.bytes.saturating_sub(self.overwritten.bytes);
@@ -305,8 +306,8 @@ impl Buffer {
         }
     }
 
-    /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new
-    /// range.
+    /// Adds a loss to the last range of its reason if the two touch or there are too many ranges; otherwise
+    /// begins a new range.
     fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: u64, end: u64) {
         let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
         match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
@@ -332,7 +333,7 @@ impl Buffer {
         self.check()
     }
 
-    /// Writes all that is left, and a last packet where events were lost since the one before.
+    /// Writes all remaining events, and a last packet if events were lost since the one before.
     pub(crate) fn write_rest(
         &mut self,
         target: &mut Target<'_>,
@@ -372,7 +373,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Waits until everything is written, and counts as lost what could not be.
+    /// Waits until everything is written, and counts events that could not be written as lost.
     fn settle(&mut self, label: &str, since: u64, now: u64) {
         let Some(stream) = &self.stream else { return };
         let (unwritten, end) = (stream.settle(), stream.end());
@@ -386,10 +387,10 @@ impl Buffer {
         }
     }
 
-    /// Takes what complete events stand between and behind those that were never committed.
+    /// Reads the complete events between and after those that were never committed.
     fn finalise(&mut self, target: &mut Target<'_>, clock: &TraceClock) -> Result<(), Error> {
         let Target { label, region, .. } = *target;
-        // A sub-buffer gives at most one chunk and one skipped stretch.
+        // A sub-buffer yields at most one chunk and one skipped stretch.
         for _ in 0..=2 * region.geometry().sub_buffers() {
             target.trace.wait_for_room(region.geometry().sub_buffer_bytes());
             match self.reader.finalise() {

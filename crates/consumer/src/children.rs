@@ -1,5 +1,5 @@
-//! The page on which children count their losses that have no region (`tracewing_abi::children`), as its
-//! recorder has it.
+//! The recorder's side of the page on which children without a region count their losses
+//! (`tracewing_abi::children`).
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ use crate::memory::SharedMemory;
 pub(crate) struct ChildLosses(SharedMemory);
 
 impl ChildLosses {
-    /// Nothing lost yet; of these major classes there are events.
+    /// A page without losses, with these major classes enabled.
     ///
     /// # Errors
     /// The kernel refuses the file or the mapping.
@@ -32,7 +32,7 @@ impl ChildLosses {
     }
 
     pub(crate) fn set_majors(&self, majors: u64) {
-        self.page().majors.store(majors, Relaxed); // a wish, which orders nothing
+        self.page().majors.store(majors, Relaxed); // a mask, which orders nothing
     }
 
     pub(crate) fn close(&self) {

@@ -1,10 +1,10 @@
 //! Event classes of a recording: their ids, and the metadata that describes them.
 //!
-//! Equal descriptions are one class with one id, whichever program sent them. Every class has an id from when
-//! it is first described, so that it can be switched on at any time; the metadata has it from when it is
-//! first wanted. A metadata file is complete at any moment: it is written beside itself and renamed before
-//! anybody is told to emit events of a class that is new in it, so no reader ever meets an event that it
-//! cannot look up. A flight recorder has none; its snapshots get theirs when they are taken.
+//! Equal descriptions are one class with one id, whichever program sent them. Every class gets an id when it
+//! is first described, so that it can be enabled at any time; it is added to the metadata when it is first
+//! enabled. The metadata file is complete at any moment: a new version is written to a temporary file and
+//! renamed before any program is allowed to emit events of a new class. So no reader ever sees an event that
+//! it cannot look up. A flight recorder has no metadata; its snapshots get theirs when they are taken.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::mapping::{self, Mapped, Unfit};
 pub const USER_STREAM_CLASS: u64 = 0;
 /// The metadata's file name.
 const METADATA: &str = "metadata";
-/// Most bytes of class descriptions that a recording takes; bounds the metadata.
+/// Maximum bytes of class descriptions in a recording; bounds the metadata.
 const MOST_DESCRIPTIONS: usize = 64 << 20;
-/// Refused classes that are named, and characters of a name.
+/// Maximum number of refused classes that are named, and characters of a name.
 const MOST_NAMED: usize = 16;
 const LONGEST_NAME: usize = 100;
 
@@ -40,34 +40,34 @@ const LONGEST_NAME: usize = 100;
 pub struct Classes {
     ids: HashMap<Arc<[u8]>, u16>,
     keys: HashMap<Key, u16>,
-    /// Those with the ids 1, 2, ...
+    /// Classes by id, beginning with 1.
     described: Vec<Described>,
-    /// Bytes of their descriptions.
+    /// Bytes of all descriptions.
     size: usize,
     trace: TraceClass,
-    /// The folders whose metadata is kept up to date.
+    /// Folders whose metadata is kept up to date.
     metadata: Vec<Dir>,
-    /// The table of classes that is kept up to date, for buffers in files: its folder and name.
+    /// Folder and name of the class table that is kept up to date, for buffers in files.
     table: Option<(Dir, &'static str)>,
     refused: u64,
-    /// Names of the first ones that were refused.
+    /// Names of the first refused classes.
     refused_names: Vec<String>,
 }
 
-/// A class that a program has.
+/// A described class.
 struct Described {
-    /// As it came.
+    /// The encoded description.
     bytes: Arc<[u8]>,
     key: Key,
-    /// Whether the metadata has it.
+    /// Whether the metadata contains it.
     is_wanted: bool,
 }
 
-/// What [`Classes::describe`] has to tell: ids for the program, reasons for the user.
+/// Result of [`Classes::describe`]: ids for the program, reasons for the user.
 pub struct Registered {
-    /// One per description; 0 where the class cannot be recorded.
+    /// One id per description; 0 if the class cannot be recorded.
     pub ids: Vec<u16>,
-    /// Descriptions that could not be taken, and why; at most a few of them.
+    /// Refused descriptions with reasons; at most a few of them.
     pub refused: Vec<String>,
 }
 
@@ -85,8 +85,8 @@ enum Refusal {
 }
 
 impl Classes {
-    /// No classes yet. The metadata is written into each of these folders, now and whenever a class is new in
-    /// it.
+    /// An empty set of classes. The metadata is written into each of these folders, now and whenever it gets
+    /// a new class.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -120,10 +120,10 @@ impl Classes {
         Ok(this)
     }
 
-    /// Gives ids to the classes with these descriptions (the bytes that
-    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). No events of them may be emitted
-    /// before [`Classes::want`] was called for their ids. `may` is asked for each new class, with the bytes
-    /// of its description: whether its program may have one more.
+    /// Assigns ids to the classes with these descriptions (the bytes that
+    /// [`decode_classes`](tracewing_abi::message::decode_classes) returns). No events of them may be emitted
+    /// before [`Classes::want`] was called for their ids. `may` is called for each new class, with the bytes
+    /// of its description, and decides whether its program may have one more.
     pub fn describe<'a>(
         &mut self,
         descriptions: impl IntoIterator<Item = &'a [u8]>,
@@ -149,8 +149,8 @@ impl Classes {
         registered
     }
 
-    /// Takes classes into the metadata. When it returns, the metadata on disk has all of them. Ids that
-    /// nobody has are passed over.
+    /// Adds classes to the metadata. When it returns, the metadata on disk contains all of them. Ids that no
+    /// class has are skipped.
     ///
     /// # Errors
     /// The metadata cannot be written; then no event of these classes may be emitted.
@@ -161,7 +161,7 @@ impl Classes {
             if let Some(described) = described.filter(|described| !described.is_wanted) {
                 described.is_wanted = true;
                 let bytes = described.bytes.clone();
-                // What does not translate got no id.
+                // A class that cannot be translated got no id.
                 if let Ok(view) = ClassView::decode(&bytes)
                     && let Ok(mapped) = mapping::map(&view)
                 {
@@ -172,7 +172,7 @@ impl Classes {
         if self.len() > before { self.write_metadata() } else { Ok(()) }
     }
 
-    /// [`Classes::describe`] and [`Classes::want`] in one, for who wants all of them.
+    /// [`Classes::describe`] and [`Classes::want`] in one, for all described classes.
     ///
     /// # Errors
     /// The metadata cannot be written; then no id may be used.
@@ -191,7 +191,7 @@ impl Classes {
         ClassView::decode(&described.bytes).ok()
     }
 
-    /// What the class with this id is known by where ids are not.
+    /// The key of the class with this id.
     pub fn key(&self, id: u16) -> Option<Key> {
         let described = self.described.get(usize::from(id).checked_sub(1)?)?;
         Some(described.key)
@@ -207,7 +207,7 @@ impl Classes {
         (1..=self.described.len() as u16).filter_map(|id| Some((id, self.class(id)?)))
     }
 
-    /// What is missing because descriptions were refused, in words.
+    /// A message about refused descriptions.
     pub fn refusals(&self) -> Option<String> {
         let names = self.refused_names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         (self.refused > 0).then(|| {
@@ -280,8 +280,8 @@ impl Classes {
         self.table.iter().try_for_each(|(folder, name)| replace(folder, name, &self.table_of_classes()))
     }
 
-    /// Writes ids and descriptions of what the metadata has into a file (`tracewing_abi::class_table`), now
-    /// and whenever a class is new in it.
+    /// Writes ids and descriptions of the metadata's classes into a file (`tracewing_abi::class_table`), now
+    /// and whenever the metadata gets a new class.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -292,7 +292,7 @@ impl Classes {
     }
 
     fn table_of_classes(&self) -> Vec<u8> {
-        // First events, too, which are in buffers but never in a trace.
+        // Also the class of first events, which are in buffers but never in a trace.
         let is_first = |described: &Described| {
             ClassView::decode(&described.bytes).is_ok_and(|class| class.name == first::NAME)
         };
@@ -310,7 +310,7 @@ impl Classes {
         table
     }
 
-    /// Writes the metadata of another trace with the classes so far, once.
+    /// Writes the metadata of another trace with the current classes, once.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -320,7 +320,7 @@ impl Classes {
     }
 }
 
-/// The clock class that user trace and kernel trace share, from the calibration at the recording's begin.
+/// The clock class shared by user and kernel trace, from the calibration at the recording's beginning.
 pub fn clock_class(clock: &TraceClock, begin: &Calibration, uuid: Uuid) -> ClockClass {
     let (offset_seconds, offset_cycles) = clock.offset(begin);
     let mut class = ClockClass::new(clock.name(), clock.frequency());
@@ -342,7 +342,7 @@ fn replace(folder: &Dir, name: &str, content: &[u8]) -> Result<(), Error> {
     folder.replace(name, content).map_err(Error::file("write", &folder.path().join(name)))
 }
 
-/// What the user trace's `env` block says about the machine and the tracer.
+/// Entries of the user trace's `env` block about the machine and the tracer.
 fn about_machine() -> Vec<(&'static str, String)> {
     let system = rustix::system::uname();
     let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();

@@ -172,8 +172,8 @@ mod tests {
         };
         let (seconds, cycles) = clock.offset(&begin);
         assert!(cycles < clock.frequency);
-        let told = seconds as u64 * NANOSECONDS + clock.nanoseconds(cycles + begin.cycles);
-        assert!(told.abs_diff(begin.realtime_ns) <= 1, "{told}");
+        let computed = seconds as u64 * NANOSECONDS + clock.nanoseconds(cycles + begin.cycles);
+        assert!(computed.abs_diff(begin.realtime_ns) <= 1, "{computed}");
         assert_eq!(clock.realtime_ns(&begin, begin.cycles + 2_600_000_123), begin.realtime_ns + NANOSECONDS);
     }
 

@@ -1,5 +1,5 @@
-//! All CPU buffers of one region: what is due is written, what was lost is noted with the time in which it
-//! was lost.
+//! All CPU buffers of one region: writes what is due, and records losses with the interval in which they
+//! happened.
 //!
 //! The drain is driven by a timer that its owner keeps: programs never wake their consumer. Full sub-buffers
 //! are written at once; a partly filled one only when its oldest event would otherwise reach the disk too
@@ -29,7 +29,7 @@ use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 use crate::survival::BufferFolder;
 use crate::trace::UserTrace;
 
-/// What a look at the buffers found.
+/// Findings of a look at the buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Found {
     /// How full the fullest buffer was, 0 to 1.
@@ -64,7 +64,7 @@ pub struct Drain {
 pub enum Backing<'a> {
     /// In memory.
     Memory,
-    /// In memory whose name in `/proc/PID/maps` says that it is for a child that is not forked yet.
+    /// In memory whose name in `/proc/PID/maps` says that it is reserved for a child that is not forked yet.
     Child,
     /// In a file.
     File(&'a BufferFolder),
@@ -82,7 +82,7 @@ impl Backing<'_> {
 }
 
 impl Drain {
-    /// A new region. `name` is what its streams are called, with `_CPU` behind it.
+    /// Creates a region. Its streams are named `name` plus `_CPU`.
     ///
     /// # Errors
     /// There is no memory for it, or no room for its file.
@@ -107,20 +107,20 @@ impl Drain {
         Ok(Self { label, name, buffers, region, insider, polled, origin, stamp: origin, memory })
     }
 
-    /// Says in the region what real time its stamps are by the calibration at the recording's begin, for
-    /// whoever finds it in a core dump.
+    /// Stores the real time of the clock's origin in the region, according to the calibration at the
+    /// recording's beginning, so that it is known in a core dump.
     pub fn set_real_time(&self, clock: &TraceClock, begin: &Calibration) {
         let (seconds, cycles) = clock.offset(begin);
         self.region.set_real_time(clock.frequency(), seconds, cycles);
     }
 
-    /// Keeps the region from children of the processes that get it: they count what they lose in a page
-    /// apart.
+    /// Withholds the region from children of the processes that get it: they count their losses in a separate
+    /// page.
     ///
     /// # Errors
-    /// There is no memory for that.
+    /// There is no memory for the page.
     pub fn with_children(mut self) -> Result<Self, Error> {
-        let children = ChildLosses::new(self.region.majors().load(Relaxed))?; // a wish, which orders nothing
+        let children = ChildLosses::new(self.region.majors().load(Relaxed))?; // a mask, which orders nothing
         if let Some(first) = self.buffers.first_mut() {
             first.children = Some(children);
         }
@@ -131,8 +131,8 @@ impl Drain {
         self.buffers.first()?.children.as_ref()
     }
 
-    /// Descriptors for a process that is to write to the region: of that, and of the children's page where
-    /// there is one.
+    /// Descriptors for a process that will write to the region: the region's and, if there is one, that of
+    /// the children's page.
     ///
     /// # Errors
     /// There are too many open files.
@@ -147,26 +147,26 @@ impl Drain {
         self.memory.has_writers() || self.children().is_some_and(ChildLosses::has_writers)
     }
 
-    /// Has the writers look at this for each event: which major classes are wanted.
+    /// Sets the mask of enabled major classes, which writers test for each event.
     pub fn set_majors(&self, majors: u64) {
-        self.region.majors().store(majors, Relaxed); // a wish, which orders nothing
+        self.region.majors().store(majors, Relaxed); // a mask, which orders nothing
         self.children().into_iter().for_each(|children| children.set_majors(majors));
     }
 
-    /// Whether nothing was ever written to it, or lost.
+    /// Whether nothing was ever written to the region, or lost.
     pub fn is_untouched(&self) -> bool {
         self.buffers.iter().all(|buffer| buffer.reader.waiting() == 0) && self.summary().is_empty()
     }
 
-    /// Has its streams called by this, in place of the name: the regions with one label share streams, one
-    /// after another.
+    /// Names its streams by a label instead of the region's name: regions with the same label share streams,
+    /// one after another.
     #[must_use]
     pub fn labelled(mut self, label: String) -> Self {
         self.label = label;
         self
     }
 
-    /// Has the numbers of threads replaced, which are those inside of a namespace.
+    /// Sets the process of another PID namespace that writes to it, whose thread numbers are translated.
     #[must_use]
     pub fn of_insider(mut self, insider: Option<Insider>) -> Self {
         self.insider = insider;
@@ -178,22 +178,22 @@ impl Drain {
         self.insider.as_mut()
     }
 
-    /// The region's name, by which its file is called.
+    /// The region's name, which is also that of its file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The region.
+    /// The region that this drain reads.
     pub fn region(&self) -> Region {
         self.region
     }
 
-    /// The memory that it lies in, to be passed to other processes.
+    /// The memory of the region, to be passed to other processes.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// Writes full sub-buffers, and those parts of the others that would be older than `flush` at a next look
+    /// Writes full sub-buffers, and the content of others that would be older than `flush` at the next look,
     /// `interval` from now.
     ///
     /// # Errors
@@ -228,8 +228,8 @@ impl Drain {
             };
             let full = buffer.write(&mut target, Reach::Full)?;
             if full > 0 {
-                // What is left was emitted after the sub-buffer that was current at the last look had been
-                // closed.
+                // The remaining events were emitted after the sub-buffer that was current at the last look
+                // had been closed.
                 buffer.waiting_since = self.polled.max(buffer.waiting_since);
             }
             found.written += full;
@@ -242,7 +242,7 @@ impl Drain {
         Ok(found)
     }
 
-    /// In place of [`Drain::poll`] for a flight recorder, which writes nothing: notes what was lost.
+    /// Replaces [`Drain::poll`] for a flight recorder, which writes nothing: records the losses.
     pub fn watch(&mut self, clock: &TraceClock) {
         let stamp = clock.now();
         self.look_at_file();
@@ -253,52 +253,53 @@ impl Drain {
         self.stamp = stamp;
     }
 
-    /// What was in a file that a program has shortened is not known.
+    /// If a program has shortened the file, the number of lost events is unknown.
     fn look_at_file(&mut self) {
         if self.memory.is_shortened() {
             self.buffers.iter_mut().for_each(|buffer| buffer.is_lost_unknown = true);
         }
     }
 
-    /// Label, clock when it was made, memory, writer and buffers, for a snapshot.
+    /// Label, clock at creation, memory, writer and buffers, for a snapshot.
     pub(crate) fn parts(&mut self) -> (&str, u64, &SharedMemory, Option<&Insider>, &mut [Buffer]) {
         (&self.label, self.origin, &self.memory, self.insider.as_ref(), &mut self.buffers)
     }
 
     /// Closes the region for its writers.
     pub fn close(&self) {
-        // First: who finds the region closed is to find this closed, too.
+        // Closed first: a writer that finds the region closed must find the children's page closed, too.
         self.children().into_iter().for_each(ChildLosses::close);
         self.region.close();
     }
 
-    /// Writes all that is left, and a last packet where events were lost since the one before. Call it once
-    /// nobody writes any more, or after [`Drain::close`]; what is emitted meanwhile is not waited for. With
-    /// protocol `Smp`, what a dead process has reserved and not committed is skipped and counted lost.
+    /// Writes all remaining events, and a last packet if events were lost since the one before. Call it when
+    /// there are no more writers, or after [`Drain::close`]; events emitted during the call may be missed.
+    /// With protocol `Smp`, what a dead process has reserved and not committed is skipped and counted as
+    /// lost.
     ///
     /// # Errors
-    /// A file could not be written; what was for it is counted lost, and the other buffers are written all
-    /// the same.
+    /// A file could not be written; what it should have received is counted as lost, and the other buffers
+    /// are still written.
     pub fn finish(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
         self.write_last(trace, clock, Buffer::finish)
     }
 
-    /// Bytes of events that are not written yet, at most.
+    /// Upper limit of bytes of events that are not written yet.
     pub fn waiting(&self) -> usize {
         self.buffers.iter().map(|buffer| buffer.reader.waiting()).sum()
     }
 
-    /// In place of [`Drain::finish`] for a region to which others come: what is left is given to the trace
-    /// and not waited for, and the streams are there for other regions. What could not be written,
-    /// [`UserTrace::settle`] knows.
+    /// Replaces [`Drain::finish`] for a region that is followed by others: hands the remaining events to the
+    /// trace without waiting, and frees the streams for other regions. [`UserTrace::settle`] reports what
+    /// could not be written.
     ///
     /// # Errors
-    /// A file could not be written; then everything that was not is counted lost.
+    /// A file could not be written; then everything that remains is counted as lost.
     pub fn retire(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
         self.write_last(trace, clock, Buffer::write_rest)
     }
 
-    /// Writes the last of every buffer; what cannot be written is counted lost.
+    /// Writes the remaining events of every buffer; what cannot be written is counted as lost.
     fn write_last(
         &mut self,
         trace: &mut UserTrace,
@@ -325,14 +326,13 @@ impl Drain {
         result
     }
 
-    /// Hands the streams back to the trace, after [`Drain::retire`] or [`Drain::abandon`], and after what was
-    /// lost and damaged has been asked for.
+    /// Returns the streams to the trace, after [`Drain::retire`] or [`Drain::abandon`], and after the losses
+    /// and damages have been queried.
     pub fn give_back(&mut self, trace: &mut UserTrace) {
         self.buffers.iter_mut().for_each(|buffer| buffer.retire(trace, &self.label));
     }
 
-    /// In place of [`Drain::finish`] when the trace cannot be written: counts what is left in the buffers as
-    /// lost.
+    /// Replaces [`Drain::finish`] if the trace cannot be written: counts the remaining events as lost.
     pub fn abandon(&mut self, clock: &TraceClock) {
         for buffer in &mut self.buffers {
             buffer.abandon(&self.label, self.region, clock, self.stamp);
@@ -340,22 +340,22 @@ impl Drain {
         self.stamp = clock.now();
     }
 
-    /// One line per buffer that had events or losses.
+    /// A summary of each buffer that had events or losses.
     pub fn summary(&self) -> Vec<StreamSummary> {
         self.buffers.iter().filter_map(|buffer| buffer.summary(&self.label)).collect()
     }
 
-    /// What was lost and when, in the order of CPUs and times.
+    /// Losses with their times, ordered by CPU and time.
     pub fn losses(&self) -> impl Iterator<Item = &LossRange> {
         self.buffers.iter().flat_map(|buffer| &buffer.ranges)
     }
 
-    /// What was overwritten unread and when, in the order of CPUs and times.
+    /// Data that was overwritten before it was read, ordered by CPU and time.
     pub fn overwritten(&self) -> impl Iterator<Item = &OverwrittenRange> {
         self.buffers.iter().flat_map(|buffer| &buffer.overwritten_ranges)
     }
 
-    /// Buffers in which some process wrote nonsense, a line each.
+    /// Buffers in which a process wrote nonsense, one line each.
     pub fn damages(&self) -> impl Iterator<Item = String> + '_ {
         self.buffers.iter().filter_map(|buffer| {
             let more = match buffer.damages {

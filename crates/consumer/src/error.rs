@@ -1,44 +1,44 @@
-//! The crate's one error type: what could not be done, to which file, and why.
+//! The crate's error type.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tracewing_files::{Missing, Refused};
 
-/// Why a recording could not begin or go on.
+/// Why a recording could not begin or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried (`create`, `write`).
+        /// The attempted operation (`create`, `write`).
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
-    /// The trace folder is there already and holds something.
+    /// The trace folder exists and is not empty.
     #[error("{} exists and is not empty; choose another folder or remove it", .0.display())]
     FolderNotEmpty(PathBuf),
-    /// The trace folder, or a file in it, is not in its place any more.
+    /// The trace folder, or a file in it, has been moved or removed.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// No shared memory for the buffers.
+    /// The kernel provides no shared memory for the buffers.
     #[error(
         "cannot get {size} bytes of shared memory for the buffers: {source}; use smaller or fewer sub-buffers"
     )]
     Memory {
-        /// Bytes wanted.
+        /// Requested bytes.
         size: usize,
         /// The system's answer.
         source: io::Error,
     },
-    /// Numbers that no region can have.
+    /// The requested geometry is impossible.
     #[error("{0}")]
     Geometry(&'static str),
-    /// The clock that was asked for cannot be used here.
+    /// The requested clock cannot be used on this machine.
     #[error("the time stamp counter cannot be the clock here: {0}; use the clock `mono`")]
     Clock(&'static str),
 }
@@ -51,7 +51,7 @@ impl From<tracewing_streams::Error> for Error {
 }
 
 impl Error {
-    /// Of an output folder that cannot be had.
+    /// The error for an output folder that cannot be created.
     pub fn folder(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| match Refused::of(&error) {
             Some(Refused::NotEmpty) => Self::FolderNotEmpty(path.to_owned()),
@@ -64,7 +64,7 @@ impl Error {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
 
-    /// The same once more, of a file operation; the system's answer by its number or kind.
+    /// A copy of the error; of a file error, with the system error's number or kind.
     pub(crate) fn again(&self) -> Self {
         match self {
             Self::File { action, path, source } => {

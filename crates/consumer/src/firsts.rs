@@ -1,10 +1,10 @@
-//! First events of classes: a program writes them with the key of a class that the recorder may not know yet
-//! ([`tracewing_abi::first`]), after the class's description; before a packet is written, the event itself
-//! takes the place of each, by the rules that hold for its class. So readers never see them.
+//! First events of classes. A program writes them with the key of a class that the recorder may not know yet
+//! ([`tracewing_abi::first`]), after the class's description. Before a packet is written, each is replaced by
+//! the event itself, if the rules for its class enable it. So readers never see first events.
 //!
-//! This finds descriptions, and says for which classes, and in which processes, there is something to decide;
-//! the owner of the rules decides. What is found is bounded: more is found again, since a packet waits until
-//! its classes are known, or has waited long enough.
+//! This module finds descriptions, and reports the classes and processes for which a decision is needed; the
+//! owner of the rules decides. The number of findings is bounded. What exceeds it is found again, since a
+//! packet waits until its classes are known, or has waited long enough.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
@@ -15,21 +15,22 @@ use tracewing_abi::first::{self, DESCRIPTION, Key};
 use tracewing_rules::filter::{Context, evaluate};
 use tracewing_units::{Cpu, Pid, Tid};
 
-/// Bytes of descriptions that wait to be taken.
+/// Maximum bytes of descriptions that wait to be taken.
 const MOST_BYTES: usize = 1 << 20;
-/// Processes, and classes in processes, that wait to be taken: each takes a look at the process.
+/// Maximum number of processes, and of classes in processes, that wait to be taken: each requires a look at
+/// the process.
 const MOST_ASKED: usize = 256;
-/// Classes of which it is kept that they cannot be known.
+/// Maximum number of classes with a decision, including those that cannot be known.
 const MOST_BOUND: usize = 1 << 17;
-/// Classes in processes for which something is decided; from then on all are decided anew.
+/// Maximum number of decisions for single processes; beyond it all are made anew.
 const MOST_DECIDED: usize = 1 << 16;
 
-/// What the recorder knows of classes by their keys.
+/// The recorder's decisions about classes, by their keys.
 #[derive(Debug, Default)]
 pub struct Firsts {
     /// The id of the class of first events; 0 while no program may write any.
     id: AtomicU16,
-    has_met: AtomicBool,
+    has_seen: AtomicBool,
     known: Mutex<Known>,
 }
 
@@ -42,36 +43,36 @@ struct Known {
     bytes: usize,
 }
 
-/// What is new in buffers that were looked at.
+/// New findings in the buffers.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Descriptions of classes that are not bound.
+    /// Descriptions of classes without a decision.
     pub descriptions: BTreeMap<Key, Box<[u8]>>,
-    /// Classes, and processes, for which nothing is bound yet.
+    /// Classes and processes without a decision.
     pub undecided: BTreeSet<(Key, Pid)>,
     /// Processes that have classes without ids.
     pub processes: BTreeSet<Pid>,
 }
 
 impl Found {
-    /// Whether packets may be waiting for it.
+    /// Whether packets may be waiting for a decision.
     pub fn is_waited_for(&self) -> bool {
         !self.descriptions.is_empty() || !self.undecided.is_empty()
     }
 }
 
-/// What becomes of the first events of a class.
+/// The decision about first events of a class.
 #[derive(Debug)]
 pub enum Bound {
     /// They are recorded under this id if the filter accepts them.
     On(u16, Box<[AtomicU64]>),
-    /// The rules leave them out.
+    /// The rules disable them.
     Off,
     /// The rules differ by process ([`Firsts::bind_in`]).
     ByProcess,
-    /// The class, or the process, cannot be known: they are lost.
+    /// The class or the process cannot be known, so they are lost.
     Unknown,
-    /// The class was waited for in vain; it can still be described.
+    /// The class's description did not arrive in time; it may still come.
     Missing,
 }
 
@@ -83,12 +84,12 @@ impl Bound {
     }
 }
 
-/// What became of the first events in a packet.
+/// What happened to the first events in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Replaced {
-    /// Events that the rules left out, and descriptions.
+    /// Events that the rules disable, and descriptions.
     pub(crate) left_out: u64,
-    /// Events whose class, or the rules for it, nothing tells.
+    /// Events whose class, or whose rules, are unknown.
     pub(crate) lost: u64,
 }
 
@@ -108,7 +109,7 @@ impl Known {
         }
     }
 
-    /// Takes note of a first event. Gives whether it is known what becomes of it.
+    /// Registers a first event. Returns whether a decision for it exists.
     fn note(&mut self, first: &First, payload: &[u8]) -> bool {
         let bound = self.bound.get(&first.key);
         if first.is_description() {
@@ -134,25 +135,25 @@ impl Known {
 }
 
 impl Firsts {
-    /// Programs may write first events from now on, in the class with this id.
+    /// Allows programs to write first events, in the class with this id.
     pub fn begin(&self, id: u16) {
         self.id.store(id, Relaxed); // only compared with ids in packets, which programs write after the grant
     }
 
-    /// Whether there was any first event.
-    pub fn has_met(&self) -> bool {
-        self.has_met.load(Relaxed) // of the thread that reads the buffers, which asks
+    /// Whether any first event was seen.
+    pub fn has_seen(&self) -> bool {
+        self.has_seen.load(Relaxed) // only the thread that reads the buffers stores and asks
     }
 
-    /// What becomes of first events of the class with this key.
+    /// Sets the decision for first events of the class with this key.
     ///
-    /// `false` where that is not kept: a process can write more classes that cannot be taken than there is
-    /// memory. Then it only keeps its own buffers waiting.
+    /// Returns `false` if the decision is not kept: a hostile process can describe more unusable classes than
+    /// there is memory for. Then it only delays its own buffers.
     pub fn bind(&self, key: Key, bound: Bound) -> bool {
         self.known().bind(key, bound)
     }
 
-    /// What becomes of them in a process.
+    /// Sets the decision for one process.
     pub fn bind_in(&self, key: Key, process: Pid, bound: Bound) {
         let mut known = self.known();
         if known.in_process.len() >= MOST_DECIDED {
@@ -161,12 +162,12 @@ impl Firsts {
         known.in_process.insert((key, process), bound);
     }
 
-    /// What was bound in processes is to be decided anew.
+    /// Discards all decisions for single processes.
     pub fn forget_processes(&self) {
         self.known().in_process.clear();
     }
 
-    /// What has been found since the last call.
+    /// Takes the findings since the last call.
     pub fn take_found(&self) -> Found {
         let mut known = self.known();
         known.bytes = 0;
@@ -177,17 +178,17 @@ impl Firsts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an event with this id is a first one.
+    /// Whether an event with this id is a first event.
     pub(crate) fn is_first(&self, id: u16) -> bool {
         id == self.id.load(Relaxed) && id != 0
     }
 
-    /// Takes note of what is in a packet, and says whether all of it is known. `events` are whole ones.
+    /// Registers the first events in a packet; returns whether all have a decision. `events` are whole.
     pub(crate) fn scan(&self, events: &[u8]) -> bool {
         let firsts = Walk { bytes: events, at: 0 }.filter(|event| self.is_first(event.id));
         let (mut known, mut is_known) = (self.known(), true);
         for event in firsts {
-            self.has_met.store(true, Relaxed);
+            self.has_seen.store(true, Relaxed);
             if let Some(first) = event.first(events) {
                 is_known &= known.note(&first, &events[first.payload..event.at + event.length]);
             }
@@ -195,9 +196,9 @@ impl Firsts {
         is_known
     }
 
-    /// Puts the events themselves in the place of first events. `None`, and `events` is as it was, where a
-    /// class is not known yet, unless there is nothing more to wait for. `events` are whole ones; `note` gets
-    /// the ids that they have now.
+    /// Replaces first events by the events themselves. Returns `None`, and leaves `events` as it was, if a
+    /// class is not known yet, unless `is_last`: nothing more is waited for. `events` are whole; `note`
+    /// receives their new ids.
     pub(crate) fn replace(
         &self,
         events: &mut Vec<u8>,
@@ -226,7 +227,7 @@ impl Firsts {
             let becomes = first.as_ref().and_then(|first| known.of(first));
             let (Some(first), Some(becomes)) = (&first, becomes) else {
                 replaced.lost += 1;
-                // What comes later does not wait again.
+                // Later events of the class do not wait again.
                 if let Some(first) = first.filter(|first| !known.bound.contains_key(&first.key)) {
                     known.bind(first.key, Bound::Missing);
                 }
@@ -256,7 +257,7 @@ impl Firsts {
     }
 }
 
-/// Where an event lies in a packet.
+/// An event's position in a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) at: usize,
@@ -266,12 +267,12 @@ pub(crate) struct Event {
     pub(crate) header: usize,
 }
 
-/// What a first event says.
+/// The header of a first event.
 struct First {
     key: Key,
-    /// [`DESCRIPTION`] of one that describes the class.
+    /// [`DESCRIPTION`] if it describes the class.
     pid: Pid,
-    /// Where its payload begins.
+    /// Offset of its payload.
     payload: usize,
 }
 
@@ -304,7 +305,7 @@ impl Iterator for Walk<'_> {
 }
 
 impl Event {
-    /// Its time; an error with the lower half where there is no more.
+    /// Its time; the lower half as an error if that is all there is.
     pub(crate) fn stamp(self, bytes: &[u8]) -> Result<u64, u32> {
         match self.header {
             HEADER => Err(u32::from_le_bytes(array(bytes, self.at).unwrap_or_default())),
@@ -317,7 +318,7 @@ impl Event {
         Tid(i32::from_le_bytes(array(bytes, at).unwrap_or_default()))
     }
 
-    /// `None` where it does not make sense.
+    /// `None` if it is malformed.
     fn first(self, bytes: &[u8]) -> Option<First> {
         let at = self.at + self.header + CONTEXT;
         let word = |at| Some(u64::from_le_bytes(array(bytes, at)?));
@@ -329,7 +330,8 @@ impl Event {
         Some(First { key: [word(at)?, word(at + 8)?], pid, payload })
     }
 
-    /// Writes it to `to`, not behind its own place, with another id and payload; gives its end there.
+    /// Copies it to `to`, which is not after its own position, with another id and payload; returns its end
+    /// there.
     fn put(self, bytes: &mut [u8], to: usize, id: u16, payload: core::ops::Range<usize>) -> usize {
         let head = self.header + CONTEXT;
         let length = (head + payload.len()) as u16;

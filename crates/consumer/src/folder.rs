@@ -34,27 +34,27 @@ const RESERVE: u64 = 64 << 10;
 pub struct Folder {
     dir: Dir,
     user: Dir,
-    /// Itself and its parents, as far as they were not there before.
+    /// The folder and its parents, as far as they were created.
     made: Made,
-    /// A file without a name, given up for the description if the disk is full.
+    /// An anonymous file whose space is released for the description if the disk is full.
     reserve: Arc<Mutex<Option<File>>>,
 }
 
 impl Folder {
-    /// Makes the folder, its parents, and `user` in it. An empty folder of this user that others cannot write
-    /// is taken as it is.
+    /// Creates the folder, its parents, and `user` in it. An existing folder is accepted if it is empty,
+    /// belongs to this user, and others cannot write to it.
     ///
     /// # Errors
-    /// [`Error::FolderNotEmpty`]; or it cannot be made, or others could change it.
+    /// [`Error::FolderNotEmpty`]; or it cannot be created, or others could change it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let (dir, made) = Dir::create(path).map_err(Error::folder(path))?;
         Self::in_dir(dir, made.clone()).inspect_err(|_| made.remove_empty())
     }
 
     /// As [`Folder::create`], for a new folder in `parent`.
-    ///
+    /// Like [`Folder::create`], for a new folder in `parent`.
     /// # Errors
-    /// As there.
+    /// As for [`Folder::create`].
     pub(crate) fn within(parent: &Dir, name: &str) -> Result<Self, Error> {
         let dir = parent.make(name).map_err(Error::folder(&parent.path().join(name)))?;
         Self::in_dir(dir, Made::default())
@@ -67,9 +67,9 @@ impl Folder {
         Ok(Self { dir, user, made, reserve })
     }
 
-    /// Takes back what was made for a recording that did not begin: all traces in the folder, which was
-    /// empty, its description, and the folder and its parents, if they were not there before. What others
-    /// have put into it stays.
+    /// Removes what was created for a recording that did not begin: all traces in the folder, which was
+    /// empty, its description, and the folder and its parents if they did not exist before. Files of other
+    /// programs in it stay.
     pub fn discard(self) {
         let _ = self.dir.remove(DESCRIPTION);
         for trace in [USER, KERNEL, PROFILE] {
@@ -93,8 +93,7 @@ impl Folder {
         &self.user
     }
 
-    /// Looks whether the folder and what was made in it are in their places; with `all`, every file.
-    ///
+    /// Checks that the folder and what was created in it still exist; with `all`, every file.
     /// # Errors
     /// [`Error::Missing`].
     pub fn check(&self, all: bool) -> Result<(), Error> {
@@ -121,11 +120,11 @@ impl Folder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Not yet, or the recorder was killed.
+    /// It is running, or its recorder was killed.
     Recording,
-    /// As it should.
+    /// Normally.
     Complete,
-    /// Before its time, because a file could not be written.
+    /// Early, because a file could not be written.
     CutShort,
 }
 
@@ -138,29 +137,28 @@ pub struct Description {
     pub version: String,
     /// How it ended.
     pub state: State,
-    /// The recorded command; empty for a program that records itself, and where processes were recorded that
-    /// ran already.
+    /// The recorded command; empty for a program that records itself, and if running processes were recorded.
     pub command: Vec<String>,
-    /// Processes that ran already and were recorded.
+    /// Running processes that were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedDescription>,
-    /// The machine.
+    /// The machine that was recorded.
     pub host: Host,
     /// The clock of all streams.
     pub clock: ClockDescription,
     /// The buffers of user events.
     pub buffers: BufferDescription,
-    /// Event rules of the user trace when it began, as the options by which they are given; none means every
-    /// event.
+    /// Event rules of the user trace when it began, as command-line options; if there are none, all events
+    /// are recorded.
     pub event_rules: Vec<String>,
-    /// Major classes of user events that were on when it began; nothing means all.
+    /// Major classes of user events that were on when it began; absent if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub majors: Option<String>,
-    /// The options by which more was asked for than events of programs that have such, and of the kernel:
-    /// `--locks`.
+    /// Options that enable further recordings besides events of instrumented programs and of the kernel, such
+    /// as `--locks`.
     #[serde(rename = "options", skip_serializing_if = "Vec::is_empty")]
     pub asked_for: Vec<String>,
-    /// What was changed while it ran.
+    /// Changes while it was running.
     pub changes: Vec<ChangeDescription>,
     /// Programs that joined.
     pub processes: Vec<ProcessDescription>,
@@ -171,13 +169,13 @@ pub struct Description {
     /// Streams of samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile_streams: Vec<StreamSummary>,
-    /// What was lost, and when.
+    /// Losses with their times.
     pub losses: Vec<LossRange>,
     /// Sub-buffers that were overwritten before they were read, and when.
     pub overwritten: Vec<OverwrittenRange>,
-    /// What the user was told besides.
+    /// Further messages that the user has seen.
     pub notes: Vec<String>,
-    /// Set beside buffers in files: the folder that the recording wrote its trace to, if it did.
+    /// Set next to buffers in files: the folder that the recording wrote its trace to, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_folder: Option<String>,
     /// Set in a snapshot of a flight recorder.
@@ -191,7 +189,7 @@ pub struct ChangeDescription {
     /// When it was asked for, cycles.
     #[serde(rename = "time_cycles")]
     pub time: u64,
-    /// What: the command and its options.
+    /// The change: the command and its options.
     #[serde(rename = "change")]
     pub what: String,
 }
@@ -199,7 +197,7 @@ pub struct ChangeDescription {
 /// Which snapshot it is, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SnapshotDescription {
-    /// Counted from 1.
+    /// Counted from 1 in each recording.
     pub number: u64,
     /// What asked for it.
     pub reason: String,
@@ -219,7 +217,7 @@ impl Description {
         written.map_err(Error::file("write", &dir.path().join(DESCRIPTION)))
     }
 
-    /// What can be said when a recording begins.
+    /// The description at the start of a recording.
     pub fn new(clock: &TraceClock, begin: Calibration, buffers: BufferDescription) -> Self {
         Self {
             format: FORMAT,
@@ -267,7 +265,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The machine that this runs on.
+    /// This machine.
     pub fn this() -> Self {
         let system = rustix::system::uname();
         let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
@@ -280,7 +278,7 @@ impl Host {
     }
 }
 
-/// The clock and what real time it showed.
+/// The clock, and the real time that it showed.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClockDescription {
     /// `tsc` or `monotonic`.
@@ -288,10 +286,10 @@ pub struct ClockDescription {
     /// Hz.
     #[serde(rename = "frequency_hz")]
     pub frequency: u64,
-    /// At the recording's begin; the metadata's offset comes from it.
+    /// At the recording's beginning; the metadata's offset comes from it.
     pub begin: Calibration,
-    /// When it stopped, cycles: until then nothing is missing behind the last event. A snapshot says when it
-    /// was taken.
+    /// When the recording stopped, in cycles: until then nothing is missing after the last event. For a
+    /// snapshot, the time at which it was taken.
     #[serde(rename = "stopped_cycles")]
     pub stopped: Option<u64>,
     /// At its end: how far the clocks had drifted apart.
@@ -305,15 +303,15 @@ pub struct BufferDescription {
     pub sub_buffer_bytes: usize,
     /// Per CPU.
     pub sub_buffers: usize,
-    /// Whether every process has its own, or the processes of a user share them.
+    /// Whether every process has its own; otherwise the processes of a user share them.
     pub per_process: bool,
-    /// Whether full buffers lose their oldest sub-buffer, or the new event.
+    /// Whether full buffers lose their oldest sub-buffer; otherwise the new event.
     pub overwrite: bool,
-    /// An event is on disk at most so long after it was emitted, milliseconds; nothing for a flight recorder.
+    /// Maximum time from an event to its arrival on disk, milliseconds; absent for a flight recorder.
     pub flush_ms: Option<u64>,
 }
 
-/// A process that ran already when the recording began with it.
+/// A process that was already running when its recording began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttachedDescription {
     /// Process id.
@@ -344,7 +342,7 @@ pub struct ProcessDescription {
 }
 
 impl ProcessDescription {
-    /// A living process, as `/proc` tells; names are empty where it does not.
+    /// A live process, as `/proc` describes it; names are empty if it does not.
     pub fn of(pid: Pid, uid: u32, joined: u64) -> Self {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let name = fs::read(process.join("comm")).unwrap_or_default();

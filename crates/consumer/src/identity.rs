@@ -1,4 +1,4 @@
-//! Random identities: of a recording, of its clock, and names that nobody can guess.
+//! Random identities: of a recording, of its clock, and unguessable names.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 /// A random UUID (RFC 9562, version 4).
 ///
 /// # Errors
-/// The kernel gives no random bytes.
+/// The kernel provides no random bytes.
 pub fn random_uuid() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     let mut filled = 0;

@@ -8,25 +8,25 @@
 //! |---|---|
 //! | [`clock`] | chooses the recording's clock, finds its frequency, calibrates it against real time |
 //! | [`memory`] | the shared memory that a region lies in |
-//! | `shortened` | survives that a region's file is shortened |
+//! | `shortened` | survives the shortening of a region's file |
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
-//! | `streams` | stream files that one region after another continues |
-//! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
-//! | `met` | of which event classes there was an event |
+//! | `streams` | stream files, each continued by one region after another |
+//! | `writer`, `output` | a queue to the disk and the thread that empties it; or direct output |
+//! | `seen` | event classes of which an event was seen |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`outside`] | the numbers of threads of programs of other PID namespaces |
-//! | `children` | where children of a program count losses that have none of its buffers |
+//! | `children` | where children of a program without buffers count their losses |
 //! | [`trace`] | the streams of all regions, one after another |
-//! | [`summary`] | what streams amount to, and what was lost of them |
-//! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
+//! | [`summary`] | totals and losses of streams |
+//! | [`drain`] | all buffers of one region: writes what is due, records losses with their times |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
-//! | [`survival`] | buffers in files, for the case that program and recorder die |
-//! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
+//! | [`survival`] | buffers in files, which survive program and recorder |
+//! | [`snapshot`] | a trace folder with the content of a flight recorder's buffers |
 //!
-//! It knows no payloads, no sockets and no other processes. The one thread that it starts, where asked, waits
-//! for the disk in place of its user's.
+//! The crate knows no payloads, no sockets and no other processes. It starts at most one thread, on request,
+//! which waits for the disk in place of its user's.
 
 mod buffer;
 mod children;
@@ -39,11 +39,11 @@ pub mod folder;
 pub mod identity;
 mod mapping;
 pub mod memory;
-mod met;
 pub mod names;
 mod output;
 pub mod outside;
 pub mod pace;
+mod seen;
 mod shortened;
 pub mod snapshot;
 mod streams;

@@ -1,9 +1,8 @@
-//! From a class description, as a program sends it, to a CTF event record class.
+//! Converts a class description, as sent by a program, to a CTF event record class.
 //!
-//! The layout in the trace is the payload's, byte for byte, so nothing is converted when events are written.
-//! What CTF calls a field is at most two members here: a slice is its length and a sequence, an option its
-//! tag and a variant. Descriptions are hostile; one that would give metadata that nobody can read is refused
-//! with a reason.
+//! The layout in the trace is that of the payload, byte for byte, so events are written without conversion. A
+//! field becomes at most two CTF members: a slice is its length and a sequence, an option its tag and a
+//! variant. Descriptions may be hostile; one that would produce unreadable metadata is refused with a reason.
 
 use tracewing_abi::schema::{Base, ClassView, FieldView, Level, Scalar, Shape};
 use tracewing_ctf::model::{
@@ -37,18 +36,18 @@ pub(crate) enum Unfit {
     Label,
 }
 
-/// A class as the trace describes it.
+/// A translated class.
 pub(crate) struct Mapped {
-    /// Its layout, with `id` still 0.
+    /// The event record class, with `id` still 0.
     pub class: EventRecordClass,
-    /// Units by field name as it is in the trace.
+    /// Units by field name in the trace.
     pub units: Vec<(String, String)>,
 }
 
 /// Translates a description.
 ///
 /// # Errors
-/// What about it cannot be described in CTF 1.8.
+/// What cannot be described in CTF 1.8.
 pub(crate) fn map(view: &ClassView<'_>) -> Result<Mapped, Unfit> {
     if view.name.is_empty() || view.name.len() > LONGEST_NAME {
         return Err(Unfit::NameLength);
@@ -174,13 +173,13 @@ fn log_level(level: Level) -> i64 {
     i64::from(level as u8)
 }
 
-/// A field's name with nothing in it but what TSDL allows.
+/// A field's name with invalid TSDL characters replaced.
 pub(crate) fn identifier(name: &str) -> String {
     let cleaned: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if cleaned.is_empty() { "unnamed".to_owned() } else { cleaned }
 }
 
-/// `name`, or with a number behind it where it, or what a slice or option would add to it, is taken.
+/// `name`, with a number appended if it, or the names that a slice or option adds, are taken.
 fn unused_name(payload: &StructureClass, name: &str) -> String {
     let taken = |name: &str| {
         [name, &format!("_{name}_length"), &format!("_{name}_tag")]

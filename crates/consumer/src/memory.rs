@@ -1,10 +1,10 @@
-//! The memory of a buffer region: a memfd that nobody can resize any more, or a file, mapped shared.
+//! The memory of a buffer region: a sealed memfd, which cannot be resized any more, or a file, mapped shared.
 //!
-//! What lies in it is the `ring` crate's. A memfd's seals matter because other processes hold the same file:
-//! without them one could truncate it, and reading the mapping would then kill the reader with SIGBUS. A file
-//! has no seals: there `shortened` answers the signal.
+//! Its content is defined by the `ring` crate. A memfd's seals matter because other processes hold the same
+//! file: without them one could truncate it, and reading the mapping would then kill the reader with SIGBUS.
+//! A file has no seals: there `shortened` answers the signal.
 //!
-//! The kernel knows how long a region has writers. A mapping keeps the open file description that it was made
+//! The kernel knows whether a region has writers. A mapping keeps the open file description that it was made
 //! from, in a forked child too, and each description that can write counts in the inode (`i_writecount`). The
 //! owner and every program get a description of their own; the owner asks for a write lease (fcntl(2),
 //! `F_SETLEASE`), which the kernel grants only while the owner's is the only one. No process can then get
@@ -28,11 +28,11 @@ use tracewing_units::Cpu;
 use crate::Error;
 use crate::shortened::Guard;
 
-/// Bytes of a sub-buffer, unless asked otherwise. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000
-/// events of 28 bytes: at the longest interval of [`crate::pace`], 3 million a second. Memory is taken only
-/// as far as it is written.
+/// Default bytes of a sub-buffer. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000 events of 28
+/// bytes: at the longest interval of [`crate::pace`], 3 million per second. Memory is only used as far as it
+/// is written.
 pub const SUB_BUFFER_BYTES: usize = 512 << 10;
-/// Sub-buffers per CPU, unless asked otherwise.
+/// Default number of sub-buffers per CPU.
 pub const SUB_BUFFERS: usize = 8;
 
 /// A shared mapping of zeroed memory, unmapped when dropped.
@@ -40,7 +40,7 @@ pub struct SharedMemory {
     base: NonNull<u8>,
     size: usize,
     file: OwnedFd,
-    /// Of a file, which others can shorten.
+    /// Set for a file, which other processes can shorten.
     guard: Option<Guard>,
 }
 
@@ -58,10 +58,10 @@ impl SharedMemory {
         Self::named("tracewing", size)
     }
 
-    /// The same with a name of its own in `/proc/PID/maps`.
+    /// Like [`SharedMemory::new`], with a separate name in `/proc/PID/maps`.
     ///
     /// # Errors
-    /// As [`SharedMemory::new`].
+    /// As for [`SharedMemory::new`].
     pub(crate) fn named(name: &str, size: usize) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::Memory { size, source: errno.into() };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -77,11 +77,11 @@ impl SharedMemory {
         Self::map(reopen(&made).unwrap_or(made), size)
     }
 
-    /// Zeroed bytes for a region, in a new file that takes the disk space of all that is ever touched at
-    /// once.
+    /// Zeroed bytes for a region, in a new file for which all disk space that will ever be used is allocated
+    /// immediately.
     ///
     /// # Errors
-    /// The file is there, or cannot be made, allocated or mapped; then none is left.
+    /// The file exists, or cannot be created, allocated or mapped; then no file is left.
     pub(crate) fn in_file(folder: &Dir, name: &str, geometry: Geometry) -> Result<Self, Error> {
         let path = folder.path().join(name);
         let file: OwnedFd = folder.create_file(name).map_err(Error::file("create", &path))?.into();
@@ -122,7 +122,7 @@ impl SharedMemory {
         Ok(Self { base, size, file, guard: None })
     }
 
-    /// Outlives that its pages are taken away.
+    /// Makes the mapping survive the loss of its pages.
     fn guarded(mut self) -> Result<Self, Error> {
         let begin = self.base.addr().get();
         let guard = Guard::of(begin..begin + self.size);
@@ -130,20 +130,20 @@ impl SharedMemory {
         Ok(self)
     }
 
-    /// Whether memory has been taken away by who shortened the file. One that was made longer, or shorter,
-    /// gets its size again.
+    /// Whether memory was lost because a process has shortened the file. Restores the file's size if it was
+    /// changed.
     pub(crate) fn is_shortened(&self) -> bool {
         let Some(guard) = &self.guard else { return false };
         let size = fstat(&self.file).map_or(self.size, |data| usize::try_from(data.st_size).unwrap_or(0));
         if size != self.size {
-            // What cannot be given back stays as it is.
+            // A failure leaves the file as it is.
             let _ = ftruncate(&self.file, self.size as u64);
         }
         size < self.size || guard.is_hit()
     }
 
     /// A descriptor to be passed to programs, which counts in [`SharedMemory::has_writers`]. Without /proc it
-    /// is the owner's, and there are writers for ever.
+    /// is a copy of the owner's, and the region permanently has writers.
     ///
     /// # Errors
     /// There are too many open files.
@@ -154,16 +154,15 @@ impl SharedMemory {
         }
     }
 
-    /// Whether any process but this one can write to the memory: it has a mapping, or a descriptor from which
-    /// to make one. `true` as well where the kernel or file system does not know.
+    /// Whether any other process can write to the memory: it has a mapping, or a descriptor from which to
+    /// make one. Also `true` if the kernel or file system does not know.
     pub fn has_writers(&self) -> bool {
         /// linux/fcntl.h.
         const F_SETSIG: libc::c_int = 10;
         // SAFETY: three numbers; the descriptor is open.
         let control =
             |command, value: libc::c_int| unsafe { libc::fcntl(self.file.as_raw_fd(), command, value) };
-        // An `open` by path meanwhile breaks the lease; the signal for that is to be one that kills no
-        // process.
+        // A concurrent `open` by path breaks the lease; the signal sent for that must not kill the process.
         control(F_SETSIG, libc::SIGURG);
         let is_granted = control(libc::F_SETLEASE, libc::F_WRLCK) == 0;
         if is_granted {
@@ -172,13 +171,13 @@ impl SharedMemory {
         !is_granted
     }
 
-    /// Takes memory for the first bytes of each CPU's part of a region of this shape, so many altogether,
-    /// before they are written. A program maps what it finds taken before its first event.
+    /// Allocates memory for the first bytes of each CPU's part of a region of this shape, `bytes` in total,
+    /// before they are written. A program maps allocated memory before its first event.
     pub fn allocate(&self, geometry: Geometry, bytes: usize) {
         let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
         let each = used.min(bytes / geometry.cpus());
         for cpu in 0..geometry.cpus() {
-            // Without it the pages come one by one, as they are written.
+            // If this fails, pages are allocated one by one as they are written.
             let _ = fallocate(
                 &self.file,
                 FallocateFlags::empty(),
@@ -198,7 +197,7 @@ impl SharedMemory {
         self.size
     }
 
-    /// A copy of `len` bytes from `start` on, which may change meanwhile: the kernel makes it, from the file.
+    /// Copies bytes that may change during the copy: the kernel reads them from the file.
     ///
     /// # Panics
     /// The bytes do not lie in the mapping.
@@ -208,7 +207,7 @@ impl SharedMemory {
         bytes
     }
 
-    /// As [`SharedMemory::copy`], in place of what is in `bytes`.
+    /// Like [`SharedMemory::copy`], replacing the content of `bytes`.
     pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>, from: SharedBytes) {
         let (start, len) = (from.as_ptr(), from.len());
         let offset = start.addr().checked_sub(self.base.addr().get());
@@ -221,11 +220,11 @@ impl SharedMemory {
             match pread(&self.file, &mut bytes.spare_capacity_mut()[..left], (offset + done) as u64) {
                 Ok((read, _)) if !read.is_empty() => {
                     let done = done + read.len();
-                    // SAFETY: the kernel has filled that many bytes, behind those that were there.
+                    // SAFETY: the kernel has filled that many bytes after the existing ones.
                     unsafe { bytes.set_len(done) };
                 }
                 Err(Errno::INTR) => {}
-                // Nobody can shorten a memfd; of a shortened file the rest is gone.
+                // A memfd cannot be shortened; of a shortened file the rest is gone.
                 Ok(_) | Err(_) => break,
             }
         }
@@ -240,24 +239,24 @@ impl AsFd for SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // Before anything else can lie there.
+        // Before another mapping can take the address.
         self.guard = None;
         // SAFETY: the mapping made in `map`, unmapped once; `Drain`, its only user, drops its readers first.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.size) };
     }
 }
 
-/// A new description of an open file.
+/// A new open file description of the same file.
 fn reopen(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Refuses what a file's disk has no room for at the moment. Tried all the same, it would take all that there
-/// is before it failed, and until that was given back the disk would be full for everybody else.
+/// Refuses an allocation that does not fit on the disk. An attempt would first take all available space, and
+/// until that was released the disk would be full for all other programs.
 fn has_room(file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
     let disk = fstatvfs(file)?;
-    // Some file systems have no blocks to tell of.
+    // Some file systems report no blocks.
     let is_known = disk.f_blocks > 0;
     if is_known && bytes.div_ceil(disk.f_frsize.max(1)) > disk.f_bavail { Err(Errno::NOSPC) } else { Ok(()) }
 }

@@ -1,10 +1,10 @@
-//! Names of threads that have given themselves none as far as their process knows: it announces them by the
-//! program's name. What the kernel calls them is read where their announcement is found, as long as they
-//! live.
+//! Names of threads that were announced with the program's name because their process does not know another
+//! one. The kernel's name is read when the announcement is found, if the thread is still alive.
 //!
-//! The first thread keeps the name that was announced: by the time it is read, the process may have executed
-//! another program. So does what cannot be read, or is more than [`MOST`]. What a process says is its own
-//! word, also here: it can have a thread of any process looked at, whose name every user can read.
+//! The first thread keeps the announced name: by the time it is read, the process may have executed another
+//! program. The announced name is also kept if the kernel's cannot be read, or more than [`MOST`] are needed.
+//! A process is free to announce what it likes, also here: it can cause a lookup of any process's thread,
+//! whose name every user can read.
 
 use std::fs;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -22,22 +22,22 @@ use crate::firsts::Walk;
 /// The class of announcements: `i32` process id and the name, with a zero at its end.
 pub const CLASS: &str = own::Thread::NAME;
 
-/// Threads that are looked at in a second.
+/// Maximum number of lookups per second.
 const MOST: u32 = 1000;
-/// The kernel's unit for when threads have begun, and one more for rounding.
+/// The kernel's unit of thread start times in seconds, and the rounding error.
 const TICK: f64 = 0.01;
 
-/// Looks for names.
+/// Looks up names.
 #[derive(Debug)]
 pub struct Names {
     /// The id of [`CLASS`]; 0 while no program may write any.
     id: AtomicU16,
     clock: TraceClock,
-    /// How many were looked at in the second that began then.
+    /// Number of lookups in the second that began at this time.
     looked: Mutex<(u32, Instant)>,
 }
 
-/// An announcement.
+/// An announced thread.
 struct Thread<'a> {
     tid: Tid,
     pid: Pid,
@@ -46,12 +46,12 @@ struct Thread<'a> {
 }
 
 impl Names {
-    /// In a recording with this clock.
+    /// For a recording with this clock.
     pub fn new(clock: TraceClock) -> Self {
         Self { id: AtomicU16::new(0), clock, looked: Mutex::new((0, Instant::now())) }
     }
 
-    /// Programs may announce threads from now on, in the class with this id.
+    /// Allows programs to announce threads, in the class with this id.
     pub fn begin(&self, id: u16) {
         self.id.store(id, Relaxed); // only compared with ids in packets, which programs write after the grant
     }
@@ -61,8 +61,8 @@ impl Names {
         id == self.id.load(Relaxed) && id != 0
     }
 
-    /// Puts names into the announcements of a packet, of which no event is older than `begin`. `events` are
-    /// whole ones.
+    /// Replaces names in the announcements of a packet that has no event older than `begin`. `events` are
+    /// whole.
     pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: u64) {
         let mut renamed = Vec::new();
         let (mut copied, mut last) = (0, begin);
@@ -90,8 +90,7 @@ impl Names {
         }
     }
 
-    /// What the kernel calls a thread, if it lives, and is called otherwise than it says because it has only
-    /// the program's name.
+    /// The kernel's name of a thread, if the thread is alive and was announced with only the program's name.
     fn name(&self, thread: &Thread<'_>) -> Option<Vec<u8>> {
         let Thread { tid, pid, .. } = *thread;
         if tid == pid.first_thread() || !self.may_look() || read(&format!("/proc/{pid}/comm"))? != thread.name
@@ -100,7 +99,7 @@ impl Names {
         }
         let task = format!("/proc/{pid}/task/{tid}");
         let name = read(&format!("{task}/comm"))?;
-        // Looked at last: what was read is of this thread, or of one before it with the same id.
+        // Checked last: what was read belongs to this thread, or to an earlier one with the same id.
         let began = began(&fs::read_to_string(format!("{task}/stat")).ok()?)?;
         let is_it = began <= self.time(thread.stamp) + 2.0 * TICK;
         (is_it && name != thread.name && !name.is_empty() && str::from_utf8(&name).is_ok()).then_some(name)
@@ -116,7 +115,7 @@ impl Names {
         looked.0 <= MOST
     }
 
-    /// Seconds since the machine has booted.
+    /// Seconds since boot.
     fn time(&self, stamp: u64) -> f64 {
         let now = clock_gettime(ClockId::Boottime);
         let ago = self.clock.now().saturating_sub(stamp) as f64 / self.clock.frequency() as f64;
@@ -124,14 +123,14 @@ impl Names {
     }
 }
 
-/// A name as the kernel shows it, without the end of its line.
+/// A name as the kernel shows it, without the newline.
 fn read(path: &str) -> Option<Vec<u8>> {
     let mut name = fs::read(path).ok()?;
     name.pop_if(|byte| *byte == b'\n');
     Some(name)
 }
 
-/// When the thread with this `stat` has begun, in seconds since the machine has booted.
+/// Start time of the thread with this `stat`, in seconds since boot.
 fn began(stat: &str) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let ticks: u64 = rest.split(' ').nth(22 - 3)?.parse().ok()?;

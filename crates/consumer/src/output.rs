@@ -1,4 +1,4 @@
-//! A stream as a buffer sees it: written at once, or behind its back through the queue of [`crate::writer`].
+//! A stream as a buffer sees it: written directly, or asynchronously through the queue of [`crate::writer`].
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use tracewing_units::Cpu;
 use crate::Error;
 use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
-use crate::met::Met;
 use crate::names::Names;
 use crate::outside::Insider;
+use crate::seen::Seen;
 use crate::summary::{OverwrittenTotal, StreamSummary};
 use crate::whole_events::whole_events;
 use crate::writer::{QueuedStream, Tally, Writer};
 
-/// A stream that packets are given to, of one region after another.
+/// A stream that receives packets of several regions in turn.
 pub(crate) struct Output {
     name: String,
     cpu: Cpu,
     way: Way,
-    met: Arc<Met>,
+    seen: Arc<Seen>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
-    /// What the last packet said, written or not.
+    /// State after the last packet, whether it was written or not.
     end: u64,
     lost: u64,
     skipped: u64,
-    /// What the last packet of the region before said: a region counts from 0.
+    /// State after the last packet of the previous region, since each region counts from 0.
     lost_before: u64,
     skipped_before: u64,
 }
 
-/// What became of a chunk.
+/// Result of writing a chunk.
 pub(crate) struct Appended {
-    /// Bytes of its whole events: all, unless some process wrote nonsense.
+    /// Bytes of its whole events: all, unless a process wrote nonsense.
     pub(crate) len: usize,
-    /// First events of classes that nothing describes.
+    /// First events of classes without a description.
     pub(crate) lost: u64,
 }
 
@@ -52,7 +52,7 @@ impl Output {
         stream: Stream,
         cpu: Cpu,
         writer: Option<Arc<Writer>>,
-        met: Arc<Met>,
+        seen: Arc<Seen>,
         firsts: Arc<Firsts>,
         names: Option<Arc<Names>>,
     ) -> Self {
@@ -62,31 +62,29 @@ impl Output {
             Some(writer) => Way::Queued { stream: QueuedStream::new(stream), writer },
         };
         let (end, lost, skipped) = (0, 0, 0);
-        Self { name, cpu, way, met, firsts, names, end, lost, skipped, lost_before: 0, skipped_before: 0 }
+        Self { name, cpu, way, seen, firsts, names, end, lost, skipped, lost_before: 0, skipped_before: 0 }
     }
 
-    /// The packets from here on are another region's.
+    /// The following packets are those of another region.
     pub(crate) fn begin_region(&mut self) {
         (self.lost_before, self.skipped_before) = (self.lost, self.skipped);
     }
 
-    /// File name in the trace's folder.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// CPU.
     pub(crate) fn cpu(&self) -> Cpu {
         self.cpu
     }
 
     /// Appends the whole events of a chunk of `memory`, which `insider` has written, as a packet. Afterwards
-    /// the chunk is not needed any more; but where this gives `None`, since something in it is not known yet,
-    /// nothing was done. `is_last`: it is not waited for.
+    /// the chunk may be released. Returns `None`, and does nothing, if something in it is not known yet; with
+    /// `is_last` it is not waited for.
     ///
     /// # Errors
-    /// It, or in the queue one before, could not be written. Directly written, the chunk is still to be
-    /// counted.
+    /// This packet, or an earlier one in the queue, could not be written. If it was written directly, the
+    /// chunk has not been counted yet.
     pub(crate) fn write(
         &mut self,
         memory: &SharedMemory,
@@ -101,14 +99,14 @@ impl Output {
         let note = |id| match self.firsts.is_first(id) {
             true => is_changed.set(true),
             false => {
-                self.met.note(id);
+                self.seen.note(id);
                 is_changed.set(is_changed.get() || is_announcement(id));
             }
         };
-        // What is to be there in the place of events: how many of them are not, and how many are lost.
+        // Replaces first events; returns how many events are left out, and how many are lost.
         let change = |block: &mut Vec<u8>| {
             insider.is_none_or(|insider| insider.replace(block, is_last)).then_some(())?;
-            let replaced = self.firsts.replace(block, self.cpu, is_last, |id| self.met.note(id))?;
+            let replaced = self.firsts.replace(block, self.cpu, is_last, |id| self.seen.note(id))?;
             self.names.iter().for_each(|names| names.replace(block, times.begin));
             Some(replaced)
         };
@@ -154,7 +152,7 @@ impl Output {
     /// Appends a packet without events, so that losses after the last event are seen.
     ///
     /// # Errors
-    /// As [`Output::write`].
+    /// As for [`Output::write`].
     pub(crate) fn write_empty(&mut self, times: PacketTimes) -> Result<(), Error> {
         let times = self.of_stream(times);
         match &mut self.way {
@@ -168,7 +166,7 @@ impl Output {
         Ok(())
     }
 
-    /// What a region counts, as the stream counts it.
+    /// Converts a region's counts to those of the stream.
     fn of_stream(&self, times: PacketTimes) -> PacketTimes {
         PacketTimes {
             lost: self.lost_before.saturating_add(times.lost),
@@ -184,7 +182,7 @@ impl Output {
     }
 
     /// # Errors
-    /// A packet could not be written, as is known now.
+    /// An earlier packet could not be written.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.way {
             Way::Direct { .. } => Ok(()),
@@ -192,7 +190,7 @@ impl Output {
         }
     }
 
-    /// Waits until everything is written or has failed, and gives how many events have failed since the last
+    /// Waits until everything is written or has failed; returns how many events have failed since the last
     /// call.
     pub(crate) fn settle(&self) -> u64 {
         match &self.way {
@@ -204,7 +202,7 @@ impl Output {
         }
     }
 
-    /// What is written by now.
+    /// What has been written so far.
     fn tally(&self) -> Tally {
         match &self.way {
             Way::Direct { stream, events } => Tally::of(stream, *events),
@@ -212,7 +210,7 @@ impl Output {
         }
     }
 
-    /// What it amounts to by now, with these losses.
+    /// The summary so far, with these losses.
     pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> StreamSummary {
         let Tally { events, packets, bytes, begin } = self.tally();
         let (name, cpu) = (self.name.clone(), self.cpu);
@@ -234,12 +232,12 @@ impl Output {
         self.end
     }
 
-    /// Events that the region has lost, as the last packet says.
+    /// Events that the region has lost, according to the last packet.
     pub(crate) fn lost(&self) -> u64 {
         self.lost - self.lost_before
     }
 
-    /// Packets of the region that were skipped, as the last packet's number says.
+    /// Packets of the region that were skipped, according to the last packet's number.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped - self.skipped_before
     }

@@ -1,25 +1,26 @@
-//! When to look at the buffers next: soon while they fill fast, so that they get no fuller than a quarter
-//! between two looks, and seldom when little happens. Programs never wake their consumer.
+//! When to look at the buffers next: soon while they fill quickly, so that they are at most a quarter full at
+//! each look, and rarely while little happens. Programs never wake their consumer.
 //!
-//! A program that fills its buffers fast does not do so evenly: it waits, or for a CPU, and then goes on as
-//! fast as before. So the time between two looks becomes short at once and long step by step. Measured with a
-//! program that does nothing but emit, on two CPUs with six others that want to run: without the steps 20 %
-//! of its events are lost, with them 1 to 3 %.
+//! A program that fills its buffers quickly does not do so evenly: it waits, for instance for a CPU, and then
+//! continues as quickly as before. So the interval between two looks is shortened at once and lengthened step
+//! by step. Measured with a program that does nothing but emit, on two CPUs with six other runnable programs:
+//! without the steps 20 % of its events are lost, with them 1 to 3 %.
 
 use std::time::{Duration, Instant};
 
 use crate::drain::Found;
 
-/// Time after which an event is in the trace folder, unless asked otherwise.
+/// Default time after which an event is in the trace folder.
 pub const FLUSH: Duration = Duration::from_millis(200);
-/// Longest time between two looks: what a burst that begins right after one has to fit into the buffers for.
+/// Longest interval between two looks: a burst that begins right after a look must fit into the buffers for
+/// so long.
 pub const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
-/// Shortest time between two looks.
+/// Shortest interval between two looks.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// How full a buffer may get between two looks.
+/// How full a buffer may be at a look.
 const AIM: f64 = 0.25;
-/// How much longer than the one before the time between two looks may be: from the shortest to the longest it
-/// takes 19 looks in a quarter of a second.
+/// Maximum growth of the interval from one look to the next: from the shortest to the longest it takes 19
+/// looks in a quarter of a second.
 const STEP: f64 = 1.25;
 
 /// The timer of a consumer.
@@ -33,14 +34,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A timer whose first look is due. With a short flush time the looks are never far apart.
+    /// A timer whose first look is due. With a short flush time the intervals are always short.
     pub fn new(flush: Duration) -> Self {
         let longest = LONGEST_INTERVAL.min(flush / 4).max(SHORTEST_INTERVAL);
         let now = Instant::now();
         Self { longest, interval: Duration::ZERO, looked: now, emptied: now }
     }
 
-    /// The longest time that can pass between two looks.
+    /// The longest interval between two looks.
     pub fn longest(&self) -> Duration {
         self.longest
     }
@@ -50,7 +51,7 @@ impl Pace {
         self.interval.saturating_sub(self.looked.elapsed())
     }
 
-    /// Takes note of what a look has found that began at `begin` and ended at `end`.
+    /// Records the findings of a look that began at `begin` and ended at `end`.
     pub fn looked(&mut self, begin: Instant, end: Instant, found: &Found) {
         let filling = begin.duration_since(self.emptied);
         let ideal = filling.as_secs_f64() * AIM / found.fullest.max(1e-9);
@@ -78,7 +79,7 @@ mod tests {
         };
         assert_eq!(after(50, 0.5, 0), Duration::from_millis(25));
         assert_eq!(after(4, 1.0, 2), SHORTEST_INTERVAL);
-        // Half full in 2 ms, however long the look before had taken.
+        // Half full in 2 ms, however long the previous look took.
         assert_eq!(after(2, 0.5, 2), SHORTEST_INTERVAL);
         assert_eq!(after(0, 1.0, 0), SHORTEST_INTERVAL);
     }

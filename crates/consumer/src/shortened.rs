@@ -1,9 +1,9 @@
-//! Keeps this process alive where another one takes away the memory of a region in a file: a program gets a
-//! descriptor of the file and can shorten it, or punch holes into it on a full disk; then an access to the
-//! mapping is answered with SIGBUS.
+//! Keeps this process alive when another one takes away the memory of a region in a file. A program gets a
+//! descriptor of the file and can shorten it, or punch holes into it on a full disk. An access to the mapping
+//! then raises SIGBUS.
 //!
-//! The handler puts a page of zeros in the place of the missing one. It belongs to this process alone, so
-//! what the program writes there is lost; the reader finds a buffer that makes no sense, and says so.
+//! The handler maps a page of zeros in place of the missing one. That page belongs to this process alone, so
+//! what the program writes there is lost; the reader finds a damaged buffer and reports it.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -16,20 +16,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// `linux/asm-generic/siginfo.h`: no memory is at the address.
 const BUS_ADRERR: libc::c_int = 2;
 
-/// Mappings that the handler looks after. Entries are never freed: a handler may be reading them.
+/// Guarded mappings. Entries are never freed: a handler may be reading them.
 static MAPPINGS: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 /// Held to change the list and to install the handler.
 static LOCK: Mutex<()> = Mutex::new(());
-/// Bytes of a page, for the handler.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// What SIGBUS did before; null until the handler is installed.
+/// The previous action of SIGBUS; null until the handler is installed.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// An entry of the list; free where `begin` is 0.
 struct Mapping {
     begin: AtomicUsize,
     end: AtomicUsize,
-    /// Pages were missing.
+    /// Whether pages were missing.
     is_hit: AtomicBool,
     next: *mut Mapping,
 }
@@ -37,11 +36,11 @@ struct Mapping {
 // SAFETY: `next` does not change and leads to entries that are never freed; all else is atomic.
 unsafe impl Sync for Mapping {}
 
-/// A mapping is looked after while this lives.
+/// Guards a mapping while it lives.
 pub(crate) struct Guard(&'static Mapping);
 
 impl Guard {
-    /// Looks after a mapping, which must stay until the guard is dropped.
+    /// Guards a mapping, which must stay mapped until the guard is dropped.
     ///
     /// # Errors
     /// The kernel refuses the handler.
@@ -52,7 +51,7 @@ impl Guard {
             install()?;
         }
         let mut at = MAPPINGS.load(Acquire); // what `Release` below has added
-        // SAFETY: entries are leaked, so a pointer of the list is null or valid for ever.
+        // SAFETY: entries are leaked, so a pointer in the list is null or permanently valid.
         while let Some(entry) = unsafe { at.as_ref() } {
             // `Release` in `drop`.
             if entry.begin.load(Acquire) == 0 {
@@ -94,7 +93,7 @@ fn install() -> io::Result<()> {
     PAGE.store(rustix::param::page_size(), Relaxed); // before there is a handler
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
     // SAFETY: all pointers are to live locals; an all-zero action is a valid one to begin with, and the
-    // handler makes system calls only. What was there before is leaked, since the handler reads it.
+    // handler makes system calls only. The previous action is leaked, since the handler reads it.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = handler as usize;
@@ -104,7 +103,7 @@ fn install() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         BEFORE.store(Box::into_raw(Box::new(before.assume_init())), Release); // the handler's `Acquire`
-        // It cannot fail where asking has not.
+        // It cannot fail, since the query has succeeded.
         libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
     }
     Ok(())
@@ -117,13 +116,13 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     if let Some(mapping) = mapping.filter(|_| put_page(address)) {
         return mapping.is_hit.store(true, Relaxed);
     }
-    // SAFETY: as `install` left it. The access is repeated when this returns, and meets what was there
-    // before.
+    // SAFETY: as `install` left it. The access is repeated when this returns, and the previous action handles
+    // it.
     unsafe {
         let before = BEFORE.load(Acquire); // `Release` of `install`
         libc::sigaction(libc::SIGBUS, before, ptr::null_mut());
         if code <= 0 {
-            // Sent by a process: nothing repeats it.
+            // It was sent by a process, so no access repeats it.
             libc::raise(libc::SIGBUS);
         }
     }
@@ -131,7 +130,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
 
 fn mapping_of(address: usize) -> Option<&'static Mapping> {
     let mut at = MAPPINGS.load(Acquire); // `Release` in `Guard::of`
-    // SAFETY: entries are leaked, so a pointer of the list is null or valid for ever.
+    // SAFETY: entries are leaked, so a pointer in the list is null or permanently valid.
     while let Some(entry) = unsafe { at.as_ref() } {
         let begin = entry.begin.load(Acquire); // `Release` in `Guard::of`
         if begin != 0 && (begin..entry.end.load(Relaxed)).contains(&address) {
@@ -142,10 +141,10 @@ fn mapping_of(address: usize) -> Option<&'static Mapping> {
     None
 }
 
-/// Puts a page of zeros around an address that has none.
+/// Maps a page of zeros at an address that has none.
 fn put_page(address: usize) -> bool {
     let page = PAGE.load(Relaxed); // stored before the handler was installed
-    // SAFETY: the page lies in a mapping that is looked after, and nothing was there to be read.
+    // SAFETY: the page lies in a mapping that is guarded, and nothing was readable there.
     let put = unsafe {
         libc::mmap(
             (address & !(page - 1)) as *mut libc::c_void,

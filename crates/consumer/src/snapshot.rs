@@ -1,13 +1,14 @@
-//! A snapshot of a flight recorder: what its buffers hold, as a complete trace folder, while recording goes
-//! on.
+//! A snapshot of a flight recorder: the content of its buffers as a complete trace folder, taken while
+//! recording continues.
 //!
-//! The folder is made beside its place and renamed when it is complete, so nobody meets half a snapshot.
-//! Everything emitted before the snapshot began is in it, as far as the buffers held it when it was their
-//! turn. A sub-buffer is copied, put back into the ring, and only then written, since writers do not wait for
-//! the disk: the next snapshot has it again unless writers needed its place first. With protocol `Smp`, a
-//! sub-buffer whose thread does not run in the middle of an event, for 0.1 s, is left to the next snapshot.
+//! The folder is created under a temporary name and renamed when it is complete, so a partial snapshot is
+//! never visible. It contains everything that was emitted before the snapshot began, as far as the buffers
+//! still held it when they were copied. A sub-buffer is copied, put back into the ring, and only then
+//! written, since writers do not wait for the disk; the next snapshot has it again unless writers needed its
+//! place first. With protocol `Smp`, a sub-buffer is left to the next snapshot if a thread is descheduled in
+//! the middle of an event for 0.1 s.
 //!
-//! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left
+//! A buffer's snapshot has no gap: if writers were faster than the copy, everything before the gap is left
 //! out and counted as overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers
 //! since the recording began.
 
@@ -38,22 +39,22 @@ use crate::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummar
 use crate::trace::UserTrace;
 use crate::whole_events::whole_events;
 
-/// How often a snapshot follows the writers round the ring.
+/// How many laps of the writers a snapshot follows.
 const ROUNDS: usize = 4;
-/// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events
-/// they are at.
+/// Number of attempts, looks per attempt, and pause between attempts, for which a snapshot waits for threads
+/// to finish their events.
 const COMMIT_ATTEMPTS: usize = 100;
 const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
-/// So many cycles are at least a nanosecond, by which an event is before another one.
+/// At least a nanosecond in cycles, by which one event is placed before another.
 const BEFORE: u64 = 16;
 
-/// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
+/// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves no files.
 pub struct Snapshot {
-    /// Where it is made, its name until it is complete, and then.
+    /// Its parent folder, its temporary name, and its final name.
     parent: Dir,
-    beside: String,
+    temporary: String,
     name: OsString,
     folder: Folder,
     trace: UserTrace,
@@ -67,19 +68,19 @@ pub struct Snapshot {
     is_complete: bool,
 }
 
-/// What becomes of those who write to a region's buffers.
+/// What a region's writers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writers {
-    /// They go on: a buffer's snapshot ends where they were a moment ago.
+    /// They continue: a buffer's snapshot ends where they were a moment ago.
     Living,
-    /// The region is closed; they finish what they have begun. What they have not finished after a while is
-    /// passed over.
+    /// The region is closed; they finish the events that they have begun. Events that are still unfinished
+    /// after a while are skipped.
     Ending,
-    /// Nobody writes any more; what the dead have left unfinished is passed over.
+    /// There are none any more; the events that they left unfinished are skipped.
     Dead,
 }
 
-/// What the buffers of a region hold, copied out of it.
+/// The content of a region's buffers, copied.
 pub struct Contents {
     label: String,
     /// The clock when the region was made.
@@ -96,7 +97,7 @@ struct BufferContents {
 }
 
 impl Contents {
-    /// Of this region. A sub-buffer that is copied goes back into the ring.
+    /// Copies a region's buffers. Sub-buffers that are copied go back into the ring.
     pub fn of(drain: &mut Drain, writers: Writers) -> Self {
         let region = drain.region();
         let (label, origin, memory, insider, buffers) = drain.parts();
@@ -120,14 +121,14 @@ impl Contents {
         }
     }
 
-    /// Takes note of the classes of first events in it.
+    /// Registers the classes of its first events.
     pub fn scan(&self, firsts: &Firsts) {
         for packet in self.buffers.iter().flat_map(|buffer| &buffer.packets) {
             firsts.scan(packet.whole());
         }
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         self.buffers.iter().flat_map(|buffer| &buffer.packets).map(Packet::bytes).sum()
     }
@@ -139,7 +140,7 @@ impl BufferContents {
     }
 }
 
-/// A packet to be: events copied out of a buffer.
+/// A packet in preparation: events copied out of a buffer.
 struct Packet {
     events: Vec<u8>,
     begin: u64,
@@ -153,13 +154,13 @@ impl Packet {
         size_of::<Self>() + self.events.capacity()
     }
 
-    /// Puts the numbers of threads into it that the recorder sees.
+    /// Translates the thread numbers to those that the recorder sees.
     fn put_outside(&mut self, insider: &Insider) {
         let len = self.whole().len();
         insider.replace(&mut self.events[..len], true);
     }
 
-    /// Its events, as far as they make sense.
+    /// Its whole events.
     fn whole(&self) -> &[u8] {
         // SAFETY: the vector is this process's own.
         let (_, len) = unsafe { whole_events(self.events.as_slice().into(), |_| {}) };
@@ -168,7 +169,7 @@ impl Packet {
 }
 
 impl Snapshot {
-    /// A snapshot of this moment, for the folder `path`, whose parent is made if need be; see
+    /// Begins a snapshot of this moment, for the folder `path`, whose parent is created if necessary; see
     /// [`Snapshot::within`].
     ///
     /// # Errors
@@ -184,9 +185,9 @@ impl Snapshot {
         Self::within(&parent.map_err(Error::folder(path))?, name, uuid, clock)
     }
 
-    /// A snapshot of this moment, for the folder `name` in `parent`; it must not exist, or be empty. `uuid`
-    /// is the user trace's and must differ from that of other snapshots: readers take traces of one UUID for
-    /// one trace.
+    /// Begins a snapshot of this moment, for the folder `name` in `parent`, which must not exist, or be
+    /// empty. `uuid` is that of the user trace and must differ from other snapshots': readers merge traces of
+    /// the same UUID.
     ///
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
@@ -194,12 +195,13 @@ impl Snapshot {
         let taken = clock.now();
         let path = parent.path().join(&name);
         parent.check_free(&name).map_err(Error::folder(&path))?;
-        let beside = format!(".{}.{taken:x}", name.to_string_lossy());
-        let folder = Folder::within(parent, &beside)?;
-        let trace = UserTrace::new(folder.user(), uuid).inspect_err(|_| drop(parent.remove_all(&beside)))?;
+        let temporary = format!(".{}.{taken:x}", name.to_string_lossy());
+        let folder = Folder::within(parent, &temporary)?;
+        let trace =
+            UserTrace::new(folder.user(), uuid).inspect_err(|_| drop(parent.remove_all(&temporary)))?;
         Ok(Self {
             parent: parent.clone(),
-            beside,
+            temporary,
             name,
             folder,
             trace,
@@ -213,7 +215,7 @@ impl Snapshot {
         })
     }
 
-    /// Its folder, in which the kernel trace is to be written.
+    /// Its folder, into which the kernel trace must be written.
     pub fn dir(&self) -> &Dir {
         self.folder.dir()
     }
@@ -223,8 +225,9 @@ impl Snapshot {
         self.taken
     }
 
-    /// Adds what the buffers of a region hold, with what `firsts` knows by now in the place of first events.
-    /// The regions with one label share streams, one after another: add them in the order of their ends.
+    /// Adds the content of a region's buffers, with first events replaced by what `firsts` knows by now.
+    /// Regions with the same label share streams, one after another: add them in the order in which they
+    /// ended.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -264,22 +267,22 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Where programs' events were overwritten: adds events of the recorder's own, of the class with this id,
-    /// each with its thread and payload, at the time at which what is left begins.
+    /// If events of programs were overwritten: adds the recorder's own events of the class with this id, each
+    /// with its thread and payload, at the time at which the remaining events begin.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn tell(
+    pub fn add_own_events(
         &mut self,
         name: &str,
         id: u16,
-        told: impl Iterator<Item = (Tid, Vec<u8>)>,
+        own: impl Iterator<Item = (Tid, Vec<u8>)>,
     ) -> Result<(), Error> {
         let begin = self.streams.values().filter_map(|stream| stream.begin).min();
         let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
         let at = begin.saturating_sub(BEFORE);
         let mut events = Vec::new();
-        for (tid, payload) in told {
+        for (tid, payload) in own {
             let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
             events.extend_from_slice(&header_word(at, id, length).to_le_bytes());
             events.extend_from_slice(&tid.0.to_le_bytes());
@@ -315,7 +318,7 @@ impl Snapshot {
             let times = PacketTimes {
                 begin: packet.begin,
                 end: packet.end,
-                // What was lost before the first packet is not of this snapshot's time.
+                // Losses before the first packet are not part of this snapshot.
                 lost: lost_before
                     .saturating_add(packet.lost.saturating_sub(first.lost))
                     .saturating_add(lost_here),
@@ -343,9 +346,8 @@ impl Snapshot {
         Ok(stream)
     }
 
-    /// Completes the folder and puts it into its place. `description` is the recording's, to which the
-    /// snapshot adds its own streams, losses and notes, and that it is complete unless another part of it was
-    /// cut short.
+    /// Completes the folder and moves it to its final place. `description` is the recording's; the snapshot
+    /// adds its own streams, losses and notes, and marks it as complete unless another part was cut short.
     ///
     /// # Errors
     /// A file cannot be written, or the folder not be renamed.
@@ -366,7 +368,7 @@ impl Snapshot {
         self.folder.describe(&description)?;
         classes.write_into(self.folder.user(), self.trace.recording())?;
         let path = self.parent.path().join(&self.name);
-        self.parent.rename(&self.beside, &self.name).map_err(Error::folder(&path))?;
+        self.parent.rename(&self.temporary, &self.name).map_err(Error::folder(&path))?;
         self.is_complete = true;
         Ok(description)
     }
@@ -375,13 +377,13 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if !self.is_complete {
-            let _ = self.parent.remove_all(&self.beside);
+            let _ = self.parent.remove_all(&self.temporary);
         }
     }
 }
 
-/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Of losses no more
-/// than were `counted` so far.
+/// Copies a buffer, beginning with its oldest sub-buffer; also returns the damage found. Reports at most the
+/// `counted` losses.
 fn read(
     reader: &mut Reader,
     region: Region,
@@ -392,7 +394,8 @@ fn read(
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
     let (mut reach, mut left_out) = (Reach::Full, Overwritten::default());
     reader.rewind();
-    // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile, also round the reader.
+    // A sub-buffer yields a chunk, or damage, or both. Writers continue in the meantime and may lap the
+    // reader.
     for _ in 0..ROUNDS * region.geometry().sub_buffers() {
         let next = match writers {
             Writers::Dead => reader.finalise(),
@@ -410,7 +413,7 @@ fn read(
                 reach = Reach::Written;
                 continue;
             }
-            // Who has not finished by now never will.
+            // A writer that has not finished by now never will.
             Ok(Left::Nothing) if writers == Writers::Ending => {
                 writers = Writers::Dead;
                 continue;
@@ -445,11 +448,11 @@ fn read(
     (packets, damages)
 }
 
-/// The next full sub-buffer; or, with [`Reach::Written`], what the writers' current one holds. `None` where
-/// there is nothing more.
+/// The next full sub-buffer; or, with [`Reach::Written`], the content of the writers' current one. `None` if
+/// there is no more.
 ///
-/// What there is cannot always be read: with `Smp` not while a thread is between reserving and committing,
-/// which takes long only if the thread is not running; and not while writers go round the reader. Waits for a
+/// A sub-buffer cannot always be read: with `Smp` not while a thread is between reserving and committing,
+/// which takes long only if the thread is not running; and not while writers lap the reader. Waits for a
 /// better moment.
 fn wait_for_chunk(reader: &mut Reader, region: Region, reach: Reach) -> Result<Option<Chunk>, Damaged> {
     let least = if reach == Reach::Written { 1 } else { region.geometry().sub_buffer_bytes() };

@@ -1,19 +1,19 @@
-//! Streams of a trace, each used by one region after another: there are as many files as regions at one time,
-//! and not as regions altogether.
+//! Streams of a trace, each used by one region after another: there are as many files as regions at the same
+//! time, not as regions in total.
 //!
-//! Packets of a stream follow each other in time. So a region takes up a stream only where that ends before
-//! the region's first packet begins; of several the one that ends last.
+//! Packets of a stream are ordered by time. So a region takes over only a stream that ends before the
+//! region's first packet begins; if there are several, the one that ends last.
 
 use std::collections::HashMap;
 use tracewing_units::Cpu;
 
-/// The streams that no region uses at the moment, by label and CPU.
+/// Streams that no region uses at the moment, by label and CPU.
 pub(crate) struct Streams<S> {
     of: HashMap<(String, Cpu), Slot<S>>,
 }
 
 struct Slot<S> {
-    /// Names given.
+    /// Number of names assigned.
     made: usize,
     idle: Vec<S>,
 }
@@ -27,7 +27,7 @@ impl<S> Streams<S> {
         self.of.entry((label.to_owned(), cpu)).or_insert_with(|| Slot { made: 0, idle: Vec::new() })
     }
 
-    /// One that ends (`end`) at `begin` or before.
+    /// A stream whose `end` is not after `begin`.
     pub(crate) fn take(&mut self, label: &str, cpu: Cpu, begin: u64, end: impl Fn(&S) -> u64) -> Option<S> {
         let idle = &mut self.slot(label, cpu).idle;
         let ends = idle.iter().map(end).enumerate().filter(|(_, end)| *end <= begin);
@@ -35,7 +35,7 @@ impl<S> Streams<S> {
         Some(idle.swap_remove(last))
     }
 
-    /// The file name of a new one: `LABEL_CPU`, then `LABEL-2_CPU`, and so on.
+    /// The file name of a new stream: `LABEL_CPU`, then `LABEL-2_CPU`, and so on.
     pub(crate) fn name(&mut self, label: &str, cpu: Cpu) -> String {
         let slot = self.slot(label, cpu);
         slot.made += 1;
@@ -45,12 +45,12 @@ impl<S> Streams<S> {
         }
     }
 
-    /// Those that no region uses.
+    /// Streams that no region uses.
     pub(crate) fn idle(&self) -> impl Iterator<Item = &S> {
         self.of.values().flat_map(|slot| &slot.idle)
     }
 
-    /// No region uses it any more.
+    /// Returns a stream that its region has finished.
     pub(crate) fn give_back(&mut self, label: &str, cpu: Cpu, stream: S) {
         self.slot(label, cpu).idle.push(stream);
     }

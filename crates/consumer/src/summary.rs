@@ -1,15 +1,15 @@
-//! What streams amount to, and when events of them were lost or overwritten.
+//! Totals of streams, and when their events were lost or overwritten.
 
 use serde::Serialize;
 use tracewing_ring::Overwritten;
 use tracewing_units::Cpu;
 
-/// What a finished or running stream amounts to.
+/// Totals of a stream, finished or running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamSummary {
     /// File name in the trace's folder; also for a buffer that lost everything and has no file.
     pub name: String,
-    /// CPU.
+    /// The CPU whose buffer it is written from.
     pub cpu: Cpu,
     /// Events written.
     pub events: u64,
@@ -17,31 +17,31 @@ pub struct StreamSummary {
     pub packets: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Events lost, as far as that is known.
+    /// Events lost, as far as known.
     #[serde(rename = "lost_events")]
     pub lost: u64,
     /// Whether more were lost: a process has overwritten the counters with nonsense.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lost_unknown: bool,
-    /// Begin of the first packet, cycles, where it is known.
+    /// Beginning of the first packet in cycles, if known.
     #[serde(rename = "begin_cycles", skip_serializing_if = "Option::is_none")]
     pub begin: Option<u64>,
-    /// Overwritten before it was read.
+    /// Data that was overwritten before it was read.
     pub overwritten: OverwrittenTotal,
 }
 
 /// Sub-buffers that were overwritten before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct OverwrittenTotal {
-    /// How many.
+    /// Number of sub-buffers.
     pub sub_buffers: u64,
-    /// Bytes of events that were in them, with their headers. Those are of different lengths, so no number of
-    /// events follows from it.
+    /// Bytes of their events, with headers. Events have different lengths, so this determines no number of
+    /// events.
     pub bytes: u64,
 }
 
 impl OverwrittenTotal {
-    /// Adds others to them.
+    /// Adds another total, saturating.
     pub fn add(&mut self, other: Self) {
         self.sub_buffers = self.sub_buffers.saturating_add(other.sub_buffers);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -54,34 +54,33 @@ impl From<Overwritten> for OverwrittenTotal {
     }
 }
 
-/// Events lost in one buffer, for one reason, within a span of time.
+/// Events lost in one buffer for one reason within an interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LossRange {
     /// Name of the stream.
     pub stream: String,
-    /// Why.
+    /// Reason of the loss.
     pub reason: String,
-    /// How many.
+    /// Number of events.
     pub events: u64,
-    /// The buffer had lost none of them then, cycles.
+    /// Beginning of the interval, cycles: none of them were lost before.
     #[serde(rename = "begin_cycles")]
     pub begin: u64,
-    /// The buffer had lost all of them then, cycles.
+    /// End of the interval, cycles: all of them were lost by then.
     #[serde(rename = "end_cycles")]
     pub end: u64,
 }
 
-/// What was overwritten of one buffer before it was read, within a span of time.
+/// Data of one buffer that was overwritten before it was read, within an interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OverwrittenRange {
     /// Name of the stream.
     pub stream: String,
-    /// How many.
+    /// Number of sub-buffers.
     pub sub_buffers: u64,
-    /// Bytes of events that were in them.
+    /// Bytes of their events.
     pub bytes: u64,
-    /// How many events were in them, where that is known: the kernel counts its own, by event and not by
-    /// sub-buffer.
+    /// Number of their events if known: the kernel counts overwritten events, not sub-buffers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
     /// No event in them is older, cycles.

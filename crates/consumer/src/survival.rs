@@ -1,5 +1,5 @@
-//! Buffers in files, so that they survive the death of program and recorder: the folder with them, and with
-//! what is needed to make sense of them.
+//! Buffers in files, which survive the death of program and recorder: their folder, with everything that is
+//! needed to read them.
 //!
 //! ```text
 //! DIR/
@@ -8,10 +8,11 @@
 //!   tracewing.json   the recording's description, as in its trace folder
 //! ```
 //!
-//! The files are allocated in full when they are made: on a full disk a hole would kill whoever writes into
-//! it. What a recording has made it also removes, once all that was in the buffers is in its trace. Unlike a
-//! memfd, a file can be shortened by any process that has it; a program that does so kills those who share
-//! its buffers. The recorder survives it (`shortened`), and says that what was lost is unknown.
+//! The files are allocated in full when they are created: on a full disk a hole would kill the writing
+//! program. A recording also removes the files that it has created, once the content of the buffers is in its
+//! trace. Unlike a memfd, a file can be shortened by any process that has it; a program that does so kills
+//! the programs that share its buffers. The recorder survives it (`shortened`), and reports that the number
+//! of lost events is unknown.
 
 use std::path::Path;
 
@@ -24,7 +25,7 @@ use crate::memory::SharedMemory;
 
 /// Name of the table of event classes.
 pub const CLASSES: &str = "classes";
-/// How names of buffers end.
+/// Suffix of buffer files.
 pub const SUFFIX: &str = ".buffer";
 
 /// A folder with the buffers of a recording.
@@ -35,11 +36,11 @@ pub struct BufferFolder {
 }
 
 impl BufferFolder {
-    /// Makes the folder, or takes an empty one.
+    /// Creates the folder, or takes over an empty one.
     ///
     /// # Errors
-    /// [`Error::FolderNotEmpty`]: it may hold what a recording has left. Another error: it cannot be made, or
-    /// others could change it.
+    /// [`Error::FolderNotEmpty`]: it may contain an earlier recording. Other errors: it cannot be created, or
+    /// other users could change it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let (dir, made) = Dir::create(path).map_err(Error::folder(path))?;
         Ok(Self { dir, made })
@@ -63,7 +64,6 @@ impl BufferFolder {
         SharedMemory::in_file(&self.dir, &buffer(name), geometry)
     }
 
-    /// Writes the recording's description.
     ///
     /// # Errors
     /// It cannot be written.
@@ -71,13 +71,14 @@ impl BufferFolder {
         description.write(&self.dir)
     }
 
-    /// Removes a buffer of which all is in the trace.
+    /// Removes a buffer whose content is completely in the trace.
     pub fn remove(&self, name: &str) {
-        // What cannot be removed is still there for whoever wants it.
+        // If the removal fails, the file just remains.
         let _ = self.dir.remove(&buffer(name));
     }
 
-    /// Removes all that a recording has made, and the folder and its parents if they were not there before.
+    /// Removes everything that a recording has created, including the folder and its parents if they did not
+    /// exist before.
     pub fn discard(&self) {
         let is_ours = |name: &&str| name.ends_with(SUFFIX) || [CLASSES, DESCRIPTION].contains(name);
         for name in self.dir.entries().unwrap_or_default() {

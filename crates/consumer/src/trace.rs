@@ -11,35 +11,34 @@ use tracewing_units::Cpu;
 use crate::Error;
 use crate::clock::TraceClock;
 use crate::firsts::Firsts;
-use crate::met::Met;
 use crate::names::Names;
 use crate::output::Output;
+use crate::seen::Seen;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use crate::writer::Writer;
 
-/// Why events are missing that the file system did not take.
+/// Why events are missing that could not be written to the file system.
 pub(crate) const UNWRITTEN: &str = "trace could not be written";
 
-/// The user trace that streams are added to.
+/// The user trace, to which streams are added.
 pub struct UserTrace {
     folder: TraceDir,
     recording: Uuid,
     made: u64,
     streams: Streams<Output>,
-    /// Streams that no region is to continue.
+    /// Streams that no other region may continue.
     closed: Vec<Output>,
-    /// What regions that are gone have lost, by the name of the stream.
+    /// Losses of finished regions, by the name of the stream.
     lost: BTreeMap<String, Lost>,
     /// Makes `writer` when the first stream needs it.
     start: Option<StartWriter>,
     writer: Option<Arc<Writer>>,
-    met: Arc<Met>,
+    seen: Arc<Seen>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
 }
 
-/// Events lost of a stream.
 #[derive(Debug, Clone, Copy)]
 struct Lost {
     cpu: Cpu,
@@ -62,7 +61,7 @@ impl UserTrace {
     /// # Errors
     /// The folder cannot be made.
     pub fn new(folder: &Dir, recording: Uuid) -> Result<Self, Error> {
-        let met = Arc::new(Met::new());
+        let seen = Arc::new(Seen::new());
         Ok(Self {
             folder: TraceDir::new(folder)?,
             recording,
@@ -72,29 +71,28 @@ impl UserTrace {
             lost: BTreeMap::new(),
             start: None,
             writer: None,
-            met,
+            seen,
             firsts: Arc::default(),
             names: None,
         })
     }
 
-    /// Lets a thread of its own write, behind a queue in memory, so that buffers are drained also while the
-    /// disk stalls. The thread starts with the first stream; it calls `prepare` first and keeps what that
-    /// gives.
+    /// Lets a separate thread write, through a queue in memory, so that buffers are drained even while the
+    /// disk stalls. The thread starts with the first stream; it first calls `prepare` and keeps the result.
     ///
-    /// Not for buffers that are to survive this process: what waits in the queue does not.
+    /// Not for buffers that must survive this process: the content of the queue does not.
     pub fn write_behind<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
         self.start = Some(Box::new(|| Writer::start(prepare)));
         self
     }
 
-    /// Has names read of threads of other processes.
+    /// Reads names of threads of other processes.
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = Some(names);
         self
     }
 
-    /// Where names are read.
+    /// The source of thread names, if any.
     pub fn names(&self) -> Option<&Names> {
         self.names.as_deref()
     }
@@ -104,14 +102,14 @@ impl UserTrace {
         self.recording
     }
 
-    /// What becomes of first events of classes.
+    /// The decisions about first events of classes.
     pub fn firsts(&self) -> &Arc<Firsts> {
         &self.firsts
     }
 
-    /// Whether there was an event of the class with this id.
-    pub fn has_met(&self, id: u16) -> bool {
-        self.met.has(id)
+    /// Whether an event of the class with this id was seen.
+    pub fn has_seen(&self, id: u16) -> bool {
+        self.seen.has(id)
     }
 
     pub(crate) fn stream(&mut self, name: &str, cpu: Cpu) -> Result<Stream, Error> {
@@ -121,7 +119,7 @@ impl UserTrace {
     }
 
     /// A stream for a buffer whose first packet does not begin before `begin`: a new one, or one that another
-    /// region is done with.
+    /// region has finished.
     pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: u64) -> Result<Output, Error> {
         if let Some(mut output) = self.streams.take(label, cpu, begin, Output::end) {
             output.begin_region();
@@ -130,14 +128,14 @@ impl UserTrace {
         let name = self.streams.name(label, cpu);
         let stream = self.stream(&name, cpu)?;
         if let Some(start) = self.start.take() {
-            // Where there is no thread to be had, the disk is waited for.
+            // Without a thread, writing waits for the disk.
             self.writer = start().ok().map(Arc::new);
         }
-        let (met, firsts, names) = (self.met.clone(), self.firsts.clone(), self.names.clone());
-        Ok(Output::new(stream, cpu, self.writer.clone(), met, firsts, names))
+        let (seen, firsts, names) = (self.seen.clone(), self.firsts.clone(), self.names.clone());
+        Ok(Output::new(stream, cpu, self.writer.clone(), seen, firsts, names))
     }
 
-    /// A region is done with a stream; another one can continue it, or must not.
+    /// A region has finished a stream, which another one may continue if `can_continue`.
     pub(crate) fn give_back(&mut self, label: &str, output: Output, can_continue: bool) {
         match can_continue {
             true => self.streams.give_back(label, output.cpu(), output),
@@ -145,7 +143,7 @@ impl UserTrace {
         }
     }
 
-    /// A region that is gone has lost that much of a stream.
+    /// Adds the losses of a finished region to a stream.
     pub(crate) fn lose(
         &mut self,
         stream: &str,
@@ -162,7 +160,7 @@ impl UserTrace {
         }
     }
 
-    /// The streams of regions that are gone, a line each: those that have files, and those that lost
+    /// A summary of each stream of the finished regions: those that have files, and those that lost
     /// everything.
     pub fn summary(&self) -> Vec<StreamSummary> {
         let mut lost = self.lost.clone();
@@ -189,7 +187,7 @@ impl UserTrace {
         all
     }
 
-    /// Waits until everything is written of the regions that are gone, and gives what could not be, and why.
+    /// Waits until the finished regions are written; returns what could not be written, and why.
     pub fn settle(&mut self, clock: &TraceClock) -> (Vec<LossRange>, Result<(), Error>) {
         let (mut losses, mut result) = (Vec::new(), Ok(()));
         for output in self.streams.idle().chain(&self.closed) {
@@ -211,7 +209,7 @@ impl UserTrace {
         self.writer.as_ref().is_none_or(|writer| writer.has_room(len))
     }
 
-    /// Waits until it can.
+    /// Waits until a packet of `len` bytes can be written.
     pub fn wait_for_room(&self, len: usize) {
         if let Some(writer) = &self.writer {
             writer.wait_for_room(len);

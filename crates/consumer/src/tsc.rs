@@ -29,8 +29,8 @@ pub(super) fn read() -> u64 {
     }
 }
 
-/// Hz: the kernel's own conversion where it tells it, else measured, which takes a tenth of a second. Asked
-/// once: it is the same as long as the machine runs.
+/// The counter's frequency in Hz: the kernel's own conversion if it is exported, otherwise measured, which
+/// takes a tenth of a second. Determined once, since it does not change while the machine runs.
 pub(super) fn frequency() -> u64 {
     static FREQUENCY: OnceLock<u64> = OnceLock::new();
     *FREQUENCY.get_or_init(|| kernel_frequency().unwrap_or_else(|| super::measured_frequency(read)))
@@ -58,7 +58,7 @@ fn kernel_frequency() -> Option<u64> {
         libc::syscall(libc::SYS_perf_event_open, attribute.as_ptr(), 0_i32, -1_i32, -1_i32, CLOEXEC)
     };
     let event = i32::try_from(event).ok().filter(|&event| event >= 0)?;
-    // SAFETY: the descriptor was just opened and nobody else has it.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let event: std::os::fd::OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(event) };
     // SAFETY: a new mapping at an address that the kernel chooses.
     let page =
@@ -75,8 +75,8 @@ fn kernel_frequency() -> Option<u64> {
     };
     // SAFETY: the mapping made above, not used again.
     let _ = unsafe { munmap(page, PAGE) };
-    let tells_user_time = capabilities & 1 << 3 != 0;
-    if !tells_user_time || multiplier == 0 || shift > 63 {
+    let exports_user_time = capabilities & 1 << 3 != 0;
+    if !exports_user_time || multiplier == 0 || shift > 63 {
         return None;
     }
     let scaled = u128::from(super::NANOSECONDS) << shift;

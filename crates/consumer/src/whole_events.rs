@@ -1,11 +1,11 @@
-//! Finds how many events bytes hold, and where the last whole one ends, by the length fields that processes
-//! have written.
+//! Counts the events in a byte string, and finds the end of the last whole one, by the length fields that
+//! processes have written.
 
 use tracewing_abi::event;
 use tracewing_abi::shared::SharedBytes;
 
-/// Events that follow each other from the first byte on by their length fields, and the bytes that they take:
-/// all unless some process wrote nonsense. `note` gets the ids of their classes.
+/// Number of events that follow each other from the first byte by their length fields, and the bytes that
+/// they take: all bytes unless a process wrote nonsense. `note` receives the ids of their classes.
 ///
 /// # Safety
 /// The bytes are mapped and readable.
@@ -13,8 +13,8 @@ pub(crate) unsafe fn whole_events(bytes: SharedBytes, note: impl Fn(u16)) -> (u6
     let (start, len) = (bytes.as_ptr(), bytes.len());
     const SMALLEST: usize = event::HEADER + event::CONTEXT;
     const LARGE: usize = event::EXTENDED_HEADER + event::CONTEXT;
-    // SAFETY: called for two bytes in front of `len`, which need no alignment; volatile reads are never
-    // repeated.
+    // SAFETY: called for two bytes that end at or before `len` and need no alignment; volatile reads are
+    // never repeated.
     let number = |at: usize| unsafe { u16::from_le_bytes(start.add(at).cast::<[u8; 2]>().read_volatile()) };
     let (mut at, mut events) = (0, 0);
     while at + SMALLEST <= len {

@@ -1,14 +1,14 @@
-//! Packets on their way to the disk: a bounded queue and the thread that empties it.
+//! Packets in flight to the disk: a bounded queue and the thread that empties it.
 //!
-//! Whoever drains buffers must not wait for the disk: a file system that stalls for 50 ms, as they do now and
-//! then, would overfill buffers that hold a few milliseconds of a busy program's events. So packets are
-//! copied out of the buffers into blocks of memory, at most [`MOST_BYTES`] of them, and written by a thread
-//! of their own. When the blocks are used up, packets stay in the buffers, and what does not fit there is
-//! lost and counted as ever.
+//! The thread that drains buffers must not wait for the disk: file systems occasionally stall for 50 ms, and
+//! buffers that hold a few milliseconds of a busy program's events would overflow. So packets are copied out
+//! of the buffers into blocks of memory, at most [`MOST_BYTES`] of them, and written by a separate thread.
+//! When the blocks are used up, packets stay in the buffers, and events that do not fit there are lost and
+//! counted as usual.
 //!
-//! A packet that cannot be written is a loss that its stream learns of later
-//! ([`QueuedStream::take_unwritten`]); packets behind it in the same stream are not tried any more, so that
-//! the stream has no gap.
+//! A packet that cannot be written is a loss that its stream learns about later
+//! ([`QueuedStream::take_unwritten`]). Later packets of the same stream are not written, so that the stream
+//! has no gap.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,12 @@ use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
 
-/// Bytes of packets that wait to be written, at most: 30 ms of the fastest program, a second of a busy
-/// kernel.
+/// Maximum bytes of packets that wait to be written: 30 ms of the fastest program, a second of a busy kernel.
 const MOST_BYTES: usize = 64 << 20;
-/// Blocks that are kept when nothing waits.
+/// Number of blocks that are kept while the queue is empty.
 const SPARE_BLOCKS: usize = 8;
 
-/// Locks; a thread that panicked meanwhile has left nothing half done.
+/// Locks a mutex. A thread that panicked while holding it has left nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -38,18 +37,18 @@ pub(crate) struct Writer {
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// There is a packet, or there will be no more.
+    /// Signalled when a packet was pushed, or the queue is closed.
     pushed: Condvar,
-    /// A packet is done with.
+    /// Signalled when a packet was written.
     done: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     packets: VecDeque<Packet>,
-    /// Of `packets`, and of the one that is being written.
+    /// Bytes of `packets`, and of the packet that is being written.
     bytes: usize,
-    /// That one included.
+    /// Number of packets, including the one that is being written.
     unfinished: usize,
     blocks: Vec<Vec<u8>>,
     is_over: bool,
@@ -64,40 +63,40 @@ struct Packet {
 
 /// A stream whose packets go through the queue.
 pub(crate) struct QueuedStream {
-    /// Locked by the thread while it writes, by nobody else.
+    /// Locked only by the thread, while it writes.
     file: Mutex<Stream>,
     written: Mutex<Written>,
 }
 
-/// What has been written of a stream.
+/// Totals of what has been written of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     pub(crate) events: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Begin of the first packet, cycles.
+    /// Beginning of the first packet, cycles.
     pub(crate) begin: u64,
 }
 
-/// What has become of a stream's packets.
+/// State of a stream's packets.
 #[derive(Default)]
 struct Written {
     tally: Tally,
-    /// Events of packets that could not be written and that nobody has asked for yet.
+    /// Events of packets that could not be written and have not been reported yet.
     unwritten: u64,
-    /// Why.
+    /// Why they could not be written.
     error: Option<Error>,
 }
 
 impl Tally {
-    /// Of a stream in which there are so many events.
+    /// Totals of a stream that contains `events` events.
     pub(crate) fn of(stream: &Stream, events: u64) -> Self {
         Self { events, packets: stream.packets(), bytes: stream.bytes(), begin: stream.begin() }
     }
 }
 
 impl Writer {
-    /// Starts the thread, which calls `prepare` first and keeps what it gives.
+    /// Starts the thread, which first calls `prepare` and keeps the result.
     pub(crate) fn start<G>(prepare: impl FnOnce() -> G + Send + 'static) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let of_thread = queue.clone();
@@ -109,31 +108,31 @@ impl Writer {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Whether a packet of `len` bytes can be pushed now. It can when nothing waits, however long it is.
+    /// Whether a packet of `len` bytes can be pushed now. An empty queue accepts any length.
     pub(crate) fn has_room(&self, len: usize) -> bool {
         lock(&self.queue.state).has_room(len)
     }
 
-    /// Waits until it can.
+    /// Waits until a packet of `len` bytes can be pushed.
     pub(crate) fn wait_for_room(&self, len: usize) {
         let state = lock(&self.queue.state);
         let full = |state: &mut State| !state.has_room(len);
         drop(self.queue.done.wait_while(state, full).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until nothing waits.
+    /// Waits until the queue is empty.
     pub(crate) fn sync(&self) {
         let state = lock(&self.queue.state);
         let busy = |state: &mut State| state.unfinished > 0;
         drop(self.queue.done.wait_while(state, busy).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Memory for the events of a packet, empty.
+    /// An empty block for the events of a packet.
     pub(crate) fn block(&self) -> Vec<u8> {
         lock(&self.queue.state).blocks.pop().unwrap_or_default()
     }
 
-    /// Has a packet of `count` events written, behind all that were pushed before.
+    /// Queues a packet of `count` events after all earlier ones.
     pub(crate) fn push(&self, stream: &Arc<QueuedStream>, events: Vec<u8>, count: u64, times: PacketTimes) {
         let mut state = lock(&self.queue.state);
         state.bytes += events.len();
@@ -214,18 +213,18 @@ impl QueuedStream {
         written.tally = Tally::of(&file, events);
     }
 
-    /// What is written by now.
+    /// What has been written so far.
     pub(crate) fn tally(&self) -> Tally {
         lock(&self.written).tally
     }
 
-    /// Events that could not be written, of which this has not told before.
+    /// Takes the number of events that could not be written since the last call.
     pub(crate) fn take_unwritten(&self) -> u64 {
         std::mem::take(&mut lock(&self.written).unwritten)
     }
 
     /// # Errors
-    /// A packet could not be written; the same each time.
+    /// A packet could not be written; stays the same once it has failed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         lock(&self.written).error.as_ref().map_or(Ok(()), |error| Err(error.again()))
     }

@@ -151,8 +151,8 @@ fn every_kind_of_field_reads_back() {
     assert_eq!(warnings, "");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let stamp = recording.clock.realtime_ns(&recording.begin, recording.begin.cycles + 1000);
-    let told: String = lines[0].chars().take_while(|c| *c != ']').filter(char::is_ascii_digit).collect();
-    assert!(told.parse::<u64>().unwrap().abs_diff(stamp) < 1000, "{} at {stamp}", lines[0]);
+    let reported: String = lines[0].chars().take_while(|c| *c != ']').filter(char::is_ascii_digit).collect();
+    assert!(reported.parse::<u64>().unwrap().abs_diff(stamp) < 1000, "{} at {stamp}", lines[0]);
     let (_, fields) = lines[0].split_once("test:kinds: ").unwrap();
     assert_eq!(
         fields,
@@ -204,11 +204,11 @@ fn partial_sub_buffers_and_losses_add_up() {
 
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!(lines.len() as u64, summary[0].events);
-    let told: u64 = warnings
+    let reported: u64 = warnings
         .lines()
         .filter_map(|line| line.split_once("discarded ")?.1.split_once(" event")?.0.parse::<u64>().ok())
         .sum();
-    assert_eq!(told, summary[0].lost, "{warnings}");
+    assert_eq!(reported, summary[0].lost, "{warnings}");
     assert_eq!(warnings.lines().filter(|line| !line.contains("discarded")).count(), 0, "{warnings}");
 }
 

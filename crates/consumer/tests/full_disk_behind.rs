@@ -1,8 +1,8 @@
-//! A disk that is full behind the queue: what waited there is counted lost, event by event, and what was
-//! written before stays readable.
+//! A disk that fills up while packets wait in the queue: they are counted as lost, event by event, and what
+//! was written before stays readable.
 //!
-//! The file size limit stands for a full disk: it, too, lets a part of a write through and then fails. It
-//! holds for the whole process, hence a test binary of its own.
+//! The file size limit simulates a full disk: it also lets part of a write through and then fails. It applies
+//! to the whole process, so this test has its own binary.
 
 mod common;
 
@@ -42,7 +42,7 @@ impl Recording {
         Self { clock, trace, drain, writer, emitted: 0 }
     }
 
-    /// More than the buffer holds.
+    /// Emits more than the buffer holds.
     fn fill(&mut self) {
         for _ in 0..SUB_BUFFERS * SUB_BUFFER / 20 {
             self.writer.emit(1, &[0; 8]);
@@ -76,7 +76,7 @@ fn what_waits_behind_a_packet_that_cannot_be_written_is_lost_and_counted() {
     // SAFETY: the limit is a live struct.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
 
-    // Noticed while recording, which ends then.
+    // Noticed during the recording, which ends then.
     let folder = tempfile::tempdir().unwrap();
     let mut recording = Recording::new(folder.path());
     let error = loop {
@@ -84,7 +84,7 @@ fn what_waits_behind_a_packet_that_cannot_be_written_is_lost_and_counted() {
         if let Err(error) = recording.poll() {
             break error;
         }
-        assert!(recording.emitted < 10_000_000, "nobody says that the disk is full");
+        assert!(recording.emitted < 10_000_000, "the full disk is not reported");
     };
     assert!(error.is_disk_full() && error.to_string().contains("uid0_0"), "{error}");
     recording.fill();

@@ -1,4 +1,4 @@
-//! Regions into which somebody writes what no program should, and a program that died while it emitted.
+//! Regions into which a process writes what no program should, and a program that died while emitting.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
     drain.poll(&mut trace, &clock, Duration::ZERO, Duration::ZERO).unwrap();
     assert_eq!(drain.summary()[0].events, 10);
     emit(5);
-    // Reserved, and then its writer was killed.
+    // An event was reserved, and then its writer was killed.
     region.cpu(0).control().head.fetch_add(20, Ordering::Relaxed);
     emit(3);
     drain.finish(&mut trace, &clock).unwrap();

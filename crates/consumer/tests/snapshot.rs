@@ -89,7 +89,7 @@ fn what_lies_before_a_gap_is_left_out() {
     recorder.emit(1500);
     let whole = recorder.snapshot(folder.path());
     assert_eq!((whole.events, whole.packets), (1500, 8));
-    // As if it had been gone when the snapshot came to it.
+    // As if it had been overwritten when the snapshot reached it.
     let cpu = recorder.drain.region().cpu(0);
     let entry = Reference::unpack(cpu.control().table[4].reference.load(Ordering::Relaxed));
     cpu.header(entry.physical).sequence.store(0, Ordering::Relaxed);
@@ -106,7 +106,7 @@ fn a_snapshot_that_is_not_finished_leaves_nothing() {
     let place = folder.path().join("s");
     let mut snapshot = Snapshot::begin(&place, [1; 16], &recorder.clock).unwrap();
     snapshot.add(&Contents::of(&mut recorder.drain, Writers::Living), &Firsts::default()).unwrap();
-    assert!(!place.exists(), "who waits for it would find it empty");
+    assert!(!place.exists(), "a program that waits for it would find it empty");
     drop(snapshot);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(recorder.snapshot(folder.path()).events, 10);

@@ -143,7 +143,7 @@ impl Source {
     pub(crate) fn never_met(&self, programs: &Programs) -> Option<String> {
         let probes = || {
             let of = |id: usize| {
-                (self.classes[id].record.name.as_deref().unwrap_or_default(), programs.has_met(id))
+                (self.classes[id].record.name.as_deref().unwrap_or_default(), programs.has_seen(id))
             };
             (self.first_probe..self.classes.len()).map(of)
         };

@@ -87,7 +87,7 @@ impl Programs {
     }
 
     /// Whether an event of this class was converted.
-    pub(crate) fn has_met(&self, id: usize) -> bool {
+    pub(crate) fn has_seen(&self, id: usize) -> bool {
         self.met.get(id).is_some_and(Cell::get)
     }
 

@@ -142,7 +142,7 @@ impl Join {
     pub(crate) fn change_rules(&mut self, rule: Rule) -> Result<(), TooManyRules> {
         self.write_firsts(false);
         self.rules.push(rule)?;
-        if self.regions.firsts().has_met() {
+        if self.regions.firsts().has_seen() {
             self.regions.firsts().forget_processes();
             // Of classes whose programs have all ended, too: a new one may emit their events before it
             // describes them.

@@ -417,8 +417,8 @@ impl Regions {
     }
 
     /// Whether an event of the class with this id was written; a flight recorder does not know.
-    pub(crate) fn has_met(&self, id: u16) -> Option<bool> {
-        self.trace.as_ref().map(|trace| trace.has_met(id))
+    pub(crate) fn has_seen(&self, id: u16) -> Option<bool> {
+        self.trace.as_ref().map(|trace| trace.has_seen(id))
     }
 
     /// Time until the next region is due.

@@ -60,13 +60,13 @@ impl RecordingRules {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// Hints about the rules that the recording began with, once all programs have joined. `has_met`:
+    /// Hints about the rules that the recording began with, once all programs have joined. `has_seen`:
     /// whether there was an event of a class; `None` where that is unknown.
     pub(crate) fn hints(
         &self,
         classes: &Classes,
         preload: Option<&Preload>,
-        has_met: impl Fn(u16) -> Option<bool>,
+        has_seen: impl Fn(u16) -> Option<bool>,
     ) -> Vec<String> {
         let mut hints = Vec::new();
         let names = || classes.described().filter(|(_, class)| !is_own(class)).map(|(_, class)| class.name);
@@ -92,7 +92,7 @@ impl RecordingRules {
         let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(Entry::NAME)));
         let functions = preload.filter(|_| is_all).map(|preload| &*preload.functions).unwrap_or_default();
         let is_entry =
-            |(id, class): (u16, ClassView<'_>)| class.name == Entry::NAME && has_met(id) != Some(false);
+            |(id, class): (u16, ClassView<'_>)| class.name == Entry::NAME && has_seen(id) != Some(false);
         if !classes.described().any(is_entry) {
             let of_rust = |glob: &str| Glob::new(format!("{}:{glob}", Entry::NAME));
             let unmet = functions

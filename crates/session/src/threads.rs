@@ -96,6 +96,6 @@ impl Threads {
             let name = name.bytes().filter(|byte| *byte != 0).chain([0]);
             (*tid, [tid.0, process.0].into_iter().flat_map(i32::to_le_bytes).chain(name).collect())
         });
-        snapshot.tell("threads", id, events)
+        snapshot.add_own_events("threads", id, events)
     }
 }

@@ -5,7 +5,7 @@ const DESCRIBE: [u8; 4] = *b"twDe";
 const PREPARE: [u8; 4] = *b"twPr";
 const TAKEN: [u8; 4] = *b"twTk";
 
-/// The program is to describe its new classes, by a connection of its own as always
+/// Asks the program to describe its new classes, on a separate connection as always
 /// ([`Joining::More`](super::Joining::More)), so that they get ids. Needs no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Describe;
@@ -22,7 +22,7 @@ impl Describe {
     }
 }
 
-/// The program is to get buffers for the next child that it forks, by a connection of its own
+/// Asks the program to get buffers for the next child that it forks, on a separate connection
 /// ([`Joining::Parent`](super::Joining::Parent)). Needs no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepare;
@@ -39,8 +39,8 @@ impl Prepare {
     }
 }
 
-/// A program's message, which its forked child sends: the child has taken over the buffers that the program
-/// had for it. Answered by [`Prepare`], where that can be.
+/// Sent by a program's forked child: it has taken over the buffers that the program had for it. Answered by
+/// [`Prepare`] if possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken;
 

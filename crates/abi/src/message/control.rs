@@ -1,5 +1,5 @@
-//! How a running recording is changed over the socket by which programs join: one [`Control`] per connection,
-//! in place of [`super::Hello`]; the answer ends it.
+//! Changes to a running recording, requested over the socket by which programs join: one [`Control`] per
+//! connection, in place of [`super::Hello`]; the answer ends it.
 //!
 //! ```text
 //! asker                                     recorder
@@ -8,7 +8,7 @@
 //!                                      <-   Refused, or Effect and Items
 //! ```
 //!
-//! Only the user who records, and root, may ask.
+//! Only the user that records, and root, may ask.
 
 use super::snapshot::cut;
 use crate::wire::{Input, Output, WireError};
@@ -16,16 +16,16 @@ use crate::wire::{Input, Output, WireError};
 const CONTROL: u32 = u32::from_le_bytes(*b"twCt");
 const ANSWER: u32 = u32::from_le_bytes(*b"twEf");
 
-/// What is to be changed.
+/// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control<'a> {
-    /// Nothing: what are the rules?
+    /// No change: asks for the rules.
     Show,
-    /// One more event rule, behind those that there are, as the crate `rules` encodes it.
+    /// Adds an event rule after the existing ones, encoded by the crate `rules`.
     Rule(&'a [u8]),
     /// Switches major classes in the recording's mask word.
     Majors {
-        /// On, or off.
+        /// Whether to switch them on.
         on: bool,
         /// A bit per major class; the others stay as they are.
         majors: u64,
@@ -34,12 +34,13 @@ pub enum Control<'a> {
     Pause,
     /// Ends a pause.
     Resume,
-    /// Nothing: its programs are to join a further recording, too, whose recorder listens at this path.
+    /// No change to this recording: its programs should also join another one, whose recorder listens at this
+    /// path.
     Invite(&'a [u8]),
 }
 
 impl<'a> Control<'a> {
-    /// Bytes of a message besides those of a rule or path.
+    /// Bytes of a message without its rule or path.
     pub const HEADER: usize = 18;
 
     /// Writes the message into `buffer`, of [`Control::HEADER`] bytes and the rule's or path's, and gives its
@@ -69,7 +70,7 @@ impl<'a> Control<'a> {
         Ok(out.len)
     }
 
-    /// Whether the bytes are such a message, and not another first one.
+    /// Whether the bytes are such a message, and not another kind of first message.
     pub fn is_one(bytes: &[u8]) -> bool {
         Input::new(bytes).u32() == Ok(CONTROL)
     }
@@ -100,7 +101,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// What a recording is like after a change.
+/// State of a recording after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effect {
     /// Programs that the recorder can reach.
@@ -109,22 +110,22 @@ pub struct Effect {
     pub classes: u32,
     /// The mask word: a bit per major class that is on.
     pub majors: u64,
-    /// Whether no events are recorded for the time being.
+    /// Whether recording is paused.
     pub is_paused: bool,
-    /// Programs that were told to change and have not answered.
+    /// Programs that were asked to change and have not answered.
     pub unanswered: u32,
-    /// Programs that are recorded but cannot be told anything.
+    /// Recorded programs that the recorder cannot reach.
     pub unreachable: u32,
 }
 
-/// A line of an answer's second part. As many as fit are told.
+/// A line of an answer's second part. As many as fit are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item<'a> {
     /// An event rule, as text; in the order of the rules.
     Rule(&'a str),
-    /// Something that the asker should know.
+    /// A note for the asker.
     Note(&'a str),
-    /// What could not be done in some program, and why.
+    /// What failed in a program, and why.
     Failure(&'a str),
     /// One of [`Effect::unanswered`]: process id and name.
     Unanswered(u32, &'a str),
@@ -135,9 +136,9 @@ pub enum Item<'a> {
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// Nothing was changed, for this reason.
+    /// Nothing was changed; the reason.
     Refused(&'a str),
-    /// It was changed.
+    /// State after the change.
     Changed(Effect),
 }
 
@@ -147,7 +148,7 @@ pub struct AnswerWriter<'a> {
 }
 
 impl<'a> AnswerWriter<'a> {
-    /// An answer without items. [`super::MAX_MESSAGE`] bytes are the most that is read.
+    /// An answer without items. At most [`super::MAX_MESSAGE`] bytes are read.
     ///
     /// # Errors
     /// It does not fit the buffer.
@@ -171,7 +172,7 @@ impl<'a> AnswerWriter<'a> {
         Ok(Self { out })
     }
 
-    /// Adds an item; what is too long is cut. On error the answer is as it was.
+    /// Adds an item; long texts are cut. On error the answer is as it was.
     ///
     /// # Errors
     /// It does not fit into what is left of the buffer.

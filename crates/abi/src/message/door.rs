@@ -11,9 +11,10 @@
 //!   …
 //! ```
 //!
-//! What comes with a [`Knock`] is a connection as others make it by `connect`: the process sends its first
-//! message on the other end. Forked children inherit the door, and make connections of their own by it. The
-//! kernel names the process that has made a socket, and the one that has sent it: they must be the same.
+//! The descriptor of a [`Knock`] is a connection like those that other programs make by `connect`: the
+//! process sends its first message on the other end. Forked children inherit the door, and make connections
+//! of their own by it. The kernel names the process that has made a socket, and the one that has sent it:
+//! they must be the same.
 
 use crate::wire::{Input, Output, WireError};
 

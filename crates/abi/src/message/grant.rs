@@ -1,6 +1,6 @@
-//! What a recorder wants of the classes that a program has: a [`Grant`] each, in answer to the classes'
+//! A recorder's decision on the classes of a program: one [`Grant`] each, in answer to the classes'
 //! descriptions (`Grants`), and again whenever the recording's event rules change (`Change`, which the
-//! program answers by [`Done`]).
+//! program answers with [`Done`]).
 
 use crate::wire::{Input, Output, WireError};
 
@@ -8,13 +8,12 @@ const GRANTS: u32 = u32::from_le_bytes(*b"twGr");
 const CHANGE: u32 = u32::from_le_bytes(*b"twCh");
 const DONE: u32 = u32::from_le_bytes(*b"twDn");
 
-/// What becomes of the events of one class.
+/// How events of one class are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant<'a> {
-    /// By which number the recording knows the class, never 0 in a `Change`; 0: it does not take such a
-    /// class.
+    /// The recording's number of the class, never 0 in a `Change`; 0 if it does not accept such a class.
     pub id: u16,
-    /// Whether its events are wanted.
+    /// Whether its events are enabled.
     pub on: bool,
     /// The predicate that an event must fulfil (`tracewing_rules::filter`), or empty.
     pub filter: &'a [u8],
@@ -28,8 +27,8 @@ pub struct GrantsWriter<'a> {
 }
 
 impl<'a> GrantsWriter<'a> {
-    /// An empty `Grants` message. `buffer` bounds its size; [`super::MAX_MESSAGE`] bytes are the most that is
-    /// taken.
+    /// An empty `Grants` message. `buffer` bounds its size; at most [`super::MAX_MESSAGE`] bytes are
+    /// accepted.
     ///
     /// # Errors
     /// `buffer` has not even room for the message's header.
@@ -126,21 +125,21 @@ fn each(mut input: Input<'_>) -> Result<impl Iterator<Item = Result<Grant<'_>, W
     }))
 }
 
-/// A program's answer to a `Change`: no event is written any more that it forbids.
+/// A program's answer to a `Change`: from now on it writes no event that the change disables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done<'a> {
     /// The change's number.
     pub number: u32,
     /// Sites that could not be switched.
     pub failed: u32,
-    /// Why not, or empty.
+    /// Reason of the failure, or empty.
     pub why: &'a str,
 }
 
 impl<'a> Done<'a> {
     /// Largest message, bytes.
     pub const LARGEST: usize = 512;
-    /// Longest reason, bytes; what is longer is cut.
+    /// Longest reason, bytes; longer ones are cut.
     pub const LONGEST_WHY: usize = Self::LARGEST - 14;
 
     /// The message's bytes.

@@ -1,14 +1,14 @@
 //! An invitation to a further recording: a recorder passes it on to its programs, over the connections that
-//! it keeps. There is no answer; who follows it connects and joins as at its start.
+//! it keeps. There is no answer; a program that accepts connects and joins as at its start.
 
 use crate::wire::{Input, Output, WireError};
 
 const JOIN: u32 = u32::from_le_bytes(*b"twJn");
 
-/// Join the recorder that listens there, too.
+/// Asks the program to also join the recorder that listens on this socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Join<'a> {
-    /// Path of its socket.
+    /// Path of the socket.
     pub path: &'a [u8],
 }
 

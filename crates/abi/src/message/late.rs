@@ -1,5 +1,5 @@
-//! What a program says that its recorder has kept waiting, once it is recorded: since when, and until when,
-//! nothing of it was; and what a recorder says to a program that it leaves alone.
+//! Sent by a program once it is recorded, if its recorder has kept it waiting: the interval in which its
+//! events were not recorded. Also a recorder's last message to a program.
 
 use crate::wire::{Input, Output, WireError};
 
@@ -7,12 +7,12 @@ const LATE: u32 = u32::from_le_bytes(*b"twLa");
 const ALONE: u32 = u32::from_le_bytes(*b"twAl");
 const OVER: u32 = u32::from_le_bytes(*b"twOv");
 
-/// Nothing is known of the program's events between two times of day, in nanoseconds since 1970.
+/// The program's events between two times of day, in nanoseconds since 1970, are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
-    /// When it began.
+    /// Beginning of the interval.
     pub from: u64,
-    /// When its events were recorded.
+    /// From when on events are recorded.
     pub to: u64,
 }
 
@@ -41,11 +41,11 @@ impl Late {
     }
 }
 
-/// A recorder's last word.
+/// A recorder's last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
-    /// A filter for system calls watches the program: it is not to do anything any more, not even to end its
-    /// part. Its threads write events as before.
+    /// A filter for system calls restricts the program: it must not do anything any more, not even leave the
+    /// recording. Its threads write events as before.
     Alone,
     /// The recording is over.
     Over,

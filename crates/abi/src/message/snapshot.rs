@@ -1,6 +1,6 @@
-//! What a recorder can be asked over the socket by which programs join: how it records, and for a snapshot of
-//! a flight recorder's buffers. One question per connection, in place of [`super::Hello`]; the answer ends
-//! it.
+//! Questions to a recorder, sent over the socket by which programs join: its status, and a request for a
+//! snapshot of a flight recorder's buffers. One question per connection, in place of [`super::Hello`]; the
+//! answer ends it.
 //!
 //! ```text
 //! asker                                     recorder
@@ -16,21 +16,21 @@ const ASK: u32 = u32::from_le_bytes(*b"twAs");
 const STATUS: u32 = u32::from_le_bytes(*b"twSt");
 const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 
-/// Longest text in an answer, bytes; what is longer is cut.
+/// Longest text in an answer, bytes; longer ones are cut.
 pub const LONGEST_TEXT: usize = 4096;
 /// Largest answer, bytes.
 pub const LARGEST_ANSWER: usize = 16 + 2 * (2 + LONGEST_TEXT);
 
-/// What is asked.
+/// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// How do you record?
+    /// Asks for the recorder's [`Status`].
     Status,
     /// Take a snapshot.
     Snapshot(Asker),
 }
 
-/// Who wants a snapshot.
+/// What asks for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Asker {
@@ -83,7 +83,7 @@ impl Question {
     }
 }
 
-/// How a recorder records.
+/// A recorder's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {
     /// The recorder's process id.
@@ -131,16 +131,16 @@ impl<'a> Status<'a> {
     }
 }
 
-/// What became of a snapshot.
+/// Result of a request for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken<'a> {
     /// It is complete, in this folder.
     Folder(&'a str),
     /// The recording is no flight recorder's.
     NotFlightRecorder,
-    /// The recorder was told to take none for such an asker.
+    /// The recorder was configured to refuse such an asker.
     NotWanted,
-    /// It could not be written; why.
+    /// It could not be written; the reason.
     Failed(&'a str),
 }
 

@@ -1,5 +1,4 @@
-//! The queue: order, bounds, and a disk that stalls, for which the stream's lock stands that is held while
-//! writing.
+//! The queue: order, bounds, and a disk that stalls, simulated by holding the stream's lock.
 
 use tracewing_files::Dir;
 

@@ -6,7 +6,7 @@ use tracewing_abi::event;
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER};
 use tracewing_ring::Region;
 
-/// Writes events as a program would under protocol `Publish`, were it alone.
+/// Writes events like the only program under protocol `Publish`.
 pub struct Writer {
     pub region: Region,
     pub cpu: usize,
@@ -43,7 +43,7 @@ impl Writer {
         bytes.extend(4711_i32.to_le_bytes());
         bytes.extend(payload);
         let physical = geometry.entry(sequence);
-        // SAFETY: the event ends before its sub-buffer does, and nobody else writes.
+        // SAFETY: the event ends before its sub-buffer does, and there is no other writer.
         unsafe { cpu.data(physical, at).copy_from(bytes.as_ptr(), bytes.len()) };
         control.head.store(geometry.position(sequence, physical, at + len), Ordering::Release);
     }

@@ -56,8 +56,8 @@ impl Recorder<'_> {
         if self.course.stop != Stop::CannotWrite {
             let Join { rules, classes, regions, .. } = &self.join;
             let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
-            let has_met = |id| regions.has_met(id).filter(|met| *met || is_whole);
-            let hints = rules.hints(classes, self.options.preload.as_ref(), has_met);
+            let has_seen = |id| regions.has_seen(id).filter(|seen| *seen || is_whole);
+            let hints = rules.hints(classes, self.options.preload.as_ref(), has_seen);
             hints.into_iter().for_each(|hint| self.join.note(hint));
         }
 

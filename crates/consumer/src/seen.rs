@@ -1,20 +1,20 @@
-//! Of which event classes there was an event.
+//! Event classes of which an event was seen.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A bit for each id.
-pub(crate) struct Met(Box<[AtomicU64]>);
+/// One bit per class id.
+pub(crate) struct Seen(Box<[AtomicU64]>);
 
-impl Met {
+impl Seen {
     pub(crate) fn new() -> Self {
         Self((0..=u16::MAX / 64).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// There was an event of the class with this id.
+    /// Records that an event of the class with this id was seen.
     #[inline]
     pub(crate) fn note(&self, id: u16) {
         let (word, bit) = self.place(id);
-        // Nothing goes with a bit; and a word that is only read stays in everybody's cache.
+        // No other data depends on a bit; and a word that is only read stays in every CPU's cache.
         if word.load(Relaxed) & bit == 0 {
             word.fetch_or(bit, Relaxed);
         }
