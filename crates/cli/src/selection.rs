@@ -10,7 +10,7 @@ Event rules: -e, --exclude, --provider, --level, --major, --process and --where 
 events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
 `tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
 `tracewing disable`, which add a rule each: the last rule that is for an event decides. Where user_thread:create is chosen by name \
-(or user_thread:existed, user_thread:wait, user_thread:acquired), user_thread:origin is, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
+(or user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up), user_thread:origin is, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
@@ -20,13 +20,14 @@ not have it.
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
 the recording's mask: programs need no message, so it is the fastest way. With other options it is a part of the rule.";
 
-/// That a task is created, was there before, waits, or has something; and what those of one place have in
-/// common: their name, file and line.
-const OF_ORIGIN: [&str; 4] = [
+/// That a task is created, was there before, waits, has something, or does not get it; and what those of one
+/// place have in common: their name, file and line.
+const OF_ORIGIN: [&str; 5] = [
     user_thread::Create::NAME,
     user_thread::Existed::NAME,
     user_thread::Wait::NAME,
     user_thread::Acquired::NAME,
+    user_thread::GivenUp::NAME,
 ];
 const TASK_ORIGIN: &str = user_thread::Origin::NAME;
 
@@ -182,6 +183,7 @@ mod tests {
             &["-e", "user_thread:create"][..],
             &["-e", "user_thread:c*", "-e", "shop:*"],
             &["-e", "user_thread:acquired"],
+            &["-e", "user_thread:given_up"],
             &["--provider", "user_thread", "--where", "parent == 0"],
             &["-e", "user_thread:*", "--major", "3"],
         ] {

@@ -33,7 +33,7 @@ fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
     let run = record("plain", &["--no-kernel"]);
     let table = run.json(&["locks", "--by", "caller"]);
     let by_line = run.log.locks(|_, line| line);
-    assert_eq!(by_line.len(), 4);
+    assert_eq!(by_line.len(), 5);
     for (line, logged) in by_line.iter().filter(|(_, logged)| logged.acquired > 0) {
         let at = format!("crates/tokio/examples/desk/mod.rs:{line}");
         let row = table["locks"].as_array().unwrap().iter().find(|row| row["at"] == *at);

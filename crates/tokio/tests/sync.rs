@@ -68,7 +68,9 @@ fn locks() {
         },
         async move { assert_eq!(*b.lock_owned().await, 8) },
     );
-    assert_eq!(lines, contended(["mutex"; 2]));
+    let mut expected = contended(["mutex"; 2]);
+    expected.insert(2, "A given_up mutex".into());
+    assert_eq!(lines, expected);
 
     let lock: Arc<RwLock<[u8]>> = Arc::new(RwLock::new([1, 2, 3]));
     let (a, b) = (lock.clone(), lock.clone());
@@ -110,6 +112,31 @@ fn what_is_to_be_had_at_once() {
         async {},
     );
     assert_eq!(lines, ["A acquired mutex", "A released mutex"]);
+}
+
+#[test]
+fn tries_that_fail() {
+    let _alone = alone();
+    let lock = RwLock::new(());
+    let lines = script(
+        async move {
+            let _guard = lock.read().await;
+            assert!(lock.try_write().is_err());
+        },
+        async {},
+    );
+    assert_eq!(lines, ["A acquired read", "A given_up write", "A released read"]);
+
+    let semaphore = Semaphore::new(0);
+    let lines = script(
+        async move {
+            assert!(semaphore.try_acquire().is_err());
+            semaphore.close();
+            assert!(semaphore.acquire().await.is_err());
+        },
+        async {},
+    );
+    assert_eq!(lines, ["A given_up semaphore"; 2]);
 }
 
 #[test]

@@ -151,8 +151,8 @@ macro_rules! user_thread_events {
                 @optional waited: bool,
             }
 
-            /// A request stops waiting without acquiring its object: its future was dropped, or the object
-            /// was closed.
+            /// A request ends without its object: its future was dropped, the object was closed, or it did
+            /// not want to wait.
             GivenUp "given_up" {
                 /// Kind of object.
                 kind: Kind,
@@ -160,6 +160,10 @@ macro_rules! user_thread_events {
                 object: u64 [hex],
                 /// Identifies the request within its process; 0 if it began before the recording.
                 @optional ticket: u64,
+                /// Origin whose file and line are those of the request.
+                @optional origin: u64 [hex],
+                /// Whether it has waited.
+                @optional waited: bool,
             }
 
             /// An acquired object is released.

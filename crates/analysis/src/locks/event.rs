@@ -31,6 +31,8 @@ pub(super) enum LockEvent {
         lock: u64,
         caller: u64,
         kind: Kind,
+        /// Whether it has waited, of user threads; old ones always have.
+        waited: bool,
     },
     Released {
         lock: u64,
@@ -166,7 +168,7 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
         }
         lock::Class::Refused => {
             let lock::Refused { lock, caller, kind, .. } = of.read(event)?;
-            LockEvent::Refused { lock, caller, kind: kind?.into() }
+            LockEvent::Refused { lock, caller, kind: kind?.into(), waited: false }
         }
         lock::Class::Released => LockEvent::Released { lock: of.read::<lock::Released>(event)?.lock },
         lock::Class::NotReleased => {
@@ -227,8 +229,10 @@ fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Op
             (Level::Task(ticket), LockEvent::Acquired { lock: object, caller, kind, waited })
         }
         user_thread::Class::GivenUp => {
-            let user_thread::GivenUp { kind, object, ticket } = of.read(event)?;
-            (Level::Task(ticket), LockEvent::Refused { lock: object, caller: 0, kind: kind?.into() })
+            let user_thread::GivenUp { kind, object, ticket, origin, waited } = of.read(event)?;
+            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let waited = waited.unwrap_or(true);
+            (Level::Task(ticket), LockEvent::Refused { lock: object, caller, kind, waited })
         }
         user_thread::Class::Released => {
             let user_thread::Released { kind, object, ticket } = of.read(event)?;

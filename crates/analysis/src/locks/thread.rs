@@ -180,7 +180,7 @@ impl Thread {
                     self.held.push(Held { acquisition, at, before: false });
                 }
             }
-            LockEvent::Refused { lock, caller, kind } => {
+            LockEvent::Refused { lock, caller, kind, .. } => {
                 let request = self.request.take().filter(|request| request.acquisition.lock == lock);
                 tell(Told::Refused {
                     acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by },

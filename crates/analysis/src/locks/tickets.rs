@@ -136,12 +136,16 @@ impl Tickets {
                     *self.depths.entry(request.party).or_default() += 1;
                 }
             }
+            LockEvent::Refused { lock, caller, kind, waited: false } => {
+                let request = new(lock, kind, caller);
+                tell(request.party, Ticketed::Told(request.refused(at, None)));
+            }
             LockEvent::Refused { .. } => {
                 let Some(request) = self.takes_back(key) else {
                     return tell(party(0), Ticketed::Told(Told::Incomplete));
                 };
                 self.blames(&request, at, tell);
-                tell(request.party, Ticketed::Told(request.refused(at)));
+                tell(request.party, Ticketed::Told(request.refused(at, Some(at - request.since))));
             }
             LockEvent::Released { .. } => {
                 // Of one that waits, the acquisition was lost.
@@ -187,7 +191,7 @@ impl Tickets {
                     let (acquisition, ns) = (request.acquisition, until - request.since.max(kept));
                     tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
                 }
-                tell(request.party, Ticketed::Told(request.refused(until)));
+                tell(request.party, Ticketed::Told(request.refused(until, Some(until - request.since))));
             }
             for owner in owners {
                 tell(owner.party, Ticketed::Told(Told::Unended { acquisition: owner.acquisition }));
@@ -289,8 +293,7 @@ impl Request {
         self.ended.map_or(at, |ended| ended.min(at))
     }
 
-    fn refused(&self, at: Timestamp) -> Told {
-        let wait = Some(at - self.since);
+    fn refused(&self, at: Timestamp, wait: Option<Duration>) -> Told {
         Told::Refused { acquisition: self.acquisition, wait, at, owner: None, spins: None }
     }
 }

@@ -37,6 +37,8 @@ pub struct Sums {
     pub acquired: u64,
     pub waited: u64,
     pub given_up: u64,
+    /// Tries that did not wait, and failed.
+    pub refused: u64,
     /// By the stamps around calls and polls: from the least that they can be to the most.
     pub wait_ns: Range,
     pub hold_ns: Range,
@@ -79,6 +81,10 @@ impl Log {
             sum.given_up += waited;
             sum.waited += waited;
             sum.wait_ns.add(0, waited * (ended - asked));
+        }
+        for line in self.of("refused") {
+            let &[address, line] = line else { panic!("{line:?}") };
+            sums.entry(key(address, line)).or_default().refused += 1;
         }
         sums
     }
@@ -220,7 +226,11 @@ pub fn compare_waits(run: &Run, periods: &[Value]) {
 /// A row of `locks` against what the program says of the same operations.
 pub fn compare(row: &Value, logged: &Sums) {
     let counts = ["acquired", "waited", "refused"].map(|field| number(row, field));
-    assert_eq!(counts, [logged.acquired, logged.waited, logged.given_up], "{row} {logged:?}");
+    assert_eq!(
+        counts,
+        [logged.acquired, logged.waited, logged.given_up + logged.refused],
+        "{row} {logged:?}"
+    );
     let wait = number(row, "wait_ns");
     assert!(logged.wait_ns.has(wait), "{row} {logged:?}");
     // Each wait is blamed on those that had the lock meanwhile, once.

@@ -156,6 +156,18 @@ impl Desk {
         self.log.lock((address(&self.ledger), line!()), time, self.ledger.lock(), async {}).await;
     }
 
+    /// `refused ADDRESS LINE` where another task has the ledger.
+    fn look_into_ledger(&self) {
+        let asked = now();
+        let (address, line) = (address(&self.ledger), line!() + 1);
+        let guard = self.ledger.try_lock();
+        let got = now();
+        let Ok(guard) = guard else { return self.log.line("refused", &[address, line.into()]) };
+        let gives = now();
+        drop(guard);
+        self.log.line("lock", &[address, line.into(), 0, asked, got, asked, got, gives, now()]);
+    }
+
     async fn read(&self) {
         self.log.lock((address(&self.table), line!()), ALWAYS, self.table.read(), sleep(300)).await;
     }
@@ -185,5 +197,6 @@ impl Desk {
             self.write().await;
         }
         self.try_to_book().await;
+        self.look_into_ledger();
     }
 }

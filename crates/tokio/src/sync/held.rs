@@ -41,12 +41,16 @@ impl<G> Held<G> {
         mut request: Request,
         lock: impl Future<Output = Result<G, E>>,
     ) -> Result<Self, E> {
-        match Waited::new(&mut request, lock).await {
+        let result = Waited::new(&mut request, lock).await;
+        Self::tried(request, result)
+    }
+
+    /// Wraps the guard that a try got, if it got one.
+    pub(super) fn tried<E>(mut request: Request, result: Result<G, E>) -> Result<Self, E> {
+        match result {
             Ok(guard) => Ok(Self::new(request, guard)),
             Err(error) => {
-                if request.has_waited() {
-                    request.given_up();
-                }
+                request.given_up();
                 Err(error)
             }
         }

@@ -58,24 +58,24 @@ impl<T: ?Sized> Mutex<T> {
         Held::wait(self.request(), self.owned().lock_owned())
     }
 
-    /// As tokio's [`try_lock`](sync::Mutex::try_lock); the hold is recorded.
+    /// As tokio's [`try_lock`](sync::Mutex::try_lock); the hold is recorded, and if it fails.
     ///
     /// # Errors
     /// The mutex is locked.
     #[track_caller]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
         let request = self.request();
-        self.0.try_lock().map(|guard| Held::new(request, guard))
+        Held::tried(request, self.0.try_lock())
     }
 
-    /// As tokio's [`try_lock_owned`](sync::Mutex::try_lock_owned); the hold is recorded.
+    /// As tokio's [`try_lock_owned`](sync::Mutex::try_lock_owned); the hold is recorded, and if it fails.
     ///
     /// # Errors
     /// The mutex is locked.
     #[track_caller]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
         let request = self.request();
-        self.owned().try_lock_owned().map(|guard| Held::new(request, guard))
+        Held::tried(request, self.owned().try_lock_owned())
     }
 
     /// As tokio's [`blocking_lock`](sync::Mutex::blocking_lock); the wait and the hold are recorded.

@@ -74,24 +74,24 @@ impl<T: ?Sized> RwLock<T> {
         Held::wait(self.request(Kind::Write), self.owned().write_owned())
     }
 
-    /// As tokio's [`try_read`](sync::RwLock::try_read); the hold is recorded.
+    /// As tokio's [`try_read`](sync::RwLock::try_read); the hold is recorded, and if it fails.
     ///
     /// # Errors
     /// The lock is held for writing.
     #[track_caller]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
         let request = self.request(Kind::Read);
-        self.0.try_read().map(|guard| Held::new(request, guard))
+        Held::tried(request, self.0.try_read())
     }
 
-    /// As tokio's [`try_write`](sync::RwLock::try_write); the hold is recorded.
+    /// As tokio's [`try_write`](sync::RwLock::try_write); the hold is recorded, and if it fails.
     ///
     /// # Errors
     /// The lock is held.
     #[track_caller]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
         let request = self.request(Kind::Write);
-        self.0.try_write().map(|guard| Held::new(request, guard))
+        Held::tried(request, self.0.try_write())
     }
 }
 

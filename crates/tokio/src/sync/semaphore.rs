@@ -87,24 +87,25 @@ impl Semaphore {
         Held::try_wait(self.request(), self.owned().acquire_many_owned(permits))
     }
 
-    /// As tokio's [`try_acquire`](sync::Semaphore::try_acquire); the hold is recorded.
+    /// As tokio's [`try_acquire`](sync::Semaphore::try_acquire); the hold is recorded, and if it fails.
     ///
     /// # Errors
     /// The semaphore is closed, or no permit is free.
     #[track_caller]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
         let request = self.request();
-        self.0.try_acquire().map(|permit| Held::new(request, permit))
+        Held::tried(request, self.0.try_acquire())
     }
 
-    /// As tokio's [`try_acquire_owned`](sync::Semaphore::try_acquire_owned); the hold is recorded.
+    /// As tokio's [`try_acquire_owned`](sync::Semaphore::try_acquire_owned); the hold is recorded, and if it
+    /// fails.
     ///
     /// # Errors
     /// The semaphore is closed, or no permit is free.
     #[track_caller]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         let request = self.request();
-        self.owned().try_acquire_owned().map(|permit| Held::new(request, permit))
+        Held::tried(request, self.owned().try_acquire_owned())
     }
 }
 

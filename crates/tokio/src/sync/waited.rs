@@ -28,7 +28,7 @@ pin_project! {
     {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
-            let request: &Request = (*this.request).borrow();
+            let request: &mut Request = this.request.borrow_mut();
             if request.has_waited() && !*this.is_over {
                 request.given_up();
             }

@@ -75,6 +75,7 @@ enum Meaning {
     UserExit,
     Wait,
     Acquired,
+    GivenUp,
     Worker,
     /// For what kind of lock a thread waits: its field says that, or there is but one.
     LockWait(Option<Name>),
@@ -313,7 +314,8 @@ impl Adapter {
                     Wake => Meaning::Wake,
                     Exit => Meaning::UserExit,
                     Wait => Meaning::Wait,
-                    Acquired | GivenUp => Meaning::Acquired,
+                    Acquired => Meaning::Acquired,
+                    GivenUp => Meaning::GivenUp,
                     Worker | Park | Unpark => Meaning::Worker,
                     Released => Meaning::User,
                 }
@@ -514,9 +516,21 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
             head,
             Kind::UserThread(UserThreadKind::Exit { thread: Task(of.read::<user_thread::Exit>()?.thread) }),
         ),
-        Meaning::Acquired => some(head, Kind::UserThread(UserThreadKind::Acquired)),
+        Meaning::Acquired => {
+            let user_thread::Acquired { waited, .. } = of.read()?;
+            some(head, request_ends(waited))
+        }
+        Meaning::GivenUp => {
+            let user_thread::GivenUp { waited, .. } = of.read()?;
+            some(head, request_ends(waited))
+        }
         Meaning::Worker => some(head, Kind::UserThread(UserThreadKind::Worker)),
     }
+}
+
+/// One that has not waited says nothing of what its user thread waits for: that may be another one's.
+fn request_ends(waited: Option<bool>) -> Kind<'static> {
+    if waited == Some(false) { Kind::User } else { Kind::UserThread(UserThreadKind::Acquired) }
 }
 
 fn cause_of(cause: Option<user_thread::Cause>) -> SwitchCause {

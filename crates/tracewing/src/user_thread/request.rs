@@ -84,11 +84,13 @@ impl Request {
         self.repeat(origin);
     }
 
-    /// It waits no longer, and did not get its object.
+    /// It did not get its object, and waits no longer, or did not wait.
     #[inline]
-    pub fn given_up(&self) {
-        let &Self { kind, object, ticket, .. } = self;
-        emit!(GivenUp { kind, object, ticket });
+    pub fn given_up(&mut self) {
+        let (kind, object, waited) = (self.kind, self.object, self.has_waited);
+        let mut origin = None;
+        emit!(GivenUp { kind, object, ticket: self.ticket(), origin: *origin.insert(self.origin()), waited });
+        self.repeat(origin);
     }
 
     /// What it [`acquired`](Self::acquired) is about to be given back.
