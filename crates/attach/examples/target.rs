@@ -7,7 +7,7 @@
 use std::arch::asm;
 use std::io::{Write, stdout};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_attach::{SystemCall, Target};
@@ -92,7 +92,7 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             "busy" => loop {
                 drop(std::hint::black_box(vec![0_u8; 64]));
             },
-            "handler" => handler(),
+            "handler" => handler(milliseconds as i32),
             "interrupted" => interrupted(milliseconds),
             "threads" => threads(milliseconds),
             "join" => std::thread::spawn(move || wait("poll", milliseconds)).join().unwrap_or(-1),
@@ -160,11 +160,13 @@ fn lock() -> i64 {
 }
 
 /// Sleeps inside of a signal handler.
-fn handler() -> i64 {
+fn handler(milliseconds: i32) -> i64 {
+    static TIME: AtomicI32 = AtomicI32::new(0);
     extern "C" fn on_signal(_: libc::c_int) {
         // SAFETY: a call with numbers.
-        unsafe { libc::poll(null_mut(), 0, 1500) };
+        unsafe { libc::poll(null_mut(), 0, TIME.load(Relaxed)) };
     }
+    TIME.store(milliseconds, Relaxed);
     // SAFETY: a handler of the right type, and a signal to this thread.
     unsafe {
         libc::signal(libc::SIGUSR1, on_signal as *const () as libc::sighandler_t);

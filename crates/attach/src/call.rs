@@ -11,6 +11,7 @@
 //! | mask restored | restore its registers from the block |
 //! | registers restored | continue its call |
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::{BUSY, NOT_READY, RED_ZONE, Saved, UNFINISHED, VECTORS};
@@ -102,16 +103,17 @@ impl Target {
         let Candidate { tid, rank: expected } = candidate;
         let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
         let asleep = if expected == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
+        let mut stop_time = StopTime { begin: None, longest: self.longest() };
         let tracee = match Tracee::seize(tid) {
             Ok(tracee) => tracee,
             Err(error) => return self.not_seized(tid, &error),
         };
         let begin = Instant::now();
         tracee.interrupt().map_err(self.failed("PTRACE_INTERRUPT"))?;
-        match tracee.wait(begin + STOPPING) {
-            Ok(Stop::Interrupted) => {}
-            Ok(Stop::Call | Stop::Signal(_)) | Err(NoStop::Late) => return Ok(Borrowed::Unfit),
-            Err(NoStop::Ended) => return Ok(Borrowed::Unfit),
+        let Ok(stop) = tracee.wait(begin + STOPPING) else { return Ok(Borrowed::Unfit) };
+        stop_time.begin = Some(begin);
+        if stop != Stop::Interrupted {
+            return Ok(Borrowed::Unfit);
         }
         let slept = asleep.filter(|asleep| asleep.lasted(self.pid(), tid)).map(|asleep| asleep.slept);
         let registers = tracee.registers().map_err(self.failed("PTRACE_GETREGS"))?;
@@ -177,6 +179,21 @@ impl Target {
             None => Ok(filters.len()),
             Some(call) => Err(Refusal::Filtered { pid, call }),
         }
+    }
+}
+
+/// Measures for how long a thread is stopped, at most: the moment in which it stops is not known, only that in
+/// which it is asked to. Dropped after the thread was let go.
+struct StopTime<'a> {
+    /// When it was asked to stop; `None` where it has not stopped.
+    begin: Option<Instant>,
+    longest: &'a AtomicU64,
+}
+
+impl Drop for StopTime<'_> {
+    fn drop(&mut self) {
+        let stopped = self.begin.map_or(0, |begin| begin.elapsed().as_nanos() as u64);
+        self.longest.fetch_max(stopped, Relaxed);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pidfd_open};
@@ -20,6 +22,8 @@ const CLASS_64: u8 = 2;
 pub struct Target {
     pid: i32,
     pidfd: OwnedFd,
+    /// The longest time for which a thread was stopped, ns; 0: none was.
+    longest_stop: AtomicU64,
 }
 
 impl Target {
@@ -30,7 +34,7 @@ impl Target {
     pub fn open(pid: i32) -> Result<Self, Refusal> {
         let id = (pid > 0).then(|| Pid::from_raw(pid)).flatten().ok_or(Refusal::Gone(pid))?;
         let pidfd = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::Gone(pid))?;
-        let target = Self { pid, pidfd };
+        let target = Self { pid, pidfd, longest_stop: AtomicU64::new(0) };
         target.check()?;
         Ok(target)
     }
@@ -40,6 +44,13 @@ impl Target {
         self.pid
     }
 
+    /// The longest time for which one of its threads was stopped, from the request to stop until it was let
+    /// go; also where no call came of it. `None` where none was.
+    pub fn longest_stop(&self) -> Option<Duration> {
+        let ns = self.longest_stop.load(Relaxed);
+        (ns > 0).then(|| Duration::from_nanos(ns))
+    }
+
     /// Takes a copy of one of its descriptors.
     ///
     /// # Errors
@@ -47,6 +58,10 @@ impl Target {
     pub fn descriptor(&self, number: i32) -> Result<OwnedFd, Refusal> {
         let taken = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty());
         taken.map_err(|error| self.failed("pidfd_getfd")(error.into()))
+    }
+
+    pub(crate) fn longest(&self) -> &AtomicU64 {
+        &self.longest_stop
     }
 
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {

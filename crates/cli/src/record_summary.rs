@@ -38,8 +38,8 @@ pub fn print(summary: &Summary, has_rules: bool) {
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
     let state = cut_short(summary);
     say!(
-        "{} events, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
-        number(summary.events),
+        "{}, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
+        events(summary.events),
         lost(summary.lost, is_lost_unknown(summary)),
         bytes(summary.bytes),
         summary.seconds,
@@ -88,7 +88,11 @@ fn print_attached(summary: &Summary) {
         0 => String::new(),
         more => format!(" and {more} more (see tracewing.json)"),
     };
-    say!("attached to {} {noun}: {}{more}", number(attached.len() as u64), names.join(", "));
+    let stop = match summary.longest_stop {
+        Some(ns) => format!("; longest stop of a thread: {:.3} ms", ns as f64 / 1e6),
+        None => String::new(),
+    };
+    say!("attached to {} {noun}: {}{more}{stop}", number(attached.len() as u64), names.join(", "));
 }
 
 /// Whether more was lost than is counted.
@@ -129,10 +133,10 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
 /// A snapshot that was just taken.
 pub fn print_snapshot(snapshot: &SnapshotSummary) {
     say!(
-        "snapshot at {:.3} s ({}): {} events, {} in {}",
+        "snapshot at {:.3} s ({}): {}, {} in {}",
         snapshot.seconds,
         snapshot.reason,
-        number(snapshot.events),
+        events(snapshot.events),
         bytes(snapshot.bytes),
         quoted(&snapshot.folder),
     );
@@ -172,7 +176,8 @@ pub fn print_losses(summary: &Summary) {
     if summary.lost == 0 {
         return;
     }
-    say!("{WARNING}{} events were lost{WARNING:#}", number(summary.lost));
+    let were = if summary.lost == 1 { "was" } else { "were" };
+    say!("{WARNING}{} {were} lost{WARNING:#}", events(summary.lost));
     let mut largest: Vec<&LossRange> = summary.losses.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.events));
     for range in largest.iter().take(MOST_LOSSES) {
@@ -261,6 +266,11 @@ fn rows(summary: &Summary) -> Vec<Row> {
     rows
 }
 
+/// A number of events.
+fn events(count: u64) -> String {
+    format!("{} {}", number(count), if count == 1 { "event" } else { "events" })
+}
+
 /// A number with its thousands apart.
 pub fn number(value: u64) -> String {
     let digits = value.to_string();
@@ -280,6 +290,7 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
+        assert_eq!([0, 1, 1000].map(events), ["0 events", "1 event", "1,000 events"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1023, 1024, 5 << 20].map(bytes), ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]);
     }

@@ -30,18 +30,40 @@ pub(crate) struct Entered {
     /// Filters for system calls of the thread that has opened it, which its agent's threads have, too: they
     /// let through all that the agent does.
     pub(crate) filters: u32,
-    /// For how long that thread was stopped.
-    pub(crate) stopped: Duration,
+}
+
+/// What became of an attempt to attach to a process.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Why the process was not attached to. It runs as before; copies that were entered before that give up.
+    pub(crate) result: Result<Vec<Entered>, Refusal>,
+    /// The longest time for which one of its threads was stopped; `None` where none was.
+    pub(crate) longest_stop: Option<Duration>,
 }
 
 /// Has the copies of tracewing in a process open their doors to this recording. None opens where the process
 /// has no copy, or all of them decline because the process wants no threads but its own. Waits no longer than
 /// `patience` for a thread that can be borrowed.
-///
-/// # Errors
-/// Why the process was not attached to. It runs as before; copies that were entered before that give up.
-pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Result<Vec<Entered>, Refusal> {
-    let target = Target::open(pid.0)?;
+pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Outcome {
+    match Target::open(pid.0) {
+        Ok(target) => {
+            Outcome { result: enter(&target, pid, recording, patience), longest_stop: target.longest_stop() }
+        }
+        Err(refusal) => {
+            // What keeps a recorder from a program without events costs none.
+            let is_plain = Process::open(pid).is_ok_and(|process| entries(&process).is_empty());
+            let result = if is_plain { Ok(Vec::new()) } else { Err(refusal) };
+            Outcome { result, longest_stop: None }
+        }
+    }
+}
+
+fn enter(
+    target: &Target,
+    pid: Pid,
+    recording: [u8; 16],
+    patience: Duration,
+) -> Result<Vec<Entered>, Refusal> {
     let process = Process::open(pid).map_err(|_| Refusal::Gone(pid.0))?;
     let mut entered = Vec::new();
     for entry in entries(&process) {
@@ -51,12 +73,12 @@ pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Resul
             // It wants no threads of the agent's, or has no room for a descriptor.
             _ => continue,
         };
-        let Some(door) = door(&target, pid, number)? else { continue };
+        let Some(door) = door(target, pid, number)? else { continue };
         let enter = Enter { recording }.encode();
         let is_taken = send(&door, &enter, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok();
         if is_taken {
             let filters = u32::try_from(called.filters).unwrap_or(u32::MAX);
-            entered.push(Entered { door, filters, stopped: called.stopped });
+            entered.push(Entered { door, filters });
         }
     }
     Ok(entered)

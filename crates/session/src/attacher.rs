@@ -13,7 +13,7 @@ use tracewing_attach::Refusal;
 use tracewing_units::Pid;
 
 use crate::Error;
-use crate::attached::{Entered, attach};
+use crate::attached::{Outcome, attach};
 use crate::doors::Doors;
 use crate::poll::{Poll, Token};
 use crate::program::Program;
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) pid: Pid,
-    pub(crate) result: Result<Vec<Entered>, Refusal>,
+    pub(crate) outcome: Outcome,
 }
 
 /// The thread. It ends when this is dropped, after what it is doing.
@@ -82,8 +82,8 @@ pub(crate) struct Attaching {
     pub(crate) doors: Doors,
     /// Processes that were asked for, as the programs that they were then.
     asked: BTreeMap<Pid, Program>,
-    /// The longest time for which a thread was stopped.
-    pub(crate) longest_stop: Duration,
+    /// The longest time for which a thread was stopped; `None` where none was.
+    pub(crate) longest_stop: Option<Duration>,
 }
 
 impl Attaching {
@@ -94,7 +94,7 @@ impl Attaching {
             attacher: None,
             doors: Doors::default(),
             asked: BTreeMap::new(),
-            longest_stop: Duration::ZERO,
+            longest_stop: None,
         }
     }
 
@@ -145,6 +145,8 @@ impl AsFd for Attacher {
 
 fn work(requested: &Receiver<Pid>, recording: [u8; 16], report: impl Fn(Attempt) -> bool) {
     let mut waiting: VecDeque<(Pid, Instant)> = VecDeque::new();
+    // Of all attempts so far.
+    let mut longest_stop = None;
     loop {
         // Sleeps only where there is nothing to do.
         let request = match waiting.is_empty() {
@@ -160,9 +162,10 @@ fn work(requested: &Receiver<Pid>, recording: [u8; 16], report: impl Fn(Attempt)
             Err(TryRecvError::Disconnected) => return,
         }
         let Some((pid, since)) = waiting.pop_front() else { continue };
-        let result = attach(pid, recording, TURN);
+        let outcome = attach(pid, recording, TURN);
+        longest_stop = longest_stop.max(outcome.longest_stop);
         let is_transient = matches!(
-            result,
+            outcome.result,
             Err(Refusal::Busy { .. }
                 | Refusal::Taken(_)
                 | Refusal::NotReady(_)
@@ -171,7 +174,7 @@ fn work(requested: &Receiver<Pid>, recording: [u8; 16], report: impl Fn(Attempt)
         );
         if is_transient && since.elapsed() < PATIENCE {
             waiting.push_back((pid, since));
-        } else if !report(Attempt { pid, result }) {
+        } else if !report(Attempt { pid, outcome: Outcome { longest_stop, ..outcome } }) {
             return;
         }
     }

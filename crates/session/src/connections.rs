@@ -16,7 +16,7 @@ use tracewing_units::Pid;
 use crate::client::{Client, Member};
 use crate::credentials::Peer;
 use crate::limits::{Budget, Limit, Quota};
-use crate::poll::Door;
+use crate::poll::Purpose;
 use crate::program::{Program, parent};
 
 /// Further recorders that programs are invited to: as many as they join.
@@ -52,7 +52,7 @@ pub(crate) struct Connections {
     /// Sockets of recorders that want the same programs.
     others: Vec<PathBuf>,
     /// Connections that have said nothing yet, oldest first, and where they have come from.
-    pub(crate) silent: BTreeMap<u64, (Peer, Door)>,
+    pub(crate) silent: BTreeMap<u64, (Peer, Purpose)>,
     /// What processes and users have of the connections.
     pub(crate) quota: Quota,
     /// Connections that come to nothing.
@@ -85,10 +85,10 @@ impl Connections {
     }
 
     /// Takes a connection, and gives its number.
-    pub(crate) fn add(&mut self, client: Client, door: Door) -> u64 {
+    pub(crate) fn add(&mut self, client: Client, purpose: Purpose) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.silent.insert(number, (client.peer(), door));
+        self.silent.insert(number, (client.peer(), purpose));
         self.clients.insert(number, client);
         number
     }

@@ -57,8 +57,7 @@ impl Doors {
     pub(crate) fn add(&mut self, pid: Pid, entered: Entered, poll: &Poll) -> bool {
         let Entered { door: file, filters, .. } = entered;
         let number = self.next;
-        let is_added =
-            self.are_closed || poll.add(&file, Token::AttachedDoor(number), EventFlags::IN).is_ok();
+        let is_added = self.are_closed || poll.add(&file, Token::Door(number), EventFlags::IN).is_ok();
         if is_added {
             self.next += 1;
             self.doors.insert(number, Door { file, pid, filters, is_used: false });
@@ -102,9 +101,8 @@ impl Doors {
     pub(crate) fn open(&mut self, poll: &Poll) {
         if std::mem::take(&mut self.are_closed) {
             // One that cannot be polled is treated as one that no process has.
-            self.doors.retain(|number, door| {
-                poll.add(&door.file, Token::AttachedDoor(*number), EventFlags::IN).is_ok()
-            });
+            self.doors
+                .retain(|number, door| poll.add(&door.file, Token::Door(*number), EventFlags::IN).is_ok());
         }
     }
 

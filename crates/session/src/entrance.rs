@@ -5,14 +5,14 @@ use std::path::Path;
 
 use rustix::event::epoll::EventFlags;
 
-use crate::poll::{Door, Poll, Token};
+use crate::poll::{Poll, Purpose, Token};
 use crate::socket::Listener;
 use crate::system::open_files;
 
 /// Descriptors that are kept for a program that has just come, and for askers.
 const RESERVED: usize = 8;
 
-impl Door {
+impl Purpose {
     pub(crate) fn of(self, listener: &Listener) -> BorrowedFd<'_> {
         match self {
             Self::Join => listener.join(),
@@ -49,23 +49,23 @@ impl Entrance {
         self.listener.as_ref().map(Listener::path)
     }
 
-    pub(crate) fn is_closed(&self, door: Door) -> bool {
-        self.listener.is_some() && !self.listening[door as usize]
+    pub(crate) fn is_closed(&self, purpose: Purpose) -> bool {
+        self.listener.is_some() && !self.listening[purpose as usize]
     }
 
-    /// Takes connections at this door, if it is closed.
-    pub(crate) fn open(&mut self, door: Door, poll: &Poll) {
-        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_closed(door)) {
-            let added = poll.add(door.of(listener), Token::Door(door), EventFlags::IN);
-            self.listening[door as usize] = added.is_ok();
+    /// Takes connections for this purpose, if none are taken.
+    pub(crate) fn open(&mut self, purpose: Purpose, poll: &Poll) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_closed(purpose)) {
+            let added = poll.add(purpose.of(listener), Token::Listener(purpose), EventFlags::IN);
+            self.listening[purpose as usize] = added.is_ok();
         }
     }
 
     /// Connections that wait get their turn at a later look.
-    pub(crate) fn close(&mut self, door: Door, poll: &Poll) {
+    pub(crate) fn close(&mut self, purpose: Purpose, poll: &Poll) {
         if let Some(listener) = &self.listener {
-            poll.remove(door.of(listener));
+            poll.remove(purpose.of(listener));
         }
-        self.listening[door as usize] = false;
+        self.listening[purpose as usize] = false;
     }
 }

@@ -57,6 +57,9 @@ pub struct Summary {
     /// Processes that ran already and were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedDescription>,
+    /// The longest time for which a thread of theirs was stopped, ns; `None` where none was.
+    #[serde(rename = "longest_stop_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_stop: Option<u64>,
     /// Further messages to the user.
     pub notes: Vec<String>,
 }

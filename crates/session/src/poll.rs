@@ -12,9 +12,9 @@ use crate::Error;
 /// Descriptors taken from the kernel at once.
 const BATCH: usize = 64;
 
-/// Which socket a connection has come by.
+/// What a connection is for: each has a socket of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Purpose {
     Join,
     Control,
 }
@@ -23,7 +23,7 @@ pub(crate) enum Door {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token {
     /// A socket at which connections arrive.
-    Door(Door),
+    Listener(Purpose),
     /// The signals for the recorder.
     Signals,
     /// The command.
@@ -33,7 +33,7 @@ pub(crate) enum Token {
     /// Attempts to attach to processes have ended.
     Attacher,
     /// The door with this number, of a process that was attached to.
-    AttachedDoor(u64),
+    Door(u64),
     /// The connection with this number.
     Client(u64),
 }
@@ -52,26 +52,26 @@ impl Token {
 
     fn encode(self) -> EventData {
         EventData::new_u64(match self {
-            Self::Door(Door::Join) => Self::JOIN,
-            Self::Door(Door::Control) => Self::CONTROL,
+            Self::Listener(Purpose::Join) => Self::JOIN,
+            Self::Listener(Purpose::Control) => Self::CONTROL,
             Self::Signals => Self::SIGNALS,
             Self::Child => Self::CHILD,
             Self::Processes => Self::PROCESSES,
             Self::Attacher => Self::ATTACHER,
-            Self::AttachedDoor(number) => Self::DOORS + number,
+            Self::Door(number) => Self::DOORS + number,
             Self::Client(number) => Self::FIRST + number,
         })
     }
 
     fn decode(data: EventData) -> Self {
         match data.u64() {
-            Self::JOIN => Self::Door(Door::Join),
-            Self::CONTROL => Self::Door(Door::Control),
+            Self::JOIN => Self::Listener(Purpose::Join),
+            Self::CONTROL => Self::Listener(Purpose::Control),
             Self::SIGNALS => Self::Signals,
             Self::CHILD => Self::Child,
             Self::PROCESSES => Self::Processes,
             Self::ATTACHER => Self::Attacher,
-            Self::DOORS.. => Self::AttachedDoor(data.u64() - Self::DOORS),
+            Self::DOORS.. => Self::Door(data.u64() - Self::DOORS),
             number => Self::Client(number - Self::FIRST),
         }
     }
@@ -120,14 +120,14 @@ mod tests {
     #[test]
     fn the_kernel_gives_back_what_it_was_given() {
         for token in [
-            Token::Door(Door::Join),
-            Token::Door(Door::Control),
+            Token::Listener(Purpose::Join),
+            Token::Listener(Purpose::Control),
             Token::Signals,
             Token::Child,
             Token::Processes,
             Token::Attacher,
-            Token::AttachedDoor(0),
-            Token::AttachedDoor(7),
+            Token::Door(0),
+            Token::Door(7),
             Token::Client(0),
             Token::Client(1 << 40),
         ] {

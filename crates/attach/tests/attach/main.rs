@@ -41,26 +41,25 @@ fn a_read_goes_on() {
     assert_eq!((waited.result, waited.error, waited.calls), (0, 0, 20), "{waited:?}");
 }
 
-#[test]
-fn registers_stay() {
-    let program = Waiting::new("registers", 1500);
+/// Attaches for a second to a program that counts what is not as it would have been.
+fn attach_to_counting(way: &str) {
+    let program = Waiting::new(way, 2000);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(1) {
         assert_eq!(program.attach().unwrap().result, 42);
     }
     let waited = program.end();
-    assert!(waited.result == 0 && waited.calls > 20, "{waited:?}");
+    assert!(waited.result == 0 && waited.calls > 20, "{way}: {waited:?}");
+}
+
+#[test]
+fn registers_stay() {
+    attach_to_counting("registers");
 }
 
 #[test]
 fn signals_interrupt_what_they_would_have() {
-    let program = Waiting::new("interrupted", 2000);
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(1) {
-        assert_eq!(program.attach().unwrap().result, 42);
-    }
-    let waited = program.end();
-    assert!(waited.result == 0 && waited.calls > 20, "{waited:?}");
+    attach_to_counting("interrupted");
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn one_of_many_threads_is_borrowed() {
 #[test]
 fn threads_that_may_hold_locks_are_left_alone() {
     for way in ["busy", "lock", "handler"] {
-        let program = Waiting::new(way, 5000);
+        let program = Waiting::new(way, 1500);
         let begin = Instant::now();
         let is_handler = way == "handler";
         while begin.elapsed() < Duration::from_millis(700) {
@@ -101,6 +100,31 @@ fn filters_for_system_calls_are_heeded() {
     let refusal = program.attach().unwrap_err();
     assert!(matches!(refusal, Refusal::Filtered { call: "clone3", .. }), "{refusal}");
     assert_eq!(program.end().calls, 0);
+}
+
+/// Also of a thread that is found to be unfit once it has stopped.
+#[test]
+fn the_longest_stop_is_measured() {
+    for (way, is_stopped) in [("poll", true), ("handler", true), ("busy", false)] {
+        let program = Waiting::new(way, 60_000);
+        let target = Target::open(program.pid).unwrap();
+        assert_eq!(target.longest_stop(), None, "{way}");
+        let begin = Instant::now();
+        let result = loop {
+            match target.call(program.entry, &waiting::CLONE3, Duration::ZERO) {
+                Err(Refusal::Busy { .. }) if is_stopped && target.longest_stop().is_none() => {}
+                result => break result,
+            }
+        };
+        let all = begin.elapsed();
+        match target.longest_stop() {
+            Some(stop) => assert!(is_stopped && !stop.is_zero() && stop < all, "{way}: {stop:?} of {all:?}"),
+            None => assert!(!is_stopped, "{way}: {result:?}"),
+        }
+        if let Ok(called) = result {
+            assert!(Some(called.stopped) <= target.longest_stop(), "{called:?}");
+        }
+    }
 }
 
 /// A recorder is killed at any moment, and the process continues, with its registers and its call. Only

@@ -26,6 +26,8 @@ fn all_threads_are_recorded_from_the_attach_on() {
     assert_eq!((&summary["state"], &summary["lost_events"]), (&"complete".into(), &0.into()));
     assert_eq!(recording.attached(), [u64::from(pid)]);
     assert_eq!(summary["attached"][0]["name"], "subject");
+    // Nothing is called in it.
+    assert!(summary["longest_stop_ns"].is_null(), "{summary}");
     let rows: BTreeMap<i64, Value> =
         recording.threads().into_iter().map(|row| (row["tid"].as_i64().unwrap(), row)).collect();
     for (tid, name) in &known {

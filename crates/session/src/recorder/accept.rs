@@ -16,7 +16,7 @@ use super::Recorder;
 use crate::client::Client;
 use crate::credentials::{Peer, is_alive, is_one_user, peer, pin};
 use crate::entrance::{has_descriptors, is_reserved};
-use crate::poll::{Door, Token};
+use crate::poll::{Purpose, Token};
 use crate::socket::{BACKLOG, accept};
 
 /// Connections that are taken in one turn of the loop.
@@ -31,39 +31,39 @@ const MOST_ASKERS: usize = 64;
 impl Recorder<'_> {
     pub(crate) fn listen(&mut self) {
         let now = Instant::now();
-        self.entrance.open(Door::Control, &self.poll);
-        if self.entrance.is_closed(Door::Join)
+        self.entrance.open(Purpose::Control, &self.poll);
+        if self.entrance.is_closed(Purpose::Join)
             && self.connections.wasted.has_any(now)
             && has_descriptors(self.poll.own())
         {
-            self.entrance.open(Door::Join, &self.poll);
+            self.entrance.open(Purpose::Join, &self.poll);
         }
         if self.attaching.doors.are_closed() && self.connections.wasted.has_any(now) {
             self.attaching.doors.open(&self.poll);
         }
     }
 
-    pub(crate) fn accept(&mut self, door: Door) {
+    pub(crate) fn accept(&mut self, purpose: Purpose) {
         for _ in 0..BATCH {
             let now = Instant::now();
             let Some(listener) = &self.entrance.listener else { return };
-            if door == Door::Join && !self.connections.wasted.has_any(now) {
-                return self.entrance.close(door, &self.poll);
+            if purpose == Purpose::Join && !self.connections.wasted.has_any(now) {
+                return self.entrance.close(purpose, &self.poll);
             }
-            match accept(door.of(listener)) {
+            match accept(purpose.of(listener)) {
                 Ok(socket) => {
-                    let is_last = door == Door::Join && is_reserved(&socket);
-                    if self.arrive(socket, door, 0, now).is_none() {
+                    let is_last = purpose == Purpose::Join && is_reserved(&socket);
+                    if self.arrive(socket, purpose, 0, now).is_none() {
                         self.connections.wasted.take(now);
                     }
                     if is_last {
-                        return self.entrance.close(door, &self.poll);
+                        return self.entrance.close(purpose, &self.poll);
                     }
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 // Out of descriptors, say.
-                Err(_) => return self.entrance.close(door, &self.poll),
+                Err(_) => return self.entrance.close(purpose, &self.poll),
             }
         }
     }
@@ -85,18 +85,24 @@ impl Recorder<'_> {
 
     /// A connection has come, of a process whose filters for system calls were looked at, as far as there are
     /// no more than so many. `None` if it is turned away.
-    pub(super) fn arrive(&mut self, socket: OwnedFd, door: Door, filters: u32, now: Instant) -> Option<()> {
+    pub(super) fn arrive(
+        &mut self,
+        socket: OwnedFd,
+        purpose: Purpose,
+        filters: u32,
+        now: Instant,
+    ) -> Option<()> {
         let Some(peer) = peer(socket.as_fd()) else {
             self.join.note("a process of another PID namespace is not recorded".to_owned());
             return None;
         };
         let owner = getuid();
-        let client = match door {
-            Door::Control => {
+        let client = match purpose {
+            Purpose::Control => {
                 let may_ask = peer.uid == owner.as_raw() || peer.uid == Uid::ROOT.as_raw();
                 may_ask.then(|| Client::asker(socket, peer, now))?
             }
-            Door::Join => {
+            Purpose::Join => {
                 let is_root = owner == Uid::ROOT;
                 (is_root || peer.uid == owner.as_raw()).then_some(())?;
                 let Some(pidfd) = pin(socket.as_fd(), peer).filter(is_alive) else {
@@ -108,12 +114,12 @@ impl Recorder<'_> {
                     .then(|| Client::program(socket, peer, pidfd, filters, now))?
             }
         };
-        if door == Door::Join && !self.connections.quota.take(peer, 1) {
+        if purpose == Purpose::Join && !self.connections.quota.take(peer, 1) {
             self.join.note_of(peer, "it, or its user, has as many connections as it may have");
             return None;
         }
-        self.make_room(peer, door, now);
-        let number = self.connections.add(client, door);
+        self.make_room(peer, purpose, now);
+        let number = self.connections.add(client, purpose);
         let added = match self.connections.clients.get(&number) {
             Some(client) => self.poll.add(client, Token::Client(number), EventFlags::IN),
             None => Ok(()),
@@ -127,17 +133,18 @@ impl Recorder<'_> {
     }
 
     /// Ends the oldest of the silent connections that are in the way of one more.
-    fn make_room(&mut self, new: Peer, door: Door, now: Instant) {
+    fn make_room(&mut self, new: Peer, purpose: Purpose, now: Instant) {
         let connections = &self.connections;
         let oldest = |most: usize, is_one: &dyn Fn(Peer) -> bool| {
-            let mut silent = connections.silent.iter().filter(|(_, (peer, at))| *at == door && is_one(*peer));
+            let mut silent =
+                connections.silent.iter().filter(|(_, (peer, at))| *at == purpose && is_one(*peer));
             let first = silent.next().map(|(number, _)| *number);
             first.filter(|_| silent.count() + 1 >= most)
         };
         let owner = getuid().as_raw();
-        let in_the_way = match door {
-            Door::Control => oldest(MOST_ASKERS, &|_| true),
-            Door::Join => oldest(OF_A_PROCESS, &|peer| peer.pid == new.pid)
+        let in_the_way = match purpose {
+            Purpose::Control => oldest(MOST_ASKERS, &|_| true),
+            Purpose::Join => oldest(OF_A_PROCESS, &|peer| peer.pid == new.pid)
                 .or_else(|| (new.uid != owner).then(|| oldest(OF_A_USER, &|peer| peer.uid == new.uid))?)
                 .or_else(|| (new.uid != owner).then(|| oldest(OF_ALL / 2, &|peer| peer.uid != owner))?)
                 .or_else(|| oldest(OF_ALL, &|_| true)),

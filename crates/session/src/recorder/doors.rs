@@ -9,7 +9,7 @@ use tracewing_units::Pid;
 use super::Recorder;
 use crate::attacher::Attempt;
 use crate::doors::{BATCH, Knocked};
-use crate::poll::Door;
+use crate::poll::Purpose;
 use crate::processes::Processes;
 use crate::program::Program;
 
@@ -34,11 +34,11 @@ impl Recorder<'_> {
 
     /// Attempts have ended.
     pub(crate) fn attempts_ended(&mut self) {
-        while let Some(Attempt { pid, result }) = self.attaching.next() {
-            match result {
+        while let Some(Attempt { pid, outcome }) = self.attaching.next() {
+            self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
+            match outcome.result {
                 Ok(entered) => {
                     for one in entered {
-                        self.attaching.longest_stop = self.attaching.longest_stop.max(one.stopped);
                         self.attaching.doors.add(pid, one, &self.poll);
                     }
                 }
@@ -64,8 +64,8 @@ impl Recorder<'_> {
                 Knocked::Nothing => return,
                 Knocked::Connection(socket, knock) => {
                     door.is_used = true;
-                    let way = if knock == Knock::Join { Door::Join } else { Door::Control };
-                    if self.arrive(socket, way, filters, now).is_none() {
+                    let purpose = if knock == Knock::Join { Purpose::Join } else { Purpose::Control };
+                    if self.arrive(socket, purpose, filters, now).is_none() {
                         self.connections.wasted.take(now);
                     }
                 }

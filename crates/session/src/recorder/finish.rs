@@ -114,6 +114,7 @@ impl Recorder<'_> {
             overwritten: description.overwritten.clone(),
             snapshots,
             attached: description.attached.clone(),
+            longest_stop: self.attaching.longest_stop.map(|stop| stop.as_nanos() as u64),
             notes: description.notes.clone(),
         }
     }

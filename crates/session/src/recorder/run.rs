@@ -57,7 +57,7 @@ impl Recorder<'_> {
         let timeout = answer_due.map_or(timeout, |due| due.min(timeout));
         for token in self.poll.wait(timeout) {
             match token {
-                Token::Door(door) => self.accept(door),
+                Token::Listener(purpose) => self.accept(purpose),
                 Token::Signals => {
                     if self.course.take_signals() {
                         self.snapshot_on_signal();
@@ -66,7 +66,7 @@ impl Recorder<'_> {
                 Token::Child => self.course.exit_status = self.course.child.as_ref().and_then(Child::ended),
                 Token::Processes => self.look_at_endings(),
                 Token::Attacher => self.attempts_ended(),
-                Token::AttachedDoor(number) => self.knocked(number),
+                Token::Door(number) => self.knocked(number),
                 Token::Client(number) => self.client_ready(number),
             }
         }
