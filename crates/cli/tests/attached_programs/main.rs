@@ -10,8 +10,11 @@ mod recorded;
 mod resident;
 mod tasks;
 
+use harness::{Printed, RunExt};
 use resident::{PROGRAM, Recorder, Resident, agents, count};
+use serde_json::Value;
 use std::process::Command;
+use std::time::Instant;
 use tracewing_testing::{am_root, wait_until};
 
 #[test]
@@ -22,12 +25,16 @@ fn a_running_program_joins_and_is_left_as_it_was() {
     let before = program.state();
     let mut mapped = None;
     for round in 1..=10 {
+        let begin = Instant::now();
         let recorder = Recorder::start(&folder.path().join(round.to_string()), program.pid, &[], 1);
         assert_eq!(program.tell("emit 100"), "emitted");
         assert_eq!(program.tell("thread 10"), "emitted");
         let trace = recorder.trace().to_owned();
         let said = recorder.stop();
-        assert!(said.contains("\"lost_events\":0"), "{said}");
+        let summary: Value = serde_json::from_str(said.lines().next_back().unwrap()).unwrap();
+        assert_eq!(summary["lost_events"], 0, "{said}");
+        let stop = summary["longest_stop_ns"].as_u64().unwrap_or(0);
+        assert!(stop > 0 && u128::from(stop) < begin.elapsed().as_nanos(), "{said}");
         assert_eq!((count(&trace, "resident:step"), count(&trace, "resident:answer")), (110, 1));
         wait_until("the agent has ended", || program.state() == before);
         assert_eq!(program.tell("reported"), round.to_string());
@@ -39,6 +46,34 @@ fn a_running_program_joins_and_is_left_as_it_was() {
         );
     }
     program.tell("emit 3");
+    program.end();
+}
+
+#[test]
+fn the_summary_names_the_longest_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Resident::start();
+    let mut command = harness::tracewing();
+    command.args(["record", "--no-kernel", "--for", "0.5", "--pid", &program.pid.to_string(), "-o"]);
+    let said = command.arg(folder.path().join("t")).succeeds().notes();
+    let stop = said.split_once("; longest stop of a thread: ").and_then(|(_, text)| text.split_once(" ms\n"));
+    assert!(stop.is_some_and(|(ms, _)| ms.parse::<f64>().is_ok_and(|ms| ms > 0.0)), "{said}");
+}
+
+/// At any moment of its joining.
+#[test]
+fn a_recorder_that_ends_at_once_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let before = program.state();
+    for round in 0..20 {
+        let seconds = format!("0.{:03}", 1 + round * 5);
+        let trace = folder.path().join(round.to_string());
+        Recorder::spawn(&trace, program.pid, &["--for", &seconds]).ended();
+        wait_until("the agent has ended", || program.state() == before);
+        assert_eq!(program.mappings().1, 0, "after {seconds} s");
+        assert_eq!(program.tell("emit 10"), "emitted");
+    }
     program.end();
 }
 

@@ -269,8 +269,11 @@ fn begin(
 /// The recorder has said what becomes of the classes.
 fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
     let table = joined(slot).and_then(|joined| ClassTable::new(slot, &joined.region.recording()));
-    let talk = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Connection::new(slot, talk.map(|talk| talk.socket), table).map_or(Progress::Gone, Progress::Joined)
+    let Some(talk) = first.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        reach::hung_up(slot, table);
+        return Progress::Gone;
+    };
+    Connection::new(slot, Some(talk.socket), table).map_or(Progress::Gone, Progress::Joined)
 }
 
 /// Classes on their way to a recorder.

@@ -441,10 +441,14 @@ fn serve(connection: Connection) {
         }
         OPEN[slot].forget();
         WITNESSES[slot].forget();
-        if !over(slot) {
-            orphan(slot, connection.table);
-        }
-        return;
+        return hung_up(slot, connection.table);
+    }
+}
+
+/// A recorder is gone, of whose recording the process has buffers already.
+pub(super) fn hung_up(slot: usize, table: Option<ClassTable>) {
+    if !over(slot) {
+        orphan(slot, table);
     }
 }
 
