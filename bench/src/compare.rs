@@ -8,10 +8,11 @@
 //! ([`page`], [`plot`]).
 //!
 //! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload`
-//! in [`preload`], `bench functions` in [`functions`], `bench families` in [`families`]. `bench trigger` is
-//! in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! in [`preload`], `bench functions` in [`functions`], `bench families` in [`families`], `bench attach` in
+//! [`attach`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod analyse;
+mod attach;
 mod bounds;
 mod disk;
 mod events;
@@ -64,6 +65,8 @@ enum What {
     Functions(functions::Options),
     /// Measure what recording a build costs
     Families(families::Options),
+    /// Measure what recording a running program costs
+    Attach(attach::Options),
     /// Measure what telling of tasks costs
     Tasks(tasks::Options),
     /// Measure analyses
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         What::Preload(options) => preload::run(&options),
         What::Functions(options) => functions::run(&options),
         What::Families(options) => families::run(&options),
+        What::Attach(options) => attach::run(&options),
         What::Tasks(options) => tasks::run(&options),
         What::Analyse(options) => analyse::run(&options),
         What::Make(options) => read::trace::run(&options),

@@ -70,6 +70,32 @@ pub enum Comparison {
         cargo xtask bench families --against TRACEWING  beside another build, with its library beside it\n  \
         cargo xtask bench families --quick              to see that everything works")]
     Families(Families),
+    /// What recording a program that runs costs, and the ability to, beside LTTng-UST's
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench attach            eight minutes\n  \
+        cargo xtask bench attach --page     the same, and writes docs/reports/performance-attach.md\n  \
+        cargo xtask bench attach --quick    to see that everything works")]
+    Attach(Attach),
+}
+
+/// What `bench attach` accepts.
+#[derive(Args)]
+pub struct Attach {
+    /// How often each side is measured, in turn (at least 5)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/reports/performance-attach.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
+    /// Another build of the worker `bench-tasks`, for what runs while nothing records
+    #[arg(long, value_name = "BENCH-TASKS")]
+    against: Option<PathBuf>,
+    /// Leave LTTng-UST out
+    #[arg(long)]
+    no_lttng: bool,
 }
 
 /// What `bench families` accepts.
@@ -228,11 +254,15 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Seek(_) | Comparison::Tasks(_) | Comparison::Analyse(_) | Comparison::Families(_) => {}
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
         Comparison::Functions(_) => packages::ensure(packages::FOR_BENCH_FUNCTIONS)?,
+        Comparison::Attach(_) => packages::ensure(packages::FOR_BENCH_ATTACH)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
     if let Comparison::Preload(_) | Comparison::Functions(_) | Comparison::Families(_) = comparison {
         cargo(&["build", "--release", "--package", "tracewing-preload"])?;
+    }
+    if let Comparison::Attach(_) = comparison {
+        cargo(&["build", "--release", "--package", "tracewing-capi"])?;
     }
     match comparison {
         Comparison::Record(options) => record(options),
@@ -244,6 +274,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Preload(options) => preload(options),
         Comparison::Functions(options) => functions(options),
         Comparison::Families(options) => families(options),
+        Comparison::Attach(options) => attach(options),
     }
 }
 
@@ -302,6 +333,21 @@ fn families(options: &Families) -> Result<()> {
     let root = crate::root()?;
     let mut bench = bench("families", false, &[], options.rounds, options.quick)?;
     bench.arg("--program").arg(root.join("bench/peers/families")).arg("--disk").arg(target_folder()?);
+    if let Some(against) = &options.against {
+        bench.arg("--against").arg(against);
+    }
+    if options.page {
+        bench.arg("--page").arg(root.join(PAGES));
+    }
+    run_command(&mut bench)
+}
+
+fn attach(options: &Attach) -> Result<()> {
+    let root = crate::root()?;
+    let mut bench = bench("attach", !options.no_lttng, &[], options.rounds, options.quick)?;
+    bench.arg("--program").arg(root.join("bench/peers/attach"));
+    bench.arg("--include").arg(root.join("crates/capi/include"));
+    bench.arg("--library").arg(target_folder()?.join("release/libtracewing_capi.a"));
     if let Some(against) = &options.against {
         bench.arg("--against").arg(against);
     }

@@ -76,6 +76,9 @@ pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];
 /// What `cargo xtask bench record` needs.
 pub const FOR_BENCH: &[Package] = &[GCC, GXX, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
 
+/// What `cargo xtask bench attach` needs.
+pub const FOR_BENCH_ATTACH: &[Package] = &[GCC, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST, STRACE];
+
 /// What `cargo xtask bench functions` needs.
 pub const FOR_BENCH_FUNCTIONS: &[Package] = &[GCC, LIBC_DEV, UFTRACE];
 

@@ -1,6 +1,7 @@
 //! Reads orders and answers them.
 
-use crate::{plain, told, traced};
+use crate::server::Server;
+use crate::{again, plain, told, traced};
 use anyhow::{Context, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{BufRead, Write};
@@ -20,6 +21,7 @@ pub fn main() -> ExitCode {
 fn obey() -> Result<()> {
     let one = Builder::new_current_thread().build()?;
     let two = Builder::new_multi_thread().worker_threads(2).build()?;
+    let mut server = None;
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
@@ -29,11 +31,27 @@ fn obey() -> Result<()> {
             true => (&two, ClockId::ProcessCPUTime),
             false => (&one, ClockId::ThreadCPUTime),
         };
+        match (variant, server.take()) {
+            ("serve", _) => {
+                server = Some(Server::start()?);
+                writeln!(output, "{}", std::process::id())?;
+                continue;
+            }
+            ("served", Some(running)) => {
+                let (answered, failed) = Server::end(running)?;
+                writeln!(output, "{answered} {failed}")?;
+                continue;
+            }
+            (_, running) => server = running,
+        }
         let begin = cpu_time(clock);
         match variant {
             "plain" | "plain-two" => plain::grow(runtime, count),
             "told" | "told-two" => told::grow(runtime, count),
             "traced" | "traced-two" => traced::grow(runtime, count),
+            "polls" => again::polls(runtime, count),
+            "told-polls" => again::told_polls(runtime, count),
+            "spans" => again::spans(count),
             _ => bail!("there is no variant `{variant}`"),
         }
         writeln!(output, "{}", cpu_time(clock) - begin)?;
