@@ -9,8 +9,8 @@
 //! | `plain-two`, `told-two`, `traced-two` | the same | two workers | the process |
 //!
 //! `polls COUNT` and `told-polls COUNT` poll one task that often, `spans COUNT` has as many pairs of spans
-//! (`again.rs`). `serve 0` starts a server under load (`server.rs`) and answers its process id; `served 0` ends
-//! it and answers how many requests were answered, and how many failed.
+//! (`again.rs`). `serve 0` starts a server under load (`server.rs`) and answers its process id; `served 0`
+//! ends it and answers how many requests were answered, and how many failed.
 //!
 //! Under loom there is none: loom runs only one of the baselines.
 

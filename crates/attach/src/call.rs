@@ -182,8 +182,8 @@ impl Target {
     }
 }
 
-/// Measures for how long a thread is stopped, at most: the moment in which it stops is not known, only that in
-/// which it is asked to. Dropped after the thread was let go.
+/// Measures for how long a thread is stopped, at most: the moment in which it stops is not known, only that
+/// in which it is asked to. Dropped after the thread was let go.
 struct StopTime<'a> {
     /// When it was asked to stop; `None` where it has not stopped.
     begin: Option<Instant>,
