@@ -117,3 +117,89 @@ fn a_process_is_called_as_the_program_that_it_executed_last() {
         }
     }
 }
+
+/// A thread that is not its process' first one asks for its parent's number 300 times, executes the program
+/// again, and asks 500 times more as the process' only thread. The first thread asks 100 times.
+const SECOND_THREAD: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <unistd.h>
+
+static char *self;
+
+static void ask(int times) { while (times-- > 0) getppid(); }
+
+static void *executes(void *unused) {
+    ask(300);
+    execl(self, self, "again", (char *)0);
+    return unused;
+}
+
+int main(int count, char **arguments) {
+    pthread_t other;
+    self = arguments[0];
+    if (count > 1) { ask(500); return 0; }
+    ask(100);
+    if (pthread_create(&other, 0, executes, 0) != 0) return 1;
+    pthread_join(other, 0);
+    return 1;
+}
+"#;
+
+#[test]
+fn a_thread_that_executes_a_program_in_the_first_ones_place_stays_one_thread() {
+    if !installed(&["gcc"]) || !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [source, program] = ["executes.c", "executes"].map(|name| folder.path().join(name));
+    std::fs::write(&source, SECOND_THREAD).unwrap();
+    let made = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
+    assert!(made.unwrap().success());
+    let place = tempfile::tempdir().unwrap();
+    let recorder = kernel_common::record(place.path(), &[], &[program.to_str().unwrap()]).spawn().unwrap();
+    let recording = ended(place, recorder);
+    assert_eq!(recording.lost(), 0);
+    let threads = json(&recording.trace(), &["threads"]);
+    let rows: Vec<_> =
+        threads["threads"].as_array().unwrap().iter().filter(|row| row["name"] == "executes").collect();
+    let calls = |row: &serde_json::Value| row["system_calls"].as_u64().unwrap();
+    let [executed, first] = rows[..] else { panic!("two threads: {threads}") };
+    let (executed, first) =
+        if calls(executed) > calls(first) { (executed, first) } else { (first, executed) };
+    assert_eq!(executed["tid"], executed["process"], "{threads}");
+    assert!(calls(executed) >= 800 && (100..300).contains(&calls(first)), "{threads}");
+    for row in [executed, first] {
+        assert_eq!(row["unknown_ns"], 0, "{threads}");
+    }
+    let breakdown = json(&recording.trace(), &["breakdown"]);
+    let asked = breakdown["rows"].as_array().unwrap().iter().find(|row| row["activity"] == "getppid");
+    assert_eq!(asked.unwrap_or_else(|| panic!("{breakdown}"))["calls"], 900, "{breakdown}");
+}
+
+/// The events of all system calls together say which call it is by its number only, which is not read.
+#[test]
+fn calls_and_their_time_are_unknown_where_only_the_raw_events_have_them() {
+    if !traceable() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let options = ["-k", "raw_syscalls:*", "-k", "sched_*"];
+    let recorder = kernel_common::record(place.path(), &options, &["sh", "-c", "id; id"]).spawn().unwrap();
+    let recording = ended(place, recorder);
+    let events = recorded::list(&recording.trace());
+    assert!(events.iter().any(|event| event.name == "sys_enter"));
+    let threads = json(&recording.trace(), &["threads"]);
+    for row in threads["threads"].as_array().unwrap() {
+        for column in ["user_ns", "system_ns", "system_calls"] {
+            assert!(row[column].is_null(), "{column}: {row}");
+        }
+    }
+    let breakdown = json(&recording.trace(), &["breakdown"]);
+    let rows = breakdown["rows"].as_array().unwrap();
+    assert!(
+        rows.iter().filter(|row| row["section"] == "inside").all(|row| row["calls"].is_null()),
+        "{breakdown}"
+    );
+    assert!(!rows.iter().any(|row| row["activity"] == "user"), "{breakdown}");
+}
