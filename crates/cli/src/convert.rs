@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Target>,
 
-    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet but a pipe for a file;
+    /// Folder (ctf1, ctf2) or file (json, csv) to write; must not exist, but a file may be a pipe;
     /// for json and csv, - is standard output; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,

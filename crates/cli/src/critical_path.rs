@@ -35,7 +35,7 @@ The path is found from --to backwards. While the task or thread runs, the time i
 with the thread or task that woke it; where it waited for a CPU, the time is of those that had the CPU, and where a task waited for a \
 thread to run it, the path continues with that thread. A wake by an interrupt ends such a detour: the wait was for a timer or a \
 device. Each step has a thread or task, what it did, and why that is on the path; together they are the whole time from \
---from to --to, without which it is all that is known of the task or thread.
+--from to --to (by default, all the time in which the task or thread is known).
 
 Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
 parts of others one of the whole machine (--system-wide). What all did in the time is kept until the path is found, in some 10 \

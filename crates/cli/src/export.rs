@@ -18,24 +18,26 @@ use tracewing_trace::Unfinished;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tracewing export my-trace --format perfetto -o my-trace.perfetto    # then open it in https://ui.perfetto.dev
-  tracewing export my-trace --format chrome -o my-trace.json          # then load it in chrome://tracing
+  tracewing export my-trace --format perfetto -o my-trace.perfetto
+      then open it in https://ui.perfetto.dev
+  tracewing export my-trace --format chrome -o my-trace.json
+      then load it in chrome://tracing
   tracewing export my-trace --format paje -o my-trace.paje && vite my-trace.paje
   tracewing export my-trace --format paje -o - --from +1s --to +2s | pj_dump -l 9
 
-CPUs, processes, threads and tasks have a line each, with what they did from when to when: the states and times are those of \
-`tracewing threads`. There are also the events of programs and those of the kernel that are no states, wakes from waker to woken, and \
-how many threads wait for a CPU. docs/reference/export.md lists what becomes what.
+CPUs, processes, threads and tasks have a line each, with what they did and when: the states and times are those of \
+`tracewing threads`. Events of programs, other events of the kernel, wakes (from waker to woken thread), and \
+the number of threads that wait for a CPU are written too. docs/reference/export.md lists what becomes what.
 
-Nothing is written before everything has been read: what a thread did is known when it is over. What does not fit into 64 MiB \
+FILE is written after everything has been read: what a thread did is known only when it has ended. What does not fit into 64 MiB \
 waits in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
-ends the reading, and what was read is written; again, and what was not written is left out.")]
+ends the reading, and what was read is written; a second Ctrl-C leaves out what is not yet written.")]
 pub struct Args {
     /// What to write
     #[arg(long, value_enum)]
     format: Target,
 
-    /// Where to write it, where nothing may be yet but a pipe; - is standard output
+    /// File to write; must not exist, or be a pipe; - is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     out: PathBuf,
 

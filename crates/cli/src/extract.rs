@@ -8,7 +8,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The folder to write, where nothing may be yet; without it, the last TRACE is OUT
+    /// Folder to write, which must not exist; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -26,7 +26,7 @@ Examples:
 
 TIME and CONDITION are as in `tracewing list --help`.
 
-What is written are traces of the CTF version that they have, with their clocks, their environment, and their losses; \
+OUT has the CTF version, the clocks, the environment and the losses of TRACE; \
 several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
 options. Events that have names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
 tracewing:thread, profile:thread), what tasks have in common (user_thread:origin), call chains, and where in memory which file is \

@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, group = "what")]
     graph: bool,
 
-    /// Print each call, as far as -n goes
+    /// Print each call in the order of time; the first N with -n
     #[arg(long, group = "what")]
     replay: bool,
 

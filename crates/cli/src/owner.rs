@@ -12,7 +12,7 @@ pub struct Which {
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
 
-    /// Ask a recording of this user, in place of one of your own: only root may
+    /// Ask a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID")]
     user: Option<String>,
 }

@@ -47,11 +47,11 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
-    /// From when on a poll is called long
+    /// Polls that run for this long or longer are called long
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
     long_poll: Duration,
 
-    /// From when on a poll in which its worker sleeps is called blocking
+    /// Polls in which the worker sleeps for this long or longer are called blocking
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
     blocking_poll: Duration,
 

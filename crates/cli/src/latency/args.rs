@@ -11,18 +11,23 @@ const HELP: &str = "\
 Examples:
   tracewing latency my-trace --begin sent_msg --end received_msg --match message
       two events with the same value of the field `message`
-  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' --nested queue
-      from when the kernel had a message to its treatment by the program
-  tracewing latency my-trace --begin sched_waking --end sched_switch --match tid=next_tid --nested latest
+  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' \\
+    --nested queue
+      from the arrival of a message in the kernel until the program handled it
+  tracewing latency my-trace --begin sched_waking --end sched_switch --match tid=next_tid \\
+    --nested latest
       from a thread's waking to when it has a CPU; what it did in the three worst cases
-  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' --show histogram
-      system calls, each on its own thread
-  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' --by '$event'
+  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' \\
+    --show histogram
+      how long system calls take
+  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' \\
+    --by '$event'
       the same for each system call by itself; --by '$process' for each process
-  tracewing latency my-trace --begin job:start --end job:end --match '$task' --format csv --show worst -n 1000000
+  tracewing latency my-trace --begin job:start --end job:end --match '$task' \\
+    --format csv --show worst -n 1000000
       every period as a line
 
-A PATTERN is a shell pattern for names of events, and after ` where ` a condition as for --where, on that event's fields. \
+A PATTERN is a shell pattern for names of events; a condition on the event's fields may follow after ` where `, as for --where. \
 --match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
 the begin calls it A and the end B. Without --match, any begin fits any end. An event that fits both patterns ends a period and \
 begins the next.
@@ -49,11 +54,11 @@ pub struct Args {
     #[arg(long, value_name = "PATTERN")]
     pub end: EventPattern,
 
-    /// Begin and end have the same value of this; several with commas
+    /// Pair a begin with an end that has the same value of this; several with commas
     #[arg(long = "match", value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
     pub matched: Vec<(Variable, Variable)>,
 
-    /// Print the figures also for each value of this at the end; several with commas
+    /// Print the figures also for each value that this has at the end; several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = variable)]
     pub by: Vec<Variable>,
 

@@ -57,7 +57,7 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
             => line.of_all(|all| all.without_key);
         number "losses" "across_losses" extra, "periods in which events were lost, and which may be wrong"
             => line.of_all(|all| all.across_losses);
-        number "forgotten" "forgotten" extra, "begins that were forgotten for want of memory" => line.of_all(|all| all.forgotten);
+        number "forgotten" "forgotten" extra, "begins that were dropped to limit memory" => line.of_all(|all| all.forgotten);
     });
     columns
 }

@@ -45,24 +45,24 @@ pub struct Args {
     #[command(flatten)]
     pub preload: PreloadArgs,
 
-    /// Take HZ samples a second of what CMD and all that it starts are at, with call chains, and read
-    /// counters; with --system-wide of the whole machine [default HZ: 997]
+    /// Take HZ samples a second of what CMD and all that it starts are executing, with call chains, and read
+    /// counters; with --system-wide, of the whole machine [default HZ: 997]
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
         value_parser = parse_hertz, conflicts_with_all = ["with", "flight_recorder"])]
     pub profile: Option<u32>,
 
-    /// Record the programs of the recording that runs by this process id or command, too, into buffers of its
-    /// own; without CMD until that one's command ends, or Ctrl-C. Of the kernel's events only those of the
-    /// whole machine can be had
+    /// Record the programs of a running recording, too: the one with this process id or command. Its own
+    /// trace is not affected. Without CMD, until that recording's command ends, or Ctrl-C. Events of the
+    /// kernel only with --system-wide
     #[arg(long, value_name = "PID|NAME")]
     pub with: Option<String>,
 
-    /// With --with: a recording of this user, in place of one of your own; only root may
+    /// With --with: a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID", requires = "with")]
     pub user: Option<String>,
 
-    /// End the recording after SECONDS, if CMD, or the last of the processes, has not ended before; they
-    /// continue
+    /// End the recording after SECONDS, or before that with CMD or the last of the processes; what still runs
+    /// then continues
     #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
 

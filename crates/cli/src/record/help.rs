@@ -7,7 +7,7 @@ Examples:
   tracewing record -o T -e 'shop:*' -- ./server
       into the folder T, of user events only those of the provider shop
   tracewing record -e 'shop:*' --exclude '*:started' --where 'depth > 3' -- ./server
-      of these only those that fulfil a condition
+      of these only those that meet a condition
   tracewing record --system-wide -- make -j4
       kernel events of the whole machine while make runs
   tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x count=9
@@ -22,7 +22,8 @@ Examples:
       the programs of a recording that runs, for ten seconds, into a trace of their own
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
-  tracewing record --probe 'libc.so.6:malloc bytes=%di:u64' --probe './server:handle%return $retval' -- ./server
+  tracewing record --probe 'libc.so.6:malloc bytes=%di:u64' \\
+    --probe './server:handle%return $retval' -- ./server
       two functions of programs that were never instrumented
   tracewing record --no-kernel --usdt 'python:function__*' -- /usr/bin/python3.11 server.py
       of the kernel's events only those of USDT probes
@@ -31,7 +32,7 @@ Examples:
   tracewing record --functions 'queue_*' -- ./server
       the functions of these names, of a program built with gcc -finstrument-functions or -pg -mfentry
   tracewing record --profile -- ./server
-      also 997 samples a second of where it is, for `tracewing profile`
+      also 997 samples a second of what it executes, for `tracewing profile`
   tracewing record --flight-recorder -o T -- ./server
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
@@ -49,7 +50,7 @@ A flight recorder writes nothing until a snapshot is asked for: by `tracewing sn
 
 With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. How many events were in it is unknown; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
 
-With --buffers-in DIR the buffers of programs survive whatever becomes of tracewing and CMD, kill -9 included; on a disk, a crash of the machine leaves what had reached the disk. Their full size is taken from the disk at the start. DIR is emptied when the recording ends well. The kernel's buffers are not in it.
+With --buffers-in DIR the buffers of programs survive the death of tracewing and CMD, also by kill -9; after a crash of the machine, DIR has what had reached the disk. The buffers take their full size on the disk from the start. DIR is emptied when the recording ends well. The kernel's buffers are not in it.
 
 With --locks the library libtracewing_preload.so is pre-loaded under CMD and all that it starts: POSIX mutexes, \
 read-write locks, spin locks, semaphores, condition variables and barriers are events of provider lock, which are recorded \
@@ -58,8 +59,8 @@ themselves are seen only where threads wait for them, as futex system calls; the
 (contention_begin, contention_end), since the kernel has no event for others. Programs that are statically linked or get \
 privileges when they are executed cannot be recorded so.
 
-With --probe and --usdt the kernel puts a breakpoint onto an instruction, in every process that executes it, and is to \
-record an event there (a uprobe; needs root). Events are named PROGRAM:FUNCTION and PROVIDER:NAME. ARG is [NAME=]WHAT[:TYPE]; WHAT is a \
+With --probe and --usdt the kernel puts a breakpoint onto an instruction, in every process that executes it, and \
+records an event there (a uprobe; needs root). Events are named PROGRAM:FUNCTION and PROVIDER:NAME. ARG is [NAME=]WHAT[:TYPE]; WHAT is a \
 variable of the function (`size`, `order->customer.name`), for which there must be debug information, argN of a USDT probe, `$retval` at a \
 %return, or a place in the kernel's words (`%di`, `+8(%si)`). TYPE is u8 to u64, s8 to s64, x8 to x64 or string. A \
 function is named by its symbol or as in the source, a place without a name by its address: PROGRAM:0x1234. `tracewing \
@@ -70,7 +71,7 @@ With --functions the same library records when functions begin and end, of progr
 compared with names as in the source, C++'s with and without parameters, once for each function. `tracewing functions` reads \
 them. They are events of provider function, chosen like locks.
 
-With --profile the kernel looks HZ times a second at what each CPU runs for CMD: program counter and call chains of program and kernel, by frame pointers (for programs: -fno-omit-frame-pointer, or -C force-frame-pointers). 997 is no multiple of what else happens periodically. Without root it is programs only, if /proc/sys/kernel/perf_event_paranoid is 2 or less.
+With --profile the kernel takes HZ samples a second of what each CPU executes for CMD: program counter and call chains of program and kernel, by frame pointers (for programs: -fno-omit-frame-pointer, or -C force-frame-pointers). 997 is not a multiple of the rates of other periodic work. Without root, samples are of programs only, if /proc/sys/kernel/perf_event_paranoid is 2 or less.
 
 With --pid, --name and --cgroup, processes are recorded that run already, which need not have been built or started for it: \
 the kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). Programs that link the crate tracewing join with their \
@@ -81,4 +82,4 @@ if they enter the --cgroup, within a second. Processes of containers have the nu
 --locks and --functions need a library that is loaded when a program starts: start it with `tracewing record --locks -- CMD`.
 
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
-two seconds; a second one does not wait for CMD.";
+two seconds; a second one ends the recording without waiting for CMD.";
