@@ -67,6 +67,10 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, number, name) = match (&self.interrupt, self.user_thread, self.tid) {
             (Some(name), ..) if name.is_empty() => return f.write_str("interrupt"),
+            // These are names of kinds: no event says which one it was.
+            (Some(name), ..) if ["interrupt", "softirq"].contains(&name.as_str()) => {
+                return f.write_str(name);
+            }
             (Some(name), ..) => return write!(f, "interrupt {name}"),
             (None, Some(thread), _) => ("task", thread.0, &self.user_thread_name),
             (None, None, Some(tid)) => ("thread", tid.0.unsigned_abs().into(), &self.name),

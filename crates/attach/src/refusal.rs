@@ -28,7 +28,7 @@ pub enum Refusal {
     },
     /// It has kept others from looking into it, or has other capabilities.
     #[error(
-        "process {0} does not let its user look into it (it is not dumpable, or has capabilities): attach as root"
+        "process {0} does not let its user look into it (it is not dumpable, or has capabilities): attach as root, with CAP_SYS_PTRACE"
     )]
     NotDumpable(i32),
     /// The security module Yama lets a process be traced by its parents only.

@@ -7,8 +7,6 @@ use crate::output::{
 use crate::progress::Watch;
 use crate::table::period;
 use anyhow::Result;
-use clap::builder::TypedValueParser;
-use clap::value_parser;
 use std::cell::OnceCell;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -53,7 +51,7 @@ pub struct FilterArgs {
     tasks: Vec<String>,
 
     /// Only threads of the kernel (LWPs) with this number; several with commas
-    #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = value_parser!(i32).map(Tid))]
+    #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = tid)]
     tids: Vec<Tid>,
 
     #[command(flatten)]
@@ -264,6 +262,10 @@ impl FilterArgs {
         filter.set_range(self.from.as_deref(), self.to.first().map(String::as_str))?;
         Ok(filter)
     }
+}
+
+fn tid(text: &str) -> Result<Tid, String> {
+    text.trim().parse().map(Tid).map_err(|_| "the number of a thread is expected".to_owned())
 }
 
 /// `3` or `2-5`.

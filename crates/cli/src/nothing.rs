@@ -46,7 +46,7 @@ pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> 
 
 /// The events that show when threads ran.
 pub const SWITCHES: Needed = Needed {
-    what: "of switches of threads",
+    what: "about thread switches",
     names: &[kernel::Switch::NAME],
     how: How::Else("record the kernel's, as root"),
 };

@@ -89,14 +89,14 @@ pub fn count_of(count: usize, word: &str) -> String {
 
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
-    let message = with_causes(error);
+    let message = without_codes(&with_causes(error));
     let lines: Vec<_> = message.split('\n').map(shown).collect();
     say!("{ERROR}error{ERROR:#}: {}", lines.join("\n"));
 }
 
 /// Prints what the user should know, on standard error.
 pub fn print_warning(line: &str) {
-    say!("{WARNING}tracewing{WARNING:#}: {}", shown(line));
+    say!("{WARNING}tracewing{WARNING:#}: {}", shown(&without_codes(line)));
 }
 
 /// Warns of patterns that no event's name matches.
@@ -117,12 +117,30 @@ pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
 /// theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
+    // Whatever is read has a path in its error, so a bare answer of the system is about the output.
+    if error.downcast_ref::<std::io::Error>().is_some_and(|bare| bare.to_string() == message) {
+        message = format!("cannot write: {message}");
+    }
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !message.contains(&cause) {
             message = format!("{message}: {cause}");
         }
     }
     message
+}
+
+/// A text without the numbers that follow the system's words: `No such file or directory (os error 2)`.
+fn without_codes(text: &str) -> String {
+    const CODE: &str = " (os error ";
+    let mut parts = text.split(CODE);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((code, rest)) if code.bytes().all(|byte| byte.is_ascii_digit()) => plain.push_str(rest),
+            _ => plain.extend([CODE, part]),
+        }
+    }
+    plain
 }
 
 /// A path as a shell takes it, and a terminal.
@@ -161,7 +179,7 @@ pub fn raise_file_limit() {
 
 #[cfg(test)]
 mod tests {
-    use super::{quoted, with_causes};
+    use super::{quoted, with_causes, without_codes};
     use std::path::Path;
 
     #[test]
@@ -171,6 +189,17 @@ mod tests {
         assert_eq!(with_causes(&named.into()).matches("no room").count(), 1);
         let unnamed = anyhow::anyhow!("no room").context("cannot write");
         assert_eq!(with_causes(&unnamed), "cannot write: no room");
+        let bare = std::io::Error::other("no room");
+        assert_eq!(with_causes(&bare.into()), "cannot write: no room");
+    }
+
+    #[test]
+    fn the_system_s_words_are_without_numbers() {
+        let text = "a: No such file or directory (os error 2), b: denied (os error 13); done";
+        assert_eq!(without_codes(text), "a: No such file or directory, b: denied; done");
+        for other in ["(os error 2)", "a (os error x)", "a (os error 2", "a (os error "] {
+            assert_eq!(without_codes(other), other);
+        }
     }
 
     #[test]

@@ -18,11 +18,10 @@ mod values;
 pub use args::Args;
 
 use crate::format::TextFormat;
-use crate::output::{say, shown};
+use crate::output::print_error;
 use crate::record_summary;
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
-use crate::style::ERROR;
 use anyhow::{Context, Result};
 use options::options;
 use screen::Screen;
@@ -38,7 +37,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Ok(outcome) => outcome,
         Err(error) => {
             let status = error.exit_status();
-            say!("{ERROR}error{ERROR:#}: {}", shown(&error.to_string()));
+            print_error(&error.into());
             return Ok(ExitCode::from(status.clamp(1, 255) as u8));
         }
     };

@@ -61,7 +61,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
         say!(
             "No events: {}",
             if summary.attached.is_empty() {
-                "no program that links the crate tracewing was run"
+                "no program that links the crate tracewing joined"
             } else {
                 "nothing that is recorded happened in the processes"
             }

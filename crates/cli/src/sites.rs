@@ -4,8 +4,8 @@ mod rows;
 
 use crate::format::TableFormat;
 use crate::options::EventNames;
-use crate::output::{Output, count_of, shown};
-use crate::screen::{self, Form};
+use crate::output::{count_of, print_warning};
+use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{TableOptions, heads, write_json};
 use anyhow::{Context, Result};
@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_programs::image::{Files, Process, find_library};
 use tracewing_programs::sites::Listing;
-use tracewing_trace::Sink;
 use tracewing_units::Pid;
 
 const HELP: &str = "\
@@ -109,7 +108,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     out.flush()?;
     for remark in remarks {
-        Output::new(Form::Text).warning(format!("WARNING: {}\n", shown(&remark)).as_bytes())?;
+        print_warning(&remark);
     }
     Ok(ExitCode::SUCCESS)
 }

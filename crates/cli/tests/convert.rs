@@ -97,7 +97,7 @@ fn nothing_is_overwritten() {
     for target in ["ctf1", "ctf2", "json", "csv"] {
         let output = tracewing(folder.path(), &["convert", "trace", "--format", target, "-o", "taken"]);
         assert!(!output.status.success());
-        assert!(output.notes().contains("taken exists"), "{output:?}");
+        assert!(output.notes().contains("taken already exists"), "{output:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path().join("taken")).unwrap().count(), 0);
 }
@@ -132,7 +132,7 @@ fn a_full_standard_output_is_an_error() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(output.notes().starts_with("error: No space left on device"), "{output:?}");
+    assert!(output.notes().starts_with("error: cannot write: No space left on device"), "{output:?}");
 }
 
 #[test]

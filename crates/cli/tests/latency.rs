@@ -237,13 +237,13 @@ fn what_makes_no_sense_is_told() {
         assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
     }
     for (options, told) in [
-        (&["--tid", "1"][..], "thread 1 was not met"),
+        (&["--tid", "1"][..], "thread 1 does not appear"),
         (&["--task", "work/*"], "ambiguous"),
         (&[], "--task"),
         (&["--task", "1", "--task", "2"], "one task or thread"),
         (&["--task", "1", "--cpu", "0"], "--cpu cannot leave out"),
         (&["--task", "1", "--where", "$mode == 'user'"], "--where cannot leave out"),
-        (&["--task", "daemon", "--process", "nobody"], "such a task of such a process was not met"),
+        (&["--task", "daemon", "--process", "nobody"], "such a task of such a process does not appear"),
     ] {
         let output = tracewing(&[&["critical-path"], options].concat());
         let error = output.notes();

@@ -127,7 +127,7 @@ fn every_command_names_a_filter_that_leaves_nothing() {
         assert!(!format!("{printed}{warnings}").contains("The filter leaves"), "{command:?}");
     }
     let [printed, _] = said(&recording, &["sched", "timehist"]);
-    assert!(printed.contains("The recording has no events of switches of threads"), "{printed}");
+    assert!(printed.contains("The recording has no events about thread switches"), "{printed}");
     let [table, _] = said(&recording, &["stats", "-n", "1", "--format", "csv"]);
     assert_eq!(table.lines().count(), 1 + 3, "the first event, stream and process: {table}");
 }
@@ -170,7 +170,7 @@ fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     let mut latency = harness::tracewing();
     let output = latency.args(["sched", "latency"]).arg(&place).ran();
     let told = output.text();
-    assert!(told.contains("no events of switches of threads: it is a part of another one."), "{told}");
+    assert!(told.contains("no events about thread switches: it is a part of another one."), "{told}");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn analyses_say_that_events_were_lost() {
 fn a_breakdown_says_what_was_not_recorded() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
-    let line = "The recording has no events of switches of threads: record the kernel's, as root.";
+    let line = "The recording has no events about thread switches: record the kernel's, as root.";
     let [table, _] = said(&recording, &["breakdown"]);
     assert_eq!(table.trim_end(), line);
     let [table, warning] = said(&recording, &["breakdown", "--format", "json"]);

@@ -58,7 +58,7 @@ fn exit_status_output_and_input_are_the_commands() {
     let output = tracewing(folder.path(), &["--no-kernel", "-o", "t", "--", "sh", "-c", "echo out; exit 9"]);
     let Output { status, stdout, stderr } = { output }.ran();
     assert_eq!((status.code(), stdout.as_slice()), (Some(9), &b"out\n"[..]));
-    assert!(String::from_utf8(stderr).unwrap().contains("no program that links the crate tracewing was run"));
+    assert!(String::from_utf8(stderr).unwrap().contains("no program that links the crate tracewing joined"));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn path(target: &[String], trace: &Path) -> (Vec<Value>, String) {
     let output = tracewing(&[&["critical-path"], &arguments[..]].concat(), trace);
     let said = output.notes();
     if !output.status.success() {
-        assert!(said.contains("was not met in this time"), "{said}");
+        assert!(said.contains("does not appear in this time"), "{said}");
         return (Vec::new(), said);
     }
     let mut document: Value = output.json();

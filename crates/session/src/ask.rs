@@ -44,7 +44,7 @@ pub enum AskError {
     )]
     Silent(Vec<Pid>, Vec<Running>),
     /// Several recordings could be meant.
-    #[error("several {} are running, name one by its process id: {}", .0, lines(.1))]
+    #[error("several {} are running; name one by its process id:{}", .0, lines(.1))]
     Several(Kind, Vec<Running>),
     /// It keeps everything on disk already.
     #[error(
@@ -94,7 +94,7 @@ fn listed(running: &[Running]) -> String {
     match running {
         [] => "is none".to_owned(),
         [one] => format!("is only {one}"),
-        several => format!("are: {}", lines(several)),
+        several => format!("are:{}", lines(several)),
     }
 }
 

@@ -73,9 +73,12 @@ impl fmt::Display for NoLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nowhere(looked) => {
-                write!(f, "locks and functions need the library {LIBRARY}, which can be read as none of")?;
+                write!(f, "--locks and --functions need {LIBRARY}, and none of these can be read:")?;
                 looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
-                write!(f, "\n`cargo build --release -p tracewing-preload` makes it; copy it to one of them")
+                write!(
+                    f,
+                    "\n`cargo build --release -p tracewing-preload` builds it in target/release; copy it to one of these paths"
+                )
             }
             Self::Path(path) => write!(
                 f,

@@ -158,7 +158,7 @@ impl fmt::Display for Why {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoPath {
     /// The recording has nobody like that in that time.
-    #[error("{0} was not met in this time")]
+    #[error("{0} does not appear in this time: `tracewing threads` lists threads, `tracewing tasks` tasks")]
     Missing(String),
     /// A name or number means several.
     #[error("{0}")]

@@ -42,8 +42,8 @@ impl Target {
         let usage = |message: String| Err(Error::Usage(message));
         if let Some((_, option)) = leaves_out.into_iter().find(|(given, _)| *given) {
             return usage(format!(
-                "a critical path goes over what all did on all CPUs, so {option} cannot leave out some of that; choose from the \
-                 steps that --format json or csv tells"
+                "a critical path needs the events of all threads on all CPUs, so {option} cannot leave out some of them; choose \
+                 from the steps that --format json or csv prints"
             ));
         }
         let who = match (&threads[..], &tids[..]) {
@@ -51,7 +51,8 @@ impl Target {
             ([], [tid]) => Wanted::Lwp(*tid),
             ([], []) if processes.is_empty() => {
                 return usage(
-                    "say whose path: --task, --tid, or for a process' first thread --process".into(),
+                    "choose a task (--task), a thread (--tid), or the first thread of a process (--process)"
+                        .into(),
                 );
             }
             ([], []) => Wanted::Main,

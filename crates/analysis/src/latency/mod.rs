@@ -158,7 +158,9 @@ impl Side {
     ) -> Result<Self, Error> {
         let EventPattern { name, condition } = pattern;
         if !recording.unmatched(std::slice::from_ref(name)).is_empty() {
-            return Err(Error::Usage(format!("no event is called `{name}`")));
+            return Err(Error::Usage(format!(
+                "no event is called `{name}`; `tracewing info` lists the events of a recording"
+            )));
         }
         let filter = Filter { events: vec![name.clone()], predicate: condition.clone(), ..Filter::default() };
         let glob = Glob::new(name.as_str());

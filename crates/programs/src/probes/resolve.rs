@@ -219,7 +219,7 @@ impl Resolver {
                 "; the command cannot be read: name the program, as PROGRAM:PROVIDER:NAME".to_owned()
             }
             (_, true) => {
-                ", which has none at all; `tracewing sites PROGRAM` lists those of a program".to_owned()
+                " (there are none at all); `tracewing sites PROGRAM` lists those of a program".to_owned()
             }
             (..) => format!("; it has {}, ...; `tracewing sites` lists them", others.join(", ")),
         };

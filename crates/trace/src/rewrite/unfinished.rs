@@ -82,7 +82,7 @@ impl Unfinished {
         if self.parent.has(&self.name) {
             let place = self.place();
             return Err(Error::Usage(format!(
-                "{} exists; give a path where nothing is yet",
+                "{} already exists; choose another path or remove it",
                 place.display()
             )));
         }

@@ -77,5 +77,10 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timest
             }
         }
     }
-    Err(Error::Usage(format!("`{event}#{number}` is no time: {seen} such events are in the recording")))
+    let has = match seen {
+        0 => "no such event".to_owned(),
+        1 => "one such event only".to_owned(),
+        _ => format!("only {seen} such events"),
+    };
+    Err(Error::Usage(format!("`{event}#{number}` is no time: the recording has {has}")))
 }
