@@ -59,7 +59,7 @@ pub use locks::{
     LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
-pub use run::{Ran, Recorded, run};
+pub use run::{LocksLack, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};

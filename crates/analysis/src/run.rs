@@ -16,7 +16,7 @@ use tracewing_trace::{
 use tracewing_units::{Cpu, Duration, Timestamp};
 use tracewing_vocabulary::function::{Entry, Exit};
 use tracewing_vocabulary::kernel::{self, SystemCall};
-use tracewing_vocabulary::{profile, user_thread};
+use tracewing_vocabulary::{lock, profile, user_thread};
 
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
@@ -50,10 +50,45 @@ pub struct Recorded {
     /// Not all functions that were recorded are in it, or in what is analysed: time in those that are left
     /// may be of others.
     pub lacks_functions: bool,
+    /// What it lacks of the locks of threads, and of those of user threads.
+    pub lacks_of_locks: [LocksLack; 2],
     /// It has samples, and not all mappings of files.
     pub lacks_mappings: bool,
     /// It has samples, and not all events that say which programs processes execute.
     pub lacks_programs: bool,
+}
+
+/// Which of the events about locks a recording does not have, though it has others.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct LocksLack {
+    /// Not all requests, or not all of those that come to nothing.
+    pub requests: bool,
+    /// Not all acquisitions.
+    pub acquisitions: bool,
+    /// Not all releases.
+    pub releases: bool,
+}
+
+impl LocksLack {
+    /// `uncommon` events have no class where programs do without them: of refused requests, and of releases
+    /// of other kinds.
+    fn of(
+        [request, acquired, released]: [&str; 3],
+        uncommon: [&[&str]; 2],
+        names: &BTreeSet<&str>,
+        left_out: &BTreeSet<&str>,
+    ) -> Self {
+        if [request, acquired, released].iter().all(|name| !names.contains(name)) {
+            return Self::default();
+        }
+        let is_missing = |name| !names.contains(name) || left_out.contains(name);
+        let [refusals, releases] = uncommon.map(|all| all.iter().any(|name| left_out.contains(name)));
+        Self {
+            requests: is_missing(request) || refusals,
+            acquisitions: is_missing(acquired),
+            releases: is_missing(released) || releases,
+        }
+    }
 }
 
 /// What says which program a process executes: it begins with its parent's, and maps each one's file first.
@@ -85,6 +120,23 @@ impl Recorded {
             faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
         this.page_faults = faults == [true; 2];
+        let released_otherwise =
+            [lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME];
+        let names = names.iter().chain(&left_out).copied().collect();
+        this.lacks_of_locks = [
+            LocksLack::of(
+                [lock::Requested::NAME, lock::Acquired::NAME, lock::Released::NAME],
+                [&[lock::Refused::NAME], &released_otherwise],
+                &names,
+                &left_out,
+            ),
+            LocksLack::of(
+                [user_thread::Wait::NAME, user_thread::Acquired::NAME, user_thread::Released::NAME],
+                [&[user_thread::GivenUp::NAME], &[]],
+                &names,
+                &left_out,
+            ),
+        ];
         this.all_system_calls = Coverage::of(recording).system_call_entries;
         for name in left_out {
             this.lacks_user_switches |= name == user_thread::Switch::NAME;

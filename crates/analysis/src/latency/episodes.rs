@@ -227,7 +227,7 @@ impl Episodes {
 mod tests {
     use super::super::Period;
     use super::*;
-    use crate::run::Recorded;
+    use crate::run::{LocksLack, Recorded};
     use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::TaskState;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
@@ -311,6 +311,7 @@ mod tests {
         lacks_effects: false,
         lacks_ends_of_functions: false,
         lacks_functions: false,
+        lacks_of_locks: [LocksLack { requests: false, acquisitions: false, releases: false }; 2],
         lacks_mappings: false,
         lacks_programs: false,
     };

@@ -98,6 +98,11 @@ impl Graph {
         self.arcs.entry((of.by.process, waiter, owner, of.lock)).or_insert_with(new)
     }
 
+    /// Forgets the waits of some.
+    pub(super) fn forget(&mut self, of: impl Fn(&Party) -> bool) {
+        self.arcs.retain(|(_, waiter, ..), _| !of(waiter));
+    }
+
     /// All has been told.
     pub(super) fn finish(&mut self, name: impl Fn(Party) -> String, places: &Places) {
         let edge = |((process, waiter, owner, lock), arc): ((Option<Pid>, Party, Party, u64), Arc)| Edge {

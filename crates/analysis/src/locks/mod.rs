@@ -43,7 +43,7 @@ pub use self::uses::{LockUse, LockUses};
 use crate::analysis::{Analysis, Input, Loss};
 use crate::images::Epoch;
 use crate::programs::Programs;
-use crate::run::Ran;
+use crate::run::{LocksLack, Ran};
 use crate::times::grow;
 
 /// What a line of the table is about.
@@ -139,6 +139,13 @@ pub struct LocksTable {
     pub incomplete: u64,
     /// Threads with locks of which no event tells the process.
     pub strangers: usize,
+    /// Acquisitions that are in no depth of nesting: no event shows which other locks were held then.
+    pub unknown_depths: usize,
+    /// Whether the histogram is empty as not all acquisitions and releases were recorded.
+    pub lacks_holds: bool,
+    /// Whether waits for locks of threads, and for those of user threads, are not in the graph: not all
+    /// requests, acquisitions and releases were recorded.
+    pub lacks_owners: [bool; 2],
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
     /// Why nothing is known that two events tell together, if so.
@@ -193,6 +200,10 @@ struct Totals {
     owners: HashMap<(Option<Pid>, u64), Vec<Party>>,
     graph: Graph,
     histogram: Histogram,
+    /// Acquisitions of which the depth is not known.
+    unknown_depths: usize,
+    /// Whether threads have acquired locks that are held, and whether user threads have.
+    have_held: [bool; 2],
     /// By process, lock, and the place where it was taken.
     across_awaits: HashMap<(Option<Pid>, u64, u64), Across>,
     incomplete: u64,
@@ -225,6 +236,8 @@ impl Locks {
                 owners: HashMap::new(),
                 graph: Graph::default(),
                 histogram: Histogram::new(bins),
+                unknown_depths: 0,
+                have_held: [false; 2],
                 across_awaits: HashMap::new(),
                 incomplete: 0,
             },
@@ -256,6 +269,7 @@ impl Locks {
             (self.totals.histogram, self.totals.graph) = Default::default();
             self.totals.across_awaits.clear();
         }
+        let (lacks_holds, lacks_owners) = self.totals.forget(&ran.recorded.lacks_of_locks);
         let row = |((process, subject, epoch), account): ((Option<Pid>, Subject, Epoch), Account)| Row {
             process,
             process_name: process.map(|process| self.process_name(process)).unwrap_or_default(),
@@ -296,7 +310,7 @@ impl Locks {
             })
             .collect();
         across_awaits.sort_by_key(|across| (std::cmp::Reverse(across.waited_ns), across.lock));
-        let Totals { histogram, incomplete, .. } = self.totals;
+        let Totals { histogram, incomplete, unknown_depths, .. } = self.totals;
         LocksTable {
             rows,
             histogram,
@@ -305,6 +319,9 @@ impl Locks {
             shadowed: self.shadowed,
             incomplete,
             strangers: self.strangers.len(),
+            unknown_depths,
+            lacks_holds,
+            lacks_owners,
             duration_ns: ran.duration_ns(),
             unpaired,
         }
@@ -526,13 +543,27 @@ impl Locks {
                     Level::Thread | Level::Kernel => Party::Thread(tid),
                 };
                 self.silent.remove(&party);
+                let holder = match event {
+                    LockEvent::Requested { lock, owner: None, .. } => self.holder((of, lock)),
+                    _ => None,
+                };
                 let thread = self.threads.entry(party).or_default();
                 thread.event(&event, by, activity.time, &mut |told| {
                     self.totals.add(party, &told, false, &self.places)
                 });
+                if holder.is_some() {
+                    thread.learn_holder(holder);
+                }
                 thread.process = process.or(thread.process);
             }
         }
+    }
+
+    /// Who has a lock now; of several, who has had it longest.
+    fn holder(&self, lock: (Option<Pid>, u64)) -> Option<Party> {
+        let owners = self.totals.owners.get(&lock)?;
+        let has = |owner: &&Party| self.threads.get(owner).is_some_and(|thread| thread.has(lock.1));
+        owners.iter().find(has).copied()
     }
 
     fn dumped(&mut self, tid: Tid, name: &[u8]) {
@@ -558,6 +589,23 @@ impl Locks {
 }
 
 impl Totals {
+    /// Forgets what needs events that were not recorded: whether the histogram does, and whether waits of
+    /// threads and of user threads do.
+    fn forget(&mut self, lacks: &[LocksLack; 2]) -> (bool, [bool; 2]) {
+        let lacks_owners = lacks.map(|of| of.requests || of.acquisitions || of.releases);
+        let has_no_holds = |(of, held): (&LocksLack, bool)| of.acquisitions || (of.releases && held);
+        let lacks_holds = lacks.iter().zip(self.have_held).any(has_no_holds);
+        if lacks_holds {
+            self.histogram = Histogram::new(self.histogram.bins());
+            self.unknown_depths = 0;
+        }
+        self.graph.forget(|waiter| lacks_owners[usize::from(is_task(waiter))]);
+        if lacks_owners[1] {
+            self.across_awaits.clear();
+        }
+        (lacks_holds, lacks_owners)
+    }
+
     /// `has_ticket`: the holder in the meantime is recorded by itself.
     fn add(&mut self, party: Party, told: &Told, has_ticket: bool, places: &Places) {
         let unpaired = (self.blind && !has_ticket).then(|| told.unpaired());
@@ -568,7 +616,7 @@ impl Totals {
                         Wait::For(ns) => Some(*ns),
                         Wait::No | Wait::Unknown => None,
                     };
-                    let account = self.tried(party, acquisition, ns, *owner, *spins, places);
+                    let account = self.tried(party, acquisition, ns, owner.as_slice(), *spins, places);
                     account.acquired += 1;
                     if *wait == Wait::Unknown {
                         account.unknown_waits += 1;
@@ -576,9 +624,12 @@ impl Totals {
                     }
                 }
                 if acquisition.kind.is_held() {
-                    if let Some(depth) = depth.filter(|_| self.begun) {
-                        self.histogram.nested(depth);
+                    match depth {
+                        _ if !self.begun => {}
+                        Some(depth) => self.histogram.nested(*depth),
+                        None => self.unknown_depths += 1,
                     }
+                    self.have_held[usize::from(is_task(&party))] = true;
                     let lock = (acquisition.by.process, acquisition.lock);
                     if !has_ticket {
                         self.owners.entry(lock).or_default().push(party);
@@ -586,7 +637,8 @@ impl Totals {
                 }
             }
             Told::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
-                self.tried(party, acquisition, *wait, *owner, *spins, places).refused += 1;
+                let owners = self.owners_of(acquisition, *owner);
+                self.tried(party, acquisition, *wait, &owners, *spins, places).refused += 1;
             }
             Told::Held { acquisition, length, .. } => {
                 match length {
@@ -666,7 +718,7 @@ impl Totals {
         }
     }
 
-    /// Who has a lock: as it says itself, else as events do.
+    /// Who has a lock now: as the request says, else as other events do.
     fn owners_of(&self, acquisition: &Acquisition, owner: Option<Tid>) -> Vec<Party> {
         let lock = (acquisition.by.process, acquisition.lock);
         match owner {
@@ -681,13 +733,12 @@ impl Totals {
         party: Party,
         acquisition: &Acquisition,
         wait: Option<Duration>,
-        owner: Option<Tid>,
+        owners: &[Party],
         spins: Option<u64>,
         places: &Places,
     ) -> &mut Account {
-        let owners = if wait.is_some() { self.owners_of(acquisition, owner) } else { Vec::new() };
         if let Some(wait) = wait {
-            self.graph.waited(party, acquisition, &owners, wait);
+            self.graph.waited(party, acquisition, owners, wait);
         }
         let account = self.account(acquisition, places);
         if let Some(wait) = wait {
@@ -721,6 +772,11 @@ impl Totals {
         account.kinds.add(acquisition.kind);
         account
     }
+}
+
+/// Whether it is a user thread, known or not.
+fn is_task(party: &Party) -> bool {
+    !matches!(party, Party::Thread(_))
 }
 
 /// The last part of a path.

@@ -1,6 +1,7 @@
 //! A thread and its locks: from requests, acquisitions and releases to waits and critical sections.
 
 use super::Kind;
+use super::account::Party;
 use super::event::LockEvent;
 use crate::images::Epoch;
 use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
@@ -58,7 +59,7 @@ pub(super) enum Told {
     Acquired {
         acquisition: Acquisition,
         wait: Wait,
-        owner: Option<Tid>,
+        owner: Option<Party>,
         spins: Option<u64>,
         depth: Option<usize>,
     },
@@ -85,6 +86,8 @@ pub(super) struct Request {
     pub(super) acquisition: Acquisition,
     /// Who has the lock, as that says; 0 where it does not.
     pub(super) owner: Option<Tid>,
+    /// Who had the lock then, as other events say.
+    pub(super) holder: Option<Party>,
     pub(super) at: Timestamp,
 }
 
@@ -172,7 +175,7 @@ impl Thread {
                 tell(Told::Acquired {
                     acquisition,
                     wait: Wait::new(request.map(|request| at - request.at), waited),
-                    owner: request.and_then(|request| request.owner),
+                    owner: request.and_then(Request::kept_by),
                     spins: self.spins.take(),
                     depth: Some(depth),
                 });
@@ -279,7 +282,8 @@ impl Thread {
     }
 
     fn request(&self, lock: u64, kind: Kind, caller: u64, owner: Option<Tid>, at: Timestamp) -> Request {
-        Request { acquisition: Acquisition { lock, kind, caller, chain: None, by: self.by }, owner, at }
+        let acquisition = Acquisition { lock, kind, caller, chain: None, by: self.by };
+        Request { acquisition, owner, holder: None, at }
     }
 
     /// What is analysed begins now: it has waited since then for what it waits for.
@@ -297,6 +301,18 @@ impl Thread {
     pub(super) fn waits(&self) -> Option<Request> {
         let request = self.request?;
         Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
+    }
+
+    /// Whether it has this lock.
+    pub(super) fn has(&self, lock: u64) -> bool {
+        self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
+    }
+
+    /// Learns who had the lock that it has requested.
+    pub(super) fn learn_holder(&mut self, holder: Option<Party>) {
+        if let Some(request) = &mut self.request {
+            request.holder = holder;
+        }
     }
 
     /// How many requests and critical sections of it have no end yet.
@@ -393,16 +409,21 @@ impl Wait {
 }
 
 impl Request {
+    /// Who had the lock when it was requested, if that is known.
+    fn kept_by(self) -> Option<Party> {
+        self.owner.map(Party::Thread).or(self.holder)
+    }
+
     /// It has what it wanted.
     fn served(self, at: Timestamp, depth: usize) -> Told {
-        let Self { acquisition, owner, at: begin } = self;
-        let wait = Wait::For(at - begin);
+        let wait = Wait::For(at - self.at);
+        let (acquisition, owner) = (self.acquisition, self.kept_by());
         Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
     /// It does not want it any more.
     fn refused(self, at: Timestamp) -> Told {
-        let Self { acquisition, owner, at: begin } = self;
+        let Self { acquisition, owner, at: begin, .. } = self;
         Told::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }
     }
 }
@@ -440,11 +461,8 @@ mod tests {
             all.push(match told {
                 Told::Acquired { acquisition, wait, owner, depth, .. } => {
                     let depth = depth.unwrap();
-                    format!(
-                        "acquired {:#x} wait {wait:?} owner {} depth {depth}",
-                        acquisition.lock,
-                        owner.unwrap_or(Tid(0))
-                    )
+                    let Party::Thread(owner) = owner.unwrap_or(Party::Thread(Tid(0))) else { panic!() };
+                    format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
                 }
                 Told::Refused { acquisition, wait, .. } => {
                     format!("refused {:#x} wait {wait:?}", acquisition.lock)

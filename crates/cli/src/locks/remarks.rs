@@ -3,12 +3,13 @@
 use super::args::{Args, By};
 use crate::nothing::say;
 use crate::output::{count_of, print_warning, shown};
-use crate::parts::{EACH, Part, RECORD_TASKS, explain_missing, leaves_out};
+use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, leaves_out};
 use crate::table::milliseconds;
 use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{LocksTable, Ran, Row, Unpaired, total, total_count};
-use tracewing_vocabulary::{lock, user_thread};
+use tracewing_trace::Recording;
+use tracewing_vocabulary::{kernel, lock, user_thread};
 
 /// How there would be all of [`PARTS`].
 const RECORD_ALL: &str =
@@ -43,6 +44,26 @@ pub const REFUSALS: Part = Part {
     without: "how long requests waited is not known",
     has_all: EACH,
 };
+
+/// Waits of other kinds, which lines of threads, tasks and places may contain.
+const OTHER_WAITS: [Part; 2] = [
+    Part {
+        what: "futex calls (syscall_entry_futex, syscall_exit_futex)",
+        names: &[kernel::FutexEntry::NAME, kernel::FutexExit::NAME],
+        without: "no line has waits for futexes",
+        has_all: |recording| has_each(recording, &OTHER_WAITS[0]),
+    },
+    Part {
+        what: "waits for the kernel's locks (contention_begin, contention_end)",
+        names: &[kernel::ContentionBegin::NAME, kernel::ContentionEnd::NAME],
+        without: "no line has these",
+        has_all: |recording| has_each(recording, &OTHER_WAITS[1]),
+    },
+];
+
+fn has_each(recording: &Recording, part: &Part) -> bool {
+    recording.unmatched(&part.names.iter().map(ToString::to_string).collect::<Vec<_>>()).is_empty()
+}
 
 pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
     let count = |part: fn(&Row) -> u64| total_count(found.rows.iter().map(part));
@@ -114,6 +135,11 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
                    tracewing-tokio whose events do not say which of them belong together.";
         say(out, args.table.format(), why)?;
     }
+    explain_left_out(found, args, out)?;
+    let is_table = args.graph.is_none() && args.histogram.is_none();
+    if is_table && args.by != By::Lock {
+        explain_missing(&OTHER_WAITS, RECORD_KERNEL, out, format, &args.input)?;
+    }
     if found.rows.iter().any(is_of_programs) {
         match leaves_out(&REFUSALS, &args.input)? {
             true => {
@@ -123,6 +149,37 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
         }
     }
     Ok(())
+}
+
+/// Says what is not in a histogram or a graph.
+fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
+    let format = args.table.format();
+    if args.histogram.is_some() && found.lacks_holds {
+        let why = "Lengths and depths are not known: not all acquisitions and releases are in the recording.";
+        say(out, format, why)?;
+    }
+    if args.histogram.is_some() && found.unknown_depths > 0 {
+        let acquisitions = count_of(found.unknown_depths, "acquisition");
+        let why = format!("The depths lack {acquisitions}: no event shows which other locks were held then.");
+        say(out, format, &why)?;
+    }
+    if args.graph.is_some() {
+        for line in without_owners(found) {
+            say(out, format, &line)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is not in a graph.
+pub fn without_owners(found: &LocksTable) -> impl Iterator<Item = String> {
+    let of = ["threads (lock:*)", "tasks (user_thread:*)"];
+    let lacking = of.into_iter().zip(found.lacks_owners).filter(|(_, lacks)| *lacks);
+    lacking.map(|(of, _)| {
+        format!(
+            "Waits of {of} are not in the graph: not all of their requests, acquisitions and releases are in the recording."
+        )
+    })
 }
 
 /// Whether programs recorded some of its locks, not only the kernel.
