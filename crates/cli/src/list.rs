@@ -1,10 +1,11 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or
 //! as JSON.
 
-use crate::format::{EventFormat, EventFormatOption};
+use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::Input;
 use crate::nothing::ANY;
 use crate::output::{Output, print_warning, raise_file_limit};
+use crate::parts::{Part, RECORD_KERNEL, explain_missing};
 use crate::screen::{self, Form};
 use crate::table::First;
 use clap::ValueEnum;
@@ -137,6 +138,11 @@ error; but what could command a terminal is escaped (docs/reference/terminals.md
 says what is wrong and where, \
 and the exit status is not 0.";
 
+/// Events of the kernel that the super-trace may lack.
+const PARTS: [Part; 1] = [Part::interrupts(
+    "events of the kernel that happen in one may be shown as those of the thread that it interrupted",
+)];
+
 impl Args {
     /// Whether it prints events as they are recorded.
     pub fn follows(&self) -> bool {
@@ -184,6 +190,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     if output.lines() == usize::from(has_head) && args.first.count != Some(0) {
         print_warning(&ANY.why_nothing_in(&args.input)?);
+    }
+    if args.super_trace && recording.unmatched(&["sched_*".to_owned()]).is_empty() {
+        explain_missing(&PARTS, RECORD_KERNEL, &mut std::io::sink(), TableFormat::Json, &args.input)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,6 +20,9 @@ pub struct Coverage {
     /// Whether switches of user threads are recorded, all but lost ones; without them, what a user thread
     /// does is known only while it is seen to run.
     pub user_switches: bool,
+    /// Whether switches of user threads are not recorded, though other events of them are: when an LWP runs
+    /// none is unknown.
+    pub lacks_user_switches: bool,
     /// Whether each begin and end of a system call is recorded; without them, the mode of a running thread is
     /// unknown.
     pub system_calls: bool,
@@ -65,6 +68,7 @@ impl Default for Coverage {
         Self {
             switches: true,
             user_switches: true,
+            lacks_user_switches: false,
             system_calls: true,
             system_call_entries: true,
             page_faults: true,
@@ -92,6 +96,7 @@ impl Coverage {
             user_switches: traces.iter().any(has_user_switches)
                 && !of_cpus
                 && !recording.is_extract_of_lwps(),
+            lacks_user_switches: !traces.iter().any(has_user_switches),
             system_calls: traces.iter().any(has_system_calls),
             system_call_entries: traces.iter().any(has_system_call_entries),
             page_faults: traces.iter().any(has_page_faults),

@@ -1,6 +1,6 @@
 //! A CPU: who runs there, which interrupts have taken it, and when it is idle.
 
-use super::activity::{Interrupt, Name};
+use super::activity::{Context, Interrupt, Name};
 use super::doing::Waker;
 use super::fold::{Change, Fold};
 use tracewing_units::{Cpu, Tid, Timestamp};
@@ -113,6 +113,17 @@ impl CpuState {
     /// The thread that asked for this softirq, which runs.
     pub fn raiser(&self, softirq: Name) -> Option<Waker> {
         self.softirq.filter(|(name, _)| *name == softirq).map(|(_, by)| by)
+    }
+
+    /// The interrupt that an event belongs to, if it is one's; where the event does not say, as other events
+    /// of its CPU do.
+    pub fn interrupt_of(cpu: Option<&Self>, context: Context) -> Option<Name> {
+        match context {
+            Context::Unknown => cpu.and_then(Self::interrupt),
+            Context::Thread => None,
+            Context::Softirq(general) => Some(cpu.and_then(Self::softirq).unwrap_or(general)),
+            Context::Interrupt(general) => Some(cpu.and_then(Self::hard_interrupt).unwrap_or(general)),
+        }
     }
 
     /// A softirq is asked for by a thread, or by an interrupt.

@@ -117,6 +117,7 @@ impl SuperTrace {
     fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<TaskSerial>) {
         match carries {
             Carries::Unknown => (Carried::Unknown, None),
+            Carries::None if self.coverage.lacks_user_switches => (Carried::Unknown, None),
             Carries::None | Carries::Late(_) => (Carried::None, None),
             Carries::Thread(key) => {
                 let known = self.programs.get(key);
@@ -153,7 +154,7 @@ impl SuperTrace {
         let interrupt = match event.kind {
             Kind::InterruptEntry { name, .. } => Some(name),
             Kind::Sample { by_timer: true, .. } => cpu.and_then(CpuState::softirq),
-            _ => cpu.and_then(CpuState::interrupt),
+            _ => CpuState::interrupt_of(cpu, event.context),
         };
         let interrupted = matches!(event.kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_))
             || (!in_thread && interrupt.is_some());
@@ -176,14 +177,16 @@ impl SuperTrace {
                 .or_else(|| self.root.filter(|root| Some(root.first_thread()) == tid)),
         };
         let carries = match (event.kind, tid) {
-            _ if interrupted => Carries::None,
             (Kind::UserThread(UserThreadKind::Switch { prev: Task::NONE, .. }), _) => Carries::None,
             (Kind::UserThread(UserThreadKind::Switch { prev, .. }), Some(tid)) => {
                 Carries::Thread(Key { owner: Owner::of(process, tid), id: prev })
             }
             _ => lwp.map_or(Carries::Unknown, |lwp| lwp.carries),
         };
-        let (thread, thread_serial) = self.carried_by(carries);
+        let (thread, thread_serial) = match interrupted {
+            true => (Carried::None, None),
+            false => self.carried_by(carries),
+        };
         Place { cpu: event.cpu, process, tid, lwp: lwp.map(|lwp| lwp.serial), thread, thread_serial, mode }
     }
 }

@@ -45,13 +45,7 @@ impl SuperTrace {
     /// Who does what an event of the kernel tells; `by_thread` if no interrupt does such a thing.
     pub(super) fn waker(&self, event: &Activity<'_>, by_thread: bool) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
-        let interrupt = match event.context {
-            Context::Unknown => cpu.and_then(CpuState::interrupt),
-            Context::Thread => None,
-            Context::Softirq(general) => Some(cpu.and_then(CpuState::softirq).unwrap_or(general)),
-            Context::Interrupt(general) => Some(cpu.and_then(CpuState::hard_interrupt).unwrap_or(general)),
-        };
-        if let Some(interrupt) = interrupt {
+        if let Some(interrupt) = CpuState::interrupt_of(cpu, event.context) {
             let raiser = cpu.and_then(|cpu| cpu.raiser(interrupt));
             let raiser = raiser.unwrap_or_else(|| Waker::unknown(event.cpu));
             return Waker { interrupt: Some(interrupt), ..raiser };
