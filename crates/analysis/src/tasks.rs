@@ -87,6 +87,8 @@ pub struct Task {
     pub long_ns: Duration,
     /// Polls in which its worker slept for [`Thresholds::blocking_ns`] or longer.
     pub blocking_polls: u64,
+    /// Polls that may be long or blocking as well: what their worker did for a part of them is unknown.
+    pub doubtful_polls: u64,
     /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which
     /// it recorded no event but of a wait, began no system call, and woke and created nobody.
     pub vain_polls: u64,
@@ -125,6 +127,7 @@ impl Task {
         self.long_polls += other.long_polls;
         grow(&mut self.long_ns, other.long_ns);
         self.blocking_polls += other.blocking_polls;
+        self.doubtful_polls += other.doubtful_polls;
         self.vain_polls += other.vain_polls;
     }
 }
@@ -199,6 +202,11 @@ impl Spent {
         }
     }
 
+    /// How long it is not known what the LWP did.
+    fn unknown_ns(&self) -> Duration {
+        self.all_ns - (self.running_ns + self.preempted_ns + self.slept_ns)
+    }
+
     fn add(&mut self, other: &Spent) {
         grow(&mut self.all_ns, other.all_ns);
         grow(&mut self.running_ns, other.running_ns);
@@ -249,6 +257,10 @@ impl Live {
             grow(&mut row.long_ns, spent.running_ns);
         }
         row.blocking_polls += u64::from(spent.slept_ns >= of.blocking_ns);
+        let unknown = spent.unknown_ns();
+        let may_be = |known: Duration, least: Duration| known < least && known + unknown >= least;
+        row.doubtful_polls +=
+            u64::from(may_be(spent.running_ns, of.long_ns) || may_be(spent.slept_ns, of.blocking_ns));
         // The switch away from it is one, and so is what it began to wait for.
         let told = 1 + u64::from(thread.waits_for.is_some());
         let silent =

@@ -10,6 +10,7 @@ use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, say};
+use crate::output::shown;
 use crate::parts::{Part, RECORD_KERNEL, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
+use tracewing_rules::Glob;
 use tracewing_trace::{Filter, TimePoint};
 
 /// Events for the worst periods that a recording may lack.
@@ -56,6 +58,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     {
         say(&mut out, format, &why)?;
     }
+    explain_left_out(args, &mut out)?;
     if show.contains(&Show::Worst) && table.worst.iter().any(|period| period.lwp.is_some()) {
         explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
     }
@@ -65,6 +68,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// Says which begins and ends of periods an extract leaves out.
+fn explain_left_out(args: &Args, out: &mut impl Write) -> Result<()> {
+    let (recording, _) = args.input.open()?;
+    let left_out = recording.left_out();
+    for (what, pattern) in [("begin", &args.begin), ("end", &args.end)] {
+        let name = pattern.name();
+        if left_out.iter().any(|class| Glob::new(name).matches(class)) {
+            let why = format!(
+                "Not all events {} are in the recording: periods that they {what} are missing.",
+                shown(name)
+            );
+            say(out, args.format.format, &why)?;
+        }
+    }
+    Ok(())
 }
 
 const EVERYTHING: [Show; 4] = [Show::Figures, Show::Groups, Show::Histogram, Show::Worst];

@@ -4,7 +4,7 @@
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{TASKS, explain_nameless};
+use crate::nothing::{TASKS, explain_nameless, say};
 use crate::output::shown;
 use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
@@ -195,6 +195,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             out,
             "Not all switches of threads (sched_switch) are in the recording: nothing is known of what workers did in polls."
         )?;
+    }
+    let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
+    if doubtful > 0 && !ran.switchless {
+        let polls = plural(doubtful, "poll");
+        let why = "what their workers did for a part of them is unknown, and in `busy` only";
+        say(&mut out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
     }
     if !tasks.is_empty() {
         explain_missing(&PARTS, RECORD_TASKS, &mut out, format, &args.input)?;

@@ -156,3 +156,60 @@ fn latency_names_what_its_worst_periods_lack() {
         std::fs::remove_dir_all(&part).unwrap();
     }
 }
+
+/// What is left tells of other owners and depths than all of it.
+#[test]
+fn who_had_locks_and_how_many_is_not_told_by_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part");
+    let whole = stored("server");
+    let printed = |command: &[&str], trace: &Path| {
+        let output = tracewing(command, trace);
+        (output.json(), output.notes())
+    };
+    let edges = |trace: &Path| {
+        let (document, said) = printed(&["locks", "--graph"], trace);
+        let edges = document["graph"].as_array().unwrap().clone();
+        let (tasks, threads): (Vec<_>, Vec<_>) =
+            edges.into_iter().partition(|edge| edge["waiter"].as_str().unwrap().contains("/task "));
+        ([threads, tasks], said)
+    };
+    let (all, said) = edges(&whole);
+    assert!(
+        all.iter().all(|edges| !edges.is_empty()) && !said.contains("not in the graph"),
+        "{all:?}, {said}"
+    );
+    let (lengths, _) = printed(&["locks", "--histogram"], &whole);
+    for (events, lacks, lacks_holds) in [
+        ("user_thread:given_up", 1, false),
+        ("user_thread:released", 1, true),
+        ("user_thread:acquired", 1, true),
+        ("user_thread:wait", 1, false),
+        ("lock:released", 0, true),
+        ("syscall_exit_futex", 2, false),
+    ] {
+        without(events, &whole, &part);
+        let (some, said) = edges(&part);
+        for at in [0, 1] {
+            let expected = if at == lacks { &[][..] } else { &all[at] };
+            assert_eq!(some[at], expected, "without {events}: {said}");
+        }
+        assert_eq!(said.contains("are not in the graph"), lacks < 2, "{events}: {said}");
+        let (some, said) = printed(&["locks", "--histogram"], &part);
+        let expected = if lacks_holds { &Value::Array(Vec::new()) } else { &lengths["histogram"] };
+        assert_eq!(some["histogram"], *expected, "without {events}: {said}");
+        assert_eq!(said.contains("Lengths and depths are not known"), lacks_holds, "{events}: {said}");
+        std::fs::remove_dir_all(&part).unwrap();
+    }
+    without("user_thread:switch", &whole, &part);
+    let (_, said) = printed(&["locks", "--histogram"], &part);
+    assert!(said.contains("The depths lack 113 acquisitions"), "{said}");
+    let output = tracewing(&["list", "--super", "-e", "server:request", "-n", "1"], &part);
+    assert!(output.json()["thr"].is_null(), "{}", output.text());
+    std::fs::remove_dir_all(&part).unwrap();
+    without("server:request", &whole, &part);
+    let latency = ["latency", "--begin", "server:request", "--end", "server:response", "--match", "id"];
+    let (of_none, said) = printed(&latency, &part);
+    assert!(of_none["max_ns"].is_null() && of_none["count"] == 0, "{of_none}");
+    assert!(said.contains("Not all events server:request are in the recording"), "{said}");
+}

@@ -26,6 +26,11 @@ impl Figures<'_> {
         Cell::count(self.all.map(count))
     }
 
+    /// A figure of the periods; there is none of no periods.
+    fn of_some(&self, figure: fn(&Distribution) -> Duration) -> Cell {
+        Cell::period((self.distribution.count > 0).then(|| figure(self.distribution)))
+    }
+
     fn total_ns(&self) -> Duration {
         rounded(self.distribution.mean_ns * self.distribution.count as f64)
     }
@@ -34,15 +39,15 @@ impl Figures<'_> {
 fn figures<'t>() -> Vec<Column<Figures<'t>>> {
     columns! { line: Figures<'t>;
         number "count" "count" key, "how many periods" => Cell::Count(line.distribution.count);
-        period "min" "min_ns" low, "the shortest" => Cell::Period(line.distribution.min_ns);
-        period "avg" "avg_ns" high, "their mean" => Cell::Period(rounded(line.distribution.mean_ns));
+        period "min" "min_ns" low, "the shortest" => line.of_some(|of| of.min_ns);
+        period "avg" "avg_ns" high, "their mean" => line.of_some(|of| rounded(of.mean_ns));
         period "stdev" "stdev_ns" low, "standard deviation from the mean"
-            => Cell::Period(rounded(line.distribution.deviation_ns));
-        period "p50" "p50_ns" normal, "median: half of them are at most as long" => Cell::Period(line.distribution.p50_ns);
-        period "p90" "p90_ns" normal, "90 % of them are at most as long" => Cell::Period(line.distribution.p90_ns);
-        period "p99" "p99_ns" high, "99 % of them are at most as long" => Cell::Period(line.distribution.p99_ns);
-        period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => Cell::Period(line.distribution.p999_ns);
-        period "max" "max_ns" key, "the longest" => Cell::Period(line.distribution.max_ns);
+            => line.of_some(|of| rounded(of.deviation_ns));
+        period "p50" "p50_ns" normal, "median: half of them are at most as long" => line.of_some(|of| of.p50_ns);
+        period "p90" "p90_ns" normal, "90 % of them are at most as long" => line.of_some(|of| of.p90_ns);
+        period "p99" "p99_ns" high, "99 % of them are at most as long" => line.of_some(|of| of.p99_ns);
+        period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => line.of_some(|of| of.p999_ns);
+        period "max" "max_ns" key, "the longest" => line.of_some(|of| of.max_ns);
         share "error" "quantile_error" extra, "how far a quantile can be off, as a part of itself"
             => Cell::Share(line.distribution.quantile_error);
     }
