@@ -131,8 +131,19 @@ fn a_tokio_server_loses_no_request() {
     let mut server = Command::new(quotes);
     let server = server.args(["--seconds", &lifetime.as_secs().to_string()]).stdout(Stdio::piped());
     let server = server.spawn().unwrap();
-    let sum = record(folder.path(), Some(until), || vec![server.id()], |_, _, _| true);
+    // It has joined, with the tasks of before the recording: its connections last as long as it does.
+    let mut named = 0;
+    let look = |trace: &Path, pids: &[u32], _: &[&str]| {
+        let table = harness::json(trace, &["tasks", "-n", "1000"]);
+        let rows = table["tasks"].as_array().unwrap().iter();
+        let rows =
+            rows.filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with("connection/")));
+        named += rows.inspect(|row| assert_eq!(row["process"], pids[0], "{row}")).count();
+        named > 0
+    };
+    let sum = record(folder.path(), Some(until), || vec![server.id()], look);
     assert!(sum.rounds > 1, "{sum}");
+    assert!(named > 0, "no recording has tasks of before it with their names: {sum}");
     // It fails if a request does.
     let output = server.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", output.status);
