@@ -57,6 +57,8 @@ enum Borrowed {
     Called(Called),
     /// It could not be, another may.
     Unfit,
+    /// It has not stopped in time.
+    Late,
 }
 
 impl Target {
@@ -71,24 +73,46 @@ impl Target {
             let why = "this processor's vector registers cannot be saved";
             return Err(Refusal::Unsupported { pid: self.pid(), why });
         }
-        // The kernel ties tracees to a thread, and lets them go when it ends.
-        let tracer = || self.borrow_one(entry, calls, patience);
-        std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, tracer) {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(source) => Err(Refusal::System { pid: self.pid(), call: "clone", source }),
-        })
+        let begin = Instant::now();
+        let mut late = Vec::new();
+        loop {
+            // The kernel ties tracees to a thread, and lets them go when it ends.
+            let tracer = || self.borrow_one(entry, calls, begin, patience, &mut late);
+            let called =
+                std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, tracer) {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    Err(source) => Err(Refusal::System { pid: self.pid(), call: "clone", source }),
+                })?;
+            if let Some(called) = called {
+                return Ok(called);
+            }
+        }
     }
 
-    fn borrow_one(&self, entry: u64, calls: &[SystemCall], patience: Duration) -> Result<Called, Refusal> {
+    /// `None` if the calling thread has to end, since a thread has not stopped in time. That one joins those
+    /// that are `late`, which are not tried again: it may stop at any later moment, and where it ends, its
+    /// process cannot end before its tracer has let it go.
+    fn borrow_one(
+        &self,
+        entry: u64,
+        calls: &[SystemCall],
+        begin: Instant,
+        patience: Duration,
+        late: &mut Vec<i32>,
+    ) -> Result<Option<Called>, Refusal> {
         let pid = self.pid();
-        let begin = Instant::now();
         loop {
             // The threads of one that has ended are there until its parent has collected it.
             let threads = threads(pid).filter(|_| self.is_alive()).ok_or(Refusal::Gone(pid))?;
             let candidates = candidates(pid, self.pidfd(), &threads).map_err(|_| self.not_permitted())?;
-            for candidate in candidates {
-                if let Borrowed::Called(called) = self.borrow(candidate, entry, calls)? {
-                    return Ok(called);
+            for candidate in candidates.into_iter().filter(|candidate| !late.contains(&candidate.tid)) {
+                match self.borrow(candidate, entry, calls)? {
+                    Borrowed::Called(called) => return Ok(Some(called)),
+                    Borrowed::Unfit => {}
+                    Borrowed::Late => {
+                        late.push(candidate.tid);
+                        return Ok(None);
+                    }
                 }
             }
             if begin.elapsed() >= patience {
@@ -110,7 +134,11 @@ impl Target {
         };
         let begin = Instant::now();
         tracee.interrupt().map_err(self.failed("PTRACE_INTERRUPT"))?;
-        let Ok(stop) = tracee.wait(begin + STOPPING) else { return Ok(Borrowed::Unfit) };
+        let stop = match tracee.wait(begin + STOPPING) {
+            Ok(stop) => stop,
+            Err(NoStop::Ended) => return Ok(Borrowed::Unfit),
+            Err(NoStop::Late) => return Ok(Borrowed::Late),
+        };
         stop_time.begin = Some(begin);
         if stop != Stop::Interrupted {
             return Ok(Borrowed::Unfit);
