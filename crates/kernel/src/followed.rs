@@ -3,7 +3,9 @@
 //! The kernel's list holds threads, so those of a process are listed and added. A thread that is in the list
 //! adds what it starts by itself where the scope asks for that (option `event-fork`), so that after a round
 //! which finds nothing new no thread is missing: what was started meanwhile was started by a thread in the
-//! list. Without that option threads that start later are found by the next call only.
+//! list. Without that option threads that start later are found by the next call only, and the kernel keeps
+//! the numbers of threads that have ended: the next call leaves those out, since another process's thread may
+//! get one.
 
 use crate::error::Error;
 use crate::options::Scope;
@@ -19,6 +21,8 @@ const MOST_ROUNDS: usize = 100;
 pub(crate) struct Followed {
     /// Where the kernel does not change its list: what is in it.
     added: BTreeSet<Tid>,
+    /// Those of them that have ended, and are left out.
+    ended: BTreeSet<Tid>,
     is_recording: bool,
 }
 
@@ -49,11 +53,28 @@ impl Followed {
             all.extend(&new);
             self.added.extend(new);
         }
+        if source.scope() == (Scope::Processes { children: false }) {
+            all.extend(
+                self.leave_out_ended(source, processes.iter().flat_map(|process| list(*process)).collect())?,
+            );
+        }
         if !self.is_recording && !self.added.is_empty() {
             source.resume()?;
             self.is_recording = true;
         }
         Ok(all)
+    }
+
+    /// Leaves out the threads that have ended. Gives those whose numbers other threads of the processes have
+    /// by now.
+    fn leave_out_ended(&mut self, source: &Source, living: BTreeSet<Tid>) -> Result<Vec<Tid>, Error> {
+        let back: Vec<Tid> = self.ended.intersection(&living).copied().collect();
+        let ended: BTreeSet<Tid> = self.added.difference(&living).copied().collect();
+        if ended != self.ended {
+            source.leave_out(&ended)?;
+            self.ended = ended;
+        }
+        Ok(back)
     }
 
     fn recorded(&self, source: &Source) -> Result<BTreeSet<Tid>, Error> {

@@ -10,7 +10,7 @@ use crate::probes::{self, Probe};
 use crate::reader::{Buffers, CpuReader};
 use crate::statedump::{self, Thread};
 use crate::stream::Programs;
-use crate::tracefs::{Tracefs, read};
+use crate::tracefs::{Tracefs, clear, read};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -116,6 +116,19 @@ impl Source {
     pub(crate) fn add(&self, tids: &BTreeSet<Tid>) -> Result<(), Error> {
         let text = tids.iter().map(Tid::to_string).collect::<Vec<_>>().join(" ");
         self.instance.set("set_event_pid", &text)
+    }
+
+    /// Records all that were added but these. Kernels before 5.7 cannot leave out any.
+    pub(crate) fn leave_out(&self, tids: &BTreeSet<Tid>) -> Result<(), Error> {
+        const FILE: &str = "set_event_notrace_pid";
+        let file = self.instance.path().join(FILE);
+        if !file.exists() {
+            return Ok(());
+        }
+        // Meanwhile none is left out.
+        clear(&file)?;
+        let text = tids.iter().map(Tid::to_string).collect::<Vec<_>>().join(" ");
+        if text.is_empty() { Ok(()) } else { self.instance.set(FILE, &text) }
     }
 
     /// Begins to record the threads that were added.

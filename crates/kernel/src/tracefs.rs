@@ -194,6 +194,12 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
+/// Empties a list in a file of tracefs.
+pub(crate) fn clear(path: &Path) -> Result<(), Error> {
+    let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
+    file.map(drop).map_err(|source| Error::Tracefs { action: "write", path: path.to_owned(), source })
+}
+
 /// Writes a setting into a file of tracefs.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
     let file = fs::OpenOptions::new().write(true).open(path);

@@ -137,9 +137,23 @@ fn is_run_as_a_target() {
     start("worker-0");
     start("worker-1");
     println!("ready");
+    let mut brief: Option<mpsc::Sender<()>> = None;
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         match line.as_str() {
+            // A thread that sleeps until it is to end.
+            "brief" => {
+                let (end, ends) = mpsc::channel();
+                let (is_named, named) = mpsc::channel();
+                let run = move || {
+                    is_named.send(()).unwrap();
+                    let _ = ends.recv();
+                };
+                thread::Builder::new().name("brief".to_owned()).spawn(run).unwrap();
+                named.recv().unwrap();
+                brief = Some(end);
+            }
+            "over" => drop(brief.take()),
             "thread" => start("late"),
             "fork" => {
                 let script = "sleep 0.1; exec sleep 0.2";

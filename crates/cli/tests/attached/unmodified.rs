@@ -104,6 +104,51 @@ fn what_it_forks_is_recorded_unless_it_is_not_wanted() {
     }
 }
 
+/// What a list of the recorder's instance has, of which there is no other at the time.
+fn is_listed(list: &str, tid: i64) -> bool {
+    let instances = std::fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
+    let lists = instances.filter_map(|one| std::fs::read_to_string(one.path().join(list)).ok());
+    lists
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .any(|line| line == tid.to_string())
+}
+
+/// A process that gets this number; `None` if another one was faster.
+fn with_number(tid: i64) -> Option<Child> {
+    std::fs::write("/proc/sys/kernel/ns_last_pid", (tid - 1).to_string()).ok()?;
+    let mut child = Command::new("sleep").arg("0.3").spawn().unwrap();
+    if i64::from(child.id()) == tid {
+        return Some(child);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
+}
+
+#[test]
+fn without_children_a_number_that_another_process_gets_is_not_recorded() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = Target::start(folder.path(), "subject");
+    let pid = target.pid().to_string();
+    let recorder = Attached::start(folder.path(), &["--pid", &pid, "--no-children"]);
+    target.tell("brief");
+    let brief = target.threads().into_iter().find(|(_, name)| name == "brief").unwrap().0;
+    wait_until("the thread is recorded", || is_listed("set_event_pid", brief));
+    target.tell("over");
+    wait_until("it is recorded no longer", || is_listed("set_event_notrace_pid", brief));
+    let other = (0..100).find_map(|_| with_number(brief));
+    if let Some(mut other) = other {
+        other.wait().unwrap();
+    }
+    assert_eq!(target.end(), Some(7));
+    let recording = recorder.ended();
+    assert!(!recording.has("sleep"), "{:?}", recording.threads());
+    assert!(recording.names(pid.parse().unwrap()).iter().any(|name| name == "brief"));
+}
+
 #[test]
 fn samples_are_of_all_threads_and_each_is_taken_once() {
     if !traceable() {
