@@ -32,11 +32,43 @@ pub(crate) struct Entered {
     pub(crate) filters: u32,
 }
 
+/// What the copies of tracewing in a process have answered.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) entered: Vec<Entered>,
+    /// Why one of them has opened no door.
+    pub(crate) declined: Option<Declined>,
+}
+
+/// Why a copy of tracewing has opened no door.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Declined {
+    /// The program wants no threads but its own.
+    #[error("it wants no threads of tracewing's any more (tracewing::before_sandbox)")]
+    Alone,
+    /// The system refuses a descriptor or a thread.
+    #[error("it has opened no door ({0})")]
+    System(std::io::Error),
+    /// What it has given is no door.
+    #[error("it has opened no door")]
+    NoDoor,
+}
+
+impl Declined {
+    fn of(result: i64) -> Self {
+        match i32::try_from(result.saturating_neg()) {
+            Ok(libc::ESHUTDOWN) => Self::Alone,
+            Ok(error) if error > 0 => Self::System(std::io::Error::from_raw_os_error(error)),
+            _ => Self::NoDoor,
+        }
+    }
+}
+
 /// What became of an attempt to attach to a process.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Why the process was not attached to. It runs as before; copies that were entered before that give up.
-    pub(crate) result: Result<Vec<Entered>, Refusal>,
+    pub(crate) result: Result<Answers, Refusal>,
     /// The longest time for which one of its threads was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
 }
@@ -52,28 +84,28 @@ pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Outco
         Err(refusal) => {
             // What keeps a recorder from a program without events costs none.
             let is_plain = Process::open(pid).is_ok_and(|process| entries(&process).is_empty());
-            let result = if is_plain { Ok(Vec::new()) } else { Err(refusal) };
+            let result = if is_plain { Ok(Answers::default()) } else { Err(refusal) };
             Outcome { result, longest_stop: None }
         }
     }
 }
 
-fn enter(
-    target: &Target,
-    pid: Pid,
-    recording: [u8; 16],
-    patience: Duration,
-) -> Result<Vec<Entered>, Refusal> {
+fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> Result<Answers, Refusal> {
     let process = Process::open(pid).map_err(|_| Refusal::Gone(pid.0))?;
-    let mut entered = Vec::new();
+    let Answers { mut entered, mut declined } = Answers::default();
     for entry in entries(&process) {
         let called = target.call(entry, &calls::ALL, patience)?;
         let number = match i32::try_from(called.result) {
             Ok(number) if number >= 0 => number,
-            // It wants no threads of the agent's, or has no room for a descriptor.
-            _ => continue,
+            _ => {
+                declined = Some(Declined::of(called.result));
+                continue;
+            }
         };
-        let Some(door) = door(target, pid, number)? else { continue };
+        let Some(door) = door(target, pid, number)? else {
+            declined = Some(Declined::NoDoor);
+            continue;
+        };
         let enter = Enter { recording }.encode();
         let is_taken = send(&door, &enter, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok();
         if is_taken {
@@ -81,7 +113,7 @@ fn enter(
             entered.push(Entered { door, filters });
         }
     }
-    Ok(entered)
+    Ok(Answers { entered, declined })
 }
 
 /// For tests: the numbers of the system calls that a program makes to be attached to, and while it is

@@ -6,7 +6,7 @@
 //! comes by a door counts only if it is a connection, made by the process that has sent it, as the kernel
 //! says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -31,8 +31,6 @@ pub(crate) struct Door {
     pub(crate) pid: Pid,
     /// Filters for system calls that its process has and that let through what the agent does.
     pub(crate) filters: u32,
-    /// Whether a connection has come by it.
-    pub(crate) is_used: bool,
 }
 
 /// What has come by a door.
@@ -60,7 +58,7 @@ impl Doors {
         let is_added = self.are_closed || poll.add(&file, Token::Door(number), EventFlags::IN).is_ok();
         if is_added {
             self.next += 1;
-            self.doors.insert(number, Door { file, pid, filters, is_used: false });
+            self.doors.insert(number, Door { file, pid, filters });
         }
         is_added
     }
@@ -76,10 +74,10 @@ impl Doors {
         Some(door)
     }
 
-    /// Closes all of them, at the recording's end.
-    pub(crate) fn clear(&mut self, poll: &Poll) {
+    /// Closes all of them, at the recording's end, and gives whose they were.
+    pub(crate) fn clear(&mut self, poll: &Poll) -> BTreeSet<Pid> {
         self.doors.values().for_each(|door| poll.remove(&door.file));
-        self.doors.clear();
+        std::mem::take(&mut self.doors).into_values().map(|door| door.pid).collect()
     }
 
     /// Connections to join that have come and were not taken: as many of each as are taken in a turn.
@@ -221,7 +219,7 @@ mod tests {
     fn door() -> (Door, OwnedFd) {
         let (file, other) = pair(SocketType::SEQPACKET);
         set_socket_passcred(&file, true).unwrap();
-        (Door { file, pid: Pid(1), filters: 0, is_used: false }, other)
+        (Door { file, pid: Pid(1), filters: 0 }, other)
     }
 
     fn send(to: &OwnedFd, message: &[u8], files: &[BorrowedFd<'_>]) {

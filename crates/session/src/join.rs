@@ -237,6 +237,11 @@ impl Join {
         self.want(&on).then(|| self.bind(ids, decided))
     }
 
+    /// Whether a process has joined, as far as processes are described.
+    pub(crate) fn has_joined(&self, pid: Pid) -> bool {
+        self.programs.contains_key(&pid)
+    }
+
     /// Has first events of these classes recorded as was decided.
     fn bind(&self, ids: &[u16], mut decided: Vec<Decided>) -> Vec<Decided> {
         let is_by_process = self.rules.ask_for_processes();

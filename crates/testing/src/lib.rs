@@ -20,7 +20,7 @@ mod users;
 pub use account::{agrees_with_the_kernels, hidden, stolen};
 pub use machine::{installed, traceable};
 pub use run::{Printed, RunExt, wait_until};
-pub use seccomp::{allow_only, fail, filter};
+pub use seccomp::{allow_only, fail, filter, refuse_namespaces};
 pub use signals::{signal, with_default_signals};
 pub use skip::{Cause, skip};
 pub use terminal::on_terminal;

@@ -179,6 +179,39 @@ fn list(calls: impl IntoIterator<Item = c_long>) -> String {
     calls.into_iter().map(|call| call.to_string()).collect::<Vec<_>>().join(",")
 }
 
+fn list_with(error: c_int, calls: &[c_long]) -> String {
+    format!("{error}:{}", list(calls.iter().copied()))
+}
+
+/// All of systemd's `@system-service`, as this machine's systemd has it. `None` where it has none.
+fn system_service() -> Option<Vec<c_long>> {
+    if !tracewing_testing::installed(&["systemd-analyze"]) {
+        return None;
+    }
+    let sets = Command::new("systemd-analyze").arg("syscall-filter").output().unwrap();
+    let sets = String::from_utf8(sets.stdout).unwrap();
+    let numbers = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").unwrap();
+    let number = |name: &str| {
+        let line = numbers.lines().find_map(|line| line.strip_prefix("#define __NR_")?.strip_prefix(name));
+        line?.trim().parse::<c_long>().ok()
+    };
+    let (mut todo, mut calls) = (vec!["@system-service"], Vec::new());
+    while let Some(name) = todo.pop() {
+        // A set's name stands at the begin of a line, and what it has on indented lines after that.
+        let lines = sets.lines().skip_while(|line| *line != name).skip(1);
+        let members = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+        for member in members.filter(|member| !member.starts_with('#')) {
+            match member.starts_with('@') {
+                true => todo.push(member),
+                // Of other processors, or newer than the headers.
+                false => calls.extend(number(member)),
+            }
+        }
+    }
+    assert!(calls.len() > 200 && calls.contains(&SYS_clone3) && !calls.contains(&SYS_ptrace), "{calls:?}");
+    Some(calls)
+}
+
 fn program(filters: &[String]) -> Resident {
     Resident::of(Command::new(&*PROGRAM).args(filters))
 }
@@ -190,9 +223,12 @@ fn programs_under_filters_that_let_through_what_is_needed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let docker = [format!("{EPERM}:{}", list(REFUSED_BY_DOCKER)), format!("{ENOSYS}:{SYS_clone3}")];
+    let docker =
+        [list_with(EPERM, &REFUSED_BY_DOCKER), list_with(ENOSYS, &[SYS_clone3]), "namespaces".to_owned()];
     let exactly = tracewing_session::calls_of_programs().chain(OWN);
-    let cases = [vec![list(exactly)], docker.to_vec(), vec![list(SYSTEM_SERVICE.iter().copied())]];
+    let mut cases = vec![vec![list(exactly)], docker.to_vec(), vec![list(SYSTEM_SERVICE.iter().copied())]];
+    // Programs are as systemd ends them by default, for every other call.
+    cases.extend(system_service().map(|calls| vec![list(calls)]));
     for (number, filters) in cases.iter().enumerate() {
         let mut program = program(filters);
         let before = program.state();

@@ -3,11 +3,13 @@
 mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod hostile;
 mod kinds;
 mod namespaces;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod resident;
+mod start;
 mod tasks;
 
 use harness::{Printed, RunExt};

@@ -111,7 +111,9 @@ impl Recorder {
         let recorder = self.child.id().to_string();
         wait_until("the recorder has classes", || {
             let rules = harness::run(&["rules", &recorder]);
-            rules.status.success() && !rules.notes().contains(" 0 event classes") && agents_sleep(pid)
+            let is_on =
+                !rules.stdout.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"0 event classes"));
+            rules.status.success() && is_on && agents_sleep(pid)
         });
     }
 

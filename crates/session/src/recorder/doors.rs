@@ -7,6 +7,7 @@ use tracewing_abi::message::door::Knock;
 use tracewing_units::Pid;
 
 use super::Recorder;
+use crate::attached::Answers;
 use crate::attacher::Attempt;
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
@@ -37,7 +38,10 @@ impl Recorder<'_> {
         while let Some(Attempt { pid, outcome }) = self.attaching.next() {
             self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
             match outcome.result {
-                Ok(entered) => {
+                Ok(Answers { entered, declined }) => {
+                    if let Some(declined) = declined {
+                        self.join.note(format!("the events of {} are not recorded: {declined}", name(pid)));
+                    }
                     for one in entered {
                         self.attaching.doors.add(pid, one, &self.poll);
                     }
@@ -63,7 +67,6 @@ impl Recorder<'_> {
             match door.knocked() {
                 Knocked::Nothing => return,
                 Knocked::Connection(socket, knock) => {
-                    door.is_used = true;
                     let purpose = if knock == Knock::Join { Purpose::Join } else { Purpose::Control };
                     if self.arrive(socket, purpose, filters, now).is_none() {
                         self.connections.wasted.take(now);
@@ -78,11 +81,23 @@ impl Recorder<'_> {
     }
 
     fn end_door(&mut self, number: u64) {
-        let Some(door) = self.attaching.doors.remove(number, &self.poll) else { return };
+        if let Some(door) = self.attaching.doors.remove(number, &self.poll) {
+            self.note_unless_joined(door.pid);
+        }
+    }
+
+    /// Closes all doors, at the recording's end.
+    pub(super) fn close_doors(&mut self) {
+        for pid in self.attaching.doors.clear(&self.poll) {
+            self.note_unless_joined(pid);
+        }
+    }
+
+    fn note_unless_joined(&mut self, pid: Pid) {
         // One that takes part already hangs up.
-        let is_member = self.connections.members().any(|(_, member)| member.program.pid == door.pid);
-        if !door.is_used && !is_member && Program::of(door.pid).is_alive() {
-            self.join.note(format!("the events of {} are not recorded: it has not joined", name(door.pid)));
+        let is_member = self.connections.members().any(|(_, member)| member.program.pid == pid);
+        if !is_member && !self.join.has_joined(pid) && Program::of(pid).is_alive() {
+            self.join.note(format!("the events of {} are not recorded: it has not joined", name(pid)));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A program that runs before a recorder attaches to it: `resident [FILTER...]`. A filter is a list of system
-//! calls, of which any other ends the process; or `ERROR:LIST`, system calls that fail so. Standard input
+//! calls, of which any other ends the process; or `ERROR:LIST`, system calls that fail so; or `namespaces`,
+//! which cannot be made then. Standard input
 //! gives orders, one per line; standard output answers each with a line:
 //!
 //! | order | does | answer |
@@ -58,6 +59,9 @@ fn fork(child: impl FnOnce()) -> i32 {
 }
 
 fn filter(text: &str) {
+    if text == "namespaces" {
+        return tracewing_testing::refuse_namespaces();
+    }
     let (error, listed) = text.split_once(':').unwrap_or(("", text));
     let numbers: Vec<libc::c_long> = listed.split(',').map(|number| number.parse().unwrap()).collect();
     match error.parse::<u32>() {
