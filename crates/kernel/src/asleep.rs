@@ -173,4 +173,49 @@ mod tests {
         drop(wake);
         sleeper.join().unwrap();
     }
+
+    /// Each program sleeps in `pause`, which is another call's number in the table of 32 bits.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn calls_by_another_instruction_than_syscall_have_no_name() {
+        use std::process::Command;
+        use tracewing_testing::Cause;
+
+        if !tracewing_testing::installed(&["as", "ld"]) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (bits, format, number, instruction, name) in [
+            ("--64", "elf_x86_64", 34, "syscall", Some(34)),
+            ("--64", "elf_x86_64", 29, "int $0x80", None),
+            ("--32", "elf_i386", 29, "int $0x80", None),
+        ] {
+            let [source, object, program] = ["s", "o", "pauses"].map(|name| folder.path().join(name));
+            let text = format!(".globl _start\n_start: mov ${number}, %eax\n{instruction}\njmp _start\n");
+            fs::write(&source, text).unwrap();
+            let made = [
+                Command::new("as").args([bits, "-o"]).args([&object, &source]).status(),
+                Command::new("ld").args(["-m", format, "-o"]).args([&program, &object]).status(),
+            ];
+            assert!(made.iter().all(|status| status.as_ref().is_ok_and(|status| status.success())));
+            let Ok(mut child) = Command::new(&program).spawn() else {
+                return tracewing_testing::skip(Cause::Listed("32-bit programs"), "this machine runs none");
+            };
+            let (process, file) = (Pid::from_unsigned(child.id()), format!("/proc/{}/syscall", child.id()));
+            let mut has_ended = false;
+            tracewing_testing::wait_until("it sleeps in its call", || {
+                has_ended = child.try_wait().unwrap().is_some();
+                let is_there = fs::read_to_string(&file)
+                    .is_ok_and(|text| system_call(&text).is_some_and(|(call, _)| call == number));
+                has_ended || is_there
+            });
+            let sleep = Sleep::of(process, Tid(process.0));
+            let _ = child.kill();
+            child.wait().unwrap();
+            if has_ended {
+                return tracewing_testing::skip(Cause::Listed("32-bit programs"), "this machine runs none");
+            }
+            assert_eq!(sleep.expect("it sleeps").call, name, "{bits} {instruction}");
+        }
+    }
 }
