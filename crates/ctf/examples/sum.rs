@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use tracewing_ctf::decode::{Decoder, MemberHandle, Step, StreamReader, Value};
 use tracewing_ctf::model::Scope;
 
-/// Bytes of a packet that are enough to tell its size.
+/// The first bytes of a packet, which suffice to determine its size.
 const FIRST_LOOK: usize = 4096;
 
 /// Where bytes come from. This one is always ready.

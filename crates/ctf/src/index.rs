@@ -1,5 +1,5 @@
-//! LTTng's packet index files (`index/NAME.idx` beside the data stream file `NAME`): where each packet of a
-//! data stream lies and what it spans, so that a reader can seek without reading the packets.
+//! LTTng's packet index files (`index/NAME.idx`, for the data stream file `NAME`): offset and time range of
+//! each packet, so that a reader can seek without reading the packets.
 //!
 //! All numbers are big-endian. A file is a header and then entries:
 //!

@@ -47,7 +47,7 @@
 //! # Ok::<(), tracewing_ctf::Error>(())
 //! ```
 //!
-//! The examples go on from there: `count` (event records by name), `sum` (a field, of an asynchronous stream), `write` (a trace
+//! More examples: `count` (event records by name), `sum` (a field, of an asynchronous stream), `write` (a trace
 //! of either version).
 //!
 //! Words are those of CTF 2 (data stream class, event record class, field class) also where CTF 1.8 has others.

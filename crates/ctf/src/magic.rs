@@ -1,5 +1,4 @@
-//! The numbers by which streams and files are known, and the sizes of their headers: for what reads them,
-//! what writes them, and the errors that say what was expected.
+//! Magic numbers of streams and files, and the sizes of their headers, shared by readers, writers and errors.
 
 /// First field of each packet of a data stream (CTF 1.8, section 5.2.1; CTF 2, section 6.1).
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;

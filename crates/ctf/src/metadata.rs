@@ -47,9 +47,9 @@ pub fn parse_with_warnings(metadata: &[u8]) -> Result<(TraceClass, Vec<String>),
 }
 
 impl Error {
-    /// Shows what is wrong in a trace class where the metadata declares it: the same error with line, column
-    /// and the line. `metadata` is the whole stream from which the trace class was read. Other errors stay as
-    /// they are.
+    /// Adds the declaration's place in the metadata to an error about a trace class: line, column and the
+    /// line's text. `metadata` is the whole stream that the trace class was read from. Other errors are
+    /// returned unchanged.
     ///
     /// ```
     /// use std::sync::Arc;

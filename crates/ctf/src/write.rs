@@ -106,9 +106,8 @@ pub fn packet_context_class(clock: &str) -> StructureClass {
 /// The user events' header (`stream.event.header`), its stamps mapped to the clock class called `clock`.
 ///
 /// babeltrace2 warns of every header field that is neither an event record class id nor mapped to a clock.
-/// `length` is neither, so it is declared signed and mapped: a signed field never moves the clock, and the
-/// warning stays away. Readers of the metadata have no use for it; who walks the records reads it as
-/// unsigned.
+/// `length` is neither, so it is declared signed and mapped: a signed field never moves the clock, which
+/// avoids the warning. Readers of the metadata ignore it; code that walks the records reads it as unsigned.
 pub fn user_event_header_class(clock: &str) -> StructureClass {
     StructureClass::new()
         .with("timestamp", IntegerClass::unsigned(32).with_clock(clock))

@@ -12,7 +12,7 @@ use tracewing_ctf::{Error, metadata};
 
 const U8: &str = r#"{"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian", "alignment": 8}"#;
 
-/// Fragments behind a preamble.
+/// A preamble and fragments.
 fn stream(fragments: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for fragment in std::iter::once(&r#"{"type": "preamble", "version": 2}"#).chain(fragments) {
@@ -330,8 +330,8 @@ fn a_reference_may_lead_out_of_structures_and_into_the_one_around() {
 
 #[test]
 fn fields_that_exclude_each_other_share_what_is_kept_of_them() {
-    // Each option has a length and a string of that length; a BLOB behind them has the length of whichever
-    // was there.
+    // Each option has a length and a string of that length; the BLOB after them has the length of the option
+    // that is present.
     let option = |range: u32, bits: u32| {
         let length = U8.replace(": 8, \"byte", &format!(": {bits}, \"byte"));
         let text = r#"{"type": "dynamic-length-string", "length-field-location": {"path": ["length"]}}"#;

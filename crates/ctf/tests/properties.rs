@@ -404,8 +404,8 @@ fn read_packets(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
     events
 }
 
-/// The same of data that come `part` bytes at a time; what lies between the packet's header and the event
-/// record that is looked for is wiped out before.
+/// The same for data that arrive `part` bytes at a time; bytes between the packet's header and the current
+/// event record are wiped first.
 fn read_parts(decoder: &Arc<Decoder>, data: &[u8], part: usize) -> Vec<Vec<String>> {
     let mut events = Vec::new();
     let mut reader = StreamReader::new(decoder.clone(), Vec::new());

@@ -299,7 +299,7 @@ fn what_ctf_1_8_cannot_say_is_refused_with_the_name_of_the_field() {
     assert!(error.contains("field `x`") && error.contains("`a_b`"), "{error}");
 }
 
-/// CTF 2 wants a data stream class, TSDL does not; and a structure may have no members wherever it stands.
+/// CTF 2 requires a data stream class, TSDL does not; and any structure may be empty.
 #[test]
 fn next_to_nothing_is_converted() {
     let nothing = to_ctf2(&TraceClass::new()).unwrap();

@@ -1,5 +1,5 @@
-//! CTF 1.8 metadata that says more than is known, or says it as other readers take it: read, with a warning
-//! where something is ignored.
+//! CTF 1.8 metadata that says more than is known, or in the way that other readers accept: it is read, with a
+//! warning if something is ignored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

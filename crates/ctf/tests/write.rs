@@ -92,8 +92,8 @@ fn second_payload(out: &mut Vec<u8>) {
     out.extend(1.5_f64.to_le_bytes());
 }
 
-/// Writes one packet with the given records, runs babeltrace2 and gives what it printed; `None` where it is
-/// absent.
+/// Writes one packet with the given records, runs babeltrace2 and returns its output; `None` if it is not
+/// installed.
 fn babeltrace(name: &str, trace: &TraceClass, records: &[u8]) -> Option<String> {
     let folder = Folder::new(name);
     let packet = PacketHeader {

@@ -1,17 +1,17 @@
-//! A trace class of one CTF version in the terms of the other, so that the same values can be written.
+//! Converts a trace class to the other CTF version, so that the same values can be written.
 //!
-//! A [`StreamWriter`](crate::encode::StreamWriter) made with the converted class takes the values of the
+//! A [`StreamWriter`](crate::encode::StreamWriter) made with the converted class accepts the values of the
 //! original one as they are decoded.
 //!
-//! CTF 2 can say everything that CTF 1.8 can; only a clock that is mapped to fields of contexts or payloads
-//! is not mapped there any more. The other way round:
+//! CTF 2 can express everything that CTF 1.8 can, except that a clock cannot be mapped to fields of contexts
+//! or payloads. In the other direction:
 //!
 //! | CTF 2 | CTF 1.8 |
 //! |---|---|
 //! | bit array, bit map | unsigned integer, hexadecimal; names of bits are lost |
 //! | boolean | enumeration: `false` for 0, `true` for the others |
 //! | integer of variable length | integer of 64 bits |
-//! | bit order apart from byte order | the byte order's |
+//! | bit order that differs from byte order | the byte order's |
 //! | floating point number of 16 bits | one of 32 bits |
 //! | floating point number of 128 bits | refused |
 //! | string in UTF-16 or UTF-32 | string in UTF-8 |
@@ -21,9 +21,11 @@
 //! | least alignment of an array | that of its elements |
 //! | optional | variant of an empty structure `none` and the field as `some` |
 //! | selector of an optional or a variant | enumeration with labels for the options |
-//! | option without name, or of a name that is no identifier | `option_N`; `_` for what no identifier has |
-//! | role | the name that has it in CTF 1.8; a field that has such a name by chance gets a `_` behind it |
-//! | member of a name that is no identifier | `_` for what no identifier has; refused where two become the same |
+//! | option without name, or whose name is not an identifier | `option_N`; `_` for characters that
+//! identifiers cannot have |
+//! | role | the name that has it in CTF 1.8; `_` is appended to a field that has such a name by chance |
+//! | member whose name is not an identifier | `_` for characters that identifiers cannot have; refused if two
+//! names become the same |
 //! | event record class without name | one with an empty name |
 //! | namespaces, names and unique ids of traces and data streams, attributes | lost; UUIDs and log levels stay |
 //! | accuracy, origin other than the Unix epoch of a clock | lost |

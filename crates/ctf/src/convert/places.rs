@@ -50,8 +50,8 @@ impl Way {
         }
     }
 
-    /// The names of the members behind the first steps.
-    pub(super) fn members_behind(&self, steps: usize) -> Vec<String> {
+    /// The names of the members after the first steps.
+    pub(super) fn members_after(&self, steps: usize) -> Vec<String> {
         let names = self.names.iter().zip(&self.is_option).skip(steps);
         names.filter(|(_, is_option)| !**is_option).map(|(name, _)| name.clone()).collect()
     }

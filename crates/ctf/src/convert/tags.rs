@@ -30,8 +30,8 @@ impl Tags {
         }
     }
 
-    /// A label of a field for just these values: `name`, or with a number behind it where that means other
-    /// values. Values that are `taken` do not count: earlier options have them.
+    /// A label of a field for exactly these values: `name`, with a number appended if `name` has other
+    /// values. `taken` values are ignored, since earlier options have them.
     pub(super) fn label(
         &mut self,
         key: &Key,

@@ -15,13 +15,13 @@ use crate::model::{
 use crate::tsdl::{identifier, option_identifier};
 use crate::{Error, TraceClassFault};
 
-/// The same trace class for CTF 1.8; a class of CTF 1.8 as it is.
+/// Converts a trace class to CTF 1.8; one of CTF 1.8 is returned unchanged.
 ///
 /// # Errors
 ///
-/// [`Error::TraceClass`] names the field that CTF 1.8 cannot say: a floating point number of 128 bits, a role
-/// below the top of the packet header or the packet context, or members whose names are the same as
-/// identifiers.
+/// [`Error::TraceClass`] names the field that CTF 1.8 cannot express: a floating-point number of 128 bits, a
+/// role below the top of the packet header or the packet context, or members whose names become the same
+/// identifier.
 pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
     if class.version == Version::V1_8 {
         return Ok(class.clone());

@@ -30,27 +30,27 @@ pub fn to_ctf2(class: &TraceClass) -> Result<TraceClass, Error> {
     for stream in &mut converted.data_stream_classes {
         stream.event_record_classes.iter_mut().for_each(event);
     }
-    drop_untold_ids(&mut converted);
+    drop_implicit_ids(&mut converted);
     if converted.data_stream_classes.is_empty() {
         converted.data_stream_classes.push(DataStreamClass::new(0)); // CTF 2 wants one
     }
     Ok(converted)
 }
 
-/// What tells no id means class 0 in CTF 2, and in CTF 1.8 the only class.
-fn drop_untold_ids(class: &mut TraceClass) {
-    let tells = |scope: &Option<StructureClass>, role| {
+/// A class without an id is class 0 in CTF 2, but the only class in CTF 1.8.
+fn drop_implicit_ids(class: &mut TraceClass) {
+    let has_id = |scope: &Option<StructureClass>, role| {
         scope.as_ref().is_some_and(|scope| scope.role_bits(role).is_some())
     };
     if let ([only], false) =
-        (class.data_stream_classes.as_mut_slice(), tells(&class.packet_header, Role::DataStreamClassId))
+        (class.data_stream_classes.as_mut_slice(), has_id(&class.packet_header, Role::DataStreamClassId))
     {
         only.id = 0;
     }
     for stream in &mut class.data_stream_classes {
         if let ([only], false) = (
             stream.event_record_classes.as_mut_slice(),
-            tells(&stream.event_header, Role::EventRecordClassId),
+            has_id(&stream.event_header, Role::EventRecordClassId),
         ) {
             only.id = 0;
         }
@@ -144,8 +144,8 @@ fn integer(mut class: IntegerClass, places: &Places<'_>) -> IntegerClass {
 fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
     Ok(match places.around(&found).next() {
-        Some((depth, up)) => FieldLocation::new(Origin::Relative { up }, found.way.members_behind(depth)),
-        None => FieldLocation::new(Origin::Scope(found.scope), found.way.members_behind(0)),
+        Some((depth, up)) => FieldLocation::new(Origin::Relative { up }, found.way.members_after(depth)),
+        None => FieldLocation::new(Origin::Scope(found.scope), found.way.members_after(0)),
     })
 }
 
@@ -182,7 +182,7 @@ fn clock(class: &mut ClockClass) {
     class.uid = class.uid.take().or_else(|| class.uuid.map(|uuid| crate::tsdl::uuid_text(&uuid)));
 }
 
-/// What LTTng says of events stands in attributes.
+/// LTTng's properties of events are attributes in CTF 2.
 fn event(class: &mut EventRecordClass) {
     let mut entries = Vec::new();
     if let Some(level) = class.log_level {

@@ -68,7 +68,7 @@ pub(crate) struct Stream {
 pub(super) struct EventPrograms {
     pub(super) specific_context: Option<Program>,
     pub(super) payload: Option<Program>,
-    /// Where everything lies behind a header of the usual form, if that is always the same.
+    /// The positions of all fields after a header of the usual form, if they are fixed.
     pub(super) layout: Option<Arc<Layout>>,
 }
 
@@ -141,11 +141,11 @@ impl Decoder {
             entries: MOST_ENTRIES,
         };
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
-        let tells = |program: &Program| program.has_role(Role::StreamId);
+        let has_stream_id = |program: &Program| program.has_role(Role::StreamId);
         let header = &compiler.programs[Scope::PacketHeader as usize];
         if compiler.named_options
             && class.data_stream_classes.len() > 1
-            && !header.as_ref().is_some_and(tells)
+            && !header.as_ref().is_some_and(has_stream_id)
         {
             compiler.place = "the packet header".to_owned();
             compiler.at = class.data_stream_classes[1].place;

@@ -32,7 +32,7 @@ struct Draft {
 }
 
 impl Layout {
-    /// The layout behind a header, if it can be said, and the decoder itself need not look at anything in it.
+    /// The layout after a header, if it can be expressed, and the decoder itself needs no field in it.
     pub(super) fn new(header: &Header, scopes: [Option<&Program>; 3]) -> Option<Self> {
         let mut draft = Draft {
             at: header.bits(),
@@ -78,8 +78,8 @@ impl Draft {
         Some(())
     }
 
-    /// Ends the piece with what has no known size and begins at the next byte; behind it is a multiple of so
-    /// many bits.
+    /// Ends the piece with data of unknown size. The next piece begins at the next byte, at a multiple of
+    /// `align` bits.
     fn end_piece(&mut self, extent: Extent, align: u64) -> Option<()> {
         let at = usize::try_from(self.at.div_ceil(8)).ok()?;
         self.ends.push(PieceEnd { at, extent });
@@ -132,7 +132,7 @@ impl Draft {
                 let compound = FixedCompound::Array(*length);
                 self.push(name, Load::NOTHING, Form::Begin(compound.clone()))?;
                 for _ in 0..*length {
-                    // An element without a field would let this go on for ever.
+                    // An element without a field would repeat this permanently.
                     let before = self.fields.len();
                     self.node(program, program.nodes.get(*element as usize)?, None)?;
                     (self.fields.len() > before).then_some(())?;
@@ -169,7 +169,7 @@ impl Draft {
         self.advance(integer.size.into())
     }
 
-    /// Ends the piece with so many times `size` bytes as a slot's number says.
+    /// Ends the piece with `size` bytes times the number in a slot.
     fn counted(&mut self, slot: u32, size: usize) -> Option<()> {
         let (piece, count) = self.counts.iter().find(|(other, _)| *other == slot)?.1;
         self.end_piece(Extent::Counted { piece, count, size }, 8)

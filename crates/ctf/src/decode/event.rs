@@ -27,7 +27,7 @@ pub struct Event<'a> {
     /// Where everything lies, if that is known.
     pub(super) laid_out: Option<LaidOut<'a>>,
     pub(super) clock: u64,
-    /// The bit behind it.
+    /// The bit after it.
     pub(super) end: u64,
     pub(super) starts: &'a Starts,
     /// The packet's bytes and where its content ends, in bits.
@@ -83,7 +83,7 @@ impl<'a> Event<'a> {
     /// Shows every field of a scope; nothing if the class has none.
     #[inline]
     pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
-        if let (Some(LaidOut { layout, record, .. }), Some(scope)) = (self.laid_out, scope.behind_header()) {
+        if let (Some(LaidOut { layout, record, .. }), Some(scope)) = (self.laid_out, scope.after_header()) {
             return layout.show(scope, record, visitor);
         }
         self.walk_through(scope, visitor);
@@ -106,7 +106,7 @@ impl<'a> Event<'a> {
         Some(self.laid_out?.layout.values())
     }
 
-    /// The event record's bytes, if the fields of its class's event records need no walk. `None` also for the
+    /// The event record's bytes, if the fields of its class's event records need no walk. Also `None` for the
     /// rare event record of such a class whose header is not of a usual form, and near the end of the data.
     #[inline(always)]
     pub fn record(&self) -> Option<Record<'a>> {
@@ -145,7 +145,7 @@ impl<'a> Event<'a> {
             return None;
         }
         if let (Some(LaidOut { layout, record, .. }), Some(place), Some(scope)) =
-            (self.laid_out, member.field, member.scope.behind_header())
+            (self.laid_out, member.field, member.scope.after_header())
         {
             return layout.field(scope, place)?.value_in(record);
         }
@@ -160,7 +160,7 @@ impl<'a> Event<'a> {
     /// The bit at which a scope begins.
     #[inline]
     pub(super) fn start(&self, scope: Scope) -> u64 {
-        match (self.laid_out, scope.behind_header()) {
+        match (self.laid_out, scope.after_header()) {
             (Some(LaidOut { layout, origin, record }), Some(scope)) => {
                 origin + layout.start(scope, record.pieces)
             }

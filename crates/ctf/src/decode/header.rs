@@ -1,5 +1,5 @@
-//! Event record headers of the usual kinds: an id, a stamp, and perhaps a variant that the id selects, whose
-//! options say the same in more or fewer bits. Other headers are walked.
+//! Event record headers of the usual kinds: an id, a timestamp, and optionally a variant that the id selects,
+//! whose options contain the same in more or fewer bits. Other headers are walked.
 
 use super::load::Load;
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
@@ -18,7 +18,7 @@ pub(super) struct Header {
     others: Vec<Form>,
 }
 
-/// Where a header says what. What it lacks, it reads as 0.
+/// The positions of a header's values. Missing values are read as 0.
 #[derive(Debug)]
 struct Form {
     /// First and last tag of the event records that have this form.
@@ -48,8 +48,8 @@ impl Header {
         let (usual, tag) = Form::new(program, 0)?;
         // The variant's tag must be the id.
         (root.align >= 8 && tag.is_none_or(|tag| tag == usual.id)).then_some(())?;
-        // Of several that a tag selects, the first counts: one that cannot be read hides those behind it.
-        // What follows the header must be aligned as behind the usual form.
+        // If a tag selects several forms, the first one that matches is used, and one that cannot be read
+        // hides the later ones. What follows the header must have the same alignment as after the usual form.
         let others = (1..MOST_FORMS).map_while(|option| {
             let (form, other) = Form::new(program, option).filter(|_| tag.is_some())?;
             let aligned = form.bits.abs_diff(usual.bits).is_multiple_of(root.align.into());
@@ -59,7 +59,7 @@ impl Header {
         Some(Header { mask: u64::from(root.align) - 1, usual, others })
     }
 
-    /// Whether it tells the event record's class.
+    /// Whether it contains the event record's class.
     pub(super) fn has_id(&self) -> bool {
         self.usual.id != Load::NOTHING
     }
@@ -74,7 +74,7 @@ impl Header {
         self.usual.bits
     }
 
-    /// The bit at which a header behind bit `at` begins.
+    /// The bit at which a header at or after bit `at` begins.
     #[inline(always)]
     pub(super) fn aligned(&self, at: u64) -> u64 {
         (at + self.mask) & !self.mask

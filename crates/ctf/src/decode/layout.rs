@@ -1,9 +1,9 @@
-//! Event record classes whose fields need no walk: each value is one load from a known place.
+//! Event record classes whose fields need no walk: each value is one load from a known position.
 //!
-//! Where every field has a known size, all places are known. Strings and sequences cut an event record into
-//! pieces, in each of which places are known; where the pieces begin is found once for an event record,
-//! before anything in it is looked at. What fits is found when a class is compiled ([`super::draft`]);
-//! anything else is left to [`super::walk`], which gives the same values.
+//! If every field has a known size, all positions are known. Strings and sequences divide an event record
+//! into pieces with known positions inside; the beginnings of the pieces are found once per event record,
+//! before any field is read. Layouts are determined when a class is compiled ([`super::draft`]); everything
+//! else is left to [`super::walk`], which returns the same values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) enum Extent {
     Padding(usize),
     /// Bytes up to a null, and that.
     String,
-    /// As many times `size` bytes as the number says that lies in that piece.
+    /// `size` bytes times the number in the given piece.
     Counted { piece: u8, count: Load, size: usize },
 }
 

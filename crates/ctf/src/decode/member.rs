@@ -20,9 +20,9 @@ pub struct MemberHandle {
 }
 
 impl Decoder {
-    /// Looks up a member by name: of a scope's structure itself, not of structures in it. Reading it with
-    /// [`Event::member`](super::Event::member) then takes no search, and where everything before it has a
-    /// known size, no look at anything else.
+    /// Looks up a member of a scope's structure by name; members of nested structures are not found. Reading
+    /// it with [`Event::member`](super::Event::member) needs no search and, if everything before it has a
+    /// known size, reads nothing else.
     ///
     /// `stream` and `event` are the indices of the data stream class in the trace class and of the event
     /// record class in the data stream class.
@@ -42,18 +42,18 @@ impl Decoder {
         Some(MemberHandle { stream, event, scope, index, distance, field })
     }
 
-    /// The same member, to be read from [`Event::record`](super::Event::record) of the event records of its
-    /// class without a look at whose they are. `None` where they need a walk, and of a compound.
+    /// The same member, to be read from the [`Event::record`](super::Event::record) of event records of its
+    /// class, without checking the class. `None` if they need a walk, or the member is a compound.
     pub fn record_field(&self, member: MemberHandle) -> Option<RecordField> {
         let layout = self.streams.get(member.stream)?.events.get(member.event)?.layout.as_ref()?;
-        let field = layout.field(member.scope.behind_header()?, member.field?)?;
+        let field = layout.field(member.scope.after_header()?, member.field?)?;
         (!field.is_compound()).then(|| RecordField(field.clone()))
     }
 
     /// The place of a scope's member among the fields of that scope's layout.
     fn field(&self, stream: usize, event: usize, scope: Scope, index: u32) -> Option<u32> {
         let layout = self.streams.get(stream)?.events.get(event)?.layout.as_ref()?;
-        layout.member(scope.behind_header()?, index as usize)?.try_into().ok()
+        layout.member(scope.after_header()?, index as usize)?.try_into().ok()
     }
 
     /// The program for a scope.

@@ -2,11 +2,11 @@
 //!
 //! [`Decoder`] compiles a trace class once into flat programs: names are looked up, references between fields
 //! become slots, field classes of known size become one step. [`StreamReader`] walks a data stream with it.
-//! To step to the next event record only what moves the clock, names the class or gives a size is looked at;
-//! everything else is decoded when somebody asks.
+//! Stepping to the next event record only reads fields that move the clock, select the class or determine a
+//! size; everything else is decoded on request.
 //!
-//! Every read is checked against the packet's content. What fails is an
-//! [`Error::Packet`](crate::Error::Packet) that says where; everything before it has been delivered.
+//! Every read is checked against the packet's content. A failure is an
+//! [`Error::Packet`](crate::Error::Packet) with its position; everything before it has been delivered.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a packet says about itself, and what the gap before it says about losses.
+//! Properties of a packet, and the losses in the gap before it.
 
 use super::program::Role;
 use super::sink::Sink;
@@ -48,7 +48,7 @@ pub struct Loss {
 }
 
 impl Packet {
-    /// Fills in what was lost since the packet before; the counters have so many bits.
+    /// Computes the losses since the previous packet; the counters have these widths in bits.
     pub(super) fn compare(&mut self, before: Option<&Packet>, discarded_bits: u32, sequence_bits: u32) {
         let since = |now: u64, then: u64, bits: u32| now.wrapping_sub(then) & (u64::MAX >> (64 - bits));
         let before_end = before.and_then(|before| before.end);
@@ -70,7 +70,7 @@ impl Packet {
     }
 }
 
-/// Collects what the fields of packet header, packet context and event records tell the decoder.
+/// Collects the fields of packet header, packet context and event records that the decoder itself needs.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// The data stream's clock, cycles.

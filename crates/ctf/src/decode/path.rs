@@ -42,8 +42,8 @@ enum Step {
 }
 
 impl Decoder {
-    /// Looks up the field at the end of a path from a scope's structure; `None` if the class has none there.
-    /// An optional takes no step of its own. `stream` and `event` are as for [`Decoder::member`].
+    /// Looks up the field at the end of a path from a scope's structure; `None` if the class has no such
+    /// field. An optional is not a step of the path. `stream` and `event` are as for [`Decoder::member`].
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -112,8 +112,8 @@ impl Decoder {
 }
 
 impl<'a> Event<'a> {
-    /// The value at the end of a path that was looked up before. `None` if it is a compound, or not there in
-    /// this event record: behind an array's end, in an option that is not selected, in an optional without a
+    /// The value at the end of a path that was looked up before. `None` if it is a compound, or not present
+    /// in this event record: past an array's end, in an option that is not selected, in an optional without a
     /// field, or of another class.
     pub fn at(&self, path: &PathHandle) -> Option<Value<'a>> {
         let own = path.scope >= Scope::SpecificContext;

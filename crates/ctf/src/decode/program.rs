@@ -17,7 +17,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether some integer tells `role`.
+    /// Whether some integer has `role`.
     pub(crate) fn has_role(&self, role: Role) -> bool {
         self.nodes.iter().any(|node| node.kind.integer().is_some_and(|integer| integer.role.includes(role)))
     }
@@ -29,7 +29,7 @@ pub(crate) struct Node {
     pub(crate) name: Option<Box<str>>,
     /// Alignment in bits, a power of two.
     pub(crate) align: u32,
-    /// Size in bits from an aligned start, where it is always the same and nothing in it needs a look; else
+    /// Size in bits from an aligned start, if it is constant and nothing in it must be read; otherwise
     /// `u64::MAX`.
     pub(crate) skip: u64,
     pub(crate) kind: Kind,
@@ -131,7 +131,7 @@ pub(crate) struct Integer {
     /// Whether its bits lie in the order that its byte order does not suggest.
     pub(crate) reversed: bool,
     pub(crate) signed: bool,
-    /// Where its value is kept for a length or a tag; `NONE` if nobody needs it.
+    /// Slot of its value for a length or a tag; `NONE` if no field refers to it.
     pub(crate) slot: u32,
     pub(crate) role: Role,
 }
@@ -244,7 +244,7 @@ pub(super) fn keys(signed: bool, (low, high): (i128, i128)) -> Option<(u64, u64)
 pub(crate) struct Variant {
     pub(crate) slot: u32,
     pub(crate) signed: bool,
-    /// [Keys](key) of the first and last tag value, and the option's place behind `first`.
+    /// [Keys](key) of the first and last tag value, and the option's place after `first`.
     pub(crate) ranges: Vec<(u64, u64, u32)>,
     pub(crate) first: u32,
     pub(crate) count: u32,

@@ -18,7 +18,7 @@ impl<'a> Walk<'a> {
     pub(super) fn behind_bytes(&self, node: &Node, at: u64, length: Length) -> Result<u64, Box<Fault>> {
         let length = self.length(length);
         match length.checked_mul(8) {
-            Some(size) => self.behind(node, at, size),
+            Some(size) => self.after(node, at, size),
             None => Err(fault(node, at, FieldFault::TooLong(length))),
         }
     }
@@ -42,9 +42,9 @@ impl<'a> Walk<'a> {
         Ok(aligned)
     }
 
-    /// The bit `size` bits behind `at`, if the content goes that far.
+    /// The bit `size` bits after `at`, if the content extends so far.
     #[inline]
-    pub(super) fn behind(&self, node: &Node, at: u64, size: u64) -> Result<u64, Box<Fault>> {
+    pub(super) fn after(&self, node: &Node, at: u64, size: u64) -> Result<u64, Box<Fault>> {
         if size > self.limit - at {
             return Err(short(node, at));
         }
@@ -67,6 +67,6 @@ impl<'a> Walk<'a> {
                 return Err(fault(node, at, FieldFault::Mixed));
             }
         }
-        self.behind(node, at, u64::from(size))
+        self.after(node, at, u64::from(size))
     }
 }

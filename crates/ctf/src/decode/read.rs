@@ -55,9 +55,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A value of a kind that only CTF 2 has, and the bit behind it.
+    /// A value of a kind that only CTF 2 has, and the bit after it.
     #[inline(never)]
-    pub(super) fn rarer<S: Sink>(
+    pub(super) fn ctf2_only<S: Sink>(
         &mut self,
         node: &'a Node,
         at: u64,
@@ -177,21 +177,21 @@ impl<'a> Walk<'a> {
     pub(super) fn value(&mut self, node: &'a Node, at: u64) -> Option<Value<'a>> {
         match &node.kind {
             Kind::Integer(integer, class) => {
-                self.behind(node, at, u64::from(integer.size)).ok()?;
+                self.after(node, at, u64::from(integer.size)).ok()?;
                 Some(match integer.signed {
                     true => Value::Signed(self.signed(integer, at), class),
                     false => Value::Unsigned(self.unsigned(integer, at, &mut Nothing), class),
                 })
             }
             Kind::Enumeration(integer, class) => {
-                self.behind(node, at, u64::from(integer.size)).ok()?;
+                self.after(node, at, u64::from(integer.size)).ok()?;
                 Some(match integer.signed {
                     true => Value::SignedEnumeration(self.signed(integer, at), class),
                     false => Value::UnsignedEnumeration(self.unsigned(integer, at, &mut Nothing), class),
                 })
             }
             Kind::Float { size, order, reversed } => {
-                self.behind(node, at, u64::from(*size)).ok()?;
+                self.after(node, at, u64::from(*size)).ok()?;
                 Some(self.float(at, *size, *order, *reversed))
             }
             Kind::String => {
@@ -199,12 +199,12 @@ impl<'a> Walk<'a> {
                 Some(Value::Text(CStr::from_bytes_until_nul(bytes).ok()?.to_bytes()))
             }
             Kind::Text { length } => {
-                let end = self.behind(node, at, self.length(*length).checked_mul(8)?).ok()?;
+                let end = self.after(node, at, self.length(*length).checked_mul(8)?).ok()?;
                 let bytes = &self.data[(at / 8) as usize..(end / 8) as usize];
                 Some(Value::Text(CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)))
             }
             Kind::Structure { .. } | Kind::Array { .. } | Kind::Optional(_) | Kind::Variant(_) => None,
-            _ => self.rarer(node, at, &mut Nothing).ok().map(|(value, _)| value),
+            _ => self.ctf2_only(node, at, &mut Nothing).ok().map(|(value, _)| value),
         }
     }
 }

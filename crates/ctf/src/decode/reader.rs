@@ -40,7 +40,7 @@ pub struct StreamReader<B> {
     pub(super) packets: Packets,
     /// The current packet's content that is there, in bits.
     pub(super) limit: u64,
-    /// Bits behind the current event record, from the packet's start.
+    /// Bits from the packet's start to the end of the current event record.
     pub(super) at: u64,
     pub(super) starts: Starts,
     current: Current,
@@ -64,7 +64,7 @@ struct Current {
     event: usize,
     /// Its stamp.
     clock: u64,
-    /// Whether its class's layout holds for it, and the data go on far enough to use it.
+    /// Whether the layout of its class applies, and there are enough data left to use it.
     usual: bool,
     /// If so, the bit from which on the layout counts, and where its pieces begin.
     origin: u64,
@@ -75,7 +75,7 @@ struct Current {
 /// middle of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Bits behind the event record in front, from the packet's start.
+    /// Bits from the packet's start to the end of the previous event record.
     pub bits: u64,
     /// The clock, cycles; stamps of fewer than 64 bits count from it.
     pub clock: u64,
@@ -105,12 +105,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         }
     }
 
-    /// Goes on to the next packet, event record or end.
+    /// Advances to the next packet, event record or end.
     ///
     /// # Errors
     ///
-    /// [`Error::Packet`] where the bytes do not match the classes. All before that has been delivered; the
-    /// next call gives [`Step::End`].
+    /// [`Error::Packet`] if the bytes do not match the classes. Everything before has been delivered; the
+    /// next call returns [`Step::End`].
     #[inline]
     pub fn advance(&mut self) -> Result<Step, Error> {
         let step = match self.state {
@@ -124,9 +124,9 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         step
     }
 
-    /// As [`StreamReader::advance`] where that takes next to nothing: the next thing is an event record of
-    /// fixed layout in the current packet. False where it is not: the reader stands where it stood, but the
-    /// last event record cannot be looked at again.
+    /// Like [`StreamReader::advance`] if that is cheap: the next item is an event record of fixed layout in
+    /// the current packet. Otherwise returns false; the reader's position is unchanged, but the last event
+    /// record cannot be accessed again.
     #[inline]
     pub fn advance_fast(&mut self) -> bool {
         self.state == State::InPacket && self.usual_event_record()
@@ -142,22 +142,22 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.window.short.set(false);
     }
 
-    /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset`
-    /// of the data stream. Gives the bytes that were there. Clock and losses go on from the packet before.
+    /// Replaces the bytes: the next packet, of this index, is `data`'s first and lies at byte `offset`
+    /// of the data stream. Returns the previous bytes. Clock and losses continue from the previous packet.
     ///
-    /// So a data stream can be read a packet at a time. `data` may hold less than the packet: header and
-    /// context suffice for [`Step::Packet`], whose [`Packet::packet_bits`] then says how much to bring; bring
-    /// all of it under the same index.
+    /// This allows reading a data stream one packet at a time. `data` may hold less than the packet: header
+    /// and context suffice for [`Step::Packet`], whose [`Packet::packet_bits`] is the size to provide under
+    /// the same index.
     pub fn replace(&mut self, data: B, offset: u64, index: u64) -> B {
         let rest = data.as_ref().len() as u64;
         self.replace_part(data, offset, index, rest)
     }
 
-    /// As [`StreamReader::replace`], where `data` are the first of `rest` bytes with which the data stream
-    /// ends.
+    /// Like [`StreamReader::replace`] if `data` are the first of the `rest` bytes that remain in the data
+    /// stream.
     ///
-    /// So a packet can be read a part at a time, without holding all of it: where
-    /// [`StreamReader::wants_more`] after an error, [`StreamReader::extend`] goes on.
+    /// This allows reading a packet in parts, without holding all of it: if [`StreamReader::wants_more`] is
+    /// true after an error, [`StreamReader::extend`] continues.
     pub fn replace_part(&mut self, data: B, offset: u64, index: u64, rest: u64) -> B {
         self.state = State::BetweenPackets;
         self.packets.next = (offset, index);
@@ -173,11 +173,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.window.short.get()
     }
 
-    /// Has `add` put more bytes behind the data, and goes back to the event record for which they were
-    /// missing.
+    /// Calls `add` to append more bytes to the data, and returns to the event record that they were missing
+    /// for.
     ///
-    /// Bytes in front of [`StreamReader::position`] are not looked at any more, but for those of packet
-    /// header and context, and those behind stay where they are.
+    /// Bytes before [`StreamReader::position`] are no longer accessed, except those of packet header and
+    /// context; those after it must stay where they are.
     pub fn extend<T>(&mut self, add: impl FnOnce(&mut B) -> T) -> T {
         let result = add(&mut self.window.data);
         if self.window.short.replace(false) {
@@ -195,8 +195,9 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         Position { bits: self.at, clock: self.marks.clock }
     }
 
-    /// Goes on at a position that the same packet had before, of which `data` need not hold what lies between
-    /// header and position; false, and nothing has changed, where it cannot be one, or in no packet.
+    /// Continues at an earlier position of the same packet. `data` need not contain the bytes between header
+    /// and position. Returns false, without a change, if the position is impossible, or there is no current
+    /// packet.
     pub fn go_to(&mut self, position: Position) -> bool {
         let packet = &self.marks.packet;
         let there = self.state == State::InPacket && (self.at..=packet.content_bits).contains(&position.bits);
@@ -391,10 +392,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let mut at = start;
         self.marks.event_id = decoder.default_id;
         self.starts[Scope::EventHeader as usize] = at;
-        if let Some((found, behind)) = Usual::header(stream, data, (at, self.limit)) {
+        if let Some((found, end)) = Usual::header(stream, data, (at, self.limit)) {
             self.marks.event_id = Some(found.id);
             self.marks.clock = ticked(self.marks.clock, found.stamp_mask, found.stamp);
-            at = behind;
+            at = end;
         } else if let Some(program) = &stream.event_header {
             at = walk
                 .scope(program, at, &mut self.marks)

@@ -16,7 +16,7 @@ pub(super) type Pieces = [usize; MOST_PIECES];
 /// The bytes of an event record whose fields need no walk; see [`Event::record`](super::Event::record).
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// From its first byte on, with at least [`SLACK`](super::load::SLACK) bytes behind its last.
+    /// From its first byte, with at least [`SLACK`](super::load::SLACK) bytes after its last.
     pub(super) bytes: &'a [u8],
     pub(super) pieces: &'a Pieces,
 }
@@ -28,7 +28,7 @@ impl<'a> Record<'a> {
         self.bytes.get(*self.pieces.get(usize::from(piece))?..)
     }
 
-    /// The bytes from byte `from` of a piece to the piece behind it.
+    /// The bytes from byte `from` of a piece up to the next piece.
     #[inline(always)]
     fn rest_of(&self, piece: u8, from: u32) -> Option<&'a [u8]> {
         let [begin, end] = self.pieces.get(usize::from(piece)..)?.first_chunk().copied()?;
@@ -95,8 +95,8 @@ impl FixedCompound {
 }
 
 impl Element {
-    /// The values of elements that lie side by side in `bytes`; `behind` begins with them and goes on for at
-    /// least eight bytes.
+    /// The values of adjacent elements in `bytes`; `behind` begins with them and is at least eight bytes
+    /// longer.
     #[inline(always)]
     fn values<'r>(&'r self, bytes: &[u8], behind: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
         let count = bytes.len().checked_div(self.size).unwrap_or(0);
@@ -203,11 +203,11 @@ fn before_null(bytes: &[u8]) -> &[u8] {
     std::ffi::CStr::from_bytes_until_nul(bytes).map_or(bytes, std::ffi::CStr::to_bytes)
 }
 
-/// A value, or a sequence of integers, of event records whose fields need no walk; see
+/// A value, or a sequence of integers, in event records whose fields need no walk; see
 /// [`Event::record_fields`](super::Event::record_fields).
 ///
-/// It is read from what [`Event::record`](super::Event::record) gives of such an event record of the same
-/// class. That of another one gives other values, or `None` where its bytes are too few.
+/// It reads from the result of [`Event::record`](super::Event::record) for an event record of the same class.
+/// For another class it returns other values, or `None` if there are too few bytes.
 #[derive(Debug, Clone)]
 pub struct RecordField(pub(super) Field);
 

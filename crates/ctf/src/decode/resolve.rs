@@ -1,7 +1,7 @@
 //! Finds the fields that a length, a tag or a selector refers to (specification 1.8.3, section 7.3.2;
 //! CTF2-SPEC-2.0, section 6.4.2).
 //!
-//! In CTF 2 a path does not name the options of variants on its way, so that it leads to one field in each of
+//! A CTF 2 path does not name the options of variants that it passes, so it leads to one field in each of
 //! them.
 
 use super::compiler::Compiler;
@@ -77,8 +77,8 @@ fn is_structure(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::Structure { .. })
 }
 
-/// The nodes that `path` names in the structure that `stack` begins with: behind a member that is complete,
-/// or further down the stack, behind the one that is being compiled.
+/// The nodes that `path` names in the structure at the bottom of `stack`: after a completed member, or
+/// further along the stack, after the one that is being compiled.
 fn along(compiler: &Compiler, scope: Scope, mut stack: &[Frame<'_>], mut path: &[String]) -> Vec<usize> {
     loop {
         let (Some((Frame::Structure { class, first, index }, rest)), Some((name, tail))) =
@@ -129,8 +129,8 @@ fn with_options(nodes: &[Node], mut node: usize, path: &[String]) -> Vec<usize> 
     vec![node]
 }
 
-/// In CTF 2 a path has to lead to a field in each option of a variant on its way, and leads into no array or
-/// optional but those that are being decoded; `None` where it does not.
+/// In CTF 2 a path must lead to a field in each option of a variant that it passes, and may not lead into an
+/// array or optional, except those that are being decoded; `None` if it is invalid.
 fn without_options(nodes: &[Node], node: usize, path: &[String]) -> Option<Vec<usize>> {
     match (&nodes[node].kind, path.split_first()) {
         (Kind::Array { .. } | Kind::Optional(_), _) => None,

@@ -1,4 +1,4 @@
-//! Finds the null behind a string.
+//! Finds the null at the end of a string.
 
 /// Bytes that are looked at at once.
 const BLOCK: usize = 16;

@@ -3,7 +3,7 @@
 use super::program::Role;
 use super::{Compound, Value, Visitor};
 
-/// What is done with the fields on the way.
+/// Receives fields while they are walked.
 pub(crate) trait Sink {
     /// Whether every field is to be shown.
     const SHOWS: bool;

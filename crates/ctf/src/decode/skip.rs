@@ -52,7 +52,7 @@ pub(super) fn set_skips(program: &mut Program, index: usize) -> u64 {
             match (length, skip) {
                 (Length::Slot(_), _) | (_, UNKNOWN) => UNKNOWN,
                 (Length::Fixed(0), _) => 0,
-                // How many of them there may be is looked at.
+                // The possible number of them is checked.
                 (Length::Fixed(_), 0) => UNKNOWN,
                 (Length::Fixed(length), skip) => skip
                     .checked_next_multiple_of(align)

@@ -1,4 +1,4 @@
-//! Event records that need no walk: their class's layout says where everything lies.
+//! Event records that need no walk: the layout of their class gives all positions.
 
 use super::compile::Stream;
 use super::event::Starts;
@@ -13,7 +13,7 @@ pub(super) struct Usual<'s> {
     /// Where it begins and ends, in bits.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The bit from which on its layout counts: where it would begin if its header were of the usual form.
+    /// The bit that its layout counts from: where it would begin if its header had the usual form.
     pub(super) origin: u64,
     pub(super) stride: &'s Stride,
     /// Its stamp.
@@ -49,8 +49,8 @@ impl Cursor {
 }
 
 impl<'s> Usual<'s> {
-    /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`; where its pieces
-    /// begin goes to `pieces`.
+    /// The event record at or after bit `at` of a packet, if there is one and it ends before bit `limit`;
+    /// stores the beginnings of its pieces in `pieces`.
     #[inline(always)]
     fn next(
         stream: &'s Stream,
@@ -59,7 +59,7 @@ impl<'s> Usual<'s> {
         clock: u64,
         pieces: &mut Pieces,
     ) -> Option<Self> {
-        // Behind the last one lies the next packet, which is not to be taken for an event record.
+        // After the last one the next packet follows, which must not be read as an event record.
         let header = stream.header.as_ref().filter(|_| at < limit)?;
         let start = header.aligned(at);
         let found = header.read(data.get((start / 8) as usize..)?)?;
@@ -71,7 +71,7 @@ impl<'s> Usual<'s> {
         (end <= limit && end > at).then_some(Usual { start, end, origin, stride, clock })
     }
 
-    /// The header of an event record of any layout at bit `at`, and the bit behind it, if the header has a
+    /// The header of an event record of any layout at bit `at`, and the bit after it, if the header has a
     /// usual form.
     #[inline]
     pub(super) fn header(stream: &Stream, data: &[u8], (at, limit): (u64, u64)) -> Option<(Found, u64)> {

@@ -1,7 +1,7 @@
 //! Runs a program over a packet's bytes.
 //!
-//! One walk serves both purposes: to find where a scope ends and what it tells the decoder (without looking
-//! at what can be skipped), and to show every field to a visitor.
+//! The same walk serves two purposes: to find the end of a scope and the fields that the decoder needs
+//! (skipping what can be skipped), and to show every field to a visitor.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -38,7 +38,7 @@ impl<'a> Walk<'a> {
         Walk { data, limit, slots, empty: 0, mixed: decoder.mixed, last: None }
     }
 
-    /// Runs a scope's program from bit `at`; gives the bit behind it.
+    /// Runs a scope's program from bit `at`; returns the bit after it.
     #[inline]
     pub(super) fn scope<S: Sink>(
         &mut self,
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
         let Kind::Structure { first, count, .. } = root.kind else { return Ok(at) };
         let at = self.aligned(root, at)?;
         if !S::SHOWS && root.skip != u64::MAX {
-            return self.behind(root, at, root.skip);
+            return self.after(root, at, root.skip);
         }
         self.members(program, first, count, at, sink)
     }
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
     ) -> Result<u64, Box<Fault>> {
         let at = self.aligned(node, at)?;
         if !S::SHOWS && node.skip != u64::MAX {
-            return self.behind(node, at, node.skip);
+            return self.after(node, at, node.skip);
         }
         match &node.kind {
             Kind::Integer(integer, class) => {
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
             | Kind::WideString(_)
             | Kind::WideText { .. }
             | Kind::Blob { .. } => {
-                let (value, end) = self.rarer(node, at, sink)?;
+                let (value, end) = self.ctf2_only(node, at, sink)?;
                 if S::SHOWS {
                     sink.value(name, value);
                 }
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
             let stride = element.skip.checked_next_multiple_of(u64::from(element.align));
             let size = stride.and_then(|stride| stride.checked_mul(length - 1)?.checked_add(element.skip));
             return match size {
-                Some(size) => self.behind(node, at, size),
+                Some(size) => self.after(node, at, size),
                 None => Err(fault(node, at, FieldFault::TooLong(length))),
             };
         }
@@ -277,8 +277,8 @@ impl<'a> Walk<'a> {
         Ok(at)
     }
 
-    /// Shows an array of integers in whole bytes whose values nothing hangs on, and gives the bit behind it;
-    /// `None`, and nothing is shown, where the elements are something else.
+    /// Shows an array of integers in whole bytes that no other field depends on, and returns the bit after
+    /// it; `None`, with nothing shown, if the elements are of another kind.
     #[inline]
     fn numbers<S: Sink>(
         &mut self,
@@ -299,7 +299,7 @@ impl<'a> Walk<'a> {
             return Ok(None);
         };
         let start = self.aligned(element, start)?;
-        let end = self.behind(element, start, bits)?;
+        let end = self.after(element, start, bits)?;
         for at in (start..end).step_by(integer.size as usize) {
             // Eight bytes are loaded at a time; at the end of the data there may be fewer.
             let record = &self.data[(at / 8) as usize..];

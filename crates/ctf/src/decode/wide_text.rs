@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::Encoding;
 
-/// The code units of a string in UTF-16 or UTF-32, without the null behind them. They may be no valid text.
+/// The code units of a string in UTF-16 or UTF-32, without the terminating null. They may be invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WideText<'a> {
     bytes: &'a [u8],
@@ -12,8 +12,7 @@ pub struct WideText<'a> {
 }
 
 impl<'a> WideText<'a> {
-    /// The string in `bytes`: up to the first null, or all of them. What is left of an incomplete code unit
-    /// counts as none.
+    /// The string in `bytes`: up to the first null, or all of them. An incomplete code unit is ignored.
     pub(super) fn new(bytes: &'a [u8], encoding: Encoding) -> Self {
         let unit = encoding.unit();
         let length = bytes.chunks_exact(unit).take_while(|unit| unit.iter().any(|&byte| byte != 0)).count();

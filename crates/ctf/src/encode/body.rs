@@ -116,7 +116,7 @@ impl Body {
     pub(super) fn bits(&mut self, size: u32, order: ByteOrder, value: u64) {
         self.last = Some(order);
         if self.at.is_multiple_of(8) {
-            // Nothing is behind it, so bytes are appended at once.
+            // Nothing follows, so bytes are appended directly.
             match (size, order) {
                 (8, _) => return self.append(&[value as u8]),
                 (16, ByteOrder::Little) => return self.append(&(value as u16).to_le_bytes()),

@@ -21,7 +21,7 @@ pub(super) struct Known {
     pub(super) clock: Option<u64>,
     /// The event record class's id.
     pub(super) event_id: Option<u64>,
-    /// What to write in its place where that chooses the form of what follows.
+    /// The value to write instead if it selects the form of what follows.
     pub(super) form: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use crate::decode::program::{Integer, Kind, Length, NONE, Node, Role};
 use crate::decode::sink::Sink;
 use crate::model::{ByteOrder, Encoding};
 
-/// Bytes that a length field may ask for behind a text; more is taken for a mistake.
+/// Maximum bytes of padding that a length field may request after a text; more is assumed to be a mistake.
 const MOST_PADDING: u64 = 1 << 28;
 
 impl<'w> ScopeWriter<'w> {
@@ -79,7 +79,7 @@ impl<'w> ScopeWriter<'w> {
         let at = self.body.at;
         let bits = if integer.reversed { bits::reversed(value, integer.size) } else { value };
         self.bits(integer.size, integer.order, bits)?;
-        self.tell(integer, integer.size, value, at, false);
+        self.register(integer, integer.size, value, at, false);
         Ok(())
     }
 
@@ -109,12 +109,12 @@ impl<'w> ScopeWriter<'w> {
         }
         let at = self.body.at;
         self.body.append(&bytes);
-        self.tell(integer, (7 * bytes.len() as u32).min(64), value, at, true);
+        self.register(integer, (7 * bytes.len() as u32).min(64), value, at, true);
         Ok(())
     }
 
-    /// Notes what an integer means to readers, and to later fields.
-    fn tell(&mut self, integer: &Integer, size: u32, value: u64, at: u64, variable: bool) {
+    /// Stores an integer that later fields, or readers, depend on.
+    fn register(&mut self, integer: &Integer, size: u32, value: u64, at: u64, variable: bool) {
         if integer.slot != NONE {
             self.body.slots[integer.slot as usize].set(value);
         }
@@ -135,7 +135,7 @@ impl<'w> ScopeWriter<'w> {
         Ok(())
     }
 
-    /// Text with a null behind it.
+    /// Text with a terminating null.
     fn terminated(&mut self, scalar: Scalar<'_>, encoding: Encoding) -> Result<(), ValueFault> {
         let text = scalar.text(encoding)?;
         let unit = encoding.unit();
@@ -147,7 +147,7 @@ impl<'w> ScopeWriter<'w> {
         Ok(())
     }
 
-    /// Text, with nulls behind it up to the declared length.
+    /// Text, padded with nulls to the declared length.
     fn padded(&mut self, length: Length, text: &[u8]) -> Result<(), ValueFault> {
         let room = self.length(length);
         let Some(rest) = room.checked_sub(text.len() as u64) else {

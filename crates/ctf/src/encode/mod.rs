@@ -16,7 +16,7 @@
 //! use tracewing_ctf::model::{DataStreamClass, EventRecordClass, FieldClass, Scope, StructureClass, TraceClass};
 //!
 //! let mut stream = DataStreamClass::new(0);
-//! let payload = StructureClass::new().with("depth", FieldClass::unsigned(16)).with("who", FieldClass::string());
+//! let payload = StructureClass::new().with("depth", FieldClass::unsigned(16)).with("name", FieldClass::string());
 //! stream.event_record_classes.push(EventRecordClass::new(0, "enqueued").with_payload(payload));
 //! let mut trace = TraceClass::new();
 //! trace.data_stream_classes.push(stream);
@@ -24,7 +24,7 @@
 //!
 //! let mut writer = StreamWriter::new(classes.clone(), 0);
 //! writer.begin_packet(&PacketStart::default(), &Record::new())?;
-//! let record = Record::new().with(Scope::Payload, "depth", 3_u16).with(Scope::Payload, "who", "ada");
+//! let record = Record::new().with(Scope::Payload, "depth", 3_u16).with(Scope::Payload, "name", "ada");
 //! writer.event(0, None, &record)?;
 //! writer.end_packet(&PacketEnd::default())?;
 //! assert_eq!(writer.bytes(), b"\x03\0ada\0");
@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Fields for StreamReader<B> {
     }
 }
 
-/// What can stand in an event record header's id so that it tells `id`: the id itself, or what announces
+/// Values of an event record header's id field that express `id`: the id itself, or one that announces
 /// another form.
 fn candidates(program: &Program, id: u64) -> Vec<u64> {
     let of_event_id = |node: &Node| {

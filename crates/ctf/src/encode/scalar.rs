@@ -1,4 +1,4 @@
-//! A value on its way into a field: what of it the field's class can say.
+//! Converts a value to what the field's class can express.
 
 use std::borrow::Cow;
 use std::fmt;

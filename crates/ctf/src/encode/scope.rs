@@ -1,7 +1,7 @@
 //! Writes the fields of one scope in order, each checked against its class.
 //!
-//! It goes through the same program as the decoder, with what it is shown instead of what it reads. The first
-//! thing that does not fit is kept; what follows is ignored.
+//! It runs the same program as the decoder, with the given values instead of read ones. The first error is
+//! kept; everything after it is ignored.
 
 use super::body::{Body, Frame};
 use super::known::Known;
@@ -95,8 +95,8 @@ impl<'w> ScopeWriter<'w> {
         });
     }
 
-    /// An optional begins. Where the class has no optionals it is a variant, of which the tag selects an
-    /// empty structure for what is not there.
+    /// An optional begins. If the class has no optionals, it is a variant whose tag selects an empty
+    /// structure for an absent value.
     pub(super) fn begin_optional(&mut self, name: Option<&str>, present: bool) {
         self.begin_compound(name, "an optional", |writer, node| match &node.kind {
             Kind::Optional(optional) => {
@@ -221,7 +221,7 @@ impl<'w> ScopeWriter<'w> {
         None
     }
 
-    /// Writes a field that nobody gave, if its value is known.
+    /// Writes a field that was not given, if its value is known.
     fn fill(&mut self, index: u32) {
         let program = self.program;
         let node = &program.nodes[index as usize];

@@ -117,17 +117,17 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Writes an event record of the class with this index in the data stream class; `false`, and nothing is
-    /// written, if it would make a packet that holds some already larger than it may be. End the packet then,
-    /// and begin another.
+    /// Writes an event record of the class with this index in the data stream class. Returns `false`, and
+    /// writes nothing, if a packet that is not empty would become too large; then end the packet and begin
+    /// another.
     ///
-    /// Where `fields` shows nothing of the event record's header, the writer makes it up: from the class's id
-    /// and `stamp` (cycles of the data stream's clock), in a form of the header that tells both.
+    /// If `fields` contains nothing of the event record's header, the writer generates it from the class's id
+    /// and `stamp` (cycles of the data stream's clock), in a form that expresses both.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a field is missing or does not fit its class, the header cannot tell id and stamp,
-    /// or the record would have no size. Nothing is written then.
+    /// [`Error::Value`] if a field is missing or does not fit its class, the header cannot express id and
+    /// stamp, or the record would have no size. Nothing is written then.
     ///
     /// # Panics
     ///
@@ -157,8 +157,8 @@ impl StreamWriter {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a size does not fit its field, or the class cannot tell padding from event
-    /// records. The packet is gone then.
+    /// [`Error::Value`] if a size does not fit its field, or the class cannot distinguish padding from event
+    /// records. The packet is dropped then.
     ///
     /// # Panics
     ///
@@ -228,7 +228,7 @@ impl StreamWriter {
         let mut known =
             Known { header: true, clock: stamp, event_id: Some(id), form: Some(id), ..Known::default() };
         let given = self.scope(event, Scope::EventHeader, &known, Some(fields));
-        if given.is_ok() && self.tells(id, stamp) {
+        if given.is_ok() && self.expresses(id, stamp) {
             return Ok(());
         }
         let program = self.classes.program(self.stream, event, Scope::EventHeader);
@@ -237,7 +237,7 @@ impl StreamWriter {
             self.body.back_to(&mark);
             known.form = Some(form);
             if self.scope(event, Scope::EventHeader, &known, None::<&super::Record>).is_ok()
-                && self.tells(id, stamp)
+                && self.expresses(id, stamp)
             {
                 return Ok(());
             }
@@ -246,10 +246,10 @@ impl StreamWriter {
         Err(self.error(Scope::EventHeader, event, "", ValueFault::NoHeader { id, stamp }))
     }
 
-    /// Whether a reader would know id and stamp from what stands there.
-    fn tells(&self, id: u64, stamp: Option<u64>) -> bool {
+    /// Whether a reader would get this id and stamp from the header as written.
+    fn expresses(&self, id: u64, stamp: Option<u64>) -> bool {
         let marks = &self.body.marks;
-        marks.event_id.is_none_or(|told| told == id) && stamp.is_none_or(|stamp| stamp == marks.clock)
+        marks.event_id.is_none_or(|read| read == id) && stamp.is_none_or(|stamp| stamp == marks.clock)
     }
 
     fn scope(

@@ -39,8 +39,8 @@ pub enum MetadataFault {
         /// What is wrong in it.
         fault: JsonFault,
     },
-    /// The text is well-formed, and what it declares is not: [`Error::TraceClass`](crate::Error::TraceClass)
-    /// where it is declared.
+    /// The text is well-formed, but its declarations are not:
+    /// [`Error::TraceClass`](crate::Error::TraceClass), with the place of the declaration.
     #[error("{}{place}: {fault}", fragment.map_or_else(String::new, |fragment| format!("fragment {fragment}: ")))]
     TraceClass {
         /// The fragment of CTF 2, from 1; `None` for CTF 1.8.

@@ -1,5 +1,5 @@
-//! The crate's one error type: what is wrong, where, and why. Each variant's cause is an enumeration of its
-//! own, in a file of its own beside this one.
+//! The crate's error type: what is wrong, where, and why. Each variant's cause is an enumeration in a file of
+//! its own in this folder.
 
 mod index;
 mod json;
@@ -34,7 +34,7 @@ pub enum Error {
         text: String,
         /// The character of `text` where the column is, from 0.
         caret: u32,
-        /// What was found and what was expected.
+        /// What was found, and what was expected.
         fault: Box<MetadataFault>,
     },
     /// The metadata stream, before its text is looked at, is malformed.

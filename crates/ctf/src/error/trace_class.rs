@@ -7,13 +7,13 @@ use crate::model::Role;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceClassFault {
-    /// Packets do not say to which of several streams they belong.
+    /// There are several data stream classes, but packets have no field that selects one.
     #[error("several streams, but the packet header has no `stream_id`")]
     NoStreamId,
     /// Streams of one id.
     #[error("two streams have the id {0}")]
     SameStreamId(u64),
-    /// Event records do not say of which of several classes they are.
+    /// There are several event record classes, but event records have no field that selects one.
     #[error("several events, but the event header has no `id`")]
     NoEventId,
     /// Events of one id.

@@ -137,7 +137,7 @@ pub enum TsdlFault {
     /// One of several events without id.
     #[error("this event has no `id`, and its stream has several events")]
     NoEventId,
-    /// A field whose name has a meaning, and whose class does not fit it.
+    /// A field whose name has a meaning, but whose class does not fit it.
     #[error("`{field}` is to be {expected}")]
     FieldWithMeaning {
         /// The field.

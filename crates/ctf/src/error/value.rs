@@ -142,7 +142,7 @@ pub enum ValueFault {
     /// An event record without a bit.
     #[error("the event record has no size, which no reader accepts")]
     NoSize,
-    /// No form of the event header says what it should.
+    /// No form of the event header can hold the values.
     #[error("it has no form that holds the id {id}{}", stamp.map_or_else(String::new, |stamp| format!(" and the stamp {stamp}")))]
     NoHeader {
         /// The class's id.

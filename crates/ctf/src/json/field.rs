@@ -156,7 +156,7 @@ impl Parser {
         class.attributes = attributes(object)?;
         let options = object.require("options")?;
         let mut names = HashSet::new();
-        // First and last values of the ranges that select an option before; none of them meet.
+        // First and last values of the disjoint ranges that select earlier options.
         let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
         for option in options.array()? {
             let mut option = option.object()?;

@@ -36,7 +36,7 @@ fn orders(object: &mut Object<'_>) -> Result<(ByteOrder, Option<BitOrder>), Erro
     Ok((byte_order, bit_order.filter(|order| *order != usual)))
 }
 
-/// An alignment in bits; 0 where there is none.
+/// An alignment in bits; 0 if it is not given.
 pub(super) fn alignment(object: &mut Object<'_>, name: &str) -> Result<u32, Error> {
     let Some(value) = object.get(name) else { return Ok(0) };
     match value.unsigned()?.try_into() {

@@ -10,15 +10,15 @@ use crate::model::{
     TraceClass, VariantClass,
 };
 
-/// The record separator in front of each fragment.
+/// The record separator before each fragment.
 const SEPARATOR: char = '\u{1e}';
 
 /// The metadata text of `class`.
 ///
-/// It is to be a class that CTF 2 can say: one that was parsed from CTF 2, or came out of
-/// [`convert::to_ctf2`](crate::convert::to_ctf2). Of others, what only TSDL has (clocks mapped field by
-/// field, encodings of integers) is left out, and a name that is to be searched for is taken for a member
-/// beside the reference.
+/// The class must be expressible in CTF 2: parsed from CTF 2, or converted by
+/// [`convert::to_ctf2`](crate::convert::to_ctf2). In other classes, features that only TSDL has (clocks
+/// mapped field by field, encodings of integers) are left out, and a name that must be searched for is
+/// treated as a member next to the reference.
 ///
 /// ```
 /// use tracewing_ctf::model::TraceClass;

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use crate::model::Attribute;
 
-/// Appends a value, indented by two blanks per level; what is short and has no objects in it stands in one
-/// line.
+/// Appends a value, indented by two blanks per level; short values without objects are written on one line.
 pub(super) fn write_value(out: &mut String, value: &Attribute, depth: usize) {
     match value {
         Attribute::Null => out.push_str("null"),

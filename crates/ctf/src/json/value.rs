@@ -68,8 +68,8 @@ impl<'t> Value<'t> {
         match serde_json::from_str::<&RawValue>(raw) {
             Ok(value) => Ok(Value { source, raw: value.get() }),
             Err(error) => {
-                // The library counts lines, and bytes in them, from 1; behind the last one there is nothing
-                // to point at.
+                // The library counts lines, and bytes within them, from 1. After the last line there is
+                // nothing to point at.
                 let before: usize =
                     raw.split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
                 let at = (before + error.column().saturating_sub(1)).min(raw.len().saturating_sub(1));
@@ -85,7 +85,7 @@ impl<'t> Value<'t> {
         (self.raw.as_ptr() as usize).saturating_sub(self.source.text.as_ptr() as usize)
     }
 
-    /// Where it stands.
+    /// Its offset in the text.
     pub(super) fn place(&self) -> Place {
         Place::new(self.start())
     }
@@ -208,7 +208,7 @@ impl<'t> Value<'t> {
 /// A JSON object of which every member is asked for, or is an error.
 pub(super) struct Object<'t> {
     whole: Value<'t>,
-    /// Name, value, and whether somebody asked for it.
+    /// Name, value, and whether it was read.
     entries: Vec<(String, Value<'t>, bool)>,
 }
 
@@ -246,7 +246,7 @@ impl<'t> Object<'t> {
         self.entries.into_iter().map(|(name, value, _)| (name, value))
     }
 
-    /// Where it stands.
+    /// Its offset in the text.
     pub(super) fn place(&self) -> Place {
         self.whole.place()
     }

@@ -84,7 +84,7 @@ fn language(bytes: &[u8]) -> Result<Language, Error> {
 /// A metadata error at a byte offset of the text.
 #[cold]
 pub(crate) fn error_at(text: &str, at: usize, fault: impl Into<MetadataFault>) -> Error {
-    /// Characters shown before and behind the place.
+    /// Number of characters shown before and after the place.
     const BEFORE: usize = 100;
     const BEHIND: usize = 60;
     let mut at = at.min(text.len());
@@ -93,15 +93,15 @@ pub(crate) fn error_at(text: &str, at: usize, fault: impl Into<MetadataFault>) -
     }
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];
-    let behind = text[at..].lines().next().unwrap_or("");
+    let after = text[at..].lines().next().unwrap_or("");
     let skipped = before.chars().count().saturating_sub(BEFORE);
     let mut shown = String::from(if skipped > 0 { "…" } else { "" });
     // Tabs and separators would move the caret.
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     shown.extend(before.chars().skip(skipped).map(plain));
     let caret = shown.chars().count() as u32;
-    shown.extend(behind.chars().take(BEHIND).map(plain));
-    if behind.chars().nth(BEHIND).is_some() {
+    shown.extend(after.chars().take(BEHIND).map(plain));
+    if after.chars().nth(BEHIND).is_some() {
         shown.push('…');
     }
     Error::Metadata {

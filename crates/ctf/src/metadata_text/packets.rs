@@ -1,7 +1,7 @@
 //! Takes the text out of a metadata stream that is cut into packets (specification 1.8.3, section 7.1).
 //!
-//! CTF 2 does not say how its metadata is cut into packets; those who do so (LTTng, babeltrace2) use the same
-//! packets, with version 2.0 in their headers.
+//! CTF 2 does not specify how metadata is cut into packets; producers that do so (LTTng, babeltrace2) use the
+//! same packets, with version 2.0 in their headers.
 
 use crate::magic::{METADATA_PACKET_HEADER_SIZE as HEADER_SIZE, METADATA_PACKET_MAGIC as MAGIC};
 use crate::model::ByteOrder;
@@ -9,7 +9,7 @@ use crate::{Error, MetadataPacketFault as Fault};
 
 /// What metadata packets hold.
 pub(super) struct Contents {
-    /// The contents of all packets, one behind the other.
+    /// The contents of all packets, concatenated.
     pub(super) text: Vec<u8>,
     /// The version in their headers, major and minor.
     pub(super) version: (u8, u8),

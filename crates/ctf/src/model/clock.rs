@@ -23,7 +23,7 @@ pub struct ClockClass {
     pub description: Option<String>,
     /// Cycles per second.
     pub frequency: u64,
-    /// Random error in cycles, if known; TSDL's is 0 where it does not say.
+    /// Random error in cycles, if known; 0 if TSDL does not give it.
     pub precision: Option<u64>,
     /// Systematic error in cycles, if known (CTF 2).
     pub accuracy: Option<u64>,
@@ -40,7 +40,7 @@ pub struct ClockClass {
 /// What a clock counts from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ClockOrigin {
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown,
     /// 1970-01-01 00:00:00 UTC (TSDL: `absolute = true`).
@@ -80,7 +80,7 @@ impl ClockClass {
     /// Nanoseconds from the origin to the value `cycles`; `None` where an `i64` cannot hold them.
     ///
     /// The rounding is babeltrace2's, whose stamps a reader will compare with these: an offset in cycles of a
-    /// second or more counts as whole seconds first, and where the frequency is not 1 GHz the rest goes
+    /// second or more is first reduced to whole seconds, and if the frequency is not 1 GHz the rest goes
     /// through a double.
     pub fn nanoseconds(&self, cycles: u64) -> Option<i64> {
         let whole = self.offset_cycles.checked_div(self.frequency)?;

@@ -71,9 +71,9 @@ pub enum Scope {
 
 #[cfg(feature = "read")]
 impl Scope {
-    /// 0 to 2 for the scopes behind the event header, in order.
+    /// Index, 0 to 2, among the scopes after the event header.
     #[inline]
-    pub(crate) fn behind_header(self) -> Option<usize> {
+    pub(crate) fn after_header(self) -> Option<usize> {
         (self as usize).checked_sub(Scope::CommonContext as usize)
     }
 }

@@ -1,10 +1,10 @@
-//! A trace class: everything that a CTF metadata stream says about its data streams.
+//! A trace class: everything that CTF metadata says about its data streams.
 //!
-//! One model for both versions, in CTF 2's words. What only one of them has says so.
+//! One model for both versions, in CTF 2's terms. Features of only one version are marked.
 //!
 //! Build one from code with the constructors and chained setters, print it with
 //! [`tsdl::print`](crate::tsdl::print), or get one from [`tsdl::parse`](crate::tsdl::parse). Nothing here
-//! checks that a class makes sense; a printer or a decoder says so when it does not.
+//! validates a class; printers and decoders report what is wrong with it.
 
 mod attributes;
 mod clock;
@@ -156,7 +156,7 @@ impl From<i64> for EnvValue {
 /// A data stream class (TSDL: `stream`): the layout shared by all its packets and event records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataStreamClass {
-    /// What the packet header's `stream_id` says; 0 where there is none.
+    /// The value of the packet header's `stream_id`; 0 if there is none.
     pub id: u64,
     /// Namespace of name and unique id (CTF 2).
     pub namespace: Option<String>,
@@ -201,7 +201,7 @@ impl DataStreamClass {
 /// An event record class (TSDL: `event`).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventRecordClass {
-    /// What the event record header's `id` says; 0 where there is none.
+    /// The value of the event record header's `id`; 0 if there is none.
     pub id: u64,
     /// Namespace of name and unique id (CTF 2).
     pub namespace: Option<String>,

@@ -1,7 +1,7 @@
 //! Where in the metadata something is declared, for error messages.
 
-/// A byte offset in the metadata's text; none for what was not read from any. Places are no part of what is
-/// declared: all are equal, and look the same.
+/// A byte offset in the metadata's text; none if it was not read from a text. Places are not part of the
+/// declaration: all compare equal and have the same debug output.
 #[derive(Clone, Copy, Default)]
 pub struct Place(Option<std::num::NonZeroU32>);
 
@@ -16,7 +16,7 @@ impl Place {
         Some(self.0?.get() as usize - 1)
     }
 
-    /// This place, or the other one where it is none.
+    /// This place, or the other one if this is none.
     #[must_use]
     pub fn or(self, other: Place) -> Self {
         Place(self.0.or(other.0))

@@ -1,5 +1,5 @@
-//! Checks the fields that have a meaning by their names (specification 1.8.3, sections 5 and 6), and that the
-//! stamps of a stream are of one clock: nobody could use them otherwise.
+//! Checks the fields whose names have a meaning (specification 1.8.3, sections 5 and 6), and that all stamps
+//! of a stream use the same clock: otherwise they are useless.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{ClockClass, FieldClass, IntegerClass, StructureClass, TraceClass};
 
-/// The clock that stamps get where there is none.
+/// The clock of timestamps that are mapped to none.
 const DEFAULT_CLOCK: &str = "default";
 
 /// Maps stamps of packets and event record headers that are mapped to no clock.

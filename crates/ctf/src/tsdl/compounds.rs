@@ -73,7 +73,7 @@ impl Parser<'_> {
         self.finish("variant", name, Sized { class, nodes, depth, place })
     }
 
-    /// The optional name behind `struct`, `variant` or `enum`.
+    /// The optional name after `struct`, `variant` or `enum`.
     pub(super) fn tag_name(&mut self) -> Result<Option<String>, Error> {
         match self.peek() {
             Token::Word(word) if word != "align" => {

@@ -74,7 +74,7 @@ pub(super) fn error_at(text: &str, at: usize, fault: TsdlFault) -> Error {
     crate::metadata_text::error_at(text, at, fault)
 }
 
-/// The offset of the first byte behind blanks, comments and continued lines' ends.
+/// The offset of the first byte after blanks, comments and escaped newlines.
 fn skip_blanks(text: &str, mut at: usize) -> Result<usize, Error> {
     loop {
         let rest = &text[at..];

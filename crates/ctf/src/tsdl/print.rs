@@ -158,7 +158,7 @@ impl Printer {
         self.depth += 1;
         for (name, mut class) in members {
             self.indent();
-            // Dimensions stand behind the name, outermost first; the element class stands before it.
+            // Dimensions follow the name, outermost first; the element class precedes it.
             let mut dimensions = String::new();
             loop {
                 match class {

@@ -190,8 +190,8 @@ impl<'t> Packet<'t> {
         }
     }
 
-    /// Writes a packet with so many event records and so many bytes of padding; its stamps are after the
-    /// clock, which they move.
+    /// Writes a packet with this number of event records and bytes of padding. Its stamps come after the
+    /// clock and advance it.
     pub fn write(trace: &'t Trace, seed: u64, events: u64, padding: usize, clock: &mut u64) -> Vec<u8> {
         let mut packet = Packet::new(trace, Vec::new(), Some(Rng(seed)));
         packet.stamp = *clock;
@@ -406,7 +406,7 @@ impl<'t> Packet<'t> {
         }
     }
 
-    /// Reads a number of so many bits, having written `make`'s where this walk writes.
+    /// Reads a number of this many bits, after writing `make`'s number at the same position.
     fn number(&mut self, size: u64, make: impl FnOnce(&mut Rng) -> u64) -> u64 {
         let at = self.at;
         if let Some(random) = &mut self.random {
