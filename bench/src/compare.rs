@@ -3,8 +3,8 @@
 //! `bench record` measures in four sections: what one event costs ([`events`]), what it costs several threads
 //! ([`threads`]), what reaches the disk ([`disk`]), and how long single events take ([`latency`]). Worker
 //! processes do the work ([`process`]): this program itself, started again under `tracewing record` ([`own`],
-//! [`worker`]), a C program under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What
-//! comes out is printed ([`report`]), compared with what is required ([`bounds`]), and made into a page
+//! [`worker`]), a C program under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). The
+//! results are printed ([`report`]), compared with the requirements ([`bounds`]), and made into a page
 //! ([`page`], [`plot`]).
 //!
 //! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload`
@@ -67,7 +67,7 @@ enum What {
     Families(families::Options),
     /// Measure what recording a running program costs
     Attach(attach::Options),
-    /// Measure what telling of tasks costs
+    /// Measure what recording tasks costs
     Tasks(tasks::Options),
     /// Measure analyses
     Analyse(analyse::Options),

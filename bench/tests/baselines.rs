@@ -1,5 +1,5 @@
-//! The schemes that tracewing is compared with do what they are measured for: what is read back is what was
-//! written.
+//! The schemes that tracewing is compared with do what they are measured for: everything written is read
+//! back.
 #![cfg(not(loom))]
 
 use baseline::Scheme;
@@ -14,7 +14,7 @@ use baseline::seqlock::SeqlockBuffer;
 const GEOMETRY: Geometry = Geometry::new(1024, 4096);
 const EVENTS: u64 = 30_000;
 
-/// Events of one thread with the other values it was told to write, in the order in which they stand.
+/// Events of one thread with the other values that it was asked to write, in stored order.
 fn of_thread(events: &[Event], tid: u32) -> Vec<[u64; 2]> {
     events.iter().filter(|event| event.tid == tid).map(|event| event.values).collect()
 }
@@ -83,8 +83,8 @@ fn local_cas() {
     assert_eq!(of_thread(&buffer.into_events().expect("uncommitted bytes"), 1), expected());
 }
 
-/// One thread: with several, a buffer's count may be zeroed behind another's commit, which `into_events`
-/// would notice.
+/// One thread: with several, a buffer's count may be zeroed after another's commit, which `into_events` would
+/// notice.
 #[test]
 fn k42() {
     let k42 = K42::new(GEOMETRY, Bytes::new(GEOMETRY));

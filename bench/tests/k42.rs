@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const GEOMETRY: Geometry = Geometry::new(2, 32);
 
 /// What the check says when it finds the race.
-const UNWRITTEN: &str = "the consumer reads a buffer in which nobody has written";
+const UNWRITTEN: &str = "the consumer reads a buffer that no writer has written";
 
 /// The first value of each buffer's event; 0 before it is written.
 struct Values([AtomicU64; 2]);

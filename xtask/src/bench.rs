@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: installs the peers, builds the measuring program and runs it. What is measured, and
-//! how, stands in the package `bench`.
+//! `cargo xtask bench`: installs the peers, builds the measuring program and runs it. The package `bench`
+//! describes what is measured, and how.
 
 use crate::packages;
 use crate::steps::{cargo, run as run_command, target_folder};
@@ -14,14 +14,15 @@ const PAGES: &str = "docs/reports";
 /// What can be compared.
 #[derive(Subcommand)]
 pub enum Comparison {
-    /// What recording costs, beside LTTng-UST, other tracers, the papers' schemes, `rdtsc` and plain writes
+    /// What recording costs, compared with LTTng-UST, other tracers, the papers' schemes, `rdtsc` and plain
+    /// writes
     #[command(after_help = "Examples:\n  \
         cargo xtask bench record                   everything: five minutes, and as many to build the peers once\n  \
         cargo xtask bench record --page            the same, and writes docs/reports/performance.md and its plots\n  \
         cargo xtask bench record --only events     what one event costs, and the two ratios\n  \
         cargo xtask bench record --quick           to see that everything works")]
     Record(Record),
-    /// What sites cost that nobody wants, and switching them, beside LTTng-UST, `tracing` and other forms of
+    /// What disabled sites cost, and switching them, compared with LTTng-UST, `tracing` and other forms of
     /// sites
     #[command(after_help = "Examples:\n  \
         cargo xtask bench trigger                  everything: two minutes, and as many to build the peers once\n  \
@@ -35,13 +36,13 @@ pub enum Comparison {
         cargo xtask bench seek --streams 100       the same bytes in a hundred streams\n  \
         cargo xtask bench seek --quick             to see that everything works")]
     Seek(Seek),
-    /// Reading traces, beside babeltrace2 and beside reading the same files' bytes
+    /// Reading traces, compared with babeltrace2 and with reading the same files' bytes
     #[command(after_help = "Examples:\n  \
         cargo xtask bench read            everything: ten minutes\n  \
         cargo xtask bench read --page     the same, and writes docs/reports/performance-read.md\n  \
         cargo xtask bench read --quick    to see that everything works")]
     Read(Read),
-    /// What telling of tasks costs, beside dial9 and tokio-console
+    /// What recording tasks costs, compared with dial9 and tokio-console
     #[command(after_help = "Examples:\n  \
         cargo xtask bench tasks           everything: a minute, and some to build the peers once\n  \
         cargo xtask bench tasks --page    the same, and writes docs/reports/performance-tasks.md\n  \
@@ -53,12 +54,12 @@ pub enum Comparison {
         cargo xtask bench analyse --millions 10    a smaller one\n  \
         cargo xtask bench analyse --quick          to see that everything works")]
     Analyse(Analyse),
-    /// What recording locks with a pre-loaded library adds to them, beside LTTng-UST's
+    /// What recording locks with a pre-loaded library adds to them, compared with LTTng-UST's
     #[command(after_help = "Examples:\n  \
         cargo xtask bench preload            a minute\n  \
         cargo xtask bench preload --quick    to see that everything works")]
     Preload(Preload),
-    /// What recording functions adds to them, beside uftrace, uprobes, a system call and a printf
+    /// What recording functions adds to them, compared with uftrace, uprobes, a system call and a printf
     #[command(after_help = "Examples:\n  \
         cargo xtask bench functions            a minute\n  \
         cargo xtask bench functions --quick    to see that everything works")]
@@ -110,7 +111,7 @@ pub struct Families {
     /// Write docs/reports/performance-families.md
     #[arg(long, conflicts_with = "quick")]
     page: bool,
-    /// Another build of `tracewing`, with its pre-loaded library beside it
+    /// Another build of `tracewing`, with its pre-loaded library in the same folder
     #[arg(long, value_name = "TRACEWING")]
     against: Option<PathBuf>,
 }
@@ -237,7 +238,7 @@ pub struct Record {
     /// Write docs/reports/performance.md and its plots, from a complete run
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     page: bool,
-    /// Folder to write to where the disk is measured [default: beside what cargo builds]
+    /// Folder to write to where the disk is measured [default: next to what cargo builds]
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// Leave LTTng-UST out
@@ -388,7 +389,7 @@ fn seek(options: &Seek) -> Result<()> {
     run_command(&mut bench)
 }
 
-/// The measuring program with what both comparisons tell it.
+/// The measuring program with the options that both comparisons share.
 fn bench(what: &str, lttng: bool, peers: &[&str], rounds: Option<u32>, quick: bool) -> Result<Command> {
     let (root, target) = (crate::root()?, target_folder()?);
     let release = target.join("release");

@@ -1,6 +1,6 @@
-//! `cargo xtask demo`: records the example server under load and shows what a user would look at first.
+//! `cargo xtask demo`: records the example server under load and shows what a user would examine first.
 //!
-//! It runs the commands that a user would type, prints each of them, and cuts what is long.
+//! It runs the commands that a user would type, prints each of them, and shortens long output.
 
 use crate::packages;
 use crate::steps::{cargo, run as run_command, target_folder};
@@ -45,7 +45,7 @@ pub fn run(options: &Options) -> Result<()> {
     let from =
         enqueued.lines().last().and_then(time_of_day).context("the recording has no shop:enqueued event")?;
     tracewing.show(
-        "One order on its way: user and kernel events in one order",
+        "One order from start to end: user and kernel events in one order",
         &["list", "--no-delta", "--from", from, "-n", "30", trace],
     )?;
     tracewing.show(

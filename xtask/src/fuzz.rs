@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: bytes that nobody has thought of, for the readers of traces.
+//! `cargo xtask fuzz`: feeds unexpected bytes to the readers of traces.
 //!
-//! The targets are in the folder `fuzz`, which is no part of the workspace: cargo-fuzz builds them with a
-//! nightly compiler. What runs here is one target after the other, each for the given time, with bounds on
-//! time and memory. What is found is put into `fuzz/findings`, where the tests of the crates run it, too.
+//! The targets are in the folder `fuzz`, which is not part of the workspace: cargo-fuzz builds them with a
+//! nightly compiler. This chore runs one target after the other, each for the given time, with limits on time
+//! and memory. Findings are stored in `fuzz/findings`, where the tests of the crates replay them.
 
 #[path = "../../fuzz/src/inputs.rs"]
 #[allow(dead_code, reason = "what is in an input is the targets' concern")]

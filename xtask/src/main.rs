@@ -1,8 +1,8 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
 //! `capi`, `bench`, `tidy`, `events` and `book`.
 //!
-//! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine
-//! stands in `packages.rs`.
+//! This file parses the command line. Each chore has a file of its own; the packages that a chore needs are
+//! listed in `packages.rs`.
 
 mod bench;
 mod book;
@@ -66,7 +66,7 @@ enum Chore {
     Mutants(mutants::Options),
     /// Put the ring and whole recordings under random loads, kill what can be killed, and check the accounts
     Soak(soak::Options),
-    /// Feed the readers of traces with bytes that nobody has thought of
+    /// Feed unexpected bytes to the readers of traces
     Fuzz(fuzz::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and
     /// orderings

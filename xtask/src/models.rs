@@ -1,13 +1,13 @@
-//! `cargo xtask models`: what is proved about the ring by looking at every interleaving, and the faults that
-//! this finds.
+//! `cargo xtask models`: proofs about the ring that examine every interleaving, and the seeded faults that
+//! they must find.
 //!
 //! `catalogue.rs` lists the runs, `spin.rs` does one of them with Spin; `loom.rs` runs the ring's own code
 //! under loom. What the models show, and what not, is described in docs/explanation/models.md and at the head
 //! of each model.
 //!
-//! A run counts only if it ends as the catalogue says: a proof without error and with its whole state space
+//! A run only succeeds if it ends as the catalogue says: a proof without error and with its whole state space
 //! searched, a seeded fault with the property that the catalogue names. And every statement of a model must
-//! have been reached in at least one of its proofs.
+//! be reached in at least one of its proofs.
 
 mod catalogue;
 mod loom;
@@ -109,8 +109,8 @@ fn line(run: &Run, outcome: &Outcome) -> String {
     text
 }
 
-/// Statements that no proof of their model reached, among those whose line is part of a proof; of the models
-/// all of whose proofs were run.
+/// Statements that no proof of their model reached although their line is part of a proof; only of models all
+/// of whose proofs were run.
 fn never_reached(outcomes: &[(&Run, Outcome)]) -> BTreeSet<(&'static str, Statement)> {
     let is_proof = |run: &Run| matches!(run.expected, Expected::Proof | Expected::Ends);
     let proofs = outcomes.iter().filter(|(run, _)| is_proof(run));

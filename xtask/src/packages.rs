@@ -33,7 +33,7 @@ const PKG_CONFIG: Package =
     Package { name: "pkg-config", reason: "finds the installed C library in the tests" };
 const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
 const PERF: Package =
-    Package { name: "linux-perf", reason: "tells the scheduler's accounts to compare with" };
+    Package { name: "linux-perf", reason: "shows the scheduler's accounting to compare with" };
 const STRACE: Package = Package { name: "strace", reason: "counts the system calls to compare with" };
 const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
 const PROTOC: Package =
@@ -88,8 +88,8 @@ pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 
-/// Installs those of `wanted` that are missing. On a system without dpkg it says what is wanted and succeeds,
-/// since the same tools may be there under other names; what then is absent shows as skipped tests.
+/// Installs those of `wanted` that are missing. On a system without dpkg it lists them and succeeds, since
+/// the same tools may be installed under other names; what is missing then shows as skipped tests.
 pub fn ensure(wanted: &[Package]) -> Result<()> {
     if !is_debian() {
         println!(

@@ -1,11 +1,10 @@
-//! `cargo xtask soak`: the ring and whole recordings under loads that nobody has tried yet, for as long as
-//! one likes.
+//! `cargo xtask soak`: runs the ring and whole recordings under random loads, for any length of time.
 //!
 //! Half of the time goes to the ring's own loads (`crates/ring/tests/ring/soak.rs`): threads, nested signal
-//! handlers, killed and stopped writers and readers, CPUs that come and go, every protocol and mode. The rest
-//! goes to recordings of the example server that are cut short by `kill -9` (`programs.rs`), and of a program
-//! that counts its own events, with stopped recorders, full disks and a hostile user beside them
-//! (`account.rs`), and to servers under load that are recorded while they run (`attach.rs`). With `--tsan`
+//! handlers, killed and stopped writers and readers, CPUs that go offline and online, every protocol and
+//! mode. The rest goes to recordings of the example server that are cut short by `kill -9` (`programs.rs`),
+//! of a program that counts its own events, with stopped recorders, full disks and a hostile user
+//! (`account.rs`), and of servers under load that are recorded while they run (`attach.rs`). With `--tsan`
 //! the loads of threads run under ThreadSanitizer instead.
 
 mod account;

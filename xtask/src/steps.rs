@@ -1,7 +1,7 @@
 //! Runs the steps of a chore one after the other, with a line and a duration for each.
 //!
-//! A failed step does not stop the ones behind it: whoever waits for a long run wants to see everything that
-//! is wrong, not the first thing.
+//! A failed step does not stop the later ones: after a long run all failures should be known, not just the
+//! first.
 
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;

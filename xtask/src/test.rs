@@ -51,7 +51,7 @@ fn without_system() -> Result<()> {
     cargo(&["build", "--package", "tracewing-ring", "--target", TARGET])
 }
 
-/// Adds rustfmt and clippy where rustup was told to install a minimal toolchain.
+/// Adds rustfmt and clippy if rustup's profile is minimal.
 fn components() -> Result<()> {
     for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
         let works =

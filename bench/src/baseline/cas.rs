@@ -1,7 +1,7 @@
 //! A compare-and-swap reserves, an addition to the sub-buffer's commit count commits: paper 000, table 1 (the
 //! operations) and table 2 (the buffer), paper 002, section 4. With the lock prefix any thread may write;
-//! without it only those of one CPU exclude each other, as each x86 instruction is whole as far as its own
-//! CPU can tell.
+//! without it only threads of one CPU exclude each other, since an x86 instruction is atomic only with
+//! respect to its own CPU.
 
 use crate::Scheme;
 use crate::event::{Event, LENGTH, now};
@@ -31,7 +31,7 @@ impl Operations for Locked {
 
     #[inline(always)]
     fn add(word: &AtomicU64, amount: u64) {
-        // Release: the event's bytes are there for whoever acquires the count.
+        // Release: the event's bytes are visible to a reader that acquires the count.
         word.fetch_add(amount, Ordering::Release);
     }
 }
@@ -92,9 +92,9 @@ impl<O: Operations> CasBuffer<O> {
         }
     }
 
-    /// Reserves an event's bytes, and those that are left over in front of it where it begins a sub-buffer.
-    /// As in the papers, the clock is read in each attempt, since stamps must not go backwards, and attempts
-    /// are not bounded. Nothing is reserved where `stamp` says that tracing is off.
+    /// Reserves an event's bytes, and the bytes left over before it if it begins a sub-buffer. As in the
+    /// papers, the clock is read in each attempt, since stamps must not go backwards, and the number of
+    /// attempts is not limited. Nothing is reserved if `stamp` returns `None`: tracing is off.
     #[inline(always)]
     pub(crate) fn reserve(&self, mut stamp: impl FnMut() -> Option<u64>) -> Option<Reserved> {
         loop {

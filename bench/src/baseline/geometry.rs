@@ -1,5 +1,5 @@
-//! Positions in a buffer that is cut into sub-buffers. A position counts bytes for ever; its low bits are the
-//! offset.
+//! Positions in a buffer that is divided into sub-buffers. A position counts bytes permanently; its low bits
+//! are the offset.
 
 /// Sizes of a buffer, in bytes, both powers of two.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +33,14 @@ impl Geometry {
         self.total
     }
 
-    /// Whether that many bytes fit behind a position without reaching the end of its sub-buffer. (Strictly,
-    /// as in Figure 2 of paper 004: `newIndex >= buffer end` takes the slow path.)
+    /// Whether that many bytes fit after a position without reaching the end of its sub-buffer. (Strictly
+    /// less, as in Figure 2 of paper 004: `newIndex >= buffer end` takes the slow path.)
     #[inline(always)]
     pub const fn fits(self, position: u64, length: u64) -> bool {
         (position & (self.sub_buffer - 1)) + length < self.sub_buffer
     }
 
-    /// Where the sub-buffer behind a position's begins.
+    /// Beginning of the sub-buffer after that of a position.
     #[inline(always)]
     pub const fn next(self, position: u64) -> u64 {
         (position | (self.sub_buffer - 1)) + 1

@@ -6,12 +6,12 @@
 //! [`K42::reserve`], `traceReserveSlow` [`K42::reserve_slow`], `traceCommit` [`K42::commit`]. Figure 2 leaves
 //! open when a new buffer's count is zeroed and `buffersProduced` incremented; 002 says of the latter "upon
 //! buffer space reservation for an event crossing a K42 buffer boundary", and 004 of the former "during the
-//! start new buffer code": both are done by whoever has moved the index, at once.
+//! start new buffer code": the writer that has moved the index does both, immediately.
 //!
 //! # The race
-//! A buffer counts as complete when it has been left and its count is a multiple of its size. So is zero: a
-//! buffer whose events are all reserved and none of them committed looks complete, and the consumer reads
-//! what nobody has written. `tests/k42.rs` lets loom find it. (002: "it would make an uncommitted K42 buffer
+//! A buffer is treated as complete when it has been left and its count is a multiple of its size. So is zero:
+//! a buffer whose events are all reserved and none of them committed looks complete, and the consumer reads
+//! what was never written. `tests/k42.rs` lets loom find it. (002: "it would make an uncommitted K42 buffer
 //! appear as fully committed"; LTTng's counts are free-running and compared with the lap that is expected,
 //! Equation 1.)
 

@@ -1,6 +1,6 @@
-//! The schemes that the papers compare with, written as buffers of the same size that take the same event, so
-//! that `cargo xtask bench record` can put a price on each beside tracewing's; and K42's, which a test shows
-//! to be wrong.
+//! The schemes that the papers compare, written as buffers of the same size that accept the same event, so
+//! that `cargo xtask bench record` can compare the cost of each with tracewing's; and K42's, which a test
+//! shows to be wrong.
 //!
 //! | module | scheme | paper |
 //! |---|---|---|
@@ -9,9 +9,9 @@
 //! | [`cas`] | compare-and-swap, locked or local to the CPU, and a commit count | 000, tables 1 and 2; 002, section 4 |
 //! | [`k42`] | K42: compare-and-swap and a count per buffer that is zeroed on reuse | 004, Figure 2; 002, section 2 |
 //!
-//! All are flight recorders: they overwrite the oldest events, and nobody reads while they write. None is
-//! product code; what they leave out (losses, readers, several processes, nesting) would only add to their
-//! price.
+//! All are flight recorders: they overwrite the oldest events, and there is no reader while they write. None
+//! is production code; the missing parts (losses, readers, several processes, nesting) would only add to
+//! their cost.
 
 pub mod atomic;
 pub mod cas;

@@ -13,18 +13,18 @@ pub trait Memory {
     /// The caller alone may write `offset .. offset + LENGTH` now, and that lies in the memory.
     unsafe fn put(&self, offset: usize, event: Event);
 
-    /// Marks what no event fits into any more, with a header as far as there is room for one.
+    /// Marks space that is too small for an event, with a header if there is room for one.
     ///
     /// # Safety
-    /// The caller alone may write `offset .. offset + 4` now, and that lies in the memory.
+    /// Only the caller may write `offset .. offset + 4` now, and that lies in the memory.
     unsafe fn fill(&self, offset: usize);
 }
 
 /// Ordinary memory, every page of it touched.
 pub struct Bytes(Box<[UnsafeCell<u8>]>);
 
-// SAFETY: whoever writes owns the bytes (`Memory`'s contract), whoever reads has the memory to itself
-// (`&mut`).
+// SAFETY: a writer owns the bytes that it writes (`Memory`'s contract), a reader has exclusive access to the
+// memory (`&mut`).
 unsafe impl Sync for Bytes {}
 
 impl Bytes {

@@ -1,7 +1,7 @@
-//! The same buffer behind a mutex: what a program does that writes its own log. Paper 000, table 2, has a
-//! spin lock with interrupts off in its place, paper 002, table 6, interrupts off alone; user space has
-//! neither, and a mutex is at least as cheap as masking signals by a system call would be. It must not be
-//! used in signal handlers.
+//! The same buffer protected by a mutex: what a program does that writes its own log. Paper 000, table 2,
+//! uses a spin lock with interrupts off, paper 002, table 6, interrupts off alone; user space has neither,
+//! and a mutex is at least as cheap as masking signals by a system call. It must not be used in signal
+//! handlers.
 
 use crate::Scheme;
 use crate::event::{Event, LENGTH, now};
@@ -35,8 +35,8 @@ impl Scheme for MutexBuffer {
         let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
         let at = self.geometry.place(*position, LENGTH as u64);
         if at != *position {
-            // SAFETY: behind the last event and before the next sub-buffer; multiples of 4 that differ are 4
-            // apart.
+            // SAFETY: after the last event and before the next sub-buffer; different multiples of 4 are at
+            // least 4 apart.
             unsafe { self.memory.fill(self.geometry.offset(*position)) }
         }
         // SAFETY: `place` keeps events inside a sub-buffer, and the lock excludes other writers.

@@ -1,7 +1,8 @@
-//! A sequence lock around what a writer must know and others may change (whether tracing is on, the clock's
-//! base), and a locked compare-and-swap to reserve: paper 000, table 2, column "sequence lock and CAS", which
-//! RCU and the local compare-and-swap replaced. DTrace protects its clock so. A writer that interrupts the
-//! control's owner would wait for ever; the paper names that deadlock as the reason against it.
+//! A sequence lock around the state that a writer reads and others may change (whether tracing is on, the
+//! clock's base), and a locked compare-and-swap to reserve: paper 000, table 2, column "sequence lock and
+//! CAS", which RCU and the local compare-and-swap replaced. DTrace protects its clock this way. A writer that
+//! interrupts the control's owner would wait permanently; the paper gives that deadlock as the reason against
+//! it.
 
 use crate::Scheme;
 use crate::cas::{CasBuffer, Locked};
@@ -33,11 +34,11 @@ impl SeqlockBuffer {
     /// Changes the control data; one caller at a time.
     pub fn control(&self, enabled: bool, clock_base: u64) {
         self.sequence.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence in `read`: who sees one of the new values sees the odd sequence.
+        // Pairs with the fence in `read`: a reader that sees one of the new values sees the odd sequence.
         fence(Ordering::Release);
         self.enabled.store(enabled.into(), Ordering::Relaxed);
         self.clock_base.store(clock_base, Ordering::Relaxed);
-        // Release: who acquires the even sequence sees the new values.
+        // Release: a reader that acquires the even sequence sees the new values.
         self.sequence.fetch_add(1, Ordering::Release);
     }
 

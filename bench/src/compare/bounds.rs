@@ -94,7 +94,7 @@ pub fn check(results: &Results) -> Vec<Bound> {
             bounds.push(Bound {
                 what,
                 // A thread's first event is the end of its start-up: it asks for its id and its name.
-                limit: "none in a million events behind the first",
+                limit: "none in a million events after the first",
                 measured: format!("{}, {} (first event: {}, {})", faults.1, calls.1, faults.0, calls.0),
                 holds: (faults.1, calls.1) == (0, 0),
             });

@@ -1,10 +1,10 @@
-//! What reaches the disk when one thread emits events as fast as it can, beside a plain loop of writes of 1
-//! MiB to the same file system, in turn.
+//! How much reaches the disk when one thread emits events as fast as it can, alternating with a plain loop of
+//! writes of 1 MiB to the same file system.
 //!
-//! Each side begins with a page cache that is as empty as this program can make it (the files of the side
-//! before are removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. What
-//! is still in a recorder's buffer at the end of that time is written later; so the size of a buffer is taken
-//! off what it has kept.
+//! Each side begins with a page cache that is as empty as this program can make it (the files of the previous
+//! side are removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. Events
+//! that are still in a recorder's buffer at the end of that time are written later, so the buffer's size is
+//! subtracted from the result.
 
 use crate::compare::figures::Rounds;
 use crate::compare::lttng::{self, Lttng};
@@ -130,7 +130,7 @@ fn plain_writes(path: &Path, length: Duration) -> Result<f64> {
     Ok(rate)
 }
 
-/// Writes out what is dirty; says whether what is clean could be dropped too.
+/// Writes dirty pages to the disk; returns whether clean ones could be dropped, too.
 fn fresh_cache() -> bool {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3").is_ok()

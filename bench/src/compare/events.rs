@@ -25,9 +25,9 @@ const SPARSE: u32 = 6;
 /// Time for a peer's own threads to come to rest.
 const REST: Duration = Duration::from_millis(10);
 
-/// Who measures a row.
+/// What measures a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Who {
+enum Tracer {
     Own,
     Smp,
     Plain,
@@ -44,7 +44,7 @@ pub struct Row {
     pub title: String,
     /// Nanoseconds for one, a figure per round.
     pub rounds: Rounds,
-    who: Who,
+    who: Tracer,
     variant: &'static str,
     /// How many in a burst.
     count: u64,
@@ -74,27 +74,27 @@ fn rows(peers: &[bool]) -> Vec<Row> {
     };
     #[rustfmt::skip]
     let mut rows = vec![
-        row(FLOOR, Who::Plain, "rdtsc", "rdtsc", "rdtsc", 28, true),
-        row(OWN, Who::Own, "two_u64", "two_u64", "two u64", 28, true),
-        row(OTHERS, Who::Lttng, "lttng", "two_u64", "LTTng-UST, two u64", 28, true),
-        row(OWN, Who::Smp, "smp", "two_u64", "two u64, protocol Smp", 28, true),
-        row(FLOOR, Who::Plain, "lfence-rdtsc", "lfence-rdtsc", "lfence; rdtsc", 28, true),
-        row(OWN, Who::Own, "ordered", "ordered", "two u64, ordered", 28, true),
-        row(OWN, Who::Own, "bytes16", "bytes16", "16 bytes", 28, false),
-        row(OWN, Who::Own, "bytes64", "bytes64", "64 bytes", 76, false),
-        row(OWN, Who::Own, "bytes256", "bytes256", "256 bytes", 268, false),
-        row(OWN, Who::Own, "string", "string", "string of 20 bytes", 33, false),
-        row(FLOOR, Who::Plain, "local-cas", "local-cas", "compare-and-swap, local", 28, false),
-        row(FLOOR, Who::Plain, "locked-cas", "locked-cas", "compare-and-swap, locked", 28, false),
-        row(FLOOR, Who::Plain, "mutex", "mutex", "mutex, uncontended, lock and unlock", 28, false),
-        row(SCHEMES, Who::Plain, "buffer-local-cas", "buffer-local-cas", "local compare-and-swap, local commit", 28, false),
-        row(SCHEMES, Who::Plain, "buffer-locked-cas", "buffer-locked-cas", "locked compare-and-swap, locked commit", 28, false),
-        row(SCHEMES, Who::Plain, "buffer-k42", "buffer-k42", "K42", 28, false),
-        row(SCHEMES, Who::Plain, "buffer-seqlock", "buffer-seqlock", "seqlock and locked compare-and-swap", 28, false),
-        row(SCHEMES, Who::Plain, "buffer-mutex", "buffer-mutex", "mutex", 28, false),
+        row(FLOOR, Tracer::Plain, "rdtsc", "rdtsc", "rdtsc", 28, true),
+        row(OWN, Tracer::Own, "two_u64", "two_u64", "two u64", 28, true),
+        row(OTHERS, Tracer::Lttng, "lttng", "two_u64", "LTTng-UST, two u64", 28, true),
+        row(OWN, Tracer::Smp, "smp", "two_u64", "two u64, protocol Smp", 28, true),
+        row(FLOOR, Tracer::Plain, "lfence-rdtsc", "lfence-rdtsc", "lfence; rdtsc", 28, true),
+        row(OWN, Tracer::Own, "ordered", "ordered", "two u64, ordered", 28, true),
+        row(OWN, Tracer::Own, "bytes16", "bytes16", "16 bytes", 28, false),
+        row(OWN, Tracer::Own, "bytes64", "bytes64", "64 bytes", 76, false),
+        row(OWN, Tracer::Own, "bytes256", "bytes256", "256 bytes", 268, false),
+        row(OWN, Tracer::Own, "string", "string", "string of 20 bytes", 33, false),
+        row(FLOOR, Tracer::Plain, "local-cas", "local-cas", "compare-and-swap, local", 28, false),
+        row(FLOOR, Tracer::Plain, "locked-cas", "locked-cas", "compare-and-swap, locked", 28, false),
+        row(FLOOR, Tracer::Plain, "mutex", "mutex", "mutex, uncontended, lock and unlock", 28, false),
+        row(SCHEMES, Tracer::Plain, "buffer-local-cas", "buffer-local-cas", "local compare-and-swap, local commit", 28, false),
+        row(SCHEMES, Tracer::Plain, "buffer-locked-cas", "buffer-locked-cas", "locked compare-and-swap, locked commit", 28, false),
+        row(SCHEMES, Tracer::Plain, "buffer-k42", "buffer-k42", "K42", 28, false),
+        row(SCHEMES, Tracer::Plain, "buffer-seqlock", "buffer-seqlock", "seqlock and locked compare-and-swap", 28, false),
+        row(SCHEMES, Tracer::Plain, "buffer-mutex", "buffer-mutex", "mutex", 28, false),
     ];
     for (i, peer) in PEERS.iter().enumerate().filter(|(i, _)| peers[*i]) {
-        let mut row = row(OTHERS, Who::Peer(i), peer.key, peer.variant, &peer.title(), 28, false);
+        let mut row = row(OTHERS, Tracer::Peer(i), peer.key, peer.variant, &peer.title(), 28, false);
         row.count = peer.burst;
         rows.push(row);
     }
@@ -139,22 +139,22 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
     };
     let mut own = start("events", false)?;
     let mut smp = start("events-smp", true)?;
-    let mut others: HashMap<Who, Worker> = HashMap::new();
-    others.insert(Who::Plain, setting.plain_worker(Some(cpu))?);
+    let mut others: HashMap<Tracer, Worker> = HashMap::new();
+    others.insert(Tracer::Plain, setting.plain_worker(Some(cpu))?);
     if let Some(session) = &session {
-        others.insert(Who::Lttng, session.worker(Some(cpu))?);
+        others.insert(Tracer::Lttng, session.worker(Some(cpu))?);
     }
     let mut there = vec![false; PEERS.len()];
     for (i, peer) in PEERS.iter().enumerate() {
         if let Some(folder) = &setting.peers
             && let Some(worker) = peer.start(folder, cpu)?
         {
-            others.insert(Who::Peer(i), worker);
+            others.insert(Tracer::Peer(i), worker);
             there[i] = true;
         }
     }
     let mut rows = rows(&there);
-    rows.retain(|row| row.who != Who::Lttng || session.is_some());
+    rows.retain(|row| row.who != Tracer::Lttng || session.is_some());
 
     // The first round touches every page of the buffers and is not counted.
     for round in 0..=setting.rounds {
@@ -165,12 +165,12 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
                     continue;
                 }
                 let worker = match row.who {
-                    Who::Own => own.worker(),
-                    Who::Smp => smp.worker(),
+                    Tracer::Own => own.worker(),
+                    Tracer::Smp => smp.worker(),
                     other => others.get_mut(&other).expect("only rows with a worker were kept"),
                 };
                 figures.push(worker.measure(row.variant, row.count)?);
-                if matches!(row.who, Who::Peer(_)) {
+                if matches!(row.who, Tracer::Peer(_)) {
                     std::thread::sleep(REST);
                 }
             }
@@ -181,7 +181,7 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
             }
         }
     }
-    for (who, recording) in [(Who::Own, own), (Who::Smp, smp)] {
+    for (who, recording) in [(Tracer::Own, own), (Tracer::Smp, smp)] {
         let bursts = |row: &Row| {
             let in_round = if row.dense { setting.bursts } else { setting.bursts.div_ceil(SPARSE) };
             u64::from(in_round) * u64::from(setting.rounds + 1)
@@ -190,7 +190,7 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
             rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
         let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
         ensure!(
-            (contents.private_buffers > 0) == (who == Who::Smp),
+            (contents.private_buffers > 0) == (who == Tracer::Smp),
             "the worker without restartable sequences must use Smp, the other one Publish: {contents:?}"
         );
         account(contents, emitted)?;

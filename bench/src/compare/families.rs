@@ -29,7 +29,7 @@ pub struct Options {
     /// Write a page into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "quick")]
     page: Option<PathBuf>,
-    /// The program `tracewing`, with the pre-loaded library beside it
+    /// The program `tracewing`, with the pre-loaded library in the same folder
     #[arg(long)]
     tracewing: PathBuf,
     /// Another build of it, likewise
@@ -58,7 +58,7 @@ const LOADS: [Load; 3] = [
 ];
 const FEW_PROGRAMS: u32 = 100;
 
-/// Who records, and what each round took.
+/// The recorder of a side, and the time of each round.
 struct Side {
     title: &'static str,
     tracewing: Option<PathBuf>,

@@ -17,9 +17,9 @@ impl Rounds {
         (smallest, largest)
     }
 
-    /// Between what the median of ever more rounds would lie, with 95 % confidence: ranks of the sorted
-    /// rounds by the binomial distribution, for which nothing need be known of the figures' own. From least
-    /// to most where there are few.
+    /// The 95 % confidence interval of the median: ranks of the sorted rounds by the binomial distribution,
+    /// which assumes nothing about the distribution of the figures. With few rounds, from the least to the
+    /// greatest.
     pub fn interval(&self) -> (f64, f64) {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! `bench functions`: what it adds to the call of a function that its begin and its end are recorded, beside
+//! `bench functions`: what recording its beginning and its end adds to the call of a function, compared with
 //! uftrace, a uprobe, a system call and a `printf` of the same (paper 001's Table 1; 002, 5.8: a breakpoint
 //! against a static site).
 //!
@@ -36,7 +36,7 @@ pub struct Options {
     /// A short run, to see that everything works: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// The program `tracewing`, with the library beside it
+    /// The program `tracewing`, with the library in the same folder
     #[arg(long)]
     tracewing: PathBuf,
     /// The folder of the C program
@@ -47,7 +47,7 @@ pub struct Options {
     no_uftrace: bool,
 }
 
-/// Who records, what is measured, and what came out.
+/// The recorder of a side, what is measured, and its results.
 struct Side {
     title: String,
     by: By,
@@ -57,7 +57,7 @@ struct Side {
 }
 
 enum By {
-    /// Nobody, or uftrace.
+    /// No recorder, or uftrace.
     Worker(Worker),
     Tracewing(Recording),
 }

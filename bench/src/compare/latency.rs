@@ -1,6 +1,6 @@
-//! How long single events take: each is timed by itself, and what timing nothing costs stands beside it. Each
-//! round has new processes, so that its first million events are the first after start-up. Page faults and
-//! system calls in them are counted (`worker/latency.rs`).
+//! How long single events take: each is timed separately, and the cost of timing itself is reported next to
+//! it. Each round has new processes, so that its first million events are the first after start-up. Page
+//! faults and system calls during the events are counted (`worker/latency.rs`).
 
 use crate::compare::figures::{Rounds, percentile};
 use crate::compare::lttng::Lttng;
@@ -10,7 +10,7 @@ use crate::compare::record::Setting;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
-/// The shares of events for which the latency is told.
+/// The shares of events for which the latency is reported.
 pub const SHARES: &[(&str, f64)] =
     &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("most", 1.0)];
 

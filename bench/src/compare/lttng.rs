@@ -143,7 +143,7 @@ pub fn build(sources: &Path, program: &Path) -> Result<()> {
     compile(&sources.join("peer.c"), program, &["-llttng-ust", "-ldl"])
 }
 
-/// Compiles a C file, with the headers beside it.
+/// Compiles a C file, with the headers in its folder.
 pub fn compile(source: &Path, program: &Path, libraries: &[&str]) -> Result<()> {
     let output = Command::new("gcc")
         .args(["-O2", "-g", "-Wall", "-pthread", "-I"])

@@ -37,7 +37,7 @@ pub struct Recording {
 impl Recording {
     /// Starts one of this program as a worker.
     pub fn start(tracewing: &Path, folder: &Path, how: How) -> Result<Self> {
-        let me = std::env::current_exe().context("cannot tell this program's path")?;
+        let me = std::env::current_exe().context("cannot determine this program's path")?;
         Self::start_program(tracewing, folder, how, &[me.as_os_str(), "worker".as_ref()])
     }
 
@@ -65,7 +65,7 @@ impl Recording {
         Ok(Self { worker: Worker::start(name, &mut command)?, folder: folder.to_owned(), messages })
     }
 
-    /// Whom to give orders.
+    /// The worker that receives orders.
     pub fn worker(&mut self) -> &mut Worker {
         &mut self.worker
     }
@@ -96,7 +96,7 @@ pub struct Contents {
     pub private_buffers: usize,
 }
 
-/// Reads a trace, whoever made it.
+/// Reads a trace, whichever tracer made it.
 pub fn contents(tracewing: &Path, folder: &Path, class: &str) -> Result<Contents> {
     let output = Command::new(tracewing)
         .args(["info", "--format", "json"])

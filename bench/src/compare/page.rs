@@ -1,4 +1,4 @@
-//! Writes the page: tables in Markdown, plots beside it.
+//! Writes the page: tables in Markdown, and plots in the same folder.
 
 use crate::compare::bounds::{self, Bound};
 use crate::compare::disk::Side;

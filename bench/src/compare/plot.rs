@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::path::Path;
 
-// Distinct also for those who see colours differently (after Okabe and Ito). tracewing is orange, LTTng blue.
+// Also distinct with colour vision deficiencies (after Okabe and Ito). tracewing is orange, LTTng blue.
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const GREEN: RGBColor = RGBColor(0, 158, 115);

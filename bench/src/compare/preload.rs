@@ -1,4 +1,4 @@
-//! `bench preload`: what it adds to a mutex that a pre-loaded library records it, beside LTTng's wrapper.
+//! `bench preload`: what recording by a pre-loaded library adds to a mutex, compared with LTTng's wrapper.
 //!
 //! One C program, unmodified, takes turns with itself: alone, under `tracewing record --locks` with and
 //! without call chains, and under LTTng's `liblttng-ust-pthread-wrapper.so`. What a side adds is its figure
@@ -17,7 +17,7 @@ use std::process::Command;
 const WRAPPER: &str = "liblttng-ust-pthread-wrapper.so";
 const EVENTS: &str = "lttng_ust_pthread:*";
 
-/// What is required: a part of what LTTng's adds.
+/// The required maximum, as a share of what LTTng's adds.
 const LIMIT: f64 = 0.25;
 
 /// What `bench preload` accepts.
@@ -29,7 +29,7 @@ pub struct Options {
     /// A short run, to see that everything works: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// The program `tracewing`, with the library beside it
+    /// The program `tracewing`, with the library in the same folder
     #[arg(long)]
     tracewing: PathBuf,
     /// The folder of the C program
@@ -55,7 +55,7 @@ const WORKLOADS: [Workload; 2] = [
     Workload { name: "contended", title: "two threads, one mutex", count: 100_000, single: false },
 ];
 
-/// Who records, and what came out.
+/// The recorder of a side, and its results.
 struct Side<'a> {
     title: &'static str,
     by: By<'a>,
@@ -63,7 +63,7 @@ struct Side<'a> {
 }
 
 enum By<'a> {
-    Nobody(Worker),
+    Plain(Worker),
     Tracewing(Recording),
     Lttng(Worker, lttng::Session<'a>),
 }
@@ -71,14 +71,14 @@ enum By<'a> {
 impl Side<'_> {
     fn worker(&mut self) -> &mut Worker {
         match &mut self.by {
-            By::Nobody(worker) | By::Lttng(worker, _) => worker,
+            By::Plain(worker) | By::Lttng(worker, _) => worker,
             By::Tracewing(recording) => recording.worker(),
         }
     }
 
     fn finish(self, scratch: &Path) -> Result<()> {
         match self.by {
-            By::Nobody(worker) => worker.finish_well(),
+            By::Plain(worker) => worker.finish_well(),
             By::Tracewing(recording) => recording.finish().map(drop),
             By::Lttng(worker, session) => {
                 session.check(scratch)?;
@@ -119,7 +119,7 @@ fn measure(
     };
     let mut sides = Vec::new();
     let mut side = |title, by| sides.push(Side { title, by, rounds: Rounds::default() });
-    side("bare", By::Nobody(start("bare", &mut Command::new(program))?));
+    side("bare", By::Plain(start("bare", &mut Command::new(program))?));
     for (title, chains) in [
         ("tracewing", "contended"),
         ("tracewing, no call chains", "none"),

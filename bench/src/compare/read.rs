@@ -1,11 +1,12 @@
-//! `bench read`: reading traces, beside babeltrace2 and beside reading the same files' bytes.
+//! `bench read`: reading traces, compared with babeltrace2 and with reading the same files' bytes.
 //!
 //! | module | does |
 //! |---|---|
 //! | `trace` | makes the traces |
-//! | `reader`, `checksum` | tracewing's side where its command has nothing like it: every field, and plain bytes |
+//! | `reader`, `checksum` | tracewing's side for tasks that its command does not offer: every field, and
+//! plain bytes |
 //! | `side` | runs a process and measures it |
-//! | `report` | what comes out, for a terminal and as a page |
+//! | `report` | the results, for a terminal and as a page |
 //!
 //! All sides run on one CPU, in turn, round by round.
 
@@ -153,7 +154,7 @@ fn measure(
     trace: &Path,
 ) -> Result<Measured> {
     let cpu = measuring_cpu()?;
-    let me = std::env::current_exe().context("cannot tell this program's path")?;
+    let me = std::env::current_exe().context("cannot determine this program's path")?;
     let mut runs: Vec<(Task, Vec<Took>)> = tasks.iter().map(|task| (*task, Vec::new())).collect();
     // The first round brings the files into memory, and is thrown away.
     for round in 0..=rounds {

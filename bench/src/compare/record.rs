@@ -28,7 +28,7 @@ pub struct Options {
     /// Write a page with plots into this folder, from a complete run
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "only"])]
     page: Option<PathBuf>,
-    /// Where to write what goes to disk [default: beside this program]
+    /// Where to write data for the disk [default: next to this program]
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// The program `tracewing`
@@ -80,13 +80,13 @@ pub struct Setting {
 
 impl Setting {
     fn new(options: &Options, scratch: PathBuf) -> Result<Self> {
-        let me = std::env::current_exe().context("cannot tell this program's path")?;
-        let beside = me.parent().context("this program has no folder")?;
+        let me = std::env::current_exe().context("cannot determine this program's path")?;
+        let folder = me.parent().context("this program has no folder")?;
         let full = Self {
             tracewing: options.tracewing.clone(),
             peers: options.peers.clone(),
             scratch,
-            disk: options.disk.clone().unwrap_or_else(|| beside.to_owned()),
+            disk: options.disk.clone().unwrap_or_else(|| folder.to_owned()),
             cpu: measuring_cpu()?,
             rounds: options.rounds,
             bursts: 48,
@@ -113,9 +113,9 @@ impl Setting {
         })
     }
 
-    /// Starts this program as a worker that nobody records.
+    /// Starts this program as a worker that is not recorded.
     pub fn plain_worker(&self, cpu: Option<usize>) -> Result<Worker> {
-        let me = std::env::current_exe().context("cannot tell this program's path")?;
+        let me = std::env::current_exe().context("cannot determine this program's path")?;
         let start = || Worker::start("plain", Command::new(&me).arg("worker"));
         cpu.map_or_else(start, |cpu| pinned(cpu, start))
     }

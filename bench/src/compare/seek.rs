@@ -87,8 +87,8 @@ pub fn run(options: &Options) -> Result<()> {
             })
             .collect()
     };
-    let beside = rounds(false, 0)?;
-    report("index files beside the trace", &beside);
+    let with_files = rounds(false, 0)?;
+    report("index files in the trace folder", &with_files);
     let cold = rounds(true, 1000)?;
     report("the same, nothing of the trace in memory", &cold);
     std::fs::remove_dir_all(path.join("index"))?;
@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<()> {
     let kept_cold = rounds(true, 4000)?;
     report("the same, nothing of the trace in memory", &kept_cold);
 
-    let worst = firsts(&beside).median().max(firsts(&kept).median());
+    let worst = firsts(&with_files).median().max(firsts(&kept).median());
     println!("\nfirst line once indexed: {worst:.1} ms (at most {MOST_MS} ms)");
     ensure!(options.quick || worst <= MOST_MS, "the first line takes too long");
     Ok(())
@@ -118,7 +118,7 @@ fn slice(tracewing: &Path, trace: &Path, cache: &Path, from: u64, to: u64) -> Re
     output.read_exact(&mut text).context("nothing was printed")?;
     let first = elapsed();
     output.read_to_end(&mut text)?;
-    // What a process has read can be asked as long as nobody has waited for it.
+    // The counts of a process's reads are available until it has been waited for.
     waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     let end = elapsed();
     let counters = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();

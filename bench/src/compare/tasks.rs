@@ -1,9 +1,9 @@
-//! `bench tasks`: what it costs to tell of tasks, by the program Sumtime of the multi-level trace paper
-//! (3.3), beside other tracers of tokio.
+//! `bench tasks`: what recording tasks costs, measured with the program Sumtime of the multi-level trace
+//! paper (3.3), and compared with other tracers of tokio.
 //!
 //! Every side grows the same trees (`src/tasks/tree.rs`), each in a process of its own, in turn, round by
-//! round. A side's overhead is its time to that of the same trees without it in the same round. Peers are
-//! compared with their own plain trees, since they need another build of tokio.
+//! round. A side's overhead is its time divided by that of the same trees without it in the same round. Peers
+//! are compared with their own plain trees, since they need another build of tokio.
 
 mod page;
 mod report;
@@ -79,16 +79,16 @@ pub struct Side {
     cost: Rounds,
 }
 
-/// Who takes part in which order: key, title, base, process, variant.
+/// The sides in their order: key, title, base, process, variant.
 #[rustfmt::skip]
 const SIDES: &[(&str, &str, Option<&str>, &str, &str)] = &[
     ("plain", "tokio alone", None, "bare", "plain"),
-    ("told", "told, nobody records", Some("plain"), "bare", "told"),
+    ("told", "instrumented, not recorded", Some("plain"), "bare", "told"),
     ("switches", "creations and switches", Some("plain"), "switches", "told"),
     ("scheduling", "scheduling events", Some("plain"), "scheduling", "told"),
     ("all", "all events", Some("plain"), "all", "traced"),
     ("plain-two", "two workers: tokio alone", None, "bare", "plain-two"),
-    ("told-two", "two workers: told, nobody records", Some("plain-two"), "bare", "told-two"),
+    ("told-two", "two workers: instrumented, not recorded", Some("plain-two"), "bare", "told-two"),
     ("scheduling-two", "two workers: scheduling events", Some("plain-two"), "scheduling", "told-two"),
     ("all-two", "two workers: all events", Some("plain-two"), "all", "traced-two"),
     ("dial9-plain", "dial9: tokio alone", None, "dial9", "plain"),
@@ -98,8 +98,8 @@ const SIDES: &[(&str, &str, Option<&str>, &str, &str)] = &[
     ("console", "tokio-console: its subscriber", Some("console-plain"), "console", "tree"),
 ];
 
-/// The peers whose overhead is compared with ours, with our degree; that of dial9's hooks, which tell no
-/// wakes, with the same, too.
+/// The peers whose overhead is compared with ours at our level of detail; that of dial9's hooks, which do not
+/// report wakes, at the same level, too.
 const PEERS: &[(&str, &str)] = &[
     ("dial9", "switches"),
     ("dial9", "scheduling"),
@@ -210,7 +210,7 @@ impl Processes {
 }
 
 fn own_worker() -> Result<PathBuf> {
-    let me = std::env::current_exe().context("cannot tell this program's path")?;
+    let me = std::env::current_exe().context("cannot determine this program's path")?;
     Ok(me.with_file_name("bench-tasks"))
 }
 

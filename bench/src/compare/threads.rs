@@ -13,8 +13,8 @@ use anyhow::{Result, ensure};
 /// How many threads.
 pub const THREADS: &[u64] = &[1, 2, 4, 8, 16];
 
-/// What a thread's loop does: the key, what a reader is told, and its share of [`Setting::thread_events`],
-/// since slower ones need fewer for the same time.
+/// A thread's loop: the key, the title in reports, and its share of [`Setting::thread_events`], since slower
+/// loops need fewer events for the same time.
 const VARIANTS: &[(&str, &str, u64)] = &[
     ("rdtsc", "rdtsc", 1),
     ("two_u64", "tracewing", 1),

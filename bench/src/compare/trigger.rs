@@ -1,13 +1,13 @@
-//! `bench trigger`: what a site costs that nobody wants, what one costs that somebody wants, how long
-//! switching takes, and what the `tracing` layer costs. Measures, prints, and compares with what is required.
+//! `bench trigger`: the costs of a disabled and of an enabled site, how long switching takes, and what the
+//! `tracing` layer costs. Measures, prints, and compares with the requirements.
 //!
 //! | module | measures |
 //! |---|---|
-//! | `shapes` | functions with a site that is off against the same without, in many layouts |
-//! | `forms` | passing a site, by how it is made and by whom |
+//! | `shapes` | functions with a disabled site compared with the same without, in many layouts |
+//! | `forms` | passing a site, by how it is made and which tracer made it |
 //! | `switching` | switching ten thousand sites |
 //! | `layer` | an event of `tracing` |
-//! | `report`, `page` | nothing: what comes out, for a terminal and as a page |
+//! | `report`, `page` | the results, for a terminal and as a page |
 
 mod forms;
 mod layer;
@@ -120,7 +120,7 @@ impl Results {
 /// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let me = std::env::current_exe().context("cannot tell this program's path")?;
+    let me = std::env::current_exe().context("cannot determine this program's path")?;
     let mut results = Results { machine: machine::describe(scratch.path()), ..Results::default() };
     let lttng = match &options.lttng {
         None => None,

@@ -41,8 +41,8 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The thread's CPU time in nanoseconds. Time on the wall would count what other programs take, and more of
-/// it for whoever takes longer.
+/// The thread's CPU time in nanoseconds. Elapsed time would include what other programs take, and more of it
+/// for slower sides.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

@@ -1,6 +1,6 @@
-//! The worker of `bench tasks`: grows trees of tasks ([`tree`]) on demand, plain or told. It obeys orders on
-//! standard input (`compare/process.rs`): `VARIANT COUNT` grows COUNT trees, and is answered with ns of CPU
-//! time.
+//! The worker of `bench tasks`: grows trees of tasks ([`tree`]) on request, plain or instrumented (`told`).
+//! It obeys orders on standard input (`compare/process.rs`): `VARIANT COUNT` grows COUNT trees, and is
+//! answered with ns of CPU time.
 //!
 //! | variant | tasks are spawned by | on | CPU time of |
 //! |---|---|---|---|
@@ -8,11 +8,11 @@
 //! | `traced` | tracewing-tokio, and each function is traced | one thread | that thread |
 //! | `plain-two`, `told-two`, `traced-two` | the same | two workers | the process |
 //!
-//! `polls COUNT` and `told-polls COUNT` poll one task that often, `spans COUNT` has as many pairs of spans
+//! `polls COUNT` and `told-polls COUNT` poll one task that often, `spans COUNT` emits as many pairs of spans
 //! (`again.rs`). `serve 0` starts a server under load (`server.rs`) and answers its process id; `served 0`
 //! ends it and answers how many requests were answered, and how many failed.
 //!
-//! Under loom there is none: loom runs only one of the baselines.
+//! There is no worker under loom, which runs only one of the baselines.
 
 #[cfg(not(loom))]
 mod again;

@@ -30,14 +30,14 @@ impl Copies {
         Ok(Self { memory: memory.context("cannot get memory for code")?.cast() })
     }
 
-    /// Copies a function into the `index`th pair of pages, `position` bytes behind its beginning.
+    /// Copies a function into the `index`th pair of pages, `position` bytes after its beginning.
     ///
     /// # Safety
     /// `code` is a whole function that can be executed at any address.
     pub unsafe fn place(&mut self, index: usize, position: usize, code: &[u8]) -> Result<Code> {
         ensure!(index < PAGES / 2 && position.is_multiple_of(ALIGNMENT), "no such place");
         ensure!(position < PAGE && code.len() <= PAGE, "a function that is too large");
-        // SAFETY: two pages from there on are this value's own, and nobody executes them now.
+        // SAFETY: the two pages from there belong to this value, and no thread executes them now.
         let function = unsafe {
             let at = self.memory.add(index * 2 * PAGE + position);
             at.copy_from_nonoverlapping(code.as_ptr(), code.len());

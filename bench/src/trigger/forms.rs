@@ -1,6 +1,6 @@
-//! What passing a site costs, by how it is made: [`IN_A_ROW`] of them stand in a row in a loop, each with two
+//! The cost of passing a site, by how it is made: [`IN_A_ROW`] consecutive sites in a loop, each with two
 //! values to record, and nothing else. That is more than they cost in a program, where the processor waits
-//! for other things meanwhile; it is what can be compared.
+//! for other things in the meantime, but it can be compared.
 
 use crate::orders::cpu_time;
 use anyhow::{Result, bail};
@@ -22,7 +22,7 @@ struct Unwanted {
     second: u64,
 }
 
-/// Fired with somebody attached who does nothing.
+/// Fired with a callback attached that does nothing.
 static EMPTY: Trigger<(u64, u64)> = Trigger::new();
 
 macro_rules! place {
@@ -42,7 +42,7 @@ macro_rules! place {
 place!(Off, "bench:form_off");
 place!(On, "bench:form_on");
 
-/// Whether somebody wants a class, as it was before there were sites: a word in memory, and a branch.
+/// Whether a class is enabled, as it was before there were sites: a word in memory, and a branch.
 static WANTED: AtomicU32 = AtomicU32::new(0);
 
 #[cold]
@@ -54,7 +54,7 @@ extern "C" fn record(first: u64, second: u64) {
 /// Feather-Trace's: a short jump over a long one (Brandenburg and Anderson 2007, figure 2).
 #[inline(always)]
 fn jump_over_jump() -> bool {
-    // SAFETY: jumps to behind the code, or, if the byte is changed, to `on`.
+    // SAFETY: jumps over the code or, if the byte is changed, to `on`.
     unsafe {
         asm!(
             ".byte 0xeb, 5",

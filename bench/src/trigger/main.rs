@@ -1,5 +1,5 @@
-//! The worker of `bench trigger`: a program of its own, so that its sites are in no other program that is
-//! measured. It obeys orders on standard input, one on a line (`compare/process.rs`):
+//! The worker of `bench trigger`: a separate program, so that no other measured program contains its sites.
+//! It obeys orders on standard input, one per line (`compare/process.rs`):
 //!
 //! | order | does | answer |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `flip COUNT` | switches COUNT sites on, then off (`many.rs`) | ns of each, and how many could be switched |
 //! | `FORM COUNT` | passes COUNT sites of a form (`forms.rs`) | ns of CPU time |
 //!
-//! Under loom there is none: loom runs only one of the baselines.
+//! There is no worker under loom, which runs only one of the baselines.
 
 #[cfg(not(loom))]
 mod copies;

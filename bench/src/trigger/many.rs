@@ -64,7 +64,7 @@ macro_rules! groups {
 
 const GROUPS: &[fn(u64) -> u64] = groups!(0 10 20 30 40 50 60 70 80 90);
 
-/// How many of the sites the program comes through on its way find themselves on.
+/// The number of sites on the program's path that are on.
 fn walk() -> u64 {
     GROUPS.iter().fold(0, |on, group| black_box(group)(on))
 }

@@ -1,4 +1,4 @@
-//! Obeys orders until standard input ends, and tells the time.
+//! Obeys orders until standard input ends, and reports times.
 
 use crate::{forms, many, shapes};
 use anyhow::{Context, Result};

@@ -1,5 +1,5 @@
-//! Functions of several shapes, each compiled without a site and with an `emit!` that nobody wants; and the
-//! former once more, in a copy of its own, which tells how well two times can be compared here.
+//! Functions of several shapes, each compiled without a site and with a disabled `emit!`. A second copy of
+//! the former shows how precisely two times can be compared here.
 
 use crate::copies::{ALIGNMENT, Code, Copies, PAGE};
 use crate::orders::cpu_time;
@@ -24,7 +24,7 @@ impl Variant for Nothing {
     fn pass(_: u64, _: u64) {}
 }
 
-/// What would be recorded. Nobody ever wants it.
+/// What would be recorded if it were ever enabled.
 #[derive(Event)]
 #[event(provider = "bench")]
 struct Passed {
@@ -112,7 +112,7 @@ struct Compiled {
     code: &'static [u8],
 }
 
-/// The variants of a shape, each in a section, to whose begin and end the linker gives names.
+/// The variants of a shape, each in a section whose beginning and end the linker names.
 macro_rules! compiled {
     ($shape:ident: $($variant:ident $section:literal $start:ident $stop:ident),+) => {
         [$({
@@ -190,8 +190,8 @@ pub fn run(count: u64, rest: &str) -> Result<String> {
     } else {
         // Nor shall one of them always be in the same page.
         let page = |index| (index + position / ALIGNMENT) % 3;
-        // SAFETY: each is one whole function. What it executes while its site is off lies within it: it calls
-        // nothing but through an address that it is given, and has no data.
+        // SAFETY: each is one whole function. Everything that it executes while its site is off lies within
+        // it: it calls only through an address that it is given, and has no data.
         let mut place = |index, code| unsafe { copies.place(page(index), position, code) };
         [place(0, nothing.code)?, place(1, off.code)?, place(2, nothing.code)?]
     };
@@ -213,7 +213,7 @@ pub fn run(count: u64, rest: &str) -> Result<String> {
     Ok(least.map(|ns| ns.to_string()).join(" "))
 }
 
-/// Nanoseconds of CPU time that so many calls take, each of which waits for the one before.
+/// CPU time in nanoseconds of `count` calls, each of which depends on the previous one.
 #[inline(never)]
 fn time(function: Code, second: u64, count: u64) -> u64 {
     let mut value = 1;

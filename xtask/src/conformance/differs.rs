@@ -1,5 +1,5 @@
-//! Cases whose outcome differs from what their suite expects, and why. In each of them babeltrace2 2.0 does
-//! what we do.
+//! Cases whose outcome differs from what their suite expects, with reasons. In each of them babeltrace2 2.0
+//! behaves as we do.
 
 /// Attributes in quotes.
 const QUOTED: &str = "a word in quotes means what it means without them, as for babeltrace2";

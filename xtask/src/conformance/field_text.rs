@@ -1,5 +1,5 @@
-//! Prints a field as the field cases' `expect` files do: members by name, elements behind dashes, two spaces
-//! a level.
+//! Prints a field like the `expect` files of the field cases: members by name, elements after dashes, two
+//! spaces per level.
 
 use std::fmt::Write;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -22,7 +22,7 @@ enum Frame {
     Elements {
         indent: usize,
     },
-    /// An optional or a variant: what is in it stands in its place.
+    /// An optional or a variant: its content is printed in its place.
     Through {
         name: Option<String>,
     },
@@ -34,8 +34,8 @@ impl FieldText {
         self.out + "\n"
     }
 
-    /// Prints what stands before a field; gives the indentation of what is in it, and whether a dash came
-    /// before it.
+    /// Prints the text before a field; returns the indentation of its content, and whether a dash precedes
+    /// it.
     fn lead(&mut self, name: Option<&str>) -> (usize, bool) {
         let mut name = name;
         for frame in self.frames.iter().rev() {

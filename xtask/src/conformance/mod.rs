@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the cases in the folders beside the project that not every machine has.
+/// Runs the cases in folders next to the project, which only some machines have.
 pub fn shared() -> Result<()> {
     for name in ["ctf-conformance", "ctf-testsuite"] {
         let folder = crate::root()?.join("../shared").join(name);

@@ -136,7 +136,7 @@ fn babeltrace2_count(trace: &Path) -> Option<u64> {
     line.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
-/// Such a trace is to be refused; what is good of it comes first.
+/// Checks that such a trace is refused; its valid part may be read first.
 fn refused(trace: &Path, expect: Option<&Path>) -> Result<()> {
     let (text, outcome) = details(trace, false);
     let Err(error) = outcome else { bail!("it is to be refused, but gives\n{text}") };

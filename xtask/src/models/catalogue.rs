@@ -164,8 +164,8 @@ pub const RUNS: &[Run] = &[
     long("weak", "fault: head without acquire", &["FAULT_ACQUIRE"], Fault(WRITTEN)),
     long("weak", "fault: consumed without release", &["FAULT_CONSUMED"], Fault(WRITTEN)),
     long("weak", "fault: overwrite, head without release", &["OVERWRITE", "FAULT_RELEASE"], Fault(WRITTEN)),
-    long("weak", "fault: no order behind the claim", &["OVERWRITE", "FAULT_CLAIM"], Fault(WRITTEN)),
-    long("weak", "fault: no fence behind the copy", &["OVERWRITE", "FAULT_COPY"], Fault(WRITTEN)),
+    long("weak", "fault: no order after the claim", &["OVERWRITE", "FAULT_CLAIM"], Fault(WRITTEN)),
+    long("weak", "fault: no fence after the copy", &["OVERWRITE", "FAULT_COPY"], Fault(WRITTEN)),
     long("weak", "fault: exchange without release", &["OVERWRITE", "FAULT_EXCHANGE"], Fault(WRITTEN)),
     // Attaching and detaching.
     quick("detach", "threads in and out of sequences", &[], Ends),

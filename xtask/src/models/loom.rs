@@ -11,8 +11,8 @@ use std::process::Command;
 const PROGRAMS: &[(&str, &str, bool)] =
     &[("tracewing-ring", "loom", true), ("tracewing-trigger", "loom", false), ("bench", "k42", false)];
 
-/// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the
-/// full form where each test says, mostly at two.
+/// Builds and runs all of them. The quick form lets the checker preempt a thread at one place per run; the
+/// full form at the number of places that each test sets, mostly two.
 pub fn run(is_quick: bool) -> Result<()> {
     let folder = crate::steps::target_folder()?.join("loom");
     for (package, test, is_large) in PROGRAMS {

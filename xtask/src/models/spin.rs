@@ -1,5 +1,5 @@
-//! One run of Spin: generates the checker for a variant of a model, builds and runs it, and reads what it
-//! says.
+//! One run of Spin: generates the checker for a variant of a model, builds and runs it, and parses its
+//! report.
 //!
 //! Spin writes a C program (`pan.c`) that searches the model's states. Its report is text; the lines read
 //! here are stable since Spin 4. An error leaves a trail, which Spin replays with the model's `printf` lines:

@@ -10,7 +10,7 @@ pub struct Mutant {
     pub from: &'static str,
     /// Text to put there.
     pub to: &'static str,
-    /// Who finds it.
+    /// The test that finds it.
     pub by: By,
 }
 

@@ -1,5 +1,5 @@
-//! Recordings of `examples/ledger`, a program that counts its own events and kills one of its children, while
-//! the recorder is stopped again and again, disks fill up, and a hostile user runs beside them. Afterwards
+//! Recordings of `examples/ledger`, a program that counts its own events and kills one of its children.
+//! Meanwhile the recorder is stopped repeatedly, disks fill up, and a hostile user is active. Afterwards
 //! `events read + events lost = events emitted`, per recording.
 
 use super::neighbour::Neighbour;
@@ -26,8 +26,8 @@ const FULL_DISK: usize = 4;
 /// Events per task of the ledger.
 const EVENTS: &str = "150000";
 
-/// Tells all users the socket's secret name, as a program of the recording might that is careless, and
-/// becomes the ledger.
+/// Reveals the socket's secret name to all users, as a careless recorded program might, and becomes the
+/// ledger.
 const LEAK: &str = r#"echo "$TRACEWING_SOCKET" > "$0"; exec "$@""#;
 
 /// What a recording came to.

@@ -1,5 +1,4 @@
-//! A hostile user of the same machine beside the recordings of a soak: `neighbour.py`, run as user 65534
-//! (`nobody`).
+//! A hostile user of the machine during a soak: `neighbour.py`, run as user 65534 (`nobody`).
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -11,7 +10,7 @@ const SCRIPT: &str = include_str!("neighbour.py");
 pub struct Neighbour(Child);
 
 impl Neighbour {
-    /// Starts it beside recordings that are made in `folder`, which every user can write.
+    /// Starts it during recordings that are made in `folder`, which every user can write.
     ///
     /// # Errors
     /// `setpriv` or Python cannot be run, or this is not root.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How the recorder is told to record, one after the other.
+/// Options of the recorder, used in turn.
 const WAYS: [&[&str]; 5] = [
     &[],
     &["--buffers", "process"],

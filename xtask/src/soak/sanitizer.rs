@@ -1,8 +1,8 @@
 //! The ring's loads of threads, and the slot FIFO's, under ThreadSanitizer.
 //!
-//! It sees no assembly, so protocol `Publish` is left out, and `Local` runs on locked instructions
-//! (`--cfg tracewing_tsan`). It knows no fences, so a copy that is thrown away when it was torn looks like a
-//! race; that one place is excepted. Processes are left out, since it looks into one only.
+//! ThreadSanitizer sees no assembly, so protocol `Publish` is left out, and `Local` runs on locked
+//! instructions (`--cfg tracewing_tsan`). It knows no fences, so a copy that is discarded when it was torn
+//! looks like a race; that one place is exempted. Processes are left out, since it only examines one.
 
 use super::RING;
 use crate::steps::{run as run_command, target_folder};

@@ -5,7 +5,7 @@ use super::lexer::Line;
 use super::text::has_word;
 use super::{File, Finding};
 
-/// Orderings that make something visible to somebody, who is to be named.
+/// Orderings that publish to, or synchronise with, a partner, which must be named.
 const STRONG: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
 /// Folders and files that hold only tests or measurements.
@@ -59,18 +59,19 @@ fn is_unsafe_code(code: &str) -> bool {
         let (before, after) = (&code[..at], &code[at + "unsafe".len()..]);
         let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
         let alone = !before.ends_with(part_of_word) && !after.starts_with(part_of_word);
-        let behind = after.trim_start();
+        let following = after.trim_start();
         let opens =
-            ["{", "impl", "extern"].iter().any(|start| behind.starts_with(start)) || behind.is_empty();
-        let declares = behind.strip_prefix("fn").is_some_and(|rest| rest.starts_with(' '));
-        let pointer = behind.starts_with("extern") && behind.contains("fn(");
-        let foreign = behind.starts_with("extern") && !behind.contains("fn ") && behind.ends_with('{');
+            ["{", "impl", "extern"].iter().any(|start| following.starts_with(start)) || following.is_empty();
+        let declares = following.strip_prefix("fn").is_some_and(|rest| rest.starts_with(' '));
+        let pointer = following.starts_with("extern") && following.contains("fn(");
+        let foreign =
+            following.starts_with("extern") && !following.contains("fn ") && following.ends_with('{');
         alone && (opens || declares) && !pointer && !foreign
     })
 }
 
-/// `SAFETY` within the ten lines above, on the line, or on the two behind it. A declaration's `# Safety`
-/// section may stand anywhere in the comment above it.
+/// Whether `SAFETY` is within the ten lines above, on the line, or on the two after it. A declaration's `#
+/// Safety` section may be anywhere in the comment above it.
 fn is_justified(lines: &[Line], index: usize) -> bool {
     let near = &lines[index.saturating_sub(10)..(index + 3).min(lines.len())];
     let mentions = |line: &Line| line.comment.contains("SAFETY") || line.comment.contains("# Safety");

@@ -1,7 +1,7 @@
-//! The rule that modules of one folder do not need each other in a circle, in whatever folder they are.
+//! The rule that the modules of one folder do not depend on each other in a cycle.
 //!
-//! A module stands for all that is below it: an import of `a::b` by `c::d` makes `c` need `a` in the folder
-//! of both. What is defined in the folder's own file, or its tests need, does not count.
+//! A module stands for everything below it: an import of `a::b` by `c::d` makes `c` depend on `a` in the
+//! folder of both. Definitions in the folder's own file, and dependencies of its tests, are ignored.
 
 use super::imports;
 use super::{File, Finding, Tree};

@@ -1,5 +1,5 @@
-//! docs/reference/events.md: every event that tracewing records by itself or interprets, with who reads it.
-//! Written out of the vocabulary and of the sources that name its types; `tidy` finds it out of date.
+//! docs/reference/events.md: every event that tracewing records by itself or interprets, with its readers.
+//! Generated from the vocabulary and from the sources that name its types; `tidy` finds it out of date.
 
 use super::{File, Finding, Tree};
 use std::collections::BTreeSet;
@@ -145,7 +145,7 @@ fn type_of(class: Class) -> String {
     }
 }
 
-/// Who names the type of a class.
+/// The sources that name the type of a class.
 fn readers(tree: &Tree, module: &str, class: Class) -> BTreeSet<&'static str> {
     let name = type_of(class);
     let place =

@@ -77,7 +77,7 @@ fn origin(code: &[char]) -> Option<(usize, &[char])> {
     (supers > 0).then_some((supers, rest))
 }
 
-/// Reads `a::{b, c::d}`, and gives what follows it. `self` and `*` stand for the path before them.
+/// Parses `a::{b, c::d}` and returns the code after it. `self` and `*` stand for the path before them.
 fn tree<'c>(mut code: &'c [char], base: &[String], paths: &mut Vec<Vec<String>>) -> &'c [char] {
     let mut path = base.to_vec();
     loop {

@@ -1,5 +1,5 @@
 //! The rule about the language of texts: idioms that stop a reader whose first language is English are
-//! refused, each with what to say in its place. The folders and files that it covers are listed here.
+//! refused, each with a replacement. The folders and files that it covers are listed here.
 
 use super::links::prose;
 use super::text::has_word;

@@ -1,9 +1,8 @@
 //! The rule that nothing imports from its own layer or a higher one: crates from crates, and modules of a
 //! crate from each other.
 //!
-//! The table "Layers" in `ARCHITECTURE.md` says what is in which layer: a row for the crates, by their
-//! `Cargo.toml`s, and one for the modules of each crate that has layers. A module that no row names is below
-//! all others.
+//! The table "Layers" in `ARCHITECTURE.md` assigns layers: one row for the crates, by their `Cargo.toml`s,
+//! and one for the modules of each crate that has layers. A module that no row names is below all others.
 
 use super::imports;
 use super::{File, Finding, Tree};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Permissive licences; with them no user of ours has to do more than name the authors. The CDDL asks the
-/// same of who changes nothing in the files that are under it (`inferno`, which draws flame graphs).
+/// Permissive licences: they ask our users for no more than naming the authors. The same is true of the CDDL
+/// unless files under it are changed (`inferno`, which draws flame graphs).
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -83,8 +83,8 @@ fn is_allowed(expression: &str) -> bool {
 
 fn any_of<'a>(words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
     let (mut verdict, mut rest) = all_of(words);
-    while let ["OR", behind @ ..] = rest {
-        let (next, left) = all_of(behind);
+    while let ["OR", others @ ..] = rest {
+        let (next, left) = all_of(others);
         (verdict, rest) = (verdict | next, left);
     }
     (verdict, rest)
@@ -92,8 +92,8 @@ fn any_of<'a>(words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
 
 fn all_of<'a>(words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
     let (mut verdict, mut rest) = single(words);
-    while let ["AND", behind @ ..] = rest {
-        let (next, left) = single(behind);
+    while let ["AND", others @ ..] = rest {
+        let (next, left) = single(others);
         (verdict, rest) = (verdict & next, left);
     }
     (verdict, rest)

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, as a test.
 //!
-//! This file gathers the project's files and the findings; the rules stand in the files beside it, each with
-//! tests that show it failing.
+//! This file gathers the project's files and the findings. The rules are in this folder, each with tests that
+//! show it failing.
 
 mod comments;
 mod cycles;

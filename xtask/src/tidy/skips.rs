@@ -1,9 +1,9 @@
-//! The rule that tests skip through `tracewing_testing::skip` alone, which fails in CI without a cause. One
-//! that only prints that it skips could stop testing, and nobody would see it.
+//! The rule that tests skip through `tracewing_testing::skip` alone, which fails in CI without a cause. A
+//! test that only prints that it skips could stop testing unnoticed.
 
 use super::{File, Finding};
 
-/// What a test prints that skips by itself.
+/// What a test prints that skips without it.
 const WORDS: &str = "skipped: ";
 
 /// Where that is printed for all.

@@ -1,5 +1,5 @@
-//! The rules about a file's text: a head that says what it does, a length one can read, nothing left open, no
-//! path of somebody's machine.
+//! The rules about a file's text: a head that says what the file does, a readable length, no unfinished work,
+//! no path of a particular machine.
 
 use super::{File, Finding};
 
@@ -73,13 +73,13 @@ fn placeholders_and_machine_paths(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a word stands in a text with no letter or digit before it and none behind it.
+/// Whether a text contains a word with no letter or digit before or after it.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
-        let behind = text[at + word.len()..].chars().next();
-        !before.is_some_and(part_of_word) && !behind.is_some_and(part_of_word)
+        let next = text[at + word.len()..].chars().next();
+        !before.is_some_and(part_of_word) && !next.is_some_and(part_of_word)
     })
 }
 

@@ -27,7 +27,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/ctf/", "the languages of metadata have such words, and know no events"),
 ];
 
-/// What is before a name of one word where it is a field's or a key.
+/// The code before a one-word name that is a field or a key.
 const LOOK_UPS: &[&str] = &["env(", "text_of(", ".with(", "Scope::Payload, ", "Scope::CommonContext, "];
 
 /// Names of fields, and of members of contexts.
@@ -56,7 +56,7 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What is between quotation marks on a line, and what is before that.
+/// The string literals of a line, each with the code before it.
 fn literals(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let marks: Vec<usize> = line.match_indices('"').map(|(at, _)| at).collect();
     let pairs = marks.chunks_exact(2).map(move |pair| (&line[..pair[0]], &line[pair[0] + 1..pair[1]]));

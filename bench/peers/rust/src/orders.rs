@@ -1,7 +1,7 @@
 //! The peers' side of the benchmark's protocol: a line `VARIANT COUNT` on standard input makes a peer emit
 //! COUNT events; it answers with the nanoseconds of CPU time that its thread took for all of them. It ends
-//! with its input. Its argument is the CPU on which that thread has to stay, beside threads that the tracer
-//! may have started on any.
+//! with its input. Its argument is the CPU that this thread must stay on; the tracer may start other threads
+//! on any CPU.
 
 use std::io::{self, BufRead, Write};
 use std::mem::size_of_val;

@@ -253,7 +253,7 @@ impl Machine {
         self.made.polls += 1;
         self.user("shop:served", &self.rounds.to_le_bytes())?;
         if self.rounds.is_multiple_of(TASK_LIFE) {
-            // Who ends is the oldest, whoever was polled.
+            // The oldest task ends, whichever was polled.
             self.user("user_thread:exit", &self.task(oldest).to_le_bytes())?;
             self.create()?;
         }

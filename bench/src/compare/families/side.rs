@@ -79,7 +79,7 @@ fn watch(child: &Child) -> Result<Took> {
     let mut took = Took::default();
     loop {
         let stat = fs::read_to_string(format!("{process}/stat")).context("the recorder is gone")?;
-        // Behind the name: state, and as 12th and 13th the time in the program and in the kernel.
+        // After the name: state, and as 12th and 13th the time in user and kernel code.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let [state, .., user, system] = fields.get(..13).context("the kernel's line is too short")? else {
             bail!("the kernel's line is too short")

@@ -1,9 +1,10 @@
 //! A checksum over every field of a trace's events.
 //!
-//! Each stream has one of 64 bits, and the trace's is the sum of them. For each value the stream's is turned
-//! left by 5 bits, and the value is added. An event's values are its stamp in cycles and what is in its
-//! contexts and its payload, in order; compounds stand for what is in them. A value is an integer's two's
-//! complement, a real's bits as a double, or a text's bytes and its length, added up.
+//! Each stream has one of 64 bits, and the trace's is their sum. For each value the stream's checksum is
+//! rotated left by 5 bits, and the value is added. An event's values are its stamp in cycles and the members
+//! of its contexts and its payload, in order; compounds are replaced by their content. A value is an
+//! integer's two's complement, the bits of a real number as a double, or the sum of a text's bytes plus its
+//! length.
 //! `bench/peers/babeltrace2/checksum.py` does the same with babeltrace2's Python bindings.
 
 use tracewing_ctf::decode::{Compound, Value, Visitor};

@@ -1,4 +1,4 @@
-//! The process that reads a trace and says what is in it: tracewing's side of `bench read`.
+//! The process that reads a trace and reports its content: tracewing's side of `bench read`.
 
 use super::checksum::Checksum;
 use anyhow::{Context, Result};
@@ -73,7 +73,7 @@ fn bytes(recording: &Recording) -> Result<(u64, u64)> {
     for path in recording.streams().iter().flat_map(|stream| stream.files()) {
         let file = std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let size = file.metadata()?.len() as usize;
-        // SAFETY: a fresh mapping, which nothing else uses and which is unmapped below, of a file that nobody
+        // SAFETY: a new mapping, which is used only here and unmapped below, of a file that no process
         // changes.
         let mapped = unsafe {
             rustix::mm::mmap(

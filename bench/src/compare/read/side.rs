@@ -26,7 +26,7 @@ pub fn run(command: &mut Command) -> Result<Took> {
     let mut status = 0;
     // SAFETY: all zeros are an rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are of this function's own variables; the child is ours, and nobody else waits
+    // SAFETY: both pointers are of this function's own variables; the child is ours, and nothing else waits
     // for it.
     let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     let seconds = begin.elapsed().as_secs_f64();

@@ -25,7 +25,7 @@ pub struct Made {
     pub nanoseconds: u64,
 }
 
-/// Writes a trace of about `bytes` bytes in so many streams and packets of so many bytes.
+/// Writes a trace of about `bytes` bytes with this number of streams and packets of this size.
 pub fn make(folder: &Path, bytes: u64, streams: u32, packet: u32) -> Result<Made> {
     std::fs::create_dir_all(folder.join("index")).context("cannot make the trace")?;
     std::fs::write(folder.join("metadata"), tsdl::print(&class()))?;

@@ -14,7 +14,7 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
     let mut text = String::new();
     writeln!(
         text,
-        "# What telling of tasks costs\n\n\
+        "# What recording tasks costs\n\n\
         Written by `cargo xtask bench tasks --page`. The program is Sumtime of *An Efficient Multi-level Trace Toolkit for \
         Multi-threaded Applications* (Danjean, Wacrenier, Namyst, 2005, section 3.3): a binary tree of {} tasks, which do nothing but spawn, \
         join and add, so that nothing hides the price. Times are CPU time of the thread that runs the tasks (with two workers, of \
@@ -57,7 +57,7 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
     }
     writeln!(
         text,
-        "\n## Beside the paper\n\n\
+        "\n## Compared with the paper\n\n\
         The paper's Table 2, of Marcel's threads on a machine of its time (two Xeons of 2.8 GHz), and the same degrees here. Its first \
         is of context switches alone.\n\n\
         | | the paper | here |\n|---|--:|--:|"
@@ -68,7 +68,7 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
     }
     writeln!(
         text,
-        "\n## Beside other tracers\n\n\
+        "\n## Compared with other tracers\n\n\
         dial9's hooks tell of creations and polls, not of wakes: `switches` is the same. Its own `spawn` tells of wakes, too.\n\n\
         | their overhead to ours | |\n|---|--:|"
     )?;

@@ -1,4 +1,4 @@
-//! What passing a site costs, by how it is made: a loop whose turn is sixteen of them, minus the same
+//! The cost of passing a site, by how it is made: a loop with sixteen of them per iteration, minus the same
 //! program's loop without.
 
 use super::Setting;
@@ -14,7 +14,7 @@ const BURSTS: u32 = 7;
 
 /// In whose program a form is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Who {
+enum Tracer {
     Own,
     Lttng,
     Tracing(&'static str),
@@ -26,7 +26,7 @@ pub struct Form {
     pub title: &'static str,
     /// Nanoseconds of one site, a figure per round.
     pub rounds: Rounds,
-    who: Who,
+    who: Tracer,
     order: &'static str,
 }
 
@@ -37,36 +37,36 @@ pub struct Forms {
     pub cpu: usize,
 }
 
-const OFF: &str = "nobody wants it";
-const ON: &str = "somebody wants it, and does nothing";
+const OFF: &str = "disabled";
+const ON: &str = "enabled, with an empty callback";
 
 fn rows() -> Vec<Form> {
     let row = |group, who, order, title| Form { group, title, rounds: Rounds::default(), who, order };
     vec![
-        row(OFF, Who::Own, "site", "tracewing's site"),
-        row(OFF, Who::Own, "emit", "tracewing's emit! with two u64"),
-        row(OFF, Who::Own, "nop", "nop of eight bytes, as Intel recommends it"),
-        row(OFF, Who::Own, "jump", "Feather-Trace: short jump over a long one"),
-        row(OFF, Who::Own, "load", "load of a word, compare, branch"),
-        row(OFF, Who::Lttng, "site", "LTTng-UST, tracepoint with two u64"),
-        row(OFF, Who::Tracing("nobody"), "site", "tracing, event with two u64, no subscriber"),
-        row(OFF, Who::Tracing("uninterested"), "site", "tracing, the same, subscriber not interested"),
-        row(ON, Who::Own, "on", "tracewing's site, call of an empty function"),
-        row(ON, Who::Own, "callback", "tracewing's fire!, empty callback attached"),
+        row(OFF, Tracer::Own, "site", "tracewing's site"),
+        row(OFF, Tracer::Own, "emit", "tracewing's emit! with two u64"),
+        row(OFF, Tracer::Own, "nop", "nop of eight bytes, as Intel recommends it"),
+        row(OFF, Tracer::Own, "jump", "Feather-Trace: short jump over a long one"),
+        row(OFF, Tracer::Own, "load", "load of a word, compare, branch"),
+        row(OFF, Tracer::Lttng, "site", "LTTng-UST, tracepoint with two u64"),
+        row(OFF, Tracer::Tracing("nobody"), "site", "tracing, event with two u64, no subscriber"),
+        row(OFF, Tracer::Tracing("uninterested"), "site", "tracing, the same, subscriber not interested"),
+        row(ON, Tracer::Own, "on", "tracewing's site, call of an empty function"),
+        row(ON, Tracer::Own, "callback", "tracewing's fire!, empty callback attached"),
     ]
 }
 
 pub fn measure(setting: &Setting) -> Result<Forms> {
-    let mut workers = HashMap::from([(Who::Own, setting.worker()?)]);
+    let mut workers = HashMap::from([(Tracer::Own, setting.worker()?)]);
     if let Some(program) = &setting.lttng {
-        // Nobody has to answer: it is not to be recorded.
+        // No recorder has to answer: the program must not be recorded.
         let start =
             || Worker::start("lttng-ust", Command::new(program).env("LTTNG_UST_REGISTER_TIMEOUT", "0"));
-        workers.insert(Who::Lttng, pinned(setting.cpu, start)?);
+        workers.insert(Tracer::Lttng, pinned(setting.cpu, start)?);
     }
     for mode in ["nobody", "uninterested"] {
         if let Some(worker) = setting.tracing(mode)? {
-            workers.insert(Who::Tracing(mode), worker);
+            workers.insert(Tracer::Tracing(mode), worker);
         }
     }
     let mut rows = rows();

@@ -1,7 +1,7 @@
-//! Functions with a site that is off against the same functions without it. Each round copies them to another
-//! position in a page, the same for all of them, so that the luck of a layout is in the spread and not in the
-//! ratio. A second copy of the function without a site tells what ratio is found where there is no
-//! difference.
+//! Functions with a disabled site compared with the same functions without it. Each round copies them to
+//! another position in a page, the same for all of them, so that effects of the layout appear in the spread
+//! and not in the ratio. A second copy of the function without a site shows the ratio that is measured if
+//! there is no difference.
 
 use super::Setting;
 use crate::compare::bounds::Bound;

@@ -1,5 +1,5 @@
-//! How long it takes to switch ten thousand sites, on the clock: through `/proc/self/mem`, and through
-//! `mprotect`, which takes its place in a worker to whom `/proc` is hidden.
+//! How long it takes to switch ten thousand sites, in elapsed time: through `/proc/self/mem`, and through
+//! `mprotect`, which replaces it in a worker without access to `/proc`.
 
 use super::Setting;
 use crate::compare::figures::Rounds;

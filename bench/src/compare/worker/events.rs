@@ -26,7 +26,7 @@ pub struct TwoU64 {
     pub second: u64,
 }
 
-/// The same, stamped behind a fence.
+/// The same, stamped after a fence.
 #[derive(Event)]
 #[event(ordered)]
 struct TwoU64Ordered {

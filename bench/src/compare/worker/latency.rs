@@ -1,8 +1,8 @@
-//! Times single events: the clock is read in front of and behind each, with fences, so that nothing of the
-//! event is left out. Page faults are the kernel's count for this thread. System calls are caught by Syscall
-//! User Dispatch (prctl(2), Linux 5.11): while a byte in this program's memory says so, the kernel turns each
-//! into a signal, whose handler counts it and makes the call. That slows nothing down as long as there is
-//! none.
+//! Times single events: the clock is read before and after each, with fences, so that the whole event is
+//! included. Page faults are the kernel's count for this thread. System calls are caught by Syscall User
+//! Dispatch (prctl(2), Linux 5.11): while a byte in this program's memory says so, the kernel turns each into
+//! a signal, whose handler counts it and makes the call. This costs nothing as long as there are no system
+//! calls.
 
 use super::events::{TwoU64, fenced_time};
 use anyhow::{Context, Result, bail};
@@ -85,7 +85,7 @@ fn catch_system_calls() -> Result<()> {
     const PR_SET_SYSCALL_USER_DISPATCH: i32 = 59;
     const PR_SYS_DISPATCH_ON: usize = 1;
     let selector = SELECTOR.as_ptr();
-    // SAFETY: the byte is static, and readable for ever. No range of code is exempt.
+    // SAFETY: the byte is static, and permanently readable. No range of code is exempt.
     if unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) } != 0
     {
         bail!("cannot catch system calls (Linux 5.11 can): {}", std::io::Error::last_os_error());

@@ -1,5 +1,5 @@
-//! tokio-console's subscriber, with its server on a free port, to which nobody is connected, if the second
-//! argument is `told`; else the same trees without it, since a subscriber is for the whole process.
+//! tokio-console's subscriber, with its server on a free port and no client connected, if the second argument
+//! is `told`; otherwise the same trees without it, since a subscriber applies to the whole process.
 
 use std::process::ExitCode;
 use tokio::runtime::Builder;

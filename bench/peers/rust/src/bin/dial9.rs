@@ -1,5 +1,5 @@
-//! dial9's telemetry of tokio, to a file: tasks that tokio's hooks tell of (`hooked`), and those that its own
-//! `spawn` wraps, which tells their wakes, too (`told`); and the same trees without it.
+//! dial9's telemetry of tokio, written to a file: tasks as reported by tokio's hooks (`hooked`), and tasks
+//! that its own `spawn` wraps, which also reports their wakes (`told`); and the same trees without it.
 
 use dial9_tokio_telemetry::telemetry::{Dial9HandleTokioExt, DiskBuffer, TokioAttachOptions, recorder};
 use std::process::ExitCode;

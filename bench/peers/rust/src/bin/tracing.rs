@@ -3,13 +3,13 @@
 //! | | |
 //! |---|---|
 //! | `nobody` | none |
-//! | `uninterested` | one that wants events of all levels, but not these |
+//! | `uninterested` | one that enables events of all levels, but not these |
 //! | `registry` | tracing-subscriber's registry alone |
 //! | `chrome` | tracing-chrome on it, which formats every event as JSON: into nothing, as if to /dev/null |
 //! | `tracewing` | tracewing's layer on it |
 //!
-//! Orders: `two_u64`, events in a loop; `site`, sixteen of them in each turn of it; `empty`, as many turns
-//! with nothing.
+//! Orders: `two_u64`, events in a loop; `site`, sixteen of them in each iteration; `empty`, as many empty
+//! iterations.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use tracing::{Event, Id, Metadata, Subscriber};
 use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// A subscriber that wants nothing, and whose word on levels is not asked for.
+/// A subscriber that enables nothing and gives no level hint.
 struct Uninterested;
 
 impl Subscriber for Uninterested {
@@ -66,7 +66,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives what has to stay, if anything.
+/// Returns what must stay alive, if anything.
 fn subscribe(mode: &str) -> Result<Option<FlushGuard>, Box<dyn Error>> {
     let registry = tracing_subscriber::registry();
     match mode {
