@@ -16,7 +16,7 @@ unsafe extern "C" fn tracewing_user_thread_create_at(
     line: c_uint,
 ) -> u64 {
     if !user_thread::wants_create() {
-        return user_thread::create_untold().get().get();
+        return user_thread::create_unrecorded().get().get();
     }
     // SAFETY: the caller's.
     let [name, runtime, file] = unsafe { [text(name), text(runtime), text(file)] };

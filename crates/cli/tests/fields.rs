@@ -35,7 +35,7 @@ const EXPECTED: &[&str] = &[
     "fields:values: { yes = 1, no = 0, small = 1.5, large = -1e+300, letter = \"é\", \
      state = ( \"Packed\" : container = 7 ), took = 1500000, size = 4096 }",
     "fields:values: { yes = 1, no = 0, small = 1.5, large = -1e+300, letter = \"é\", \
-     state = ( \"on its way\" : container = -3 ), took = 1500000, size = 4096 }",
+     state = ( \"in transit\" : container = -3 ), took = 1500000, size = 4096 }",
     "fields:sequences: { text = \"naïve \\\"quoted\\\"\\ttext\", owned = \"xxxxxxxxxxxxxxxxxxxx\", \
      _bytes_length = 1, bytes = [ [0] = 0 ], _numbers_length = 1, numbers = [ [0] = 1 ], \
      _signed_length = 1, signed = [ [0] = -1 ], _reals_length = 1, reals = [ [0] = 0.5 ], \

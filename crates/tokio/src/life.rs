@@ -31,7 +31,7 @@ impl Life {
         let thread = if user_thread::wants_create() {
             origin::create(name.unwrap_or_else(|| type_name::<F>()), runtime, location)
         } else {
-            user_thread::create_untold()
+            user_thread::create_unrecorded()
         };
         let known = Known::new(name, type_name::<F>, location);
         Self { living: Some(thread.into()), reported, known }

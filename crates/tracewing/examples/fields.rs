@@ -10,8 +10,8 @@ use tracewing::{Event, EventField, emit};
 enum State {
     Waiting,
     Packed = 7,
-    #[event(name = "on its way")]
-    OnItsWay = -3,
+    #[event(name = "in transit")]
+    InTransit = -3,
 }
 
 /// Integers of all sizes, at both ends of their ranges.
@@ -122,7 +122,7 @@ pub fn main() {
         l: -1,
     });
     emit!(Bases { decimal: 200, hexadecimal: 200, octal: 200, binary: 200, negative: -2 });
-    for state in [State::Waiting, State::Packed, State::OnItsWay] {
+    for state in [State::Waiting, State::Packed, State::InTransit] {
         emit!(Values {
             yes: true,
             no: false,

@@ -1,24 +1,24 @@
-//! The agent: joins the process to recordings, and writes the events that the event path's fast half leaves
-//! over.
+//! The agent: joins the process to recordings, and writes the events that the event path's fast half does not
+//! handle.
 //!
 //! | module | does |
 //! |---|---|
 //! | `join` | at the program's start: finds recorders through the environment, gets buffers, describes classes |
 //! | `attach` | which buffers the process writes to for each recording, across forks and until the recording ends |
-//! | `control` | which classes the recordings want, and which sites are on |
+//! | `control` | which classes the recordings enable, and which sites are on |
 //! | `filters` | predicates that events must fulfil |
 //! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
 //! | `access` | how a recorder is reached: by a path, or by a door of a process that it has attached to |
-//! | `entry` | what a recorder has a thread of the running process do to attach to it |
-//! | `reach` | the thread by which recorders reach the process |
-//! | `fork`, `spare` | keep that in order across forks, and have buffers for the next child |
+//! | `entry` | what a recorder makes a thread of the running process do to attach to it |
+//! | `reach` | the threads through which recorders reach the process |
+//! | `fork`, `spare` | keep all of this consistent across forks, and have buffers for the next child |
 //! | `write`, `smp` | the slow half of the event path |
-//! | `table` | what a core dump is to say about the classes |
-//! | `identity`, `names` | who the calling thread is, without a system call |
+//! | `table` | the class descriptions for a core dump |
+//! | `identity`, `names` | ids and name of the calling thread, without a system call |
 //! | `filtered` | notices filters for system calls that the program installs |
 //! | `vfork` | notices children that use their parent's thread block |
-//! | `watch` | tells bridges from other instrumentation of changes |
-//! | `system` | the system calls that all this needs, callable from a signal handler |
+//! | `watch` | notifies bridges from other instrumentation of changes |
+//! | `system` | the system calls that all of this needs, callable from a signal handler |
 //!
 //! The event path may run in a signal handler, in a child between `fork` and `exec`, while the thread or the
 //! process exits, and under a filter for system calls that ends the program: it allocates nothing, takes no
@@ -58,7 +58,7 @@ pub(crate) use attach::{ATTACHMENTS, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{attach, can_publish, leave, set_majors};
 #[cfg(feature = "session")]
-pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join, tell_news as describe};
+pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join, send_news as describe};
 pub use control::{classes, pretend};
 pub(crate) use filters::accepts;
 pub(crate) use first::first;

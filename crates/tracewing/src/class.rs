@@ -1,5 +1,5 @@
-//! Event classes: a record of 64 bytes each, which the event path reads and the agent changes, and the
-//! description behind it.
+//! Event classes: a record of 64 bytes each, which the event path reads and the agent changes, and a
+//! description that it points to.
 //!
 //! The agent finds classes by the sites of their events (crate `trigger`). A derived class's record is a
 //! `static`. An ad-hoc class's ([`event!`](crate::event)) cannot be one, since a `static` cannot have the
@@ -8,8 +8,8 @@
 //! `describe` for them. A class may have several records with equal descriptions; a recording gives equal
 //! descriptions the same id.
 //!
-//! Who says what is wanted, and when, is the agent's business; what a description says is
-//! [`declaration`](crate::declaration)'s.
+//! The agent decides what is enabled, and when; [`declaration`](crate::declaration) defines what a
+//! description contains.
 
 use core::num::NonZeroU16;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::*};
@@ -17,7 +17,7 @@ use tracewing_abi::schema;
 use tracewing_ring::EnableWord;
 use tracewing_ring::thread::RECORDINGS;
 
-/// An event class of this program: which recordings want its events, and what they are.
+/// An event class of this program: which recordings enable it, and what its events are.
 ///
 /// Made by [`derive(Event)`](crate::Event) and [`event!`](crate::event) only. A cache line of its own.
 #[repr(C, align(64))]
@@ -79,7 +79,7 @@ impl EventClass {
         self.filters[slot].load(Acquire) // with `set_filter`: the filter is in its place
     }
 
-    /// Gives the recording another filter for the class, or none, and gives the number of the one before.
+    /// Sets or clears the recording's filter for the class; returns the number of the previous one.
     pub(crate) fn set_filter(&self, slot: usize, number: u16) -> u16 {
         let before = self.filters[slot].swap(number, AcqRel); // with `filter`
         let bit = FILTERED << slot;
@@ -90,8 +90,8 @@ impl EventClass {
         before
     }
 
-    /// From now on the recording wants the class, by this id; or not, without one, which is final with the
-    /// caller's `membarrier`. Says whether that changes [`EventClass::is_on`].
+    /// Enables the class for the recording, with this id; or disables it, without one, which is final after
+    /// the caller's `membarrier`. Returns whether that changes [`EventClass::is_on`].
     pub(crate) fn set_enabled(&'static self, slot: usize, id: Option<NonZeroU16>) -> bool {
         let bit = 1 << slot;
         match id {
@@ -118,7 +118,7 @@ impl EventClass {
         self.pending.load(Acquire) & 1 << slot != 0 // with `decided`
     }
 
-    /// The recording has decided: what it wants is in force. Says whether it was waited for.
+    /// Marks the recording's decision as in force. Returns whether it was waited for.
     pub(crate) fn decided(&self, slot: usize) -> bool {
         self.pending.fetch_and(!(1 << slot), Release) & 1 << slot != 0 // partner: `is_pending`; the id is there
     }

@@ -43,7 +43,7 @@ impl FieldDeclaration {
     }
 }
 
-/// A field and those behind it, in memory an array.
+/// A field and the fields after it; an array in memory.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -136,8 +136,8 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
             F::COUNT == N && D::FIELDS.len() == N && size_of::<F::List>() == size_of::<[schema::Field; N]>()
         );
         let list = F::LIST;
-        // SAFETY: a `List` is its first field and the rest behind it (`repr(C)`, all of one alignment), so
-        // this one is `N` fields one after the other, as the size confirms.
+        // SAFETY: a `List` is its first field followed by the rest (`repr(C)`, all of one alignment), so this
+        // one is `N` consecutive fields, as the size confirms.
         unsafe { (&raw const list).cast::<[schema::Field<'static>; N]>().read() }
     };
 

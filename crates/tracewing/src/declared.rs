@@ -1,5 +1,5 @@
-//! Event classes of what `tracewing-vocabulary` declares: the writing side of a declaration, whose reading
-//! side is there.
+//! Event classes that `tracewing-vocabulary` declares: the writing side of a declaration; the reading side is
+//! there.
 
 /// Makes the events of a declaration: `tracewing_vocabulary::lock_events!(declared_events)`.
 #[doc(hidden)]

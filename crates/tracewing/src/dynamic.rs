@@ -1,6 +1,6 @@
 //! Event classes that are made while the program runs: for bridges from other instrumentation, whose events
-//! have no declaration that the compiler knows. They have no site; who emits asks [`EventClass::is_on`]
-//! first.
+//! have no declaration that the compiler knows. They have no site; code that emits them checks
+//! [`EventClass::is_on`] first.
 
 use tracewing_abi::schema::Class;
 
@@ -16,7 +16,7 @@ pub mod span {
 }
 
 /// The functions that make children on their parent's memory, name threads, or install filters for system
-/// calls, which this crate notices: for libraries that stand in front of the C library.
+/// calls, which this crate intercepts: for libraries that interpose the C library.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub mod children {
     pub use crate::agent::filtered::{noticed_prctl as prctl, noticed_syscall as syscall};
@@ -39,14 +39,14 @@ pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
 /// processor.
 ///
 /// # Safety
-/// Every segment is readable, and stays unchanged meanwhile.
+/// Every segment is readable, and stays unchanged during the call.
 pub unsafe fn record<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
     // SAFETY: the caller's.
     unsafe { crate::path::gather::<ORDERED>(class, segments) };
 }
 
-/// As [`record`], for a payload in one piece. Short ones of whole words, such as a few numbers make, take the
-/// faster way of events whose size is constant.
+/// Like [`record`], for a payload in one piece. Short payloads of whole words, such as a few numbers, take
+/// the faster path of events with constant size.
 #[inline]
 pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
     macro_rules! fixed {

@@ -95,7 +95,7 @@ impl FieldType {
             && !matches!(self.scalar, Scalar::F32 | Scalar::F64 | Scalar::Bool | Scalar::Char)
     }
 
-    /// Whether digits behind the point mean something for it.
+    /// Whether a precision (digits after the point) is valid for it.
     pub const fn has_precision(self) -> bool {
         matches!(self.shape, Shape::Text) || matches!(self.scalar, Scalar::F32 | Scalar::F64)
     }
@@ -137,7 +137,7 @@ compile_error!("tracewing takes slices of numbers for little-endian bytes");
 
 macro_rules! numbers {
     ($($type:ty as $as:ty: $scalar:ident, |$value:ident| $bytes:expr;)+) => { $(
-        // SAFETY: the bytes of `$as`, of which `$scalar` gives the size.
+        // SAFETY: the bytes of `$as`, whose size `$scalar` gives.
         unsafe impl Number for $type {
             const SCALAR: Scalar = Scalar::$scalar;
             type Bytes = [u8; size_of::<$as>()];

@@ -1,4 +1,4 @@
-//! Functions that tell when they begin and end ([`traced`](macro@crate::traced)).
+//! Functions that record when they begin and end ([`traced`](macro@crate::traced)).
 
 use core::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::payload::{self, Sink};
 const ENTRY: usize = 0;
 const EXIT: usize = 1;
 
-/// A function of whoever wrote the attribute.
+/// Implemented by the expansion of the attribute, once per function.
 #[doc(hidden)]
 pub trait FunctionDeclaration: 'static {
     /// Full names of its classes, at the indices `ENTRY` and `EXIT`.

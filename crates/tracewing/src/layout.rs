@@ -10,8 +10,7 @@ pub struct Layout {
     pub run: usize,
     /// Always exactly `run` bytes, and none elsewhere.
     pub exact: bool,
-    /// Segments: two for each stretch of memory elsewhere, itself and what stands in front of it in the
-    /// buffer.
+    /// Segments: two for each stretch of memory elsewhere, itself and the part of the buffer before it.
     pub segments: usize,
 }
 

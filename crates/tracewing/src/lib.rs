@@ -1,5 +1,5 @@
-//! Instruments a program: declares its events and emits them, at about the price of reading the CPU's clock
-//! while somebody records, and one instruction, without a load or a branch, while nobody does.
+//! Instruments a program: declares its events and emits them. An event costs about as much as reading the
+//! CPU's clock during a recording, and one instruction, without a load or a branch, otherwise.
 //!
 //! ```
 //! use tracewing::{Event, emit, event};
@@ -22,10 +22,10 @@
 //!
 //! `tracewing record -- PROGRAM` records it: the program finds the recorder through its environment when it
 //! starts, and so does every program that it starts. A program can also record itself, with [`Session`].
-//! Otherwise nothing happens: no thread is started, no file or socket opened, nothing printed. A program that
-//! `tracewing record` records has one thread more, named `tracewing`, asleep but when `tracewing enable` or
-//! `disable` changes what is wanted. It starts when the program does, before `main`, which waits for
-//! recorders 100 ms in all (`TRACEWING_WAIT=MS`); nothing else waits for them.
+//! Otherwise nothing happens: no thread is started, no file or socket opened, nothing printed. A program
+//! under `tracewing record` has an additional thread, named `tracewing`, which sleeps except when `tracewing
+//! enable` or `disable` changes what is recorded. It starts when the program does, before `main`, which waits
+//! for recorders 100 ms in all (`TRACEWING_WAIT=MS`); nothing else waits for them.
 //!
 //! A flight recorder (`tracewing record --flight-recorder`, or a [`Session`] of that kind) keeps the newest
 //! events in memory and writes them when asked: by [`snapshot`], on a panic ([`snapshot_on_panic`]), or from
@@ -33,7 +33,7 @@
 //!
 //! Events may be emitted anywhere: in threads, in forked children, in signal handlers, under filters for
 //! system calls, while a thread or the process exits, in a library loaded by `dlopen`. Emitting never blocks
-//! and never allocates; arguments are evaluated only when some recording wants the event. An event that finds
+//! and never allocates; arguments are evaluated only when a recording enables the event. An event that finds
 //! its buffer full is lost, and counted.
 //!
 //! # How it works
@@ -43,19 +43,20 @@
 //! (Linux before 4.18, glibc before 2.35, another processor than x86-64, a time stamp counter that cannot be
 //! trusted), a protocol with two locked instructions takes their place.
 //!
-//! An `emit!` or `event!` that nobody wants is a `nop` of eight bytes; the agent makes it a jump to the code
-//! behind it by changing one byte (crate `tracewing-trigger`, `docs/explanation/triggers.md`). Up to eight
+//! A disabled `emit!` or `event!` is a `nop` of eight bytes; the agent turns it into a jump to the event's
+//! code by changing one byte (crate `tracewing-trigger`, `docs/explanation/triggers.md`). Up to eight
 //! recordings can see the program at a time, each with its own rules (crate `tracewing-rules`,
 //! `docs/reference/rules.md`) and buffers. Without the feature `sites` the macros leave nothing in the
 //! program.
 //!
 //! # Limits
-//! - A forked child gets a thread of that kind, too; one that wants to be alone (`unshare` with
-//!   `CLONE_NEWUSER`) must be made by other means than `fork`. Children made by `vfork` or raw system calls
-//!   cannot be told of changes.
-//! - With protocol `Smp` an event that a thread has begun when its class is switched off may still come.
-//! - Events of children made by `vfork` or raw system calls are counted lost, and those of forked children
-//!   that need buffers of their own (`--buffers process`, protocol `Smp`) until they have them.
+//! - A forked child gets such a thread, too; one that must be single-threaded (`unshare` with
+//!   `CLONE_NEWUSER`) cannot be made by `fork`. Children made by `vfork` or raw system calls do not receive
+//!   changes.
+//! - With protocol `Smp`, an event that a thread has begun when its class is switched off may still be
+//!   recorded.
+//! - Events of children made by `vfork` or raw system calls are counted as lost, and so are those of forked
+//!   children that need buffers of their own (`--buffers process`, protocol `Smp`) until they have them.
 //! - Making a class at run time takes system calls; no other event makes any. Before a thread gives up the
 //!   clock, it calls [`before_sandbox`].
 //! - A child made by a raw `vfork` or `clone` system call that shares its parent's memory is not noticed and

@@ -1,10 +1,10 @@
-//! `emit!`, `event!`, `span!` and what is behind `#[traced]`, and what the expansions of all macros of this
-//! crate need to reach. The macros only arrange tokens; what happens is in [`event`](crate::event).
+//! `emit!`, `event!`, `span!`, the implementation of `#[traced]`, and the items that expansions of all macros
+//! of this crate use. The macros only arrange tokens; the logic is in [`event`](crate::event).
 
-/// Emits an event, if some recording wants events of its class.
+/// Emits an event if a recording enables its class.
 ///
 /// The argument is any expression whose type implements [`Event`](trait@crate::Event). It is borrowed, and
-/// evaluated only when the event is wanted; until then the whole costs one instruction, which the agent
+/// evaluated only when the class is enabled; until then the statement costs one instruction, which the agent
 /// changes while the program runs.
 ///
 /// ```
@@ -40,11 +40,11 @@ macro_rules! emit {
     }};
 }
 
-/// Emits an event without a declared struct, if some recording wants it.
+/// Emits an event without a declared struct if a recording enables its class.
 ///
 /// First the name, `"provider:event"`, then the fields: a variable, or `name = value`. The types are those of
-/// the values ([`Field`](crate::Field) lists what is possible); an integer literal is an `i32` where nothing
-/// says otherwise. The values are borrowed, and evaluated only when the event is wanted.
+/// the values ([`Field`](crate::Field) lists what is possible); an integer literal is an `i32` unless its
+/// type is specified. The values are borrowed, and evaluated only when the class is enabled.
 ///
 /// ```
 /// use tracewing::event;
@@ -56,10 +56,10 @@ macro_rules! emit {
 /// event!("shop:idle");
 /// ```
 ///
-/// The level, `Info` if it is not told, is a variant of [`Level`](crate::Level).
+/// The level is a variant of [`Level`](crate::Level); the default is `Info`.
 ///
-/// Description, print form, display hints and `ordered` are there for declared events only
-/// ([`derive(Event)`](macro@crate::Event)), which also are a little faster where all their fields have a
+/// Description, print form, display hints and `ordered` are only available for declared events
+/// ([`derive(Event)`](macro@crate::Event)), which are also a little faster if all their fields have a
 /// constant size. In a generic function, an event whose fields are of generic types has a class for each
 /// choice of types, all of the same name.
 #[macro_export]
@@ -118,11 +118,11 @@ macro_rules! __event_fields {
     ($field:ident = $value:expr, $($rest:tt)*) => { (&$value, $crate::__event_fields!($($rest)*)) };
 }
 
-/// Begins a span, which ends when the guard that this gives is dropped, if some recording wants it.
+/// Begins a span if a recording enables it; it ends when the returned guard is dropped.
 ///
 /// First the name, `"provider:span"`, then fields, as in [`event!`](crate::event). The span consists of two
 /// events: `provider:span_begin`, with the span's id, that of its parent, and the fields, and
-/// `provider:span_end`, with the id. What the thread does in between is inside of the span.
+/// `provider:span_end`, with the id. Everything that the thread does in between is inside the span.
 ///
 /// ```
 /// use tracewing::span;
@@ -139,11 +139,11 @@ macro_rules! __event_fields {
 /// # ; drop(order);
 /// ```
 ///
-/// The parent is the innermost span that the thread is in, of those that are recorded. `parent:` names
-/// another one, with [`Span::id`](crate::Span::id) or [`SpanId::innermost`](crate::SpanId::innermost), or
-/// none, with `None`. It goes behind `level:` where both are told.
+/// The parent is the thread's innermost recorded span. `parent:` names another one, with
+/// [`Span::id`](crate::Span::id) or [`SpanId::innermost`](crate::SpanId::innermost), or none, with `None`. It
+/// follows `level:` if both are given.
 ///
-/// While nobody records it, a span costs what an event does, and a test where it ends. In async code, use
+/// While it is not recorded, a span costs as much as an event, plus a test at its end. In async code, use
 /// [`Span::instrument`](crate::Span::instrument).
 #[macro_export]
 macro_rules! span {
@@ -196,7 +196,7 @@ macro_rules! __span {
     }};
 }
 
-/// What `#[traced]` puts at the begin of a function, which is called this behind its module's path.
+/// The start of a function with `#[traced]`; the function's name follows its module's path.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __function {

@@ -1,13 +1,12 @@
-//! The event path: takes a payload to the buffer of the CPU, for each recording that wants it.
+//! The event path: writes a payload to the buffer of the CPU, for each recording that enables it.
 //!
-//! The fast half is `tracewing_ring::publish::fixed`, one restartable sequence; whatever it leaves over (a
-//! thread's first event, a full sub-buffer, a payload of variable size) goes to the agent.
+//! The fast half is `tracewing_ring::publish::fixed`, one restartable sequence; the agent handles everything
+//! else (a thread's first event, a full sub-buffer, a payload of variable size).
 //!
-//! What is read here of control data, the class's words and filters and which buffers a recording has, lies
-//! in memory that is never freed, and may change at any moment: another recording may have taken the place of
-//! the one that the class's mask spoke of. The sequence compares again what matters, attachment and id, and
-//! nothing can come between its comparison and its commit. So control data needs no lock, no reference count
-//! and no grace period here.
+//! The control data that is read here (the class's words and filters, and the buffers of a recording) lies in
+//! memory that is never freed, and may change at any moment: another recording may have replaced the one that
+//! the class's mask refers to. The sequence compares attachment and id again, and nothing can come between
+//! its comparison and its commit. So control data needs no lock, no reference count and no grace period here.
 
 use core::sync::atomic::Ordering::*;
 
@@ -53,8 +52,8 @@ pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
 }
 
-/// The usual case, by the fast half: one recording wants the class, the first. Its slot is a constant, so
-/// that no address here depends on what was loaded before.
+/// The common case, by the fast half: only the first recording enables the class. Its slot is a constant, so
+/// that no address here depends on a previous load.
 ///
 /// # Safety
 /// As for [`fixed`].
@@ -108,7 +107,8 @@ unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
     if id == 0 {
         return false; // switched off since
     }
-    // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
+    // Relaxed: the attachment that the pointer leads to is complete under the key that the sequence compares
+    // first.
     let (attachment, rseq_offset) = (ATTACHMENTS[slot].load(Relaxed), RSEQ_OFFSET.load(Relaxed));
     let length = HEADER + CONTEXT + LEN;
     // SAFETY: the attachment is always valid.

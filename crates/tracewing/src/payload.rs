@@ -1,12 +1,12 @@
-//! From the fields of one event to its payload, without a copy of what is long and without allocation.
+//! Builds the payload of an event from its fields, without copying long ones and without allocation.
 //!
-//! All that has a constant size (numbers, small arrays, counts, the NUL behind a text) is stored into one
+//! Everything of constant size (numbers, small arrays, counts, the NUL after a text) is stored into one
 //! buffer on the stack, whose size is known at compile time. Where an event has nothing else
 //! ([`Layout::exact`]) that buffer is the payload ([`fixed`]). Otherwise the payload is a list of segments:
 //! stretches of that buffer, and between them the texts and slices where they are ([`gather`]). All positions
 //! that do not depend on an `Option` are constants after inlining, so the stores need no cursor in memory.
 //!
-//! Who takes the payload is a [`Sink`]; the event path's is in [`event`](crate::event).
+//! A [`Sink`] receives the payload; the event path's is in [`event`](crate::event).
 
 use crate::field::Field;
 use crate::layout::{Layout, Writer};

@@ -1,9 +1,8 @@
 //! A program that records itself: the buffers, their consumer and the trace folder, all in one process.
 //!
 //! The files are those of `tracewing record`, made by the same code (crate `consumer`), without kernel
-//! events. One thread is started, which drains the buffers by timer and sleeps otherwise, and by it another
-//! one, which writes to the disk; that of a flight recorder sleeps until it is told to take a snapshot, and
-//! writes itself.
+//! events. One thread drains the buffers periodically, and a second one writes to the disk. A flight recorder
+//! has only one, which sleeps until a snapshot is requested, and writes it itself.
 
 mod bell;
 mod wishes;
@@ -37,10 +36,10 @@ use bell::{Bell, Order};
 use wishes::Wishes;
 
 /// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`],
-/// which also says what became of it.
+/// which also returns its results.
 ///
-/// Recorded are the events of this copy of the crate, in all threads; also those of forked children where the
-/// thread that emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. Up to
+/// It contains the events of this copy of the crate, in all threads; also those of forked children if the
+/// emitting thread has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. Up to
 /// eight recordings see a program at a time, sessions and `tracewing record`, each with its own rules and
 /// buffers.
 ///
@@ -121,7 +120,7 @@ pub enum SessionError {
     /// The session has as many rules as it can have.
     #[error(transparent)]
     Rules(#[from] TooManyRules),
-    /// The session was begun by the process that this one was forked from, and goes on there.
+    /// The session was begun by the process that this one was forked from, and continues there.
     #[error("the session belongs to the parent process")]
     OfParent,
 }
@@ -153,9 +152,9 @@ impl Session {
         }
     }
 
-    /// Writes what the buffers of a flight recorder hold into a new folder: a complete trace, in which is all
-    /// that was emitted before the call, as far as the buffers reach back. Recording goes on; the next
-    /// snapshot has again what is still there.
+    /// Writes the content of a flight recorder's buffers into a new folder: a complete trace with everything
+    /// that was emitted before the call, as far as the buffers reach back. Recording continues; the next
+    /// snapshot contains the same events again as long as the buffers hold them.
     ///
     /// Any thread may call it, also from a panic hook, but not from a signal handler.
     ///
@@ -176,10 +175,10 @@ impl Session {
         result.recv().unwrap_or(Err(SessionError::NotFlightRecorder))
     }
 
-    /// Changes what is recorded: of the rules so far and this one, the last that matches a class decides.
-    /// When it returns, what the rules forbid is not recorded any more (where the program has restartable
-    /// sequences: else but for events that threads had begun), and what they allow is. Forked children go on
-    /// as they were.
+    /// Changes what is recorded: of all rules including this one, the last that matches a class decides. When
+    /// it returns, disabled events are not recorded any more (if the program has restartable sequences;
+    /// otherwise except events that threads had begun), and enabled ones are. Forked children are not
+    /// affected.
     ///
     /// # Errors
     /// [`SessionError::NotSwitched`]; there are too many rules; the metadata cannot be written; or the
@@ -208,7 +207,7 @@ impl Session {
         self.set_majors(0);
     }
 
-    /// Goes on after [`Session::pause`].
+    /// Continues after [`Session::pause`].
     pub fn resume(&self) {
         self.set_majors(u64::MAX);
     }
@@ -537,7 +536,7 @@ impl Recording {
                 if let Ok(summary) = &taken {
                     self.summary = summary.clone();
                 }
-                // Who asked may have given up.
+                // The requester may have given up.
                 let _ = done.send(taken);
             }
         }

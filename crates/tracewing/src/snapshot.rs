@@ -16,7 +16,7 @@ use crate::own::Panic;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Nobody records the program, or it records itself (see `Session::snapshot`).
+    /// The program is not recorded, or it records itself (see `Session::snapshot`).
     NotRecorded,
     /// The program is recorded by `tracewing record` without `--flight-recorder`: everything is on disk
     /// already.
@@ -24,7 +24,7 @@ pub enum SnapshotError {
     /// The recorder is gone, or another user's: only programs of its own user, and root's, may ask for a
     /// snapshot.
     NotReached,
-    /// The recorder was told to take none on a panic (`--snapshot-on`).
+    /// The recorder was configured to take none on a panic (`--snapshot-on`).
     NotWanted,
     /// The recorder could not write it; why, in its words: it is another process.
     Failed(String),
@@ -58,11 +58,11 @@ impl From<Unanswered> for SnapshotError {
     }
 }
 
-/// Has the flight recorder that records this program (`tracewing record --flight-recorder`) write what its
-/// buffers hold, and waits until that is done, for half a minute at most. Gives the folder: a complete trace,
-/// in which is all that was emitted before the call, as far as the buffers reach back.
+/// Makes the flight recorder that records this program (`tracewing record --flight-recorder`) write the
+/// content of its buffers, and waits until that is done, for half a minute at most. Returns the folder: a
+/// complete trace with everything that was emitted before the call, as far as the buffers reach back.
 ///
-/// Recording goes on meanwhile. Not to be called from a signal handler.
+/// Recording continues in the meantime. Not to be called from a signal handler.
 ///
 /// # Errors
 /// There is no flight recorder, or it cannot write the snapshot.
@@ -70,13 +70,12 @@ pub fn snapshot() -> Result<PathBuf, SnapshotError> {
     ask(Asker::Program)
 }
 
-/// Lets a panic be followed by a snapshot, where `tracewing record --flight-recorder` records the program;
-/// does nothing elsewhere.
+/// Takes a snapshot after a panic if `tracewing record --flight-recorder` records the program; does nothing
+/// otherwise.
 ///
-/// Installs a panic hook, which emits the event `tracewing:panic`, has the snapshot taken, and then calls the
-/// hook that was there before. Of a process only the first panic leads to a snapshot, so that a server that
-/// panics with every request does not fill the disk. The recorder must not have been told otherwise
-/// (`--snapshot-on`).
+/// Installs a panic hook, which emits the event `tracewing:panic`, requests the snapshot, and then calls the
+/// previous hook. Only the first panic of a process leads to a snapshot, so that a server that panics with
+/// every request does not fill the disk. The recorder may be configured not to take it (`--snapshot-on`).
 ///
 /// ```no_run
 /// tracewing::snapshot_on_panic(); // early in `main`

@@ -1,9 +1,9 @@
-//! Spans: stretches of a thread's time, or of a future's, that have a begin, an end and a parent.
+//! Spans: intervals of a thread's or a future's time with a beginning, an end and a parent.
 //!
-//! A span is a few events that have its id in common; which, and what they are called, says
-//! `docs/reference/spans.md`. What a thread is in is one word of its own memory ([`enter`], [`leave`]), which
-//! the bridge from `tracing` uses as well, so that spans of both sorts are nested in each other. Ids are
-//! random numbers that are counted on ([`next_id`]).
+//! A span is a few events that share its id; `docs/reference/spans.md` describes them. The innermost span of
+//! a thread is one word of its own memory ([`enter`], [`leave`]), which the bridge from `tracing` uses as
+//! well, so that spans of both kinds are nested in each other. Ids are counted from random numbers
+//! ([`next_id`]).
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -86,7 +86,7 @@ fn tell<D: SpanDeclaration, const INDEX: usize>(id: u64) {
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Opening {
-    /// 0: nobody has asked for the begin event.
+    /// 0: the begin event is not enabled.
     id: u64,
 }
 
@@ -104,7 +104,7 @@ impl Opening {
         innermost()
     }
 
-    /// The parent that was told.
+    /// The parent as given.
     #[cold]
     pub fn explicit(parent: impl Into<Option<SpanId>>) -> u64 {
         parent.into().map_or(0, |parent| parent.0.get())
@@ -283,7 +283,7 @@ pub fn innermost() -> u64 {
     words::with(|words| words.span.load(Relaxed))
 }
 
-/// The calling thread is in this span from now on. Gives what it was in before, for [`leave`].
+/// The calling thread enters this span. Returns its previous span, for [`leave`].
 #[doc(hidden)]
 #[inline]
 pub fn enter(id: u64) -> u64 {
@@ -295,11 +295,12 @@ pub fn enter(id: u64) -> u64 {
     })
 }
 
-/// The calling thread is in the span no longer.
+/// The calling thread leaves the span.
 ///
-/// Spans may end in another order than the reverse of that in which they began. Who is left first is
-/// remembered, so that who came behind it does not return to it. Of several that are out of order, and not
-/// neighbours, one is remembered: then a later span may name one as its parent that has ended.
+/// Spans may end in another order than the reverse of that in which they began. A span that is left while
+/// others are inside is remembered, so that the thread does not return to it when they end. If several
+/// non-adjacent ones are out of order, only one is remembered: then a later span may have a parent that has
+/// ended.
 #[doc(hidden)]
 #[inline]
 pub fn leave(id: u64, before: u64) {

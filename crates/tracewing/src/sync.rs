@@ -1,5 +1,5 @@
-//! The standard library's locks, told: they stand where its own would, and the recording has who waited for
-//! which of them, who had it, for how long, and where in the program that was.
+//! Instrumented versions of the standard library's locks. They replace the originals; the recording then
+//! shows which thread waited for which lock, which held it, for how long, and where in the program.
 //!
 //! ```
 //! use tracewing::sync::{Condvar, Mutex};
@@ -15,16 +15,16 @@
 //!
 //! With the feature `parking_lot`, [`parking_lot`] has those of the crate of that name.
 //!
-//! Functions, results and errors are the originals'; the guards lead to the originals. While a recording is
-//! there, a lock is tried first. Where that fails, `lock:requested` tells it, the thread tries a few times
-//! more, which `lock:spun` counts, and then it waits as the original does. An acquisition without contention
-//! is the event `lock:acquired`, and the release `lock:released`; both may be emitted wherever events may.
-//! While nobody records, an acquisition costs one load and a jump more, and a release one instruction.
-//! `docs/reference/locks.md` says what the events mean together, `tracewing locks` makes tables of them.
+//! Functions, results and errors are the originals'; the guards lead to the originals. During a recording, a
+//! lock is tried first. If that fails, `lock:requested` records it, the thread tries a few more times, which
+//! `lock:spun` counts, and then it waits like the original. An acquisition without contention is the event
+//! `lock:acquired`, and the release `lock:released`; both may be emitted wherever events may. Without a
+//! recording, an acquisition costs an additional load and jump, and a release one instruction.
+//! `docs/reference/locks.md` explains the events, `tracewing locks` makes tables of them.
 //!
 //! | module | does |
 //! |---|---|
-//! | `call` | tries, spins, waits, and tells it |
+//! | `call` | tries, spins, waits, and records it |
 //! | `held` | guards |
 //! | `mutex`, `rwlock`, `condvar` | the standard library's |
 //! | `parking_lot` | those of that crate |

@@ -1,8 +1,8 @@
-//! User threads: what a program schedules itself onto threads of the kernel (tasks of an async runtime,
-//! fibers, green threads), told to the recording by the library that does it.
+//! User threads: what a program itself schedules onto threads of the kernel (tasks of an async runtime,
+//! fibers, green threads), reported to the recording by the library that schedules them.
 //!
-//! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio. What the
-//! events say, and what a reader can build on, is in `docs/reference/tasks.md`.
+//! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio.
+//! `docs/reference/tasks.md` explains the events, and what a reader can rely on.
 //!
 //! ```
 //! use std::panic::Location;
@@ -14,19 +14,19 @@
 //! user_thread::switch(Some(thread), Cause::None);
 //! assert_eq!(user_thread::current(), Some(thread));
 //! user_thread::switch(None, Cause::Blocked);
-//! // … hears that it can go on …
+//! // … learns that it can continue …
 //! user_thread::wake(thread);
 //! // … and runs it to its end.
 //! user_thread::switch(Some(thread), Cause::None);
 //! user_thread::switch(None, Cause::Ended);
-//! // One that is given up before tells how it ended.
+//! // One that is dropped before its end reports how it ended.
 //! let other = user_thread::create("other", "fibers", Location::caller());
 //! user_thread::exit(other, Outcome::Cancelled);
 //! ```
 //!
-//! All of them may be called wherever events may be emitted, signal handlers included; [`Origin::new`] alone
-//! allocates. While nobody records, each costs the instructions of its site, and besides them `create` a
-//! number and `switch` a store, both of them in the thread's own memory.
+//! All of them may be called wherever events may be emitted, including signal handlers; only [`Origin::new`]
+//! allocates. Without a recording, each costs the instructions of its site; in addition, `create` takes a
+//! number and `switch` does a store, both in the thread's own memory.
 
 mod events;
 mod numbers;
@@ -48,7 +48,7 @@ pub use request::Request;
 /// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others
 /// have blocks of their own.
 ///
-/// In a child made by `fork`, numbers go on from the parent's.
+/// In a child made by `fork`, numbers continue from the parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserThread(NonZeroU64);
 
@@ -91,7 +91,7 @@ fn next() -> UserThread {
 
 /// A new user thread, ready to run, whose parent is the [`current`] one.
 ///
-/// `runtime` names who schedules it; `location` is where it was asked for.
+/// `runtime` names its scheduler; `location` is the place that requested it.
 #[inline]
 pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread {
     create_at(name, runtime, location.file(), location.line())
@@ -104,39 +104,39 @@ pub fn create_at(name: &str, runtime: &str, file: &str, line: u32) -> UserThread
     if wants_create() {
         let parts = origin::Parts { name, runtime, file, line };
         let number = parts.number();
-        tell_creation(thread, number, |again| parts.tell_if_due(number, again));
+        record_creation(thread, number, |again| parts.record_if_due(number, again));
     }
     thread
 }
 
-/// As [`create`], in less time, for who creates many at few places.
+/// Like [`create`], but faster, for callers that create many at few places.
 #[inline]
 pub fn create_from(origin: &Origin) -> UserThread {
     let thread = next();
     if wants_create() {
-        tell_creation(thread, origin.number(), |again| origin.tell(again));
+        record_creation(thread, origin.number(), |again| origin.record(again));
     }
     thread
 }
 
-/// Tells of a new user thread and, unless that is done, of its origin; with one of each block of numbers in
-/// any case, since other processes may overwrite what was told.
+/// Records a new user thread and, unless that is already done, its origin; with one of each block of numbers
+/// in any case, since other processes may overwrite what was recorded.
 #[inline(always)]
-fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn(bool)) {
+fn record_creation(thread: UserThread, origin: u64, record_origin: impl Fn(bool)) {
     let thread = number(Some(thread));
-    tell_origin(thread % numbers::BLOCK == 1);
+    record_origin(thread % numbers::BLOCK == 1);
     emit!(events::Create { thread, parent: number(current()), origin });
-    tell_origin(false); // that event may have been the first of a sub-buffer
+    record_origin(false); // that event may have been the first of a sub-buffer
 }
 
-/// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs
-/// something, where nobody [wants](wants_create) it.
+/// A new user thread that is not recorded: for callers for which the arguments of [`create`] are expensive,
+/// if no recording [enables](wants_create) it.
 #[inline]
-pub fn create_untold() -> UserThread {
+pub fn create_unrecorded() -> UserThread {
     next()
 }
 
-/// Whether some recording wants [`create`]'s event: for callers to whom the texts cost something.
+/// Whether a recording enables [`create`]'s event: for callers for which the texts are expensive.
 #[inline]
 pub fn wants_create() -> bool {
     events::Create::class().is_on()
@@ -190,8 +190,8 @@ pub fn name(thread: UserThread, name: &str) {
     emit!(events::Name { thread: thread.0.get(), name });
 }
 
-/// The calling thread of the kernel runs `next` from now on, or none. Gives what it ran until now, which
-/// stops for `cause`; where it ran none, the recording has [`Cause::None`].
+/// The calling thread of the kernel runs `next` from now on, or none. Returns what it ran until now, which
+/// stops because of `cause`; if it ran none, the recording has [`Cause::None`].
 #[inline]
 pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
     let prev = current();
@@ -204,26 +204,25 @@ pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
     prev
 }
 
-/// Whether some recording wants [`switch`]'s event: for callers to whom it costs something to learn the
-/// cause.
+/// Whether a recording enables [`switch`]'s event: for callers for which the cause is expensive to find.
 #[inline]
 pub fn wants_switch() -> bool {
     events::Switch::class().is_on()
 }
 
-/// The user thread that the calling thread of the kernel runs, as [`switch`] was told.
+/// The user thread that the calling thread of the kernel runs, according to [`switch`].
 #[inline]
 pub fn current() -> Option<UserThread> {
     UserThread::from_number(words::with(|words| words.user_thread.load(Relaxed)))
 }
 
-/// The user thread can go on. Told by whoever causes it, before the user thread can run.
+/// The user thread can continue. Called by the code that causes it, before the user thread can run.
 #[inline]
 pub fn wake(thread: UserThread) {
     emit!(events::Wake { thread: thread.0.get() });
 }
 
-/// Whether some recording wants [`wake`]'s event: for callers to whom it costs something to learn of wakes.
+/// Whether a recording enables [`wake`]'s event: for callers for which wakes are expensive to detect.
 #[inline]
 pub fn wants_wake() -> bool {
     events::Wake::class().is_on()

@@ -1,8 +1,9 @@
-//! 8 threads run over 1,000 sites while another one switches them on and off at random; meanwhile signals
-//! interrupt all of them, processes are forked, and a library is loaded and unloaded. Behind `rule` (the
-//! session's `enable` and `disable`) nothing comes that it forbids, and nothing is missing that it allows.
+//! 8 threads run over 1,000 sites while another one switches them on and off at random. At the same time
+//! signals interrupt all of them, processes are forked, and a library is loaded and unloaded. After `rule`
+//! (the session's `enable` and `disable`) returns, no disabled event is recorded, and no enabled one is
+//! missing.
 //!
-//! `TRACEWING_SECONDS` says for how long; 3 where it is not set.
+//! `TRACEWING_SECONDS` sets the duration; the default is 3.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -26,7 +27,7 @@ const SITES: usize = 1000;
 const HANDLER: u32 = 100;
 const CHILD: u32 = 200;
 
-/// A site of its own for each name; `event!` takes names as they stand in the source only.
+/// A separate site for each name; `event!` accepts only literal names.
 macro_rules! site {
     ($thread:expr, $number:expr, $($digit:literal)*) => {{
         use tracewing::__private::{AdHocSite, Declaration, FieldDeclaration};
@@ -232,8 +233,8 @@ impl Visitor for Fields {
     fn end(&mut self, _compound: Compound<'_>) {}
 }
 
-/// Checks the trace against what was done. Gives the number of events and the most cycles between a change
-/// that forbids an event and that event.
+/// Checks the trace against what was done. Returns the number of events and the most cycles between a change
+/// that disables an event and that event.
 fn check(trace: &Path, changes: &[Vec<Change>], sure: &[Vec<u64>]) -> (usize, u64) {
     let recording = Recording::open(&[trace]).unwrap();
     let mut merge = Merge::new(&recording, TimeRange::ALL);
@@ -250,7 +251,7 @@ fn check(trace: &Path, changes: &[Vec<Change>], sure: &[Vec<u64>]) -> (usize, u6
         let (_, made, on) = last.map_or((0, 0, false), |last| changes[last]);
         let mut fields = Fields::default();
         event.decoded().visit(Scope::Payload, &mut fields);
-        // A forked child goes on as its parent was.
+        // A forked child continues with the settings of its parent.
         if !on && fields.0["thread"] != u64::from(CHILD) {
             latest = latest.max(stamp.saturating_sub(made));
         }
@@ -296,5 +297,5 @@ fn sites_are_switched_under_fire() {
         "{switched} sites switched, {events} events, {sure} of them sure to come, the latest {latest} cycles late"
     );
     assert!(switched > 100 && sure > 100, "nothing was tried");
-    assert_eq!(latest, 0, "cycles behind `rule`, an event came that it had forbidden");
+    assert_eq!(latest, 0, "cycles after `rule`, an event came that it had disabled");
 }

@@ -1,5 +1,5 @@
 //! The agent finds every event class, whatever compiler and linker do with the sections: builds a program
-//! with a library and a plug-in in several ways and lets them tell what they found.
+//! with a library and a plug-in in several ways and lets them print what they found.
 
 mod common;
 

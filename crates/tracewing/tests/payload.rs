@@ -388,7 +388,8 @@ struct Mixed<'a> {
 }
 
 proptest! {
-    /// All positions behind an `Option` shift; whatever is there or not, the description says how to read it.
+    /// All positions after an `Option` shift; whether it is present or not, the description says how to read
+    /// it.
     #[test]
     fn mixed_events_read_as_they_were_written(
         a: Option<u16>, text: String, b: Option<u64>, c: Option<i8>, bytes: Vec<u8>, numbers: Vec<u32>, d: u64,

@@ -67,7 +67,7 @@ fn numbers(trace: &Path, lost: u64) -> Option<BTreeMap<u64, Vec<u64>>> {
 
 /// Numbers of one thread between which none is missing, as far as none was lost.
 fn check_numbers(numbers: &[u64], lost: u64) {
-    assert!(numbers.is_sorted_by(|a, b| a < b), "an order that nobody emitted: {numbers:?}");
+    assert!(numbers.is_sorted_by(|a, b| a < b), "an order in which they were never emitted: {numbers:?}");
     let span = numbers.last().unwrap() - numbers[0] + 1;
     assert!(span - numbers.len() as u64 <= lost, "{span} emitted, {} listed, {lost} lost", numbers.len());
 }
@@ -168,11 +168,11 @@ fn sessions_started_at_once_see_the_same() {
         let barrier = std::sync::Barrier::new(3);
         let sessions: Vec<Result<Session, SessionError>> = thread::scope(|scope| {
             let starting: Vec<_> = (0..3)
-                .map(|who| {
+                .map(|name| {
                     let (barrier, start) = (&barrier, &start);
                     scope.spawn(move || {
                         barrier.wait();
-                        start(format!("{round}-{who}"))
+                        start(format!("{round}-{name}"))
                     })
                 })
                 .collect();
@@ -186,7 +186,7 @@ fn sessions_started_at_once_see_the_same() {
     }
 }
 
-/// A child goes on in shared buffers; with protocol `Smp` it has no part in its parent's session.
+/// A child continues in shared buffers; with protocol `Smp` it does not take part in its parent's session.
 #[test]
 fn forked_children_share_a_session_or_are_left_out() {
     let _alone = alone();

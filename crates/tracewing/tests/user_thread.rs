@@ -22,7 +22,7 @@ enum Step {
 
 type Fiber = (UserThread, VecDeque<Step>);
 
-/// Runs fibers on as many threads as call [`run`](Self::run). Whoever ends wakes one that is blocked.
+/// Runs fibers on as many threads as call [`run`](Self::run). A fiber that ends wakes one that is blocked.
 #[derive(Default)]
 struct Scheduler {
     state: Mutex<State>,

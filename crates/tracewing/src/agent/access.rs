@@ -1,9 +1,9 @@
-//! How a process reaches a recorder: by the path at which it listens; or, where the recorder has attached to
-//! the process, by a door (`tracewing_abi::message::door`), which leads out of every namespace.
+//! How a process reaches a recorder: by the path that it listens on; or, if the recorder has attached to the
+//! process, through a door (`tracewing_abi::message::door`), which works across namespaces.
 //!
-//! A door is a descriptor: it lies out of the way of the program's, a forked child inherits it, and each
-//! process closes its own once the recording is over. If the program has closed it, its number may mean
-//! something else: that is looked at before every use.
+//! A door is a descriptor with a high number, which programs rarely use. A forked child inherits it, and each
+//! process closes its own once the recording is over. If the program has closed it, its number may refer to
+//! another file: that is checked before every use.
 
 use core::ffi::c_int;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Door {
         system::identity(self.number) == Some(self.identity)
     }
 
-    /// Who has the other end was let in by the kernel, as a debugger is: it is not looked at again.
+    /// The kernel has checked the other end's permission, as for a debugger, so it is not checked again.
     fn connect(&self, knock: Knock, until: Until) -> Result<Fd, Failure> {
         if !self.is_itself() {
             return Err(Failure::Gone);

@@ -1,16 +1,15 @@
 //! Which buffers the process writes to: a [`Slot`] for each recording that it takes part in.
 //!
-//! [`Slot::joined`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment
-//! lies that the fast half of the event path reads. A forked child inherits all of that and the classes' ids,
-//! and finds the page wiped. Where the region is shared, its first event comes to [`process_key`], which
-//! attaches it again. Else the child has not got the region: it takes over the one that its parent had for it
-//! ([`take_over`], `spare`), or counts its losses ([`Joined::children`]) until the agent's thread has got one
-//! for it.
+//! [`Slot::joined`] holds the region, its use, and its [`Own`] page, with the attachment that the fast half
+//! of the event path reads. A forked child inherits all of that and the classes' ids, and finds the page
+//! wiped. Where the region is shared, its first event comes to [`process_key`], which attaches it again. Else
+//! the child has not got the region: it takes over the one that its parent had for it ([`take_over`],
+//! `spare`), or counts its losses ([`Joined::children`]) until the agent's thread has got one for it.
 //!
 //! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half
 //! they are counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier`
-//! restarts. So a region is unmapped when the recording is over. The fast half of `Smp` is not counted: there
-//! zeroes take the region's place, and two pages stay.
+//! restarts. So a region can be unmapped when the recording is over. The fast half of `Smp` is not counted:
+//! there zeroes take the region's place, and two pages stay.
 
 use core::ffi::c_int;
 use core::ops::Deref;
@@ -109,7 +108,7 @@ const MOST_POPULATED: usize = 16 << 20;
 /// interrupted.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// Looks at a slot before it counts as changing for ever.
+/// Number of times that a slot is read before it is assumed to be changing permanently.
 const ATTEMPTS: u32 = 64;
 
 /// The region in use, held as long as the value.
@@ -148,8 +147,8 @@ pub(super) fn joined(slot: usize) -> Option<Visit> {
             return None;
         }
         let counted = visits::count();
-        // Unchanged: whoever ends the recording now waits for this visit. Ordered behind the count by the
-        // fence there.
+        // Unchanged: a thread that ends the recording now waits for this visit. Ordered after the count by
+        // the fence there.
         if core::ptr::eq(SLOTS[slot].joined.load(Acquire), joined) {
             return Some(Visit {
                 // SAFETY: freed when no visit is left.
@@ -238,7 +237,7 @@ impl Joined {
         self.access
     }
 
-    /// Whether a forked child goes on using the region.
+    /// Whether a forked child keeps using the region.
     pub(super) fn is_inherited(&self) -> bool {
         self.inherited
     }
@@ -272,9 +271,8 @@ impl Joined {
     }
 }
 
-/// The key under which this very process is attached. A forked child that is not yet becomes so here, unless
-/// it needs a region of its own. `None` where there is no key; the caller looks whether there is another
-/// region now.
+/// The key under which this process is attached. A forked child that is not yet attached becomes so here,
+/// unless it needs a region of its own. `None` if there is no key; the caller then checks for another region.
 pub(super) fn process_key(visit: &Visit) -> Option<u64> {
     let key = visit.key();
     if key != 0 {
@@ -300,16 +298,15 @@ pub(super) fn stop(visit: &Visit) {
     visit.own.attachment.detach();
 }
 
-/// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process
-/// writes to the region any more (`Smp`: but for one that had passed all checks); no class may be wanted in
-/// the slot.
+/// Cleans up a recording in a slot, and frees the slot. When this returns, no thread of the process writes to
+/// the region any more (`Smp`: except one that had passed all checks). No class may be enabled in the slot.
 pub(crate) fn leave(slot: usize) {
     spare::forget(slot);
     // None: a forked child that has got no buffers of its own, and never gets any.
     let Some(visit) = joined(slot) else { return Slot::give_back(slot) };
     end(&visit);
     let joined = visit.joined;
-    // Relaxed: whoever finds it gone takes the slow half.
+    // Relaxed: a thread that finds it gone takes the slow half.
     let was_offered = || !SLOTS[slot].smp.swap(core::ptr::null_mut(), Relaxed).is_null();
     let mut has_fast_smp = was_offered();
     // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none.
@@ -323,7 +320,7 @@ pub(crate) fn leave(slot: usize) {
     all_left &= visits::wait_for_end();
     has_fast_smp |= was_offered(); // by a visitor that had just got it (`join::rejoin`)
     if has_fast_smp {
-        all_left = false; // who is in it is not counted
+        all_left = false; // threads in it are not counted
         std::thread::sleep(GRACE);
     }
     // Once more: a visitor that found the key gone may have made a new one before it left.
@@ -343,9 +340,9 @@ pub(crate) fn leave(slot: usize) {
             system::unmap(NonNull::from(joined).cast(), size_of::<Joined>());
         }
     } else {
-        // SAFETY: a thread may be between its look and its last access, stopped for as long as nobody can
-        // wait: it finds zeroes, and writes where nobody reads. What it may still read or detach is not used
-        // again.
+        // SAFETY: a thread may be stopped between its look and its last access, for longer than it is
+        // possible to wait: it finds zeroes, and writes where no reader looks. What it may still read or
+        // detach is not used again.
         unsafe {
             system::map_zeroes_over(base, size);
             if let Some(children) = joined.children {
@@ -416,7 +413,7 @@ impl Drop for Buffers {
 }
 
 /// # Safety
-/// Nobody uses them.
+/// They are not in use.
 unsafe fn unmap_buffers(region: &Region, children: Option<&'static Children>) {
     // SAFETY: the caller's.
     unsafe {
@@ -430,7 +427,7 @@ unsafe fn unmap_buffers(region: &Region, children: Option<&'static Children>) {
 /// Unmaps what [`Buffers::for_child`] has made.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// It is not in use any more.
 pub(super) unsafe fn unmap(joined: NonNull<Joined>) {
     // SAFETY: the caller's; a whole value.
     unsafe {
@@ -439,8 +436,8 @@ pub(super) unsafe fn unmap(joined: NonNull<Joined>) {
     }
 }
 
-/// In a forked child, whose only thread this is: takes over the region that its parent had for it, in place
-/// of the parent's, of which the child has nothing. Without any, the child has none.
+/// In a forked child, whose only thread this is: takes over the region that its parent had for it, replacing
+/// the parent's, which the child has not inherited. If there is none, the child has no region.
 pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<NonNull<Joined>> {
     let old = NonNull::new(SLOTS[slot].joined.load(Relaxed))?;
     // SAFETY: never freed while it is in the slot, and no other thread is there; its parts are copied.
@@ -456,8 +453,8 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
     system::keep_from_children(joined.region.base(), joined.region.geometry().size());
     (joined.access, joined.own) = (access, own);
     if let Some(children) = children {
-        // SAFETY: this process's mapping, of which only the parent's `Joined` knows; who counts there counts
-        // nothing any more.
+        // SAFETY: this process's mapping, which only the parent's `Joined` knows; counts that are stored
+        // there are ignored.
         unsafe { system::map_zeroes_over(NonNull::from(children).cast(), children::SIZE) };
     }
     // SAFETY: as above. What was interrupted by the fork finds that it has not got its region.
@@ -528,7 +525,7 @@ pub(crate) fn attach(region: &Region, file: libc::c_int) -> Option<usize> {
     take_part(buffers, Access::None).map(|(slot, _)| slot)
 }
 
-/// Says which major classes a session of the program's own wants.
+/// Sets which major classes a session of the program itself enables.
 #[cfg(feature = "session")]
 pub(crate) fn set_majors(slot: usize, mask: u64) {
     if let Some(joined) = joined(slot).filter(|joined| joined.has_region()) {
@@ -545,7 +542,8 @@ mod visits {
     use super::system;
     use core::time::Duration;
 
-    /// Looks, a millisecond apart, after which threads that have not left are taken as stopped.
+    /// Number of looks, a millisecond apart, after which threads that have not left are assumed to be
+    /// stopped.
     const PATIENCE: usize = 200;
 
     #[repr(C, align(64))]

@@ -1,12 +1,12 @@
-//! Which classes the recordings want, and with that which sites are on.
+//! Which classes the recordings enable, and therefore which sites are on.
 //!
-//! A recording that the process takes part in is told every class (of the program, of its libraries, of those
-//! that are loaded later, and classes made at run time), and grants it an id, and says whether it wants its
-//! events; later it may change its mind. A class's sites are on while any recording wants it.
+//! A recording that the process takes part in is sent every class (of the program, of its libraries, of those
+//! that are loaded later, and classes made at run time). It grants each an id, and decides whether to record
+//! its events; later it may change its decision. A class's sites are on while any recording enables it.
 //!
-//! All of it is behind one lock, which the event path never takes. The order of a change: what is wanted is
-//! said in the class's words first and then its sites are switched on, so that nobody comes to a site that is
-//! on too early in vain; what is not wanted any more is cleared first, then `membarrier` restarts every
+//! One lock protects all of this; the event path never takes it. The order of a change: to enable a class,
+//! its words are set first and then its sites are switched on, so that a thread at a site that is on finds
+//! the class enabled. To disable a class, its words are cleared first, then `membarrier` restarts every
 //! sequence, which finds the id gone: from then on no event is written (protocol `Publish`), and the sites
 //! follow.
 
@@ -37,7 +37,7 @@ impl From<Grant<'_>> for Granted {
     }
 }
 
-/// How a recording is told of classes.
+/// Sends classes to a recording.
 pub(crate) type Registrar = Arc<dyn Fn(&[&'static EventClass]) -> Answer + Send + Sync>;
 
 /// A recording's answer to classes.
@@ -81,13 +81,13 @@ struct Known {
 /// A recording's part.
 struct Member {
     registrar: Registrar,
-    /// How many of the known classes it has been told.
-    told: usize,
+    /// How many of the known classes were sent to it.
+    sent: usize,
     /// Indices of the classes with each id.
     ids: HashMap<u16, Vec<usize>>,
 }
 
-/// What is known of the process, and what is wanted.
+/// What is known of the process, and what is enabled.
 pub(super) struct Control {
     objects: HashSet<usize>,
     classes: Vec<Known>,
@@ -100,10 +100,11 @@ pub(super) struct Control {
 
 static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
-/// Held while recordings are told of classes, so that whoever has made one, or has found one that another
-/// thread has just made, knows that all have been told. A child that is forked meanwhile finds it free. The
-/// dynamic linker is not called under it: `on_load`'s hook comes with the linker's own lock.
-static TELLING: Lock = Lock::new();
+/// Held while classes are sent to recordings, so that a thread that has made a class, or has found one that
+/// another thread has just made, knows that all have been sent. A child that is forked in the meantime finds
+/// it free. The dynamic linker is not called while it is held: `on_load`'s hook is called with the linker's
+/// own lock held.
+static SENDING: Lock = Lock::new();
 
 /// Runs `body` with the lock, and without signals, whose handlers might want it.
 fn locked<R>(body: impl FnOnce(&mut Control) -> R) -> R {
@@ -130,27 +131,27 @@ pub(super) fn hold() -> Hold {
     lock()
 }
 
-/// Makes the process a member of the recording in a slot: tells it all classes.
+/// Makes the process a member of the recording in a slot: sends it all classes.
 pub(crate) fn join(slot: usize, registrar: Registrar) -> (Changed, Option<Rest>) {
-    on_load(|_: &Object| tell_all());
+    on_load(|_: &Object| send_all());
     locked(|control| {
-        control.members[slot] = Some(Member { registrar, told: 0, ids: HashMap::new() });
+        control.members[slot] = Some(Member { registrar, sent: 0, ids: HashMap::new() });
     });
     watch::set_member(slot, true);
     find_classes();
-    let telling = TELLING.lock();
-    let mut told = tell(slot);
+    let telling = SENDING.lock();
+    let mut sent = send(slot);
     // Classes that were made before the recording was known to take first events. A late answer is followed
     // by this, too.
-    if told.1.is_none() {
-        told.1 = tell(slot).1;
+    if sent.1.is_none() {
+        sent.1 = send(slot).1;
     }
     drop(telling);
-    watch::tell();
-    told
+    watch::notify();
+    sent
 }
 
-/// The recording in a slot wants nothing any more, and is not told of anything.
+/// The recording in a slot enables nothing any more, and is no longer informed of classes.
 pub(crate) fn forget(slot: usize) {
     locked(|control| {
         if let Some(member) = control.members[slot].take() {
@@ -167,7 +168,7 @@ pub(crate) fn forget(slot: usize) {
         }
     });
     watch::set_member(slot, false);
-    watch::tell();
+    watch::notify();
 }
 
 /// A recording has changed its mind.
@@ -178,7 +179,7 @@ pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Chan
         control.members[slot] = Some(member);
         changed
     });
-    watch::tell();
+    watch::notify();
     changed
 }
 
@@ -191,7 +192,7 @@ pub(super) fn settle_made(class: &'static EventClass) {
         let index = control.index(class);
         let taken = first::taken();
         for (slot, member) in control.members.iter().enumerate() {
-            let is_told = member.as_ref().is_some_and(|member| member.told > index);
+            let is_told = member.as_ref().is_some_and(|member| member.sent > index);
             if taken & 1 << slot == 0 && class.is_pending(slot) {
                 class.set_enabled(slot, None);
                 class.decided(slot);
@@ -202,18 +203,18 @@ pub(super) fn settle_made(class: &'static EventClass) {
     });
 }
 
-/// Tells all recordings what they do not know yet, and who waits for changes where first events turn out to
-/// be disabled.
-pub(crate) fn tell_news() {
-    let telling = TELLING.lock();
-    let is_off = tell_all_news();
+/// Sends all recordings the classes that they do not know yet, and informs those that wait for changes if
+/// first events turn out to be disabled.
+pub(crate) fn send_news() {
+    let telling = SENDING.lock();
+    let is_off = send_all_news();
     drop(telling);
     if is_off {
-        watch::tell();
+        watch::notify();
     }
 }
 
-/// For tests: all classes that a recording would be told of.
+/// For tests: all classes that a recording would be sent.
 pub fn classes() -> Vec<&'static EventClass> {
     find_classes();
     locked(|control| control.classes.iter().map(|known| known.class).collect())
@@ -240,31 +241,31 @@ pub(crate) fn granted(slot: usize) -> Vec<(u16, &'static EventClass)> {
     })
 }
 
-/// Tells all recordings what they do not know yet.
-fn tell_all() {
+/// Sends all recordings the classes that they do not know yet.
+fn send_all() {
     // On the program's own thread, which may be filtered. Events of classes that no recording knows are not
     // recorded.
     let has_members = || locked(|control| control.members.iter().any(Option::is_some));
     if !reach::is_alone() && has_members() {
         find_classes();
-        let _telling = TELLING.lock();
-        tell_all_news();
+        let _telling = SENDING.lock();
+        send_all_news();
     }
 }
 
-/// Says whether a class is off now whose first events were taken.
-fn tell_all_news() -> bool {
-    let told = (0..RECORDINGS).map(|slot| {
-        let (changed, rest) = tell(slot);
+/// Returns whether a class is now off whose first events were accepted.
+fn send_all_news() -> bool {
+    let sent = (0..RECORDINGS).map(|slot| {
+        let (changed, rest) = send(slot);
         rest.into_iter().for_each(reach::go_on);
         changed.is_off
     });
-    told.fold(false, |is_off, changed| is_off | changed)
+    sent.fold(false, |is_off, changed| is_off | changed)
 }
 
-/// Tells the recording in a slot what it does not know yet. The caller holds [`TELLING`]; the lock is free
-/// while it answers.
-fn tell(slot: usize) -> (Changed, Option<Rest>) {
+/// Sends the recording in a slot the classes that it does not know yet. The caller holds the lock for
+/// reports; the control lock is free while the recording answers.
+fn send(slot: usize) -> (Changed, Option<Rest>) {
     let Some((first, classes, registrar)) = locked(|control| control.news(slot)) else {
         return (Changed::default(), None);
     };
@@ -272,8 +273,8 @@ fn tell(slot: usize) -> (Changed, Option<Rest>) {
     if let Some(rest) = answer.rest.take() {
         let settle = move || {
             drop(settle(slot, (first, &classes), &registrar, rest()));
-            tell_news();
-            watch::tell();
+            send_news();
+            watch::notify();
         };
         return (Changed::default(), Some(Box::new(settle)));
     }
@@ -315,7 +316,7 @@ fn settle(
 fn find_classes() {
     let known = locked(|control| control.objects.clone());
     let found: Vec<usize> = objects().iter().map(address).filter(|found| !known.contains(found)).collect();
-    // Not under any lock: the dynamic linker has its own, which who calls `on_load`'s hook holds.
+    // Not under any lock: the dynamic linker has its own, which callers of `on_load`'s hook hold.
     let kept: HashSet<usize> = found.into_iter().filter(|found| pin(*found as *const ())).collect();
     pin(find_classes as *const ());
     let all = objects();
@@ -380,7 +381,7 @@ impl Control {
     fn news(&mut self, slot: usize) -> Option<(usize, Vec<&'static EventClass>, Registrar)> {
         self.find_made();
         let member = self.members[slot].as_mut()?;
-        let first = core::mem::replace(&mut member.told, self.classes.len());
+        let first = core::mem::replace(&mut member.sent, self.classes.len());
         let news: Vec<_> = self.classes[first..].iter().map(|known| known.class).collect();
         (!news.is_empty()).then(|| (first, news, member.registrar.clone()))
     }
@@ -404,7 +405,8 @@ impl Control {
                     changed.why.get_or_insert_with(|| "no room for its filter".to_owned());
                 }
                 let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
-                // What is not wanted any more loses its id first: who finds no filter then is not to write.
+                // A disabled class loses its id first: a thread that finds no filter afterwards must not
+                // write.
                 let is_turned_off = id.is_none() && class.set_enabled(slot, None);
                 let before = class.set_filter(slot, filter.unwrap_or(0));
                 let is_turned_on = id.is_some() && class.set_enabled(slot, id);
@@ -451,7 +453,7 @@ mod tests {
     fn grants_for_a_recording_that_has_gone_are_not_its_successors() {
         const SLOT: usize = RECORDINGS - 2;
         let successor =
-            || Member { registrar: Arc::new(|_| Answer::default()), told: 0, ids: HashMap::new() };
+            || Member { registrar: Arc::new(|_| Answer::default()), sent: 0, ids: HashMap::new() };
         let gone = move |classes: &[&'static EventClass]| {
             forget(SLOT);
             locked(|control| control.members[SLOT] = Some(successor()));

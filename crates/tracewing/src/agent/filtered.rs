@@ -1,14 +1,14 @@
 //! Notices filters for system calls (seccomp) that the program installs: `prctl` and `syscall` are defined
-//! here, in front of the C library's. The agent's threads make calls for which a filter may end the process,
-//! and none of them can ask whether there is one: the question is such a call, too.
+//! here and interpose the C library's. The agent's threads make calls for which a filter may end the process,
+//! and they cannot ask whether there is one: the question is such a call, too.
 //!
-//! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed when no thread of the agent's acts,
-//!   which takes it as long as what such a thread has begun; afterwards they end instead of acting.
+//! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed while no agent thread acts, which
+//!   may delay it until such a thread has finished; afterwards they end instead of acting.
 //! - After any filter the agent starts no threads in forked children, and does not describe classes of
 //!   libraries that are loaded: the calling thread may be the one that is filtered.
 //!
-//! The recorder looks for filters, too (its `filters.rs`). It is what protects programs that make the system
-//! call themselves.
+//! The recorder looks for filters, too (its `filters.rs`). That protects programs that make the system call
+//! themselves.
 //!
 //! `prctl` also notes the names that threads give themselves (`names`).
 
@@ -63,8 +63,8 @@ pub(super) fn begin_vouched() -> bool {
     is_over
 }
 
-/// How many filters a thread has, by its `status`; `None` where that does not tell. Kernels before 5.9 tell
-/// only whether there are any: then more than any number.
+/// The number of a thread's filters, from its `status`; `None` if that does not contain it. Kernels before
+/// 5.9 only report whether there are any: then the number is the maximum.
 pub(super) fn count(status: &[u8]) -> Option<u32> {
     let number = |name: &[u8]| {
         let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
@@ -88,7 +88,7 @@ pub(super) struct Witness {
 const STATUS: usize = 8192;
 
 impl Witness {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     pub(super) fn new() -> Option<Self> {
         const PATH: &core::ffi::CStr = c"/proc/thread-self/status";
         let mut status = vec![0; STATUS];

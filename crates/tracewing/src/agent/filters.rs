@@ -1,9 +1,9 @@
 //! The filters of classes: predicates that an event must fulfil before a recording takes it.
 //!
-//! They lie in a pool of places of constant size that is never freed. A place serves again after its filter
-//! is no longer wanted; a thread that is just evaluating it then gets some answer (evaluation is total on any
+//! They lie in a pool of places of constant size that is never freed. A place is reused once its filter is
+//! disabled. A thread that is evaluating it at that moment gets some answer (evaluation is total on any
 //! words), and the sequence that follows finds that the class's id in the recording has changed, or writes an
-//! event that was begun before the change. So nobody has to wait for anybody.
+//! event that was begun before the change. So no thread has to wait.
 
 use core::ptr::NonNull;
 use core::slice;
@@ -86,8 +86,8 @@ impl Filters {
         Self { free: Vec::new(), chunks: 0 }
     }
 
-    /// Puts a filter into a place of its own and gives that one's number. `None` where there is no more room,
-    /// or the filter is none: the class is then better off than recorded whole.
+    /// Stores a filter in a free place and returns its number. `None` if there is no room, or the filter is
+    /// invalid: then the class is disabled rather than recorded without the filter.
     pub(super) fn add(&mut self, filter: &[u8]) -> Option<u16> {
         if filter.len() > MAX_FILTER || !filter.len().is_multiple_of(8) {
             return None;

@@ -1,12 +1,12 @@
-//! First events of classes that are made while the program runs: such a class has no id before the recorder
-//! has answered, and nothing waits for that, or asks for it. Until then its events are written as
+//! First events of classes that are made while the program runs. Such a class has no id before the recorder
+//! has answered, and no thread waits for that or asks for it. Until then its events are written as
 //! `tracewing:first`, with the class's key (`tracewing_abi::first`), and before the first of them its
-//! description; the recorder puts the events themselves in their place. So they are there also when the
-//! program ends at once, or is killed.
+//! description; the recorder replaces them by the events themselves. So they are recorded even if the program
+//! ends at once, or is killed.
 //!
-//! The recorder, which finds such events, has the agent's thread describe the class, as it does with all
-//! others; so it gets an id, and its events take the fast half from then on. In a program under a filter for
-//! system calls they stay first events.
+//! When the recorder finds such events, it has the agent's thread describe the class, like all others. From
+//! then on the class has an id, and its events take the fast path. In a program under a filter for system
+//! calls they remain first events.
 
 use core::sync::atomic::Ordering::*;
 
@@ -25,7 +25,7 @@ use crate::class::EventClass;
 
 /// Segments of a first event; of one with more than this the recorder learns by a counted loss.
 const MOST_SEGMENTS: usize = 16;
-/// A process's id where it is not known; the event is then lost on its way.
+/// A process's id if it is unknown; the event is then lost.
 const NOT_KNOWN: u32 = u32::MAX;
 
 /// The first event of a class, or its description.
@@ -83,11 +83,12 @@ pub(crate) unsafe fn first(class: &'static EventClass, slot: usize, segments: &[
     }
 }
 
-/// Has the class's description in the buffers before its first event. `false` if it was lost.
+/// Makes sure that the class's description is in the buffers before its first event. `false` if it was lost.
 ///
-/// Written once per recording: the recorder reads all that it does not count as lost. In overwrite mode,
-/// where it may be gone before the recorder looks, once more for each sub-buffer that this process has
-/// opened. Threads, and signal handlers, that come here at once write it several times, which does no harm.
+/// Written once per recording: the recorder reads everything that it does not count as lost. In overwrite
+/// mode the description may be overwritten before the recorder reads it, so it is repeated in each sub-buffer
+/// that this process has opened. Threads and signal handlers that get here simultaneously write it several
+/// times, which is harmless.
 fn describe(made: &Made, slot: usize, joined: &Joined) -> bool {
     let described = made.described(slot);
     if described.load(Relaxed) == place(joined) {

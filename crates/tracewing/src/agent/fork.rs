@@ -1,4 +1,4 @@
-//! What a fork needs: the agent's lock in order, and in the child buffers and an agent of its own.
+//! Prepares the agent for a fork: its lock is consistent, and the child gets buffers and an agent of its own.
 //!
 //! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls:
 //! such a child has no buffers, unless it shares its parent's, and receives no changes.
@@ -21,7 +21,8 @@ struct Held {
 
 struct Place(UnsafeCell<Option<Held>>);
 
-// SAFETY: only accessed by the handlers, between `prepare`, which has got the lock, and whoever releases it.
+// SAFETY: only accessed by the handlers, between `prepare`, which has got the lock, and the handler that
+// releases it.
 unsafe impl Sync for Place {}
 
 /// Whether children may have threads.

@@ -1,10 +1,10 @@
-//! Who the calling task is: the ids of thread and process, without a system call, since a filter may end the
-//! program for one.
+//! Ids of the calling thread and its process, found without a system call, since a filter may end the program
+//! for one.
 //!
-//! The C library keeps a thread's id in the thread's block, and writes it anew in a child of `fork` or
-//! `_Fork`. Its place there is what glibc tells debuggers (`_thread_db_pthread_tid`), or is looked for;
-//! either way it is compared with what the kernel says when the process first takes part in a recording,
-//! where a system call does no harm.
+//! The C library keeps a thread's id in the thread's block, and updates it in a child of `fork` or `_Fork`.
+//! Its offset is the one that glibc exports for debuggers (`_thread_db_pthread_tid`), or is searched for.
+//! Either way it is compared with the kernel's id when the process first takes part in a recording, when a
+//! system call is harmless.
 //!
 //! A child made by a raw system call has its parent's block as it was, so that its threads' ids are not
 //! known, and its events are lost. It is recognised by the page below, which a forked child finds zeroed, and
@@ -23,7 +23,7 @@ pub(super) struct Identity {
     pub(super) pid: i32,
 }
 
-/// Distance of a thread's id from the begin of its block, plus one; 0 where it is not known.
+/// Offset of a thread's id in its block, plus one; 0 if unknown.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// The process's id, on a page that a forked child finds zeroed; [`NOT_KNOWN`] in a child whose id cannot be
@@ -45,7 +45,7 @@ pub(super) fn prepare() -> bool {
     let page = PROCESS.load(Acquire); // with the release below
     let page = if page.is_null() {
         let Some(page) = system::map_wiped_on_fork(size_of::<AtomicI32>()) else { return false };
-        // Release, with the acquire loads: the page is there. Who comes second leaves its page alone.
+        // Release, with the acquire loads: the page is there. A thread that is second keeps the first page.
         let _ = PROCESS.compare_exchange(core::ptr::null_mut(), page.as_ptr().cast(), AcqRel, Relaxed);
         PROCESS.load(Acquire) // with the release below
     } else {
@@ -66,7 +66,7 @@ fn look_for_place() {
     }
 }
 
-/// Whether the calling thread's id is where it is looked for: by a thread other than that which has looked.
+/// Checks that the id is also at this offset for a thread other than the one that searched.
 pub(super) fn verify() {
     if id_in_block() != Some(system::thread_id()) {
         PLACE.store(0, Relaxed);
@@ -83,7 +83,7 @@ pub(super) fn forked() {
     }
 }
 
-/// Who calls. `None` where that cannot be known.
+/// The ids of the caller; `None` if they cannot be determined.
 pub(super) fn of_caller() -> Option<Identity> {
     let tid = id_in_block()?;
     // SAFETY: null, or a page that is never unmapped. Acquire, with `prepare`.
@@ -148,7 +148,7 @@ fn place(tid: i32) -> Option<usize> {
     places.next().filter(|_| places.next().is_none())
 }
 
-/// What glibc tells debuggers: size in bits, number of elements, and distance.
+/// What glibc exports for debuggers: size in bits, number of elements, and offset.
 fn told_to_debuggers() -> Option<usize> {
     // SAFETY: a NUL-terminated name; null where there is no such symbol, else three numbers.
     let [bits, _, place] = *unsafe {

@@ -2,8 +2,8 @@
 //! forked child that needs buffers of its own.
 //!
 //! The handshake is `tracewing_abi::message`'s. Before `main` a program waits for all recorders together no
-//! longer than [`Wait`] says; what is not done by then, a thread goes on with, and reports to the recorder
-//! since when nothing is known of the program. A recorder that was late once is not waited for again, here or
+//! longer than [`Wait`] says. A thread completes unfinished handshakes later, and reports to the recorder
+//! from when on the program was not recorded. A recorder that was late once is not waited for again, here or
 //! in programs that this one executes. Nothing is ever printed.
 
 use std::ffi::CStr;
@@ -32,7 +32,7 @@ use crate::class::EventClass;
 
 /// How long programs wait where the environment does not say.
 const WAIT: Duration = Duration::from_millis(100);
-/// How long threads may take to start that go on with what was late.
+/// How long the threads that complete late handshakes may take to start.
 const SETTLE: Duration = Duration::from_millis(100);
 /// How long a snapshot may take.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(30);
@@ -108,8 +108,9 @@ fn variable(name: &str) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Says in the environment why the process does not take part in recordings, or not yet: for programs that
-/// this one executes, and for recorders. In place, where both find it. `false` where there is no room for it.
+/// Marks in the environment why the process does not take part in recordings, or not yet: for programs that
+/// this one executes, and for recorders. Changed in place, where both find it. `false` if there is no room
+/// for it.
 fn mark_environment(mark: u8) -> bool {
     let Some(text) = variable(LATE_VARIABLE).filter(|text| text.count_bytes() == 1) else { return false };
     // SAFETY: a character in the process's own environment, before `main`.
@@ -117,7 +118,7 @@ fn mark_environment(mark: u8) -> bool {
     true
 }
 
-/// Whether the program runs with raised privileges: the user who started it must not choose where it
+/// Whether the program runs with raised privileges: then the user that started it must not choose where it
 /// connects.
 fn has_raised_rights() -> bool {
     // SAFETY: a number; 0 where the kernel does not say.
@@ -146,7 +147,7 @@ enum Stage {
     Unreached,
     /// It has been greeted.
     Greeted(Fd),
-    /// It is telling what becomes of the classes.
+    /// It is sending classes and applying the answers.
     Describing { slot: usize, first: Arc<Mutex<Option<Talk>>>, rest: Rest },
 }
 
@@ -179,7 +180,7 @@ impl Candidate {
         self.access
     }
 
-    /// Goes on with joining it.
+    /// Continues the handshake.
     pub(super) fn join(mut self, until: Until) -> Progress {
         loop {
             let next = match self.stage {
@@ -222,7 +223,7 @@ impl Candidate {
         greet(&self.access, Joining::Program, waits, until)
     }
 
-    /// Goes on for as long as it takes, and reports what was missed. The connection, if there is one.
+    /// Continues without a time limit, and reports what was missed. Returns the connection, if there is one.
     pub(super) fn join_at_last(self) -> Option<Connection> {
         let from = self.since;
         let Progress::Joined(connection) = self.join(None) else { return None };
@@ -241,15 +242,15 @@ fn begin(
 ) -> Option<(usize, Arc<Mutex<Option<Talk>>>, Option<Rest>)> {
     let (slot, joined) = attach::take_part(buffers, access)?;
     spare.into_iter().for_each(|buffers| spare::keep(slot, buffers, number));
-    // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was
-    // offered.
+    // SAFETY: no thread leaves a recording while it is being joined, and `attach::leave` unmaps nothing that
+    // was offered.
     unsafe { smp::offer(slot, joined) };
     let first = Arc::new(Mutex::new(Some(Talk::new(socket))));
     let (place, begins) = (first.clone(), Mutex::new(Some(until)));
     let was_late = AtomicBool::new(false);
-    let tell = move |classes: &[&'static EventClass]| {
-        // Out of its place for this one use: a child that is forked meanwhile finds the lock free, and
-        // another thread that has classes to tell makes a connection of its own.
+    let send = move |classes: &[&'static EventClass]| {
+        // Taken out of its place for this one use: a child that is forked in the meantime finds the lock
+        // free, and another thread that has new classes makes a connection of its own.
         let begins = begins.lock().unwrap_or_else(PoisonError::into_inner).take();
         let until = begins.unwrap_or_else(|| match was_late.load(Relaxed) {
             true => Some(Instant::now()),
@@ -262,7 +263,7 @@ fn begin(
         was_late.fetch_or(answer.rest.is_some(), Relaxed);
         answer
     };
-    let (_, rest) = control::join(slot, Arc::new(tell));
+    let (_, rest) = control::join(slot, Arc::new(send));
     Some((slot, first, rest))
 }
 
@@ -416,7 +417,7 @@ pub(super) fn share(slot: usize) -> Option<Connection> {
     Connection::new(slot, Some(socket), None)
 }
 
-/// A recorder's answer to who has its buffers already.
+/// Receives a recorder's answer to a process that has its buffers already.
 fn known(socket: &Fd, until: Until) -> Result<(), Failure> {
     let mut buffer = [0; Answer::SIZE];
     let (answer, _) = system::receive(socket, &mut buffer, until)?;
@@ -460,8 +461,7 @@ fn rejoin(parents: &Visit) -> Option<Connection> {
         parents.access().close();
         return None;
     };
-    // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when this visit is
-    // over.
+    // SAFETY: `attach::leave` unmaps nothing that was offered; it checks for that again after this visit.
     unsafe { smp::offer(slot, joined) };
     Connection::new(slot, Some(socket), None)
 }
@@ -521,7 +521,7 @@ fn heed(message: &[u8], until: Until) {
     }
 }
 
-/// What a recorder gives to who needs buffers, mapped.
+/// What a recorder passes to a process that needs buffers, mapped.
 struct Given {
     buffers: Buffers,
     /// Those for the next child.
@@ -530,9 +530,9 @@ struct Given {
     number: u64,
 }
 
-/// A recorder's answer to who needs buffers.
+/// Receives a recorder's answer to a process that needs buffers.
 fn welcomed(socket: &Fd, until: Until) -> Result<Given, Failure> {
-    // A child that is forked meanwhile is to have neither descriptors nor mappings of them.
+    // A child that is forked in the meantime must inherit neither descriptors nor mappings.
     let mut buffer = [0; Answer::SIZE];
     heed(system::look(socket, &mut buffer, until)?, until);
     control::with_lock(|| {

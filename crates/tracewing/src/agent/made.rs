@@ -1,16 +1,16 @@
 //! Classes that are made while the program runs: a table that only grows, by keys, and a list of all of them
 //! in the order in which they were made.
 //!
-//! The thread that makes one is inside the request that first reached a call site, may be under a filter for
-//! system calls, and a child may be forked at any moment. So there is no lock here and no system call but
+//! The thread that makes a class is inside the request that first reached a call site, may be under a filter
+//! for system calls, and a child may be forked at any moment. So there is no lock here and no system call but
 //! what memory takes: a class is linked into its chain, and then into the list, by one compare-and-swap each.
 //! A thread finds the class as soon as it is in its chain; by then its bits for the recordings that take
 //! first events are set. What the agent's threads do with the list they do under the agent's lock.
 //!
 //! A recording can begin or end between the maker's look at the slots and the moment when the class is in the
 //! list. Both sides store first and then look (`SeqCst`): the maker that finds the slots changed sets its
-//! bits right under the agent's lock; else the agent's thread finds the class. Only in that moment can the
-//! maker wait.
+//! bits right under the agent's lock; otherwise the agent's thread finds the class. Only in that moment can
+//! the maker wait.
 //!
 //! In a child that is forked between the two links the class is in its chain and in no list: it keeps its
 //! events ([`first`](super::first)), and gets no id.

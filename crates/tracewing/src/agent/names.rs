@@ -1,7 +1,7 @@
-//! Names of threads, as far as they are known without a system call: what a thread calls itself by
-//! `pthread_setname_np`, which is defined here, in front of the C library's, or by `prctl` (`filtered`),
-//! noted in the thread's block; else the program's, which the kernel gives to new threads of the first one,
-//! too.
+//! Names of threads, as far as they are known without a system call: the name that a thread gives itself by
+//! `pthread_setname_np`, which is defined here and interposes the C library's, or by `prctl` (`filtered`),
+//! stored in the thread's block; otherwise the program's, which the kernel gives to new threads of the first
+//! one, too.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,15 +1,15 @@
-//! The agent's threads, by which recorders reach the process: each sleeps in `read` until its recorder says
-//! what it wants of the classes from now on, or ends.
+//! The agent's threads, through which recorders reach the process: each sleeps in `read` until its recorder
+//! changes which classes are enabled, or ends.
 //!
 //! There is one for each recorder in each copy of the crate that takes part in its recording; none in a
-//! program that only records itself. They block all signals, and their descriptors have high numbers, out of
-//! the program's way. A program may close them all the same: then it cannot be reached any more, and is
-//! recorded as it was.
+//! program that only records itself. They block all signals, and their descriptors have high numbers, which
+//! programs rarely use. If a program closes them anyway, it can no longer be reached, and is recorded as
+//! before.
 //!
-//! A filter for system calls that the program has put on all its threads may end it for what this thread
-//! does. Before it acts the recorder has looked for filters; where there are any, it says so
-//! ([`Farewell::Alone`]), or just ends. Then this thread ends, too, with no other system calls than `read`,
-//! in which it gets to know, and `exit`.
+//! A filter for system calls that the program has installed for all threads may end it for what this thread
+//! does. Before the recorder acts, it looks for filters; if there are any, it says so ([`Farewell::Alone`]),
+//! or just ends. Then this thread ends, too, with no system calls other than `read`, which returns the
+//! message, and `exit`.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -81,7 +81,7 @@ impl Open {
         }
     }
 
-    /// Tells the recorder of a process that its child has taken over buffers, in the child.
+    /// In a child: informs the recorder of a process that its child has taken over buffers.
     fn tell_taken(&self) {
         let descriptor = self.descriptor.load(Acquire) - 1; // with `set`
         let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };
@@ -159,7 +159,7 @@ impl Connection {
             return true;
         }
         if Describe::decode(message).is_some() {
-            control::tell_news();
+            control::send_news();
             return true;
         }
         if Prepare::decode(message).is_some() {
@@ -228,7 +228,7 @@ pub(super) fn begin(connection: Connection) {
     }
 }
 
-/// Has a thread of its own go on with joining a recorder that was not in time.
+/// Starts a thread that completes a late handshake with a recorder.
 pub(super) fn join_later(candidate: Candidate) {
     let access = candidate.access();
     if let Ok(mut pending) = PENDING.try_lock() {
@@ -255,9 +255,9 @@ fn join_now(candidate: Candidate) {
 /// How long a recorder may take until it has taken what was made for it.
 const TAKING: Duration = Duration::from_secs(10);
 
-/// On a thread that a recorder has borrowed: has a thread of the agent's join that recorder, and gives the
-/// number of the recorder's end of a door, which that thread closes once the recorder has taken it. An
-/// error's number where there is none. Allocates nothing but what the C library's threads take.
+/// On a thread that a recorder has borrowed: starts an agent thread that joins that recorder, and returns the
+/// number of the recorder's end of a door, which the agent's thread closes once the recorder has taken it; an
+/// error number if that fails. Allocates nothing except what the C library's threads need.
 pub(super) fn open_door() -> Result<i32, i32> {
     let (own, recorders) = system::socket_pair().ok_or(libc::EMFILE)?;
     let (own, recorders) = (system::out_of_the_way(own), system::out_of_the_way(recorders));
@@ -317,7 +317,7 @@ fn enter_by(own: Fd, recorders: Fd) {
     }
 }
 
-/// Ends what is left of recordings whose recorders were killed.
+/// Cleans up recordings whose recorders were killed.
 fn sweep() {
     for (slot, table) in control::with_lock(|| core::mem::take(&mut *orphans())) {
         control::forget(slot);
@@ -351,7 +351,7 @@ pub(super) fn begin_in_child() {
     pending.into_iter().map(Candidate::of).for_each(join_later);
 }
 
-/// Has the threads end, for ever, and waits until they have, if they can: they do nothing from now on.
+/// Ends the threads permanently, and waits until they have ended, if they can: they do nothing from now on.
 pub(crate) fn end() {
     IS_OVER_FOR_GOOD.store(true, SeqCst); // with `open_door`
     IS_ALONE.store(true, SeqCst); // with `serve`
@@ -452,8 +452,8 @@ pub(super) fn hung_up(slot: usize, table: Option<ClassTable>) {
     }
 }
 
-/// The recorder is gone. If it has ended, so does the process's part, and this says so; if it was killed,
-/// events go on into the buffers, which may be files, or be found in a core dump.
+/// The recorder is gone. If it has ended, the process leaves the recording, and this returns true; if it was
+/// killed, events continue to go into the buffers, which may be files, or be found in a core dump.
 fn over(slot: usize) -> bool {
     if attach::joined(slot).is_some_and(|joined| !joined.region.is_closed()) {
         return false;

@@ -45,8 +45,8 @@ pub(super) fn silence() {
     (0..RECORDINGS).for_each(close);
 }
 
-/// Writes the event `id`, or counts it lost; `false` where that is for the slow half to do, to which the
-/// stack that this takes where nothing is optimised is then left.
+/// Writes the event `id`, or counts it as lost; `false` if the slow half must do it. Then the stack that this
+/// function uses without optimisation is free again.
 ///
 /// # Safety
 /// Every segment is readable.
@@ -60,8 +60,8 @@ pub(crate) unsafe fn write<const ORDERED: bool>(
     let joined = Slot::smp(slot).load(Acquire); // with `offer`
     // SAFETY: null, or what `offer` was given, which stays mapped.
     let Some(joined) = (unsafe { joined.as_ref() }) else { return false };
-    // A forked child finds no key, and has no region. The processor looks at the clock all the same before it
-    // knows.
+    // A forked child finds no key, and has no region. The processor reads the clock speculatively anyway,
+    // before it knows.
     let Some(key) = joined.smp_key() else { return false };
     // The look comes first, for all else is done in its shadow.
     let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
@@ -87,7 +87,7 @@ pub(crate) unsafe fn write<const ORDERED: bool>(
 }
 
 /// Whether the class still has this id in the recording, and its major class is on. Without a sequence around
-/// it this is a look in advance: an event of a thread that is stopped right behind it follows later.
+/// it this is only a preliminary check: a thread that is stopped right after it writes its event later.
 pub(super) fn is_wanted(class: &'static EventClass, slot: usize, id: u16, region: &Region) -> bool {
     class.want(slot).get().is_some_and(|(now, major)| {
         now == id && region.majors().load(Relaxed) >> major & 1 != 0 // a wish, which orders nothing

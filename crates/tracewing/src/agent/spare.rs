@@ -27,7 +27,7 @@ static OFFERED: [AtomicPtr<Joined>; RECORDINGS] =
 /// How many a process that forks is to have: one, unless it forks much.
 static WANTED: AtomicUsize = AtomicUsize::new(1);
 
-/// Whether a process wants more of them for a recording.
+/// Whether a process needs more of them for a recording.
 pub(super) fn is_wanted(slot: usize) -> bool {
     let count = SPARES[slot].iter().filter(|spare| !spare.load(Relaxed).is_null()).count();
     count < WANTED.load(Relaxed)

@@ -74,8 +74,8 @@ pub(super) fn process_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_getpid) as i32 }
 }
 
-/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; none where the
-/// system does not tell.
+/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; all zeroes if it
+/// is unknown.
 pub(super) fn first_thread_name() -> [u8; 16] {
     let mut name = [0u8; 16];
     if let Some(len) = read_file(c"/proc/self/comm", &mut name) {
@@ -112,7 +112,7 @@ pub(super) fn name_thread(tid: i32, name: &CStr) -> libc::c_int {
 
 /// The CPU that the thread runs on, or did a moment ago.
 pub(super) fn current_cpu() -> usize {
-    // SAFETY: no arguments; -1 where the kernel cannot tell.
+    // SAFETY: no arguments; -1 if the kernel does not know.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn map_wiped_on_fork(size: usize) -> Option<NonNull<u8>> {
     if unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_WIPEONFORK) } == 0 {
         return Some(base);
     }
-    // SAFETY: nobody else knows of it.
+    // SAFETY: no other code knows of it.
     unsafe { unmap(base, size) };
     None
 }
@@ -212,22 +212,23 @@ pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u
     if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
-/// Puts private zeroes in place of what is mapped at `base`.
+/// Replaces the mapping at `base` with private zeroes.
 ///
 /// # Safety
-/// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under
-/// those who still use it.
+/// `base` begins a mapping of `size` bytes whose content is not needed any more, and may change while other
+/// threads still use it.
 pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: the caller's. On failure the old mapping stays, which is as good for those who still use it.
+    // SAFETY: the caller's. On failure the old mapping stays, which is just as valid for threads that still
+    // use it.
     unsafe { libc::mmap(base.as_ptr().cast(), size, access, flags, -1, 0) };
 }
 
 /// Unmaps a mapping.
 ///
 /// # Safety
-/// Nobody uses the mapping.
+/// The mapping is not in use.
 pub(super) unsafe fn unmap(base: NonNull<u8>, size: usize) {
     // SAFETY: the caller's.
     unsafe { libc::munmap(base.as_ptr().cast(), size) };
@@ -333,7 +334,7 @@ fn waiting(
     until: Until,
     mut call: impl FnMut() -> isize,
 ) -> Result<usize, Failure> {
-    const SHORTEST: Duration = Duration::from_micros(1); // 0 would be for ever
+    const SHORTEST: Duration = Duration::from_micros(1); // 0 would sleep permanently
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let limit = left.map_or(Duration::ZERO, |left| left.max(SHORTEST));
@@ -369,7 +370,7 @@ pub(super) fn hang_up(socket: libc::c_int) {
     unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
 }
 
-/// Whether a thread of this process sleeps, by its id; not, where there is none.
+/// Whether the thread of this process with this id sleeps; false if there is none.
 pub(super) fn is_asleep(tid: i32) -> bool {
     let mut stat = [0; 64];
     let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
@@ -537,9 +538,8 @@ pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Starts a thread that nobody waits for, with all signals blocked; says whether it could. Not one of the
-/// standard library's, which would give it a stack for signal handlers and panic where the kernel refuses
-/// that.
+/// Starts a detached thread with all signals blocked; returns whether it could. Not one of the standard
+/// library's, which would give it a stack for signal handlers and panic if the kernel refuses that.
 pub(super) fn spawn(stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
     extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: made below, for this thread alone.
@@ -561,7 +561,7 @@ pub(super) fn begin_thread(body: impl FnOnce()) {
     // SAFETY: a string, for the calling thread.
     unsafe { libc::prctl(libc::PR_SET_NAME, THREAD_NAME.as_ptr()) };
     super::identity::verify();
-    // What a panic has to say has been said; the program goes on without the thread.
+    // The panic has printed its message; the program continues without the thread.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
 }
 

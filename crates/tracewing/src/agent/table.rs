@@ -15,19 +15,19 @@ pub(crate) struct ClassTable {
     size: usize,
 }
 
-// SAFETY: a mapping of its own, which nobody accesses but to unmap it.
+// SAFETY: a private mapping, which is only accessed to unmap it.
 unsafe impl Send for ClassTable {}
 
 impl ClassTable {
     /// The classes to which this recording has given ids so far. `None` where the system has no memory for
-    /// it: the program is recorded all the same.
+    /// it: the program is recorded without the table.
     pub(crate) fn new(slot: usize, recording: &[u8; 16]) -> Option<Self> {
         let mut classes: Vec<_> =
             control::granted(slot).into_iter().map(|(id, class)| (id, class.description())).collect();
         classes.sort_unstable_by_key(|(id, _)| *id);
         let size = classes.iter().fold(HEADER, |size, (_, class)| size + ENTRY + encoded_size(class));
         let this = Self { base: system::map_named(NAME, size)?, size };
-        // SAFETY: mapped just now, readable and writable, and nobody else knows of it.
+        // SAFETY: just mapped, readable and writable, and not known elsewhere.
         let memory = unsafe { core::slice::from_raw_parts_mut(this.base.as_ptr(), size) };
         let mut writer = Writer::new(memory, recording).ok()?;
         for (id, class) in classes {

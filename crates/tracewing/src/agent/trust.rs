@@ -1,6 +1,6 @@
-//! Whom a program takes for a recorder: processes of its own user and of root. Where it is to connect stands
-//! in its environment, which outlives recordings and changes of the user (`su`); a recorder of another user
-//! could read its events, and end it by taking memory away that it has given.
+//! Which processes a program accepts as recorders: those of its own user and of root. The address to connect
+//! to is in its environment, which outlives recordings and changes of the user (`su`). A recorder of another
+//! user could read its events, and end it by taking away the memory that it has provided.
 
 use core::ffi::CStr;
 use core::mem::size_of;
@@ -12,7 +12,7 @@ const NO_NUMBER: libc::uid_t = 65534;
 /// All numbers of users, which the first namespace has.
 const ALL: &[u8] = b"4294967295";
 
-/// Whether who listens at the other end of a connection may be this process's recorder.
+/// Whether the peer of a connection may be this process's recorder.
 pub(super) fn is_trusted(socket: &Fd) -> bool {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -26,7 +26,7 @@ pub(super) fn is_trusted(socket: &Fd) -> bool {
     result == 0 && may_record(peer.uid, own, is_in_user_namespace)
 }
 
-/// In a user namespace root may have no number, as other users: there they cannot be told apart.
+/// In a user namespace root may have no number, like other users: there they cannot be distinguished.
 fn may_record(recorder: libc::uid_t, own: libc::uid_t, is_in_user_namespace: impl FnOnce() -> bool) -> bool {
     recorder == 0 || recorder == own || (recorder == NO_NUMBER && is_in_user_namespace())
 }

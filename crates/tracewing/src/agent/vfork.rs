@@ -1,7 +1,7 @@
-//! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here,
-//! in front of the C library's. All they add is a mark in the thread's block, by which such a child's events
-//! (and, while it runs, the parent's) are counted lost: the block's id and its `struct rseq` are the
-//! parent's, and to get others takes system calls, for which a filter may end the child.
+//! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here
+//! and interpose the C library's. All they add is a mark in the thread's block, because of which such a
+//! child's events (and, while it runs, the parent's) are counted as lost: the block's id and its `struct
+//! rseq` are the parent's, and replacing them takes system calls, for which a filter may end the child.
 //!
 //! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still
 //! link; a library that is pre-loaded exports them itself ([`dynamic::children`](crate::dynamic)). A child
@@ -110,8 +110,7 @@ pub unsafe extern "C" fn noticed_clone(
     }
     // SAFETY: the caller's.
     let child = unsafe { clone_of_libc(main, stack, flags, argument, parent_tid, tls, child_tid) };
-    // With CLONE_VFORK the child is gone from this memory by now; without, nobody knows for how long it
-    // stays.
+    // With CLONE_VFORK the child is gone from this memory by now; without, it is unknown how long it stays.
     if shares && (child < 0 || flags & libc::CLONE_VFORK != 0) {
         thread::with(|mark| mark.shared.fetch_sub(1, Relaxed));
     }

@@ -1,5 +1,5 @@
 //! For bridges from other instrumentation, which have switches of their own: whether the process is recorded,
-//! and word of every change of what is wanted.
+//! and notification of changes to what is enabled.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -10,7 +10,7 @@ static MEMBERS: AtomicU32 = AtomicU32::new(0);
 /// How often [`tell`] was called, or the process was forked.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
-/// One of those to be told. It stays for ever.
+/// A registered watcher; it is never freed.
 struct Watcher {
     call: Box<dyn Fn() + Send + Sync>,
     before: *const Watcher,
@@ -54,27 +54,29 @@ pub fn is_recorded() -> bool {
     MEMBERS.load(Relaxed) != 0
 }
 
-/// A number that is another one after whatever [`on_change`] tells of, and in a forked child: one relaxed
+/// A number that differs after every change that [`on_change`] reports, and in a forked child: one relaxed
 /// load.
 #[inline]
 pub fn changes() -> u32 {
     CHANGES.load(Relaxed)
 }
 
-/// From now on `watcher` is called whenever a recording has begun, ended, or changed what it wants, and that
-/// is in force. It is called on the agent's thread, before the recorder is told that the change is made; or
-/// on the thread that begins or ends a [`Session`](crate::Session). It must not wait for a thread that emits.
+/// Registers `watcher` to be called whenever a recording has begun, ended, or changed what it enables, once
+/// that is in force. It is called on the agent's thread, before the recorder learns that the change is done;
+/// or on the thread that begins or ends a [`Session`](crate::Session). It must not wait for a thread that
+/// emits.
 pub fn on_change(watcher: fn()) {
     OF_CHANGES.add(watcher);
 }
 
-/// From now on `report` is called whenever a recording begins that the running process joins: one that
-/// attaches to it, or to whose programs it belongs (`record --with`), or that was too late at the program's
-/// start. What it emits belongs to that recording, and to others that last. It is for what the process has
-/// reported once, before anything recorded it: which parts it has, what they are called, what is open.
+/// Registers `report` to be called whenever a recording begins that the running process joins: one that
+/// attaches to it, or records the programs of another recording (`record --with`), or was too late at the
+/// program's start. Events that it emits belong to that recording, and to others that are running. Use it to
+/// repeat facts that were reported once, before any recording: which parts the process has, their names, what
+/// is open.
 ///
-/// It is called on a thread of the agent's, once the recording's event rules are in force. It must not wait
-/// for a thread that emits. It stays registered.
+/// It is called on an agent thread, once the recording's event rules are in force. It must not wait for a
+/// thread that emits. It cannot be unregistered.
 ///
 /// ```
 /// # #[derive(tracewing::Event)]
@@ -107,8 +109,8 @@ pub(super) fn describe_again() {
     CHANGES.fetch_add(1, Relaxed); // alone: nothing else goes with it
 }
 
-/// Tells all watchers. The caller has no lock.
-pub(super) fn tell() {
+/// Calls all watchers. The caller must hold no lock.
+pub(super) fn notify() {
     describe_again();
     OF_CHANGES.call();
 }

@@ -187,8 +187,8 @@ unsafe fn publish_once(
     }
 }
 
-/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its
-/// id, `None` where that is not known.
+/// Registers the calling thread under `key`, and announces it in the trace if it is new there. Returns its
+/// id, `None` if it is unknown.
 fn enter(joined: &Visit, want: &EnableWord, key: u64) -> Option<i32> {
     thread::with(|mark| {
         let entry = &mark.entries[joined.slot()];
@@ -206,7 +206,7 @@ fn enter(joined: &Visit, want: &EnableWord, key: u64) -> Option<i32> {
     })
 }
 
-/// As much of a key as tells one recording, or process, from the one before.
+/// Enough of a key to distinguish one recording, or process, from the previous one.
 fn short(key: u64) -> i32 {
     (key >> 1) as i32
 }
@@ -257,9 +257,9 @@ impl Sink for Announce<'_> {
     }
 }
 
-/// Counts an event lost in a child that has not got its parent's region, and asks for its own meanwhile, or
-/// never gets one: an event of a class that is wanted by this word, or of one that has none yet. In a session
-/// of the parent's own the child has no part.
+/// Counts an event as lost in a child that has not inherited its parent's region and waits for its own, or
+/// never gets one: an event of a class that this word enables, or of one that has no word yet. The child does
+/// not take part in a session of the parent's own.
 #[cold]
 pub(super) fn lose_in_child(joined: &Joined, want: Option<(u16, u8)>) {
     let Some((children, (_, major))) = joined.children().zip(want) else { return };

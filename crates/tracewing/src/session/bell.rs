@@ -1,5 +1,5 @@
-//! What a session's owner tells its thread: to stop, or to take a snapshot; and how the thread sleeps until
-//! then.
+//! How a session's owner signals its thread: to stop, or to take a snapshot; and how the thread sleeps in the
+//! meantime.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,7 +18,7 @@ pub(super) struct Bell {
     condition: Condvar,
 }
 
-/// What was called for since the thread looked last.
+/// The requests since the thread last looked.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     pub(super) stop: bool,
@@ -31,7 +31,7 @@ impl Calls {
     /// What was emitted before is written.
     pub(super) fn settle(&mut self) {
         for done in self.settled.drain(..) {
-            let _ = done.send(()); // who asked may have given up
+            let _ = done.send(()); // the requester may have given up
         }
     }
 }
@@ -64,7 +64,7 @@ impl Bell {
         self.condition.notify_one();
     }
 
-    /// Sleeps for `time`, or until somebody calls; gives what was called for.
+    /// Sleeps for `time`, or until a request; returns the requests.
     pub(super) fn wait(&self, time: Duration) -> Calls {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let is_idle =

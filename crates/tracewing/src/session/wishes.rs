@@ -1,4 +1,4 @@
-//! What a session wants of the program's classes: their ids, and what its rules say of each.
+//! What a session enables of the program's classes: their ids, and the decisions of its rules.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,14 +12,14 @@ use tracewing_trigger::{Guard, Lock};
 use crate::agent::{Answer, Granted, Registrar};
 use crate::class::EventClass;
 
-/// Held from a decision until it is in force, so that decisions come into force in the order in which they
-/// are made. A child that is forked meanwhile finds it free.
+/// Held from a decision until it is in force, so that decisions take effect in the order in which they are
+/// made. A child that is forked in the meantime finds it free.
 pub(super) fn turn() -> Guard<'static> {
     static TURN: Lock = Lock::new();
     TURN.lock()
 }
 
-/// Shared by the session, its thread, and whoever loads a library with classes.
+/// Shared by the session, its thread, and threads that load a library with classes.
 pub(super) struct Wishes {
     state: Mutex<State>,
     /// A forked child finds its parent's copy, perhaps in the middle of a change, and leaves it alone.
@@ -84,7 +84,7 @@ impl Wishes {
         found.is_waited_for()
     }
 
-    /// Adds a rule, and gives what the session wants from now on.
+    /// Adds a rule, and returns what the session enables from now on.
     pub(super) fn change(&self, rule: Rule) -> Result<Vec<Granted>, TooManyRules> {
         let mut state = self.state();
         state.rules.amend(rule)?;
@@ -92,7 +92,8 @@ impl Wishes {
         Ok(self.decide(&mut state, ids))
     }
 
-    /// What the rules say of the classes with these ids, all of which are in the metadata when it returns.
+    /// The rules' decisions about the classes with these ids, all of which are in the metadata when it
+    /// returns.
     fn decide(&self, state: &mut State, ids: Vec<u16>) -> Vec<Granted> {
         let process = Process { pid: self.pid, name: &self.name };
         let mut grants = Vec::new();

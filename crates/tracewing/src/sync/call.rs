@@ -1,4 +1,4 @@
-//! One call for a lock: it is tried, tried again, waited for, and each of that is told.
+//! One request for a lock: it is tried, tried again, waited for, and each step is recorded.
 
 use core::hint::spin_loop;
 use core::panic::Location;
@@ -8,8 +8,8 @@ use super::events::{Acquired, Kind, Place, Refused, Released, Requested, Spun};
 use crate::agent::{changes, is_recorded};
 use crate::emit;
 
-/// How often a lock is tried before the thread waits, twice as long apart each time; the originals go on
-/// spinning for a moment then, which nobody counts.
+/// How often a lock is tried before the thread waits, with pauses that double each time; the originals then
+/// continue spinning for a moment, which is not counted.
 const SPINS: u64 = 7;
 
 /// `EBUSY` and `ETIMEDOUT`.
@@ -38,7 +38,7 @@ impl Call {
         Self { lock, place: Location::caller(), kind }
     }
 
-    /// Takes the lock by `attempt`, which does not wait, or where that gives nothing by `wait`.
+    /// Takes the lock by `attempt`, which does not wait, or if that fails by `wait`.
     #[inline(always)]
     pub(super) fn take<G>(self, attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> G {
         match self.take_in_time(attempt, || Some(wait())) {
@@ -74,7 +74,7 @@ impl Call {
         wait: impl FnOnce() -> Option<G>,
     ) -> Option<G> {
         let Self { lock, kind, .. } = self;
-        // Who has it, the originals do not say.
+        // The originals do not reveal the owner.
         emit!(Requested { lock, caller: self.caller(), kind, owner: 0 });
         let mut spins = 0;
         let mut guard = None;
@@ -115,20 +115,20 @@ impl Call {
         emit!(Refused { lock, caller: self.caller(), kind, error });
     }
 
-    /// The number of the place that calls, which is told when it is new.
+    /// The number of the calling place, which is recorded when it is new.
     #[inline(always)]
     pub(super) fn caller(self) -> u64 {
         let caller = address(self.place);
         let number = caller ^ (u64::from(changes()) << 48);
         // Addresses of equal alignment: their upper bits, by a multiplication, choose the entry.
-        let place = &TOLD[(caller.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize];
+        let place = &RECENT[(caller.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize];
         if place.load(Relaxed) != number {
             self.describe(place, number);
         }
         caller
     }
 
-    /// Two threads may do so at a time: then it is told twice.
+    /// Two threads may do so at the same time: then it is recorded twice.
     #[cold]
     #[inline(never)]
     fn describe(self, entry: &AtomicU64, number: u64) {
@@ -137,11 +137,11 @@ impl Call {
     }
 }
 
-/// Places that were told lately, each with the number of changes at that time. Two that share an entry are
-/// told in turns.
-static TOLD: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+/// Places that were recorded recently, each with the number of changes at that time. Two that share an entry
+/// are recorded alternately.
+static RECENT: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// The lock is given back next: before, since afterwards it is somebody else's, and may be gone.
+/// The lock is released next: recorded before, since afterwards it may belong to another thread, or be gone.
 #[inline(always)]
 pub(super) fn released(lock: u64) {
     emit!(Released { lock });

@@ -1,4 +1,4 @@
-//! The condition variable. Who waits for one has not got the mutex meanwhile.
+//! The condition variable. A thread that waits for one does not hold the mutex in the meantime.
 
 use std::sync::{self, LockResult, PoisonError, WaitTimeoutResult};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::held::{Held, hold};
 use super::mutex::MutexGuard;
 use crate::emit;
 
-/// [`std::sync::Condvar`], told.
+/// An instrumented [`std::sync::Condvar`].
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
@@ -28,7 +28,7 @@ impl Condvar {
     /// The mutex is poisoned.
     #[track_caller]
     pub fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        let (lock, guard) = held.into_untold();
+        let (lock, guard) = held.into_unrecorded();
         self.waits(lock);
         let result = self.0.wait(guard);
         self.woken(lock, 0);
@@ -64,12 +64,12 @@ impl Condvar {
         held: MutexGuard<'a, T>,
         timeout: Duration,
     ) -> Timed<MutexGuard<'a, T>> {
-        let (lock, guard) = held.into_untold();
+        let (lock, guard) = held.into_unrecorded();
         self.waits(lock);
         self.timed(lock, self.0.wait_timeout(guard, timeout))
     }
 
-    /// As the standard library's; told as one wait.
+    /// Like the standard library's; recorded as one wait.
     ///
     /// # Errors
     /// The mutex is poisoned.
@@ -83,7 +83,7 @@ impl Condvar {
     where
         F: FnMut(&mut T) -> bool,
     {
-        let (lock, guard) = held.into_untold();
+        let (lock, guard) = held.into_unrecorded();
         self.waits(lock);
         self.timed(lock, self.0.wait_timeout_while(guard, timeout, condition))
     }

@@ -1,4 +1,4 @@
-//! The events of provider `lock`: those of this module's locks, and those that the crate `tracewing-preload`
-//! emits besides. `docs/reference/locks.md` says what they mean together.
+//! The events of provider `lock`: those of this module's locks, and further ones that the crate
+//! `tracewing-preload` emits. `docs/reference/locks.md` explains them.
 
 tracewing_vocabulary::lock_events!(crate::declared_events);

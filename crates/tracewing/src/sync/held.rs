@@ -1,4 +1,4 @@
-//! Guards: what is held, and told as given back when it is dropped.
+//! Guards: a lock that is held; its release is recorded when the guard is dropped.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -7,18 +7,18 @@ use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use super::call::released;
 
 /// A guard of the standard library's.
-#[must_use = "what is held is given back when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub struct Held<G> {
-    // Dropped first: the release is told before it is done.
-    told: Told,
+    // Dropped first: the release is recorded before it happens.
+    release: OnRelease,
     guard: G,
 }
 
-struct Told {
+struct OnRelease {
     lock: u64,
 }
 
-impl Drop for Told {
+impl Drop for OnRelease {
     #[inline(always)]
     fn drop(&mut self) {
         released(self.lock);
@@ -28,13 +28,13 @@ impl Drop for Told {
 impl<G> Held<G> {
     #[inline(always)]
     pub(super) fn new(lock: u64, guard: G) -> Self {
-        Self { told: Told { lock }, guard }
+        Self { release: OnRelease { lock }, guard }
     }
 
-    /// The lock, and the guard, never to be told as released.
-    pub(super) fn into_untold(self) -> (u64, G) {
-        let lock = self.told.lock;
-        core::mem::forget(self.told);
+    /// The lock and the guard, whose release will not be recorded.
+    pub(super) fn into_unrecorded(self) -> (u64, G) {
+        let lock = self.release.lock;
+        core::mem::forget(self.release);
         (lock, self.guard)
     }
 }

@@ -10,7 +10,7 @@ use super::held::{Held, had, hold, tried};
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = Held<sync::MutexGuard<'a, T>>;
 
-/// [`std::sync::Mutex`], told.
+/// An instrumented [`std::sync::Mutex`].
 #[derive(Default)]
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
 

@@ -1,5 +1,5 @@
-//! The locks of the crate `parking_lot`, told: its own types with other raw locks in them. Upgradable reads
-//! are missing.
+//! Instrumented versions of the locks of the crate `parking_lot`: its own types with other raw locks in them.
+//! Upgradable reads are missing.
 //!
 //! ```
 //! use tracewing::sync::parking_lot::{Condvar, Mutex};
@@ -23,24 +23,25 @@ use super::call::{Call, TIMED_OUT, address, released};
 use super::events::{ConditionSignalled, ConditionWait, ConditionWoken, Kind};
 use crate::emit;
 
-/// [`parking_lot::Mutex`], told.
+/// An instrumented [`parking_lot::Mutex`].
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
-/// Holds a [`Mutex`], and gives a part of what is in it.
+/// Holds a [`Mutex`], and gives access to a part of its content.
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
-/// [`parking_lot::ReentrantMutex`], told: only that its thread takes it first, and gives it back last.
+/// An instrumented [`parking_lot::ReentrantMutex`]: only the first acquisition and the last release of a
+/// thread are recorded.
 pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawMutex, RawThreadId, T>;
 /// Holds a [`ReentrantMutex`].
 pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
-/// [`parking_lot::RwLock`], told.
+/// An instrumented [`parking_lot::RwLock`].
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 /// Holds a [`RwLock`], for reading.
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// Holds a [`RwLock`], for writing.
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// `parking_lot`'s raw mutex, told.
+/// `parking_lot`'s raw mutex, instrumented.
 pub struct RawMutex(parking_lot::RawMutex);
 
 fn when(is_so: bool) -> Option<()> {
@@ -108,7 +109,7 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 }
 
-/// `parking_lot`'s raw read-write lock, told.
+/// `parking_lot`'s raw read-write lock, instrumented.
 pub struct RawRwLock(parking_lot::RawRwLock);
 
 // SAFETY: as of the mutex.
@@ -249,9 +250,9 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 }
 
-/// [`parking_lot::Condvar`], told. parking_lot's own takes only guards of parking_lot's own mutex; a mutex of
-/// this one's own, taken by whoever notifies, sees to it that nobody is notified between giving back a mutex
-/// and sleeping.
+/// An instrumented [`parking_lot::Condvar`]. parking_lot's own accepts only guards of parking_lot's own
+/// mutex; an internal mutex, which notifiers take, ensures that no notification comes between the release of
+/// a mutex and the sleep.
 #[derive(Debug, Default)]
 pub struct Condvar {
     condvar: parking_lot::Condvar,
@@ -283,19 +284,19 @@ impl Condvar {
     /// As `parking_lot`'s.
     #[track_caller]
     pub fn wait<T: ?Sized>(&self, held: &mut MutexGuard<'_, T>) {
-        self.told(held, |guard| self.condvar.wait(guard), |()| false);
+        self.recorded(held, |guard| self.condvar.wait(guard), |()| false);
     }
 
     /// As `parking_lot`'s.
     #[track_caller]
     pub fn wait_until<T: ?Sized>(&self, held: &mut MutexGuard<'_, T>, timeout: Instant) -> WaitTimeoutResult {
-        self.told(held, |guard| self.condvar.wait_until(guard, timeout), |result| result.timed_out())
+        self.recorded(held, |guard| self.condvar.wait_until(guard, timeout), |result| result.timed_out())
     }
 
     /// As `parking_lot`'s.
     #[track_caller]
     pub fn wait_for<T: ?Sized>(&self, held: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
-        self.told(held, |guard| self.condvar.wait_for(guard, timeout), |result| result.timed_out())
+        self.recorded(held, |guard| self.condvar.wait_for(guard, timeout), |result| result.timed_out())
     }
 
     /// As `parking_lot`'s.
@@ -318,7 +319,7 @@ impl Condvar {
     }
 
     #[track_caller]
-    fn told<T: ?Sized, R>(
+    fn recorded<T: ?Sized, R>(
         &self,
         held: &mut MutexGuard<'_, T>,
         wait: impl FnOnce(&mut parking_lot::MutexGuard<'_, ()>) -> R,

@@ -12,7 +12,7 @@ pub type RwLockReadGuard<'a, T> = Held<sync::RwLockReadGuard<'a, T>>;
 /// Holds a [`RwLock`], for writing.
 pub type RwLockWriteGuard<'a, T> = Held<sync::RwLockWriteGuard<'a, T>>;
 
-/// [`std::sync::RwLock`], told.
+/// An instrumented [`std::sync::RwLock`].
 #[derive(Default)]
 pub struct RwLock<T: ?Sized>(sync::RwLock<T>);
 
@@ -99,7 +99,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// As the standard library's.
     #[track_caller]
     pub fn downgrade(held: Self) -> RwLockReadGuard<'a, T> {
-        let (lock, guard) = held.into_untold();
+        let (lock, guard) = held.into_unrecorded();
         let call = Call::at(lock, Kind::Read);
         released(lock);
         let guard = sync::RwLockWriteGuard::downgrade(guard);

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tracewing_ring::thread;
 
-/// How many numbers a thread takes at a time: a block of them. The first one of a block stands for none.
+/// Number of ids that a thread takes at a time: a block. The first one of a block is never used.
 pub const BLOCK: u64 = 64;
 /// In a thread's block of memory: which of a block's numbers is next, and above that the block, counted from
 /// 1.
@@ -17,8 +17,8 @@ pub fn next(blocks: &AtomicU64, next: &AtomicU64) -> NonZeroU64 {
     let count = thread::count(next);
     let number = match (count >> WHICH, count % (1 << WHICH)) {
         (block @ 1.., which @ 1..BLOCK) => (block - 1) * BLOCK + which,
-        // A signal handler that interrupts this takes a block of its own, of which the store below forgets
-        // the rest.
+        // A signal handler that interrupts this takes a block of its own; the store below forgets the rest of
+        // that block.
         _ => {
             let block = blocks.fetch_add(1, Relaxed) + 1;
             next.store(block << WHICH | 2, Relaxed);

@@ -1,6 +1,6 @@
-//! What user threads have in common that are created at one place: each of them tells its number, and what
-//! that stands for is told once in each sub-buffer, so that a flight recorder, which overwrites the oldest,
-//! has it with those that it has.
+//! The common properties of user threads that are created at one place. Each of them records only its
+//! origin's number; the origin itself is recorded once in each sub-buffer, so that a flight recorder, which
+//! overwrites the oldest sub-buffer, keeps it as long as the events that refer to it.
 
 use super::events;
 use crate::agent::changes;
@@ -20,7 +20,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What [`create`](super::create) would be told.
+    /// From the arguments of [`create`](super::create).
     pub fn new(name: &str, runtime: &str, location: &Location<'_>) -> Self {
         let parts = Parts { name, runtime, file: location.file(), line: location.line() };
         Self {
@@ -38,29 +38,29 @@ impl Origin {
         self.number
     }
 
-    /// Reports what its number stands for, unless that is done, and gives the number.
-    #[inline] // as with `Parts::tell`
+    /// Records the origin, unless that is already done, and returns its number.
+    #[inline] // as with `Parts::record`
     pub fn describe(&self) -> u64 {
-        self.tell(false);
+        self.record(false);
         self.number
     }
 
-    /// Tells what its number stands for, unless that is done and not asked for `again`.
+    /// Records the origin, unless that is already done and not required `again`.
     #[inline(always)]
-    pub(super) fn tell(&self, again: bool) {
+    pub(super) fn record(&self, again: bool) {
         if again || is_due(self.number) {
             let Self { number, name, runtime, file, line } = self;
-            Parts { name, runtime, file, line: *line }.tell(*number);
+            Parts { name, runtime, file, line: *line }.record(*number);
         }
     }
 }
 
 /// Reports an origin, unless that is done, and gives its number: as [`Origin::describe`], for few calls.
-#[inline] // as with `Parts::tell`
+#[inline] // as with `Parts::record`
 pub fn describe(name: &str, runtime: &str, location: &Location<'_>) -> u64 {
     let parts = Parts { name, runtime, file: location.file(), line: location.line() };
     let number = parts.number();
-    parts.tell_if_due(number, false);
+    parts.record_if_due(number, false);
     number
 }
 
@@ -84,43 +84,43 @@ impl Parts<'_> {
         [self.name, self.runtime, self.file].into_iter().fold(self.line.into(), fold)
     }
 
-    /// Tells what the number stands for, unless that is done and not asked for `again`.
+    /// Records the origin, unless that is already done and not required `again`.
     #[inline]
-    pub fn tell_if_due(&self, number: u64, again: bool) {
+    pub fn record_if_due(&self, number: u64, again: bool) {
         if again || is_due(number) {
-            self.tell(number);
+            self.record(number);
         }
     }
 
     #[cold]
     #[inline] // not by itself: programs without user threads have no site for it
-    fn tell(&self, origin: u64) {
-        place(origin).store(told(origin), Relaxed); // before: who finds none has to tell it again
+    fn record(&self, origin: u64) {
+        place(origin).store(mark(origin), Relaxed); // before: a thread that finds none has to record it again
         let &Self { name, runtime, file, line } = self;
         emit!(events::Origin { origin, name, runtime, file, line });
     }
 }
 
-/// Which origins were told lately, each with when that was ([`told`]); two that share a place are told in
-/// turns.
-static TOLD: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+/// Which origins were recorded recently, each with the time ([`mark`]); two that share an entry are
+/// recorded alternately.
+static RECENT: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 #[inline(always)]
 fn place(number: u64) -> &'static AtomicU64 {
-    &TOLD[number as usize % TOLD.len()]
+    &RECENT[number as usize % RECENT.len()]
 }
 
-/// What stands in [`TOLD`] for a number until the next sub-buffer is opened, or a recording begins or wants
-/// something else.
+/// The value in [`RECENT`] for a number until the next sub-buffer is opened, or a recording begins or changes
+/// its rules.
 #[inline(always)]
-fn told(number: u64) -> u64 {
+fn mark(number: u64) -> u64 {
     number.wrapping_add(u64::from(opened()) << 32).wrapping_add(u64::from(changes()))
 }
 
-/// Whether the number is to be told. Of several threads that ask at a time each may be told so.
+/// Whether the origin must be recorded. Several threads that ask at the same time may all get `true`.
 #[inline(always)]
 fn is_due(number: u64) -> bool {
-    place(number).load(Relaxed) != told(number)
+    place(number).load(Relaxed) != mark(number)
 }
 
 /// Multiplies and folds, with an odd constant whose bits look random.

@@ -3,7 +3,7 @@
 use super::wants_create;
 use crate::agent::changes;
 
-/// Up to which change of what is recorded a user thread has been reported, for [`existed`](super::existed).
+/// The change of the recordings up to which a user thread has been reported, for [`existed`](super::existed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported(u32);
 

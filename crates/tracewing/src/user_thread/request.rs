@@ -1,9 +1,10 @@
 //! Requests of user threads: for a lock, a permit, a message. A request takes a ticket with its first event
-//! and keeps it until what it got is given back.
+//! and keeps it until its resource is released.
 //!
-//! So a reader pairs the events of one request by the ticket alone. The thread would not do: a task that
-//! holds a lock across an `.await` gives it back on another thread, and meanwhile its thread runs tasks that
-//! want the same lock. Nor would the task: where tasks are not instrumented no event says which one runs.
+//! So a reader pairs the events of one request by the ticket alone. The thread would not suffice: a task that
+//! holds a lock across an `.await` releases it on another thread, and in the meantime its thread runs tasks
+//! that request the same lock. Nor would the task: if tasks are not instrumented, no event shows which one
+//! runs.
 
 use core::panic::Location;
 use core::sync::atomic::AtomicU64;
@@ -115,7 +116,7 @@ impl Request {
     fn origin(&self) -> u64 {
         let parts = self.parts();
         let number = parts.number();
-        parts.tell_if_due(number, false);
+        parts.record_if_due(number, false);
         number
     }
 
@@ -123,7 +124,7 @@ impl Request {
     #[inline(always)]
     fn repeat(&self, origin: Option<u64>) {
         if let Some(number) = origin {
-            self.parts().tell_if_due(number, false);
+            self.parts().record_if_due(number, false);
         }
     }
 

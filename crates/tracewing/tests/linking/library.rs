@@ -11,7 +11,7 @@ fn generic<T: Field>(count: &mut u32, value: T) {
     event!("library:generic", value, count = { *count += 1; *count });
 }
 
-/// Reaches each site once; tells how many evaluated their arguments.
+/// Reaches each site once; returns how many evaluated their arguments.
 pub fn emit_all() -> u32 {
     let mut count = 0;
     emit!(FromLibrary { value: { count += 1; count } });
@@ -20,8 +20,7 @@ pub fn emit_all() -> u32 {
     count
 }
 
-/// The classes that the copy of tracewing behind this copy of the library finds: name, first field's shape
-/// and type, on or off.
+/// The classes that this library's copy of tracewing finds: name, first field's shape and type, on or off.
 pub fn classes() -> Vec<String> {
     let line = |class: &'static tracewing::EventClass| {
         let description = class.description();

@@ -7,7 +7,7 @@ struct FromPlugin {
     value: f64,
 }
 
-/// Reaches each site once; tells how many evaluated their arguments.
+/// Reaches each site once; returns how many evaluated their arguments.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_emit_all() -> u32 {
     let mut count = library::emit_all();

@@ -18,7 +18,7 @@ fn while_it_sleeps(waits: impl FnOnce() + Send, lets_go: impl FnOnce()) {
     TID.store(0, SeqCst);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // SAFETY: it only tells a number.
+            // SAFETY: it only returns a number.
             TID.store(unsafe { libc::gettid() }, SeqCst);
             waits();
         });
@@ -34,7 +34,7 @@ fn while_it_sleeps(waits: impl FnOnce() + Send, lets_go: impl FnOnce()) {
 }
 
 /// Says how often the line above has had a lock, and waited for it.
-macro_rules! told {
+macro_rules! check {
     ($acquired:expr, $waited:expr) => {
         println!("{} {} {}", line!() - 1, $acquired, $waited)
     };
@@ -44,45 +44,45 @@ fn standard() {
     let mutex = sync::Mutex::new(0);
     for _ in 0..MANY {
         *mutex.lock().unwrap() += 1;
-        told_once(line!() - 1, MANY);
+        check_once(line!() - 1, MANY);
     }
     let held = mutex.lock().unwrap();
-    told!(1, 0);
+    check!(1, 0);
     assert!(mutex.try_lock().is_err());
-    told!(0, 0);
+    check!(0, 0);
     let wait = || {
         drop(mutex.lock().unwrap());
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || drop(held));
     let lock = sync::RwLock::new(0);
     let reader = lock.read().unwrap();
-    told!(1, 0);
+    check!(1, 0);
     let other = lock.read().unwrap();
-    told!(1, 0);
+    check!(1, 0);
     let wait = || {
         *lock.write().unwrap() += 1;
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || drop((reader, other)));
     let writer = lock.write().unwrap();
-    told!(1, 0);
+    check!(1, 0);
     let wait = || {
         assert_eq!(*lock.read().unwrap(), 1);
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || drop(writer));
     let condition = sync::Condvar::new();
     let wait = || {
         let mut value = mutex.lock().unwrap();
-        told!(1, 0);
+        check!(1, 0);
         value = condition.wait_while(value, |value| *value > 0).unwrap();
-        told!(1, 1);
+        check!(1, 1);
         drop(value);
     };
     while_it_sleeps(wait, || {
         *mutex.lock().unwrap() = 0;
-        told!(1, 0);
+        check!(1, 0);
         condition.notify_one();
     });
 }
@@ -90,40 +90,40 @@ fn standard() {
 fn others() {
     let mutex = parking_lot::Mutex::new(0);
     let held = mutex.lock();
-    told!(1, 0);
+    check!(1, 0);
     let wait = || {
         *mutex.lock() += 1;
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || drop(held));
     let lock = parking_lot::RwLock::new(0);
     let reader = lock.read();
-    told!(1, 0);
+    check!(1, 0);
     let wait = || {
         *lock.write() += 1;
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || drop(reader));
     let condition = parking_lot::Condvar::new();
     let wait = || {
         let mut value = mutex.lock();
-        told!(1, 0);
+        check!(1, 0);
         condition.wait_while(&mut value, |value| *value > 0);
-        told!(1, 1);
+        check!(1, 1);
     };
     while_it_sleeps(wait, || {
         *mutex.lock() = 0;
-        told!(1, 0);
+        check!(1, 0);
         assert!(condition.notify_one());
     });
     let held = mutex.lock();
-    told!(1, 0);
+    check!(1, 0);
     assert!(mutex.try_lock_for(Duration::from_millis(1)).is_none());
-    told!(0, 1);
+    check!(0, 1);
     drop(held);
 }
 
-fn told_once(line: u32, acquired: u32) {
+fn check_once(line: u32, acquired: u32) {
     static LAST: AtomicI32 = AtomicI32::new(0);
     if LAST.swap(line as i32, SeqCst) != line as i32 {
         println!("{line} {acquired} 0");
@@ -133,17 +133,17 @@ fn told_once(line: u32, acquired: u32) {
 fn plain() {
     let mutex = std::sync::Mutex::new(());
     let held = mutex.lock().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (send, received) = mpsc::channel();
     while_it_sleeps(
         || drop(mutex.lock().unwrap()),
         || {
             let begin = Instant::now();
             thread::sleep(Duration::from_millis(20));
-            let _ = tell.send(begin.elapsed());
+            let _ = send.send(begin.elapsed());
             drop(held);
         },
     );
-    println!("{} {}", (&raw const mutex).addr(), told.recv().unwrap().as_nanos());
+    println!("{} {}", (&raw const mutex).addr(), received.recv().unwrap().as_nanos());
 }
 
 fn main() {

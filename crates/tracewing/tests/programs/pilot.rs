@@ -1,5 +1,5 @@
-//! Emits numbered events on every CPU when told so, for tests of flight recorders: a thread is pinned to each
-//! CPU, so what a snapshot should hold of that CPU is known to the event.
+//! Emits numbered events on every CPU on request, for tests of flight recorders: a thread is pinned to each
+//! CPU, so the expected content of a snapshot is known for that CPU to the event.
 //!
 //! Standard input gives the orders, a line each; standard output answers each with a line:
 //!
@@ -44,7 +44,7 @@ struct Pilot {
 
 /// CPUs that this process may use.
 static CPUS: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    // SAFETY: an all-zero set is a valid one, and the call fills in as much as it is told.
+    // SAFETY: an all-zero set is a valid one, and the call fills at most the size that it is given.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         assert_eq!(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set), 0);

@@ -1,6 +1,6 @@
 //! Does a step for each line of its input, and answers it with the same line: for a number it emits
-//! `steps:step` and `steps:other` with it; for `fork` it forks, and the child goes on in place of its parent,
-//! which waits for it.
+//! `steps:step` and `steps:other` with it; for `fork` it forks, and the child continues in place of its
+//! parent, which waits for it.
 //!
 //! First of all it prints its process id.
 

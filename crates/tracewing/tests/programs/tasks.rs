@@ -1,7 +1,7 @@
 //! Emits events from the places where that is difficult, one of them per run, and prints how many from where.
 //!
 //! The first argument names the scene. It is played in a child, so that it may end as it likes; the process
-//! itself emits nothing and prints the counts in the end.
+//! itself emits nothing and prints the counts at the end.
 
 mod counts;
 
@@ -473,7 +473,7 @@ fn endless() {
     counts().print();
 }
 
-/// Threads that come and go on the same stacks.
+/// Threads that start and end on the same stacks.
 fn late_threads() {
     for _ in 0..100 {
         let threads: Vec<_> = (1..5).map(|place| thread::spawn(move || steps(place, 7))).collect();

@@ -1,6 +1,6 @@
-//! A scheduler of user threads whose every transition is scripted, and which keeps a log of its own: what was
-//! told, and the processor's time stamp before and after it. The argument is the file for the log, a line for
-//! each entry: `TID CPU NAME FIRST SECOND BEFORE AFTER`.
+//! A scheduler of user threads whose every transition is scripted, and which keeps a log of its own: each
+//! report, and the processor's time stamp before and after it. The argument is the file for the log, one line
+//! per entry: `TID CPU NAME FIRST SECOND BEFORE AFTER`.
 //!
 //! | entry | is | FIRST, SECOND |
 //! |---|---|---|
@@ -30,7 +30,7 @@ const PHASES: u32 = 20;
 const PHASE: u64 = 200_000;
 /// Cycles for which the competitor has the CPU.
 const COMPETITION: u64 = 5_000_000;
-/// A thread that cannot look at the clock for so many cycles does not run.
+/// A thread that does not read the clock for so many cycles is not running.
 const GAP: u64 = 1_000_000;
 
 fn now() -> u64 {
@@ -87,16 +87,16 @@ impl Lwp {
         writeln!(self.log, "{} {cpu} {name} {first} {second} {before} {after}", tid()).unwrap();
     }
 
-    /// Does what tells an event, and notes it.
-    fn tell<R>(
+    /// Emits an event through `call`, and logs it.
+    fn report<R>(
         &mut self,
         name: &str,
         first: Option<UserThread>,
         second: Option<UserThread>,
-        tell: impl FnOnce() -> R,
+        emit: impl FnOnce() -> R,
     ) -> R {
         let before = now();
-        let result = tell();
+        let result = emit();
         let after = now();
         self.note(name, [first, second], [before, after]);
         result
@@ -112,18 +112,18 @@ impl Lwp {
 
     fn switch(&mut self, next: Option<UserThread>, cause: Cause) {
         let prev = user_thread::current();
-        self.tell("switch", prev, next, || user_thread::switch(next, cause));
+        self.report("switch", prev, next, || user_thread::switch(next, cause));
     }
 
     fn wake(&mut self, thread: UserThread) {
-        self.tell("wake", Some(thread), None, || user_thread::wake(thread));
+        self.report("wake", Some(thread), None, || user_thread::wake(thread));
     }
 
     /// Computes until `done`, and at least for one phase; notes when it did not run since `begin`.
     fn compute_since(&mut self, begin: u64, mut done: impl FnMut() -> bool) {
         let mut last = begin;
         loop {
-            // Before the clock: whoever took the CPU until it was done, is behind the last look.
+            // Read before the clock: a competitor that took the CPU until it was done is after the last look.
             let enough = last >= begin + PHASE && done();
             let stamp = now();
             if stamp > last + GAP {
@@ -154,7 +154,7 @@ impl Lwp {
     }
 }
 
-/// Takes the CPU from whoever has it, a millisecond after it is asked to.
+/// Takes the CPU from the thread that has it, a millisecond after a request.
 fn competitor(cpu: usize, orders: &mpsc::Receiver<Arc<AtomicBool>>, log: &Mutex<String>) {
     bind(cpu);
     let parameters = libc::sched_param { sched_priority: 1 };
@@ -178,7 +178,7 @@ fn competitor(cpu: usize, orders: &mpsc::Receiver<Arc<AtomicBool>>, log: &Mutex<
     log.lock().unwrap().push_str(&lwp.log);
 }
 
-/// What the first thread does, with another one that runs what it is sent and says when it has.
+/// The script of the first thread, with another one that runs what it is sent and answers when it has.
 fn script(
     [here, there]: [usize; 2],
     competitor: &mpsc::Sender<Arc<AtomicBool>>,
@@ -192,7 +192,7 @@ fn script(
     for _ in 0..PHASES {
         lwp.run(phases, Cause::Yielded);
     }
-    lwp.tell("exit", Some(phases), None, || user_thread::exit(phases, Outcome::Cancelled));
+    lwp.report("exit", Some(phases), None, || user_thread::exit(phases, Outcome::Cancelled));
 
     for _ in 0..3 {
         let done = Arc::new(AtomicBool::new(false));
