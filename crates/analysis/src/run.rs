@@ -211,7 +211,7 @@ pub struct Ran {
     pub modeless: bool,
     /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine:
     /// since when others ran there is not known.
-    pub idle_untold: Vec<Cpu>,
+    pub idle_unreported: Vec<Cpu>,
     /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
     /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
     pub without_calls: u64,
@@ -506,7 +506,7 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.recorded.switches &= !self.ran.switchless;
         self.ran.modeless = !coverage.system_calls;
         if coverage.system_wide {
-            self.ran.idle_untold = state.idle_untold();
+            self.ran.idle_unreported = state.idle_unreported();
         }
         self.ran.without_calls = if self.ran.modeless { 0 } else { state.without_calls() };
         self.ran.whole = self.follower.is_whole();

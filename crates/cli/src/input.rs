@@ -191,8 +191,8 @@ pub fn warn_of_losses(ran: &Ran) {
 
 /// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
 pub fn conclude(ran: Ran) -> ExitCode {
-    if !ran.idle_untold.is_empty() {
-        let cpus: Vec<_> = ran.idle_untold.iter().map(Cpu::to_string).collect();
+    if !ran.idle_unreported.is_empty() {
+        let cpus: Vec<_> = ran.idle_unreported.iter().map(Cpu::to_string).collect();
         print_warning(&format!(
             "this machine's kernel recorded no switch from the idle thread of CPU {}: when other threads began to run there is unknown",
             cpus.join(", ")

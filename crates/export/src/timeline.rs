@@ -394,14 +394,14 @@ impl Timeline {
             self.model.containers[*known as usize].ends(lwp.process, &lwp.name, lwp.followed);
         }
         at(&mut self.undecided, lwp.serial.0).take();
-        self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
+        self.lock_user_ends(Party::Thread(lwp.tid), lwp.reported_to());
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
         if let Some(Some(known)) = self.tasks.get(thread.serial.0) {
             self.model.containers[*known as usize].ends(thread.process, &thread.name, true);
         }
-        self.lock_user_ends(Party::Task(thread.process, thread.id), thread.told_to());
+        self.lock_user_ends(Party::Task(thread.process, thread.id), thread.reported_to());
     }
 }
 
@@ -469,7 +469,7 @@ impl Timeline {
     }
 
     fn other_ends(&mut self, lwp: &Lwp) {
-        self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
+        self.lock_user_ends(Party::Thread(lwp.tid), lwp.reported_to());
     }
 
     fn loss_over(&mut self, time: Timestamp) {

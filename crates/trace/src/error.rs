@@ -43,7 +43,7 @@ pub enum Error {
     /// What was read could not be written.
     #[error("cannot write")]
     Output(#[source] std::io::Error),
-    /// Who asked for it wants it no longer.
+    /// The caller has cancelled it.
     #[error("stopped before the end; nothing was written")]
     Stopped,
     /// What a user asked for cannot be understood.

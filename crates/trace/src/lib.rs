@@ -20,17 +20,19 @@
 //!
 //! | layer, from the bottom | does |
 //! |---|---|
-//! | `append`, `time`, `error` | numbers and texts as bytes; clocks, ranges and zones; what went wrong, where |
+//! | `append`, `time`, `error` | numbers and texts as bytes; clocks, ranges and zones; errors |
 //! | `stream` | one stream: its packets by time, its events, its losses; indexes to begin reading at any time |
-//! | `open` | finds traces below a path; metadata, which files belong together; what a recording says of itself, and what is missing |
+//! | `open` | finds traces below a path; metadata, files that belong together; a recording's description, and
+//! what is missing |
 //! | `merge` | all streams in one order |
-//! | [`super_trace`] | CPUs, LWPs and user threads: where each event belongs, and what each of them did at any time |
-//! | `select` | what of a recording a user wants to see; what events are matched by |
+//! | [`super_trace`] | CPUs, LWPs and user threads: the place of each event, and the state of each of them at
+//! any time |
+//! | `select` | selects events of a recording; keys that events are matched by |
 //! | `print` | events as lines of text, JSON or comma-separated values, by as many threads as there are CPUs |
 //! | `info` | counts, rates, losses, times, types |
-//! | `rewrite` | a recording, or a part of it, written: as CTF traces of either version, as a file |
+//! | `rewrite` | writes a recording, or an extract of it: as CTF traces of either version, as a file |
 //!
-//! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
+//! File content is not trusted: any bytes result in events or an [`Error`] that names file and offset.
 
 mod append;
 mod error;

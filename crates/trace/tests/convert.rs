@@ -178,8 +178,8 @@ fn own_trace(folder: &Path) {
     write_trace(folder, &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
 }
 
-/// As when packets of two recordings are in one file: how many events and packets are missing between them
-/// nobody knows.
+/// Like packets of two recordings in one file: the numbers of events and packets missing between them are
+/// unknown.
 #[test]
 fn counters_that_go_back_count_no_loss() {
     let out = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn a_slice_holds_what_a_listing_of_it_shows() {
             }
         }
     }
-    // Losses before the slice are not told; of those at its edge nobody knows how many lie in it.
+    // Losses before the slice are not reported; of those at its edge it is unknown how many lie in it.
     let late = out.path().join("late");
     let from = Filter { from: second("+8s"), ..Filter::default() };
     convert(&trace, &late, Version::V1_8, &from).unwrap();
@@ -254,7 +254,7 @@ fn nothing_is_there_unless_it_is_whole() {
         names
     };
 
-    // Who watches ends it.
+    // The watch function ends it.
     let recording = Recording::open(&[&trace]).unwrap();
     let conversion = Conversion { version: Some(Version::V2), ..Conversion::default() };
     let mut told = 0;

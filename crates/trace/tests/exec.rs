@@ -1,4 +1,4 @@
-//! A thread that executes a program goes on under its process' number, whichever thread it was before.
+//! A thread that executes a program continues under its process's number, whichever thread it was before.
 
 use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Name, SuperTrace, TaskState,

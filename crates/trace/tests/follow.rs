@@ -1,4 +1,4 @@
-//! A recording that is read while it is written gives what it gives in the end: every event once, in the same
+//! Reading a recording while it is written returns the same as at the end: every event once, in the same
 //! order.
 
 mod common;
@@ -140,5 +140,5 @@ fn what_has_no_size_is_refused() {
     fs::write(folder.path().join("s0"), [1, 2, 3]).unwrap();
     let error =
         Listing::default().follow(&[folder.path()], &mut (Vec::new(), Vec::new())).unwrap_err().to_string();
-    assert!(error.contains("s0: packets that do not say how long they are"), "{error}");
+    assert!(error.contains("s0: packets that do not declare their size"), "{error}");
 }

@@ -21,7 +21,7 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
                 );
             }
         }
-        state.idle_untold()
+        state.idle_unreported()
     };
     let to_idle = |time, cpu| (time, cpu, 7, switch(7, SLEEPS, 0));
     let from_idle = |time, cpu| (time, cpu, 0, switch(0, 0, 7));
@@ -46,8 +46,8 @@ fn a_thread_whose_program_records_something_did_not_wait_until_then() {
         ];
         let notes = fold(&events);
         let spans = notes.of(Who::Lwp(7));
-        let told = spans.iter().filter(|(from, ..)| (20..60).contains(from));
-        assert!(told.clone().all(|(.., doing)| *doing == Doing::Unknown), "{spans:?}");
+        let reported = spans.iter().filter(|(from, ..)| (20..60).contains(from));
+        assert!(reported.clone().all(|(.., doing)| *doing == Doing::Unknown), "{spans:?}");
         assert_eq!(notes.at(Who::Lwp(7), 40), Some(Doing::Unknown), "{spans:?}");
         assert_eq!(spans.last(), Some(&(60, 70, runs(Mode::User))), "{spans:?}");
     }

@@ -91,7 +91,7 @@ fn as_json(recording: &Recording, predicate: Option<&str>) -> Vec<Value> {
         .collect()
 }
 
-/// Each predicate beside what it means on the JSON of an event.
+/// Compares each predicate with an equivalent test on the event's JSON.
 fn predicates_choose_what_they_say(trace: &Path) {
     type Meaning = fn(&Value, &Value) -> bool;
     let cases: [(&str, Meaning); 14] = [

@@ -1,5 +1,5 @@
-//! What running threads are in, program or system call, is told only where every begin and end of a system
-//! call is.
+//! The mode of running threads, user code or system call, is reported only if every beginning and end of a
+//! system call is recorded.
 
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
@@ -228,7 +228,7 @@ fn a_thread_that_sleeps_in_its_program_makes_calls_that_are_not_recorded() {
     };
     let uninterruptible = TaskState::UNINTERRUPTIBLE;
     assert_eq!(sleeps(&[], TaskState::SLEEPING), (0, 30, 20, 1), "nor is it known after the next call");
-    assert_eq!(sleeps(&[], uninterruptible), (10, 20, 20, 0), "it may be on its way back from the call");
+    assert_eq!(sleeps(&[], uninterruptible), (10, 20, 20, 0), "it may be returning from the call");
     assert_eq!(sleeps(&[(15, 10, fault)], uninterruptible), (30, 0, 20, 0), "it waits for its page");
     assert_eq!(
         sleeps(&[(15, 10, fault)], TaskState::SLEEPING),

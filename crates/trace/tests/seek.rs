@@ -1,4 +1,4 @@
-//! Reading from any time gives what reading everything gives from there on, whatever the index says.
+//! Reading from any time returns the same as the end of reading everything, whatever the index says.
 
 mod common;
 
@@ -25,8 +25,8 @@ impl Numbers {
     }
 }
 
-/// A stream file of up to 40 packets with gaps, equal begins, events behind the packet's end, losses, and its
-/// index.
+/// A stream file of up to 40 packets with gaps, equal beginnings, events after the packet's end, losses, and
+/// its index.
 fn stream(numbers: &mut Numbers, instance: u64, begin: u64) -> (Vec<u8>, Vec<u8>) {
     let (mut bytes, mut index) = (Vec::new(), index::encode_header().to_vec());
     let (mut time, mut seq, mut discarded) = (begin, 0, 0);

@@ -1,5 +1,5 @@
-//! Strings and sequences of every small length, whose lines are made from templates, behind headers of both
-//! of LTTng's forms. As babeltrace2 prints them.
+//! Strings and sequences of every small length, whose lines are made from templates, after headers of both of
+//! LTTng's forms. Compared with babeltrace2's output.
 
 use std::fs;
 use std::path::Path;

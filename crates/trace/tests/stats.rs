@@ -1,4 +1,4 @@
-//! Statistics, which look at each stream alone, agree with what the merge gives event by event.
+//! Statistics, which read each stream separately, agree with the merge's events.
 
 use std::collections::BTreeMap;
 use tracewing_trace::{Filter, Merge, Message, Recording, Statistics, TimePoint, TimeRange, Zone};

@@ -78,7 +78,7 @@ fn write(folder: &std::path::Path) {
         event(300, 4, 2732, &[&6_u64.to_le_bytes(), b"work/6\0"]),
         event(300, 1, 2732, &[&8_u64.to_le_bytes(), &6_u64.to_le_bytes()]),
         event(400, 1, 2732, &[&1_u64.to_le_bytes(), &7_u64.to_le_bytes()]),
-        event(400, 4, 2732, &[&7_u64.to_le_bytes(), b"dae\x1bmon\0"]), // behind the first that has it
+        event(400, 4, 2732, &[&7_u64.to_le_bytes(), b"dae\x1bmon\0"]), // after the first that has it
         event(450, 2, 2732, &[&switch(0, 8, 0)]),
         event(500, 2, 2732, &[&switch(8, 1, 3)]),
         event(800, 3, 2732, &[]),

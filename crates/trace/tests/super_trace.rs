@@ -80,7 +80,7 @@ fn both_levels_are_followed_through_all_states() {
     assert_eq!(
         *notes.of(Who::Lwp(10)),
         [
-            (0, 60, runs(0, Unknown)), // nothing tells before its program's first event
+            (0, 60, runs(0, Unknown)), // nothing is known before its program's first event
             (60, 110, runs(0, User)),
             (110, 120, runs(0, SystemCall(FUTEX))),
             (120, 130, runs(0, User)),
@@ -135,7 +135,7 @@ fn both_levels_are_followed_through_all_states() {
     assert_eq!(notes.counts, BTreeMap::from([(1, [2, 1, 1, 1]), (2, [2, 0, 0, 0])]));
 }
 
-/// Whom an event is about: who recorded it, and whom it names.
+/// The threads that an event is about: the one that recorded it, and those that it names.
 fn concerns(event: &Event) -> Vec<Who> {
     let mut whom = vec![Who::Lwp(event.2)];
     match event.3 {
@@ -164,8 +164,8 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
         let gone = events.remove(missing);
         let notes = fold(&events);
         let whom = concerns(&gone);
-        // What it told of somebody, the next event that concerns the same corrects; interrupts do not concern
-        // whom they hit.
+        // An event's error about a thread is corrected by the next event that concerns the same thread;
+        // interrupts do not concern the thread that they interrupt.
         let next = |who: Who| {
             let interrupt =
                 |kind| matches!(kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_) | Kind::Kernel);
@@ -189,7 +189,7 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
                 );
             }
         }
-        assert!(notes.spans.len() >= whole.spans.len(), "without {gone:?} somebody is not met");
+        assert!(notes.spans.len() >= whole.spans.len(), "without {gone:?} a thread is never seen");
         assert!(notes.unknown() >= whole.unknown() - 60, "without {gone:?} less is unknown");
         grown += usize::from(notes.unknown() > whole.unknown());
     }
@@ -265,12 +265,12 @@ fn an_event_belongs_to_what_ran_before_it() {
     expect(200, Some(Pid(10)), Tid(11), Carried::Thread { id: Task(2), name: "b" }, Mode::User);
     expect(210, Some(Pid(10)), Tid(10), Carried::Unknown, Mode::User);
     expect(230, Some(Pid(10)), Tid(10), a, Mode::User);
-    // Who has not been met, a state dump may have told.
+    // A thread that has not been seen may be known from a state dump.
     let dump = Kind::Dump { tid: Tid(21), process: Pid(20), name: b"old", is_kernel: false };
     place(&[(1, 0, 5, dump)], (2, 0, 21, Kind::SystemCall { call: READ }), |place| {
         assert_eq!((place.process, place.tid), (Some(Pid(20)), Some(Tid(21))));
     });
-    // What the switch itself says counts, also where nobody knew it.
+    // The switch itself is evidence, even if it was not expected.
     place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Yielded)), |place| {
         assert_eq!(place.thread, Carried::Thread { id: Task(7), name: "" });
     });
@@ -348,7 +348,7 @@ fn events_in_any_order_leave_no_gaps() {
         let mut event = |_| {
             let (_, cpu, tid, kind) = story[next(story.len())];
             time += next(10) as i64;
-            // Stamps of two CPUs may be out of step; LWPs and user threads are met where they never were.
+            // Stamps of two CPUs may be out of step; LWPs and user threads appear where they never were.
             let tid = if next(10) == 0 { 11 } else { tid };
             (time - next(3) as i64, if next(10) == 0 { 1 } else { cpu }, tid, kind)
         };
@@ -364,11 +364,11 @@ fn events_in_any_order_leave_no_gaps() {
         }
         let end = events.iter().map(|event| event.0).max();
         state.finish(&mut notes);
-        assert!(notes.ends.values().all(|to| Some(*to) <= end), "nobody does anything behind the end");
+        assert!(notes.ends.values().all(|to| Some(*to) <= end), "no state lasts past the end");
     }
 }
 
-/// Checks that what is told of each LWP and user thread has no gaps; numbers may be given again.
+/// Checks that the intervals of each LWP and user thread have no gaps; numbers may be reused.
 #[derive(Default)]
 struct Renumbered {
     ends: BTreeMap<(bool, usize), i64>,
@@ -419,8 +419,8 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
         (50, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (60, 0, 10, Kind::User),
     ];
-    // The process is unknown: what another LWP wakes is another one's, and nobody knows how long it was
-    // blocked.
+    // The process is unknown: a thread that another LWP wakes may be another one, and it is unknown how long
+    // it was blocked.
     assert_eq!(*fold(&story).of(Who::Thread(1)), [(0, 60, Doing::Unknown)]);
     let mut events = vec![
         (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
@@ -428,11 +428,11 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
     ];
     events.extend(story);
     let notes = fold(&events);
-    // The second wake is missing: nobody knows when it was.
+    // The second wake is missing: its time is unknown.
     assert_eq!(
         notes.of(Who::Thread(1))[1..],
         [(20, 30, WOKEN), (30, 60, Doing::Unknown)],
-        "nothing of the kernel tells what its LWP does"
+        "no kernel event shows what its LWP does"
     );
     assert_eq!(notes.counts[&1], [3, 1, 0, 0]);
 }
@@ -617,7 +617,11 @@ fn a_sample_belongs_to_whom_its_timer_has_interrupted() {
     let runs = (0, 0, 0, switch(0, 0, 10));
     let mode = |events: &[Event], kind| place(events, (30, 0, 10, kind), |place| place.mode);
     assert_eq!(mode(&[runs, read, vector], sample(false, true)), Mode::SystemCall(READ));
-    assert_eq!(mode(&[runs, read, vector], sample(true, true)), Mode::User, "who was interrupted tells");
+    assert_eq!(
+        mode(&[runs, read, vector], sample(true, true)),
+        Mode::User,
+        "the interrupted thread's mode applies"
+    );
     assert_eq!(mode(&[runs, read, softirq, vector], sample(false, true)), Mode::Interrupt(Some(IRQ)));
     assert_eq!(
         mode(&[runs, read, vector], sample(false, false)),
@@ -633,13 +637,13 @@ fn samples_change_nobodys_account() {
     let whole = fold(&story);
     let beside = |event: &Event| {
         let (time, cpu, tid, _) = *event;
-        // As if from a CPU and of a thread that the scheduler's events tell otherwise of.
+        // As if from a CPU and a thread that contradict the scheduler's events.
         [(time, cpu, tid, sample(true, true)), (time, 1 - cpu, 10, sample(false, true)), *event]
     };
     let sampled = fold(&story.iter().flat_map(beside).collect::<Vec<_>>());
-    let told = |notes: &Notes, tid| notes.spans.get(&Who::Lwp(tid)).cloned();
+    let spans = |notes: &Notes, tid| notes.spans.get(&Who::Lwp(tid)).cloned();
     for tid in [10, 11] {
-        assert_eq!(told(&sampled, tid), told(&whole, tid), "{tid}");
+        assert_eq!(spans(&sampled, tid), spans(&whole, tid), "{tid}");
     }
 }
 

@@ -27,7 +27,7 @@ impl Times {
     }
 }
 
-/// Two are created by an LWP; the first runs at once to its end, of the second nothing more is told.
+/// Two are created by an LWP; the first runs to its end at once, the second does not appear again.
 const EVENTS: [(i64, User<'static>); 4] = [
     (10, User::Create { thread: Task(1), origin: 1 }),
     (20, User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown }),
@@ -118,10 +118,10 @@ impl Runs {
     }
 }
 
-/// A worker of tokio tells by its hooks that a poll is over when another one may have begun the next, or have
-/// ended the task.
+/// A worker of tokio reports by its hooks that a poll is over when another one may have begun the next, or
+/// have ended the task.
 #[test]
-fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
+fn the_end_of_a_run_may_be_reported_after_the_next_one_has_begun_elsewhere() {
     let switch = |prev, next, cause| User::Switch { prev, next, cause };
     let events = [
         (10, 7, switch(Task(0), Task(1), SwitchCause::Unknown)),

@@ -1,4 +1,4 @@
-//! Who runs where a wake is recorded woke only where events would tell of an interrupt there.
+//! The thread that runs where a wake is recorded is the waker only if events would report an interrupt there.
 
 mod common;
 
@@ -37,9 +37,9 @@ fn all() -> Vec<&'static str> {
     [&VECTORS[..], &OTHER_VECTORS, &OTHER_INTERRUPTS].concat()
 }
 
-/// Has 7 woken by 8, which the recording follows; 9, which it does not, unless it is of all; the timer, which
-/// interrupts 8; the timer, which interrupts nobody and of which no event tells; and 8 in a system call. Then
-/// 9 makes 10.
+/// 7 is woken by 8, which the recording follows; by 9, which it does not follow unless it covers all threads;
+/// by the timer, which interrupts 8; by the timer, which interrupts no thread and is not reported by any
+/// event; and by 8 in a system call. Then 9 wakes 10.
 fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
     let mut class = common::class(Some(1), 1_000_000_000);
     for (name, value) in [("domain", "kernel"), ("recorded_system_calls", "all")].iter().chain(env) {
@@ -70,27 +70,27 @@ fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
     }
     class.data_stream_classes[0].event_record_classes = classes;
     let event = |stamp, id, tid, payload: &[u8]| Event { stamp, id, tid, payload: payload.to_owned() };
-    let whom = |tid: i32| [&b"name\0"[..], &tid.to_le_bytes()].concat();
+    let named = |tid: i32| [&b"name\0"[..], &tid.to_le_bytes()].concat();
     let switch = |stamp, prev: i32, next: i32| {
-        event(stamp, SWITCH, prev, &[whom(prev), 0_i64.to_le_bytes().to_vec(), whom(next)].concat())
+        event(stamp, SWITCH, prev, &[named(prev), 0_i64.to_le_bytes().to_vec(), named(next)].concat())
     };
     let mut events = vec![
         switch(100, 0, 8),
         event(110, OTHER, 8, &[]),
-        event(120, WAKING, 8, &whom(7)),
+        event(120, WAKING, 8, &named(7)),
         switch(200, 8, 9),
-        event(210, WAKING, 9, &whom(7)),
+        event(210, WAKING, 9, &named(7)),
         switch(300, 9, 8),
-        event(320, WAKING, 8, &whom(7)),
+        event(320, WAKING, 8, &named(7)),
         switch(400, 8, 0),
-        event(410, WAKING, 0, &whom(7)),
+        event(410, WAKING, 0, &named(7)),
         switch(500, 0, 8),
         event(510, CALL, 8, &[]),
-        event(520, WAKING, 8, &whom(7)),
+        event(520, WAKING, 8, &named(7)),
         event(530, CALL + 1, 8, &[]),
         switch(600, 8, 9),
-        event(610, FORK, 9, &whom(10)),
-        event(620, WAKEUP, 9, &whom(10)),
+        event(610, FORK, 9, &named(10)),
+        event(620, WAKEUP, 9, &named(10)),
     ];
     if interrupts.starts_with(&VECTORS) {
         events.insert(6, event(310, VECTOR, 8, &[]));
@@ -156,7 +156,7 @@ fn where_all_interrupts_are_told_who_runs_woke() {
 }
 
 #[test]
-fn whom_the_recording_does_not_follow_may_have_been_interrupted() {
+fn a_thread_that_is_not_followed_may_have_been_interrupted() {
     assert_eq!(
         of(&[OURS], &all()),
         ["7 by 8", "7 by ?", "7 by interrupt", "7 by 0", "7 by 8", "10 by 9"],
@@ -238,7 +238,7 @@ fn flagged(
     stream.event_record_classes = vec![with(WAKING, name, woken), with(SWITCH, "sched_switch", switch)];
     let empty = (VECTOR..).zip(interrupts).map(|(id, name)| with(id, name, StructureClass::new()));
     stream.event_record_classes.extend(empty);
-    let whom = |name: &str, tid: i32| [name.as_bytes(), b"\0", &tid.to_le_bytes()].concat();
+    let named = |name: &str, tid: i32| [name.as_bytes(), b"\0", &tid.to_le_bytes()].concat();
     let event = |stamp, id, tid, flags: u8, payload: Vec<u8>| Event {
         stamp,
         id,
@@ -250,13 +250,13 @@ fn flagged(
     for (number, &(flags, tid, interrupt)) in (71..).zip(events) {
         let name = switches.iter().find(|(other, _)| *other == tid).map(|(_, name)| *name);
         if let Some(name) = name.filter(|_| running.1 != tid) {
-            let names = [whom(running.0, running.1), 0_i64.to_le_bytes().to_vec(), whom(name, tid)];
+            let names = [named(running.0, running.1), 0_i64.to_le_bytes().to_vec(), named(name, tid)];
             all.push(event(stamp, SWITCH, running.1, 0, names.concat()));
             running = (name, tid);
         }
         let vector = interrupt.map(|place| VECTOR + 2 * place);
         all.extend(vector.map(|id| event(stamp + 1, id, tid, 0, Vec::new())));
-        all.push(event(stamp + 2, WAKING, tid, flags, whom("woken", number)));
+        all.push(event(stamp + 2, WAKING, tid, flags, named("woken", number)));
         all.extend(vector.map(|id| event(stamp + 3, id + 1, tid, 0, Vec::new())));
         stamp += 10;
     }
@@ -284,7 +284,7 @@ fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
     );
 }
 
-/// Beside `sched_wakeup`, there is no `sched_waking`, which is recorded by the waker.
+/// With `sched_wakeup` but without `sched_waking`, which is recorded by the waker.
 #[test]
 fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
     const SWITCHES: [(i32, &str); 4] =
@@ -305,10 +305,10 @@ fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
         (HARD, 0, CALL),
     ];
     let proven = ["71 by 8", "72 by ?", "73 by ?", "74 by 10"];
-    let told = flagged("sched_wakeup", &SWITCHES, &all(), &events);
-    assert_eq!(told[..4], proven);
+    let woken = flagged("sched_wakeup", &SWITCHES, &all(), &events);
+    assert_eq!(woken[..4], proven);
     assert_eq!(
-        told[4..],
+        woken[4..],
         ["75 by interrupt", "76 by ?", "77 by ?", "78 by ?", "79 by interrupt", "80 by ?"],
         "of the interrupts, the timer's and softirqs wake themselves"
     );

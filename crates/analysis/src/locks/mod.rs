@@ -442,7 +442,7 @@ impl Locks {
                 self.process_names.entry(process).or_insert_with(|| lwp.name.clone());
             }
         }
-        self.ends(Party::Thread(lwp.tid), lwp.told_to());
+        self.ends(Party::Thread(lwp.tid), lwp.reported_to());
     }
 
     fn user_thread_stops(&mut self, lwp: &Lwp, cause: SwitchCause, at: Timestamp) {
@@ -453,7 +453,7 @@ impl Locks {
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        self.ends(Party::Task(thread.process, thread.id), thread.told_to());
+        self.ends(Party::Task(thread.process, thread.id), thread.reported_to());
     }
 }
 

@@ -56,8 +56,8 @@ impl Short {
 /// The most bytes that [`Room`] writes at a time; some of them are written over.
 pub(crate) const MOST: usize = 32;
 
-/// A buffer with room for more at its end, in which many pieces are written one behind the other: where the
-/// next one goes need not be read from memory, which would have to be waited for.
+/// A buffer with room at its end, in which many pieces are written consecutively: the position of the next
+/// one need not be loaded from memory, which would stall.
 pub(crate) struct Room<'o> {
     out: &'o mut Vec<u8>,
     at: usize,
@@ -141,7 +141,7 @@ impl<'o> Room<'o> {
         }
     }
 
-    /// Has `append` append what may be of any length, and makes as much room again behind it.
+    /// Calls `append` to append any number of bytes, and reserves the same room after them.
     #[inline(always)]
     pub(crate) fn other(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         self.out.truncate(self.at);
@@ -150,7 +150,7 @@ impl<'o> Room<'o> {
         self.out.resize(self.at + self.size, 0);
     }
 
-    /// Ends the buffer behind what was written.
+    /// Ends the buffer after the written bytes.
     #[inline(always)]
     pub(crate) fn finish(self) {
         self.out.truncate(self.at);

@@ -36,7 +36,7 @@ pub(crate) fn decimal(room: &mut [u8; ROOM], mut value: u64) -> usize {
 #[inline(always)]
 fn first_digits(room: &mut [u8; ROOM], value: u64) -> usize {
     let digits = u32::from_le_bytes(FOURS[value as usize]);
-    // How many zeros are in front of the first other digit; the last digit is printed in any case.
+    // Number of leading zeros; the last digit is always printed.
     let zeros = ((digits & 0x0f0f_0f0f) | 1 << 24).trailing_zeros() / 8;
     room[..4].copy_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     4 - zeros as usize

@@ -36,7 +36,7 @@ pub struct Report {
 pub struct TraceReport {
     /// Host name and path from where the search began.
     pub name: String,
-    /// Where it lies.
+    /// Its folders.
     pub folders: Vec<String>,
     /// Its identity.
     pub uuid: Option<String>,
@@ -131,7 +131,7 @@ pub struct ClassReport {
     pub description: Option<String>,
     /// How its author wants it printed.
     pub print: Option<String>,
-    /// Where it stands in the program's source, as `file:line`.
+    /// Its place in the program's source, as `file:line`.
     pub source: Option<String>,
     /// Its payload.
     pub fields: Vec<FieldReport>,
@@ -153,7 +153,7 @@ impl Report {
     /// Reads all of `recording` and reports. Errors are part of the report, and are given as well.
     pub fn new(recording: &Recording) -> (Self, Vec<Error>) {
         let summary = Summary::collect(recording);
-        // What lies before a part only tells names.
+        // Events before an extract's beginning only give names.
         let part = recording.extract_begin().unwrap_or(Timestamp::MIN);
         let range = summary.range().map(|(begin, end)| (begin.max(part), end.max(part)));
         let report = Report {

@@ -1,8 +1,7 @@
-//! How many events there are, how often they come, and what they take: by class, by stream, and by process,
-//! with losses.
+//! Number, rate and size of events: by class, by stream, and by process, with losses.
 //!
-//! Streams are counted one by one, by as many threads as there are CPUs; what comes out does not depend on
-//! how many.
+//! Streams are counted one by one, by as many threads as there are CPUs; the result does not depend on their
+//! number.
 
 use crate::Error;
 use crate::merge::stream_events::StreamEvents;
@@ -34,7 +33,7 @@ pub struct Statistics {
     pub events: Vec<ClassCount>,
     /// In the order of [`Recording::streams`].
     pub streams: Vec<StreamCount>,
-    /// By process id, the busiest first. What no event tells the process of comes under none.
+    /// By process id, the busiest first. Events whose process is unknown are listed under none.
     pub processes: Vec<ProcessCount>,
     /// What could not be read; everything before it is counted.
     #[serde(skip)]
@@ -198,7 +197,7 @@ impl Statistics {
     }
 }
 
-/// Who an event is of.
+/// The thread or process of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Actor {
     Process(i64),
@@ -212,7 +211,7 @@ struct Tally {
     /// By the index of the class.
     classes: Vec<Count>,
     actors: HashMap<Actor, Count>,
-    /// The processes of threads, as tracewing's `thread` events tell them.
+    /// The processes of threads, from tracewing's `thread` events.
     owners: HashMap<i64, i64>,
     lost_events: u64,
     lost_packets: u64,
@@ -299,7 +298,7 @@ impl Tally {
     }
 }
 
-/// The member of the common context that tells whose an event is.
+/// The member of the common context that identifies the thread or process of an event.
 struct Whose {
     member: MemberHandle,
     is_process: bool,

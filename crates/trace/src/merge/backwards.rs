@@ -1,12 +1,12 @@
-//! Notices stamps that go back within a stream: there is no order for such events, which come out where they
-//! stand.
+//! Detects stamps that go back within a stream: such events have no order, and are returned where they are
+//! stored.
 
 use crate::merge::messages::EventRef;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracewing_units::Timestamp;
 
-/// The latest stamp so far, and the streams of which somebody was told.
+/// The latest stamp so far, and the streams that have been reported.
 #[derive(Debug)]
 pub(crate) struct Backwards {
     /// In nanoseconds since the clock's origin.

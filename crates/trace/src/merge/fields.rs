@@ -58,7 +58,7 @@ pub struct Places(Vec<Option<Place>>);
 pub(crate) struct Place {
     name: &'static str,
     member: MemberHandle,
-    /// Where it lies in events that need no walk.
+    /// Its location in events that need no walk.
     field: Option<RecordField>,
 }
 
@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-/// Where the context of a class's events has who recorded them.
+/// The field of a class's context with the thread or process that recorded the event.
 #[derive(Debug)]
 pub struct Actor(Place);
 
@@ -111,8 +111,8 @@ impl Actor {
         self.number(event, event.record().1.as_ref()).map(Pid)
     }
 
-    /// The number of the thread or process in an event whose [`EventRef::record`] is at hand; the kernel
-    /// gives none below 0.
+    /// The number of the thread or process in an event whose [`EventRef::record`] is available; the kernel
+    /// assigns none below 0.
     #[inline]
     pub(crate) fn number(&self, event: &EventRef<'_>, record: Option<&Record<'_>>) -> Option<i32> {
         i32::try_from(self.0.integer(event, record)?).ok().filter(|number| *number >= 0)

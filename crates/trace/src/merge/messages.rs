@@ -26,7 +26,7 @@ pub enum Message<'m> {
     Lost(&'m Lost, &'m Trace, &'m Stream),
 }
 
-/// An event and where it comes from; valid until the merge goes on.
+/// An event with its stream; valid until the merge advances.
 #[derive(Debug)]
 pub struct EventRef<'m> {
     recording: &'m Recording,
@@ -88,7 +88,7 @@ impl<'m> EventRef<'m> {
         self.cursor.packet_serial()
     }
 
-    /// The CPU whose buffer the packet comes from, where the packet context says.
+    /// The CPU whose buffer the packet comes from, if the packet context contains it.
     pub fn cpu(&self) -> Option<u64> {
         self.cursor.cpu()
     }
@@ -109,7 +109,7 @@ impl<'m> EventRef<'m> {
 pub struct Merge<'r> {
     recording: &'r Recording,
     range: TimeRange,
-    /// Where to stop for now, not behind the range's end.
+    /// Where to stop for now, not after the range's end.
     until: Timestamp,
     cursors: Vec<StreamCursor>,
     /// What each stream has to give next.
@@ -214,10 +214,10 @@ impl<'r> Merge<'r> {
         }
     }
 
-    /// Goes to `time`, in nanoseconds since the clock's origin, forwards or backwards: what comes next is the
-    /// first thing at that time or later, and the range begins there from now on. Its end stays.
+    /// Seeks to `time`, in nanoseconds since the clock's origin, forwards or backwards: the next message is
+    /// the first one at that time or later, and the range now begins there. Its end stays.
     ///
-    /// What lies before is not read, as long as packets have begin stamps of 64 bits: their places come from
+    /// Earlier data are not read, as long as packets have begin stamps of 64 bits: their offsets come from
     /// LTTng's index files, from a cache, or from the packets' headers, which are then looked at once for all
     /// seeks. Events without stamps belong to no time; a stream of them begins anew. Files are first opened
     /// when this is called, and what is wrong in them is reported by [`Merge::advance`].
@@ -226,14 +226,14 @@ impl<'r> Merge<'r> {
         *self = Merge::new(self.recording, range);
     }
 
-    /// Goes on to what comes next; `None` at the end.
+    /// Advances to the next message; `None` at the end.
     ///
     /// # Errors
-    /// A stream cannot be read or decoded further. Everything before that point has been given by then.
+    /// A stream cannot be read or decoded further. Everything before that point has been returned by then.
     #[inline]
     pub fn advance(&mut self) -> Result<Option<Message<'_>>, Error> {
         match self.current.and_then(|stream| self.cursors[stream].advance_fast()) {
-            // The usual case: the stream whose turn it was goes on alone.
+            // The common case: the current stream comes first again.
             Some(ns) if ns < self.alone_until => {
                 self.last_ns = self.last_ns.max(ns);
                 self.lost = None;
@@ -249,7 +249,7 @@ impl<'r> Merge<'r> {
         self.cursors.iter().map(|cursor| cursor.totals().bytes).sum()
     }
 
-    /// Ends before what is later than `until`, of which nothing is cut off then.
+    /// Ends before anything that is later than `until`; nothing is cut off there.
     pub(crate) fn pause_at(mut self, until: Timestamp) -> Self {
         self.until = until.min(self.range.end);
         self
@@ -260,7 +260,7 @@ impl<'r> Merge<'r> {
         !self.ambiguous
     }
 
-    /// Goes on up to `until` after it has ended before.
+    /// Continues up to `until` after it has ended before.
     pub(crate) fn go_on_to(&mut self, until: Timestamp) {
         self.until = until.min(self.range.end);
         self.alone_until = self.alone_until.min(self.until);
@@ -271,8 +271,8 @@ impl<'r> Merge<'r> {
         self.last_ns
     }
 
-    /// Merges what lies from `from` on as if what lies before it had just been given: also events that come
-    /// later in their stream than others of that time on, and no loss that began before.
+    /// Merges from `from` on as if everything before had just been returned: also events that come later in
+    /// their stream than others after that time, and no loss that began before.
     pub(crate) fn begun_at(recording: &'r Recording, range: TimeRange, from: Timestamp) -> Self {
         let cursors = recording.streams().iter().map(|stream| recording.cursor(stream, from)).collect();
         let mut merge = Merge::of(recording, range, cursors);
@@ -291,8 +291,8 @@ impl<'r> Merge<'r> {
         merge
     }
 
-    /// Where it stands after it has ended before its range does, or has only begun; `None` where nobody else
-    /// can go on from there: a stream has failed, or equal stamps are settled by all that came before.
+    /// The state after it has ended before its range does, or has only begun; `None` if it cannot be
+    /// continued elsewhere: a stream has failed, or the order of equal stamps depends on everything before.
     pub(crate) fn handoff(&self) -> Option<Handoff> {
         let place = |(cursor, head): (&StreamCursor, &Head)| match head {
             Head::None | Head::Event => Some(cursor.place(None)),
@@ -322,9 +322,8 @@ impl<'r> Merge<'r> {
         }
     }
 
-    /// Goes on to the stream that comes first if the current one has an event at `ns` next. False, and
-    /// nothing has changed, where what comes first is no event in the range, or equal stamps have to be
-    /// looked into.
+    /// Advances to the stream that comes first if the current one has an event at `ns` next. Returns false,
+    /// and changes nothing, if the first item is not an event in the range, or equal stamps must be compared.
     #[inline]
     fn change_places(&mut self, ns: Timestamp) -> bool {
         let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
@@ -345,15 +344,15 @@ impl<'r> Merge<'r> {
         true
     }
 
-    /// Notes up to when the current stream goes on alone.
+    /// Computes up to when the current stream comes first.
     #[inline]
     fn stand_alone(&mut self) {
         let next = self.heap.peek().map_or(Timestamp::MAX, |Reverse(key)| key.ns);
         self.alone_until = if self.ambiguous { Timestamp::MIN } else { next.min(self.until) };
     }
 
-    /// Goes on to the stream whose turn it is; to none at the end. `event` is the time of the event that the
-    /// current stream has next, if that is known.
+    /// Advances to the stream that comes first; to none at the end. `event` is the time of the current
+    /// stream's next event, if that is known.
     #[inline(never)]
     fn choose(&mut self, mut event: Option<Timestamp>) -> Result<(), Error> {
         while let Some(stream) = self.next_stream(event.take())? {
@@ -386,7 +385,7 @@ impl<'r> Merge<'r> {
             if self.ambiguous {
                 self.heap.push(Reverse(key));
             } else {
-                // The stream goes on alone, or changes places with the next one.
+                // The stream comes first again, or changes places with the next one.
                 let first = match self.heap.peek_mut() {
                     Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
                     _ => key,
@@ -427,11 +426,11 @@ impl<'r> Merge<'r> {
         Some(Key::new(ns, self.ranks[stream], stream))
     }
 
-    /// Fetches what `stream` has next and says where it belongs; `None` at the stream's end.
+    /// Fetches the next item of `stream` and returns its position in the order; `None` at the stream's end.
     fn refill(&mut self, stream: usize) -> Option<Key> {
         let (head, ns) = match self.cursors[stream].advance() {
             Ok(Some(item)) => {
-                // What has no time of its own comes at once.
+                // An item without a time comes at once.
                 let ns = item.ns().unwrap_or(self.last_ns);
                 let head = match item {
                     Item::Event(_) => Head::Event,

@@ -1,12 +1,12 @@
-//! Which of two streams comes first where their events have the same stamp: babeltrace2's rule, so that both
-//! print one order.
+//! The order of streams whose events have the same stamp: babeltrace2's rule, so that both print the same
+//! order.
 //!
 //! In this order, the first difference decides: the trace's UUID, or its identity in CTF 2 (a trace without
 //! one comes last), the trace's name, the data stream class id, the data stream id. All of these are known
-//! when a recording is opened, so each stream gets a rank, and merging compares numbers. Streams alike in all
-//! of these (two traces without UUID and name) share a rank; then a loss comes behind an event, and of two
-//! events the one with the lower class id comes first, then by class name, log level, model URI, and stream
-//! name.
+//! when a recording is opened, so each stream gets a rank, and merging compares numbers. Streams that are
+//! equal in all of these (two traces without UUID and name) share a rank; then a loss comes after an event,
+//! and of two events the one with the lower class id comes first, then by class name, log level, model URI,
+//! and stream name.
 
 use crate::open::recording::{Stream, Trace, identity};
 use std::cmp::Ordering;

@@ -1,9 +1,9 @@
-//! Slices of a recording by time, which threads read at once: each slice goes on exactly where the one before
-//! it ends.
+//! Slices of a recording by time, which threads read in parallel: each slice continues exactly where the
+//! previous one ends.
 //!
-//! Whoever has read a slice stands where a merge that began at the slice's beginning would stand; [`Handoff`]
-//! says where that is. Where the next slice begins elsewhere, as it may where stamps lie outside of what
-//! packets say, it is not what comes next.
+//! A merge that has read a slice is in the state of one that began at the next slice's beginning; [`Handoff`]
+//! describes that state. If the next slice begins in another state, as it may if stamps lie outside their
+//! packets' ranges, it cannot be used.
 
 use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
@@ -63,7 +63,7 @@ fn packets(recording: &Recording) -> Option<Vec<(Timestamp, u64)>> {
 }
 
 impl<'r> Merge<'r> {
-    /// Reads a slice; `range` is all of what is wanted.
+    /// Reads a slice; `range` is the whole requested range.
     pub(crate) fn of_slice(recording: &'r Recording, range: TimeRange, slice: Slice) -> Self {
         Merge::begun_at(recording, range, slice.from).pause_at(slice.to)
     }

@@ -15,7 +15,7 @@ pub struct StreamEvents {
 }
 
 impl Recording {
-    /// The events of a stream, of which `stream` is the place in [`Recording::streams`].
+    /// The events of a stream; `stream` is its index in [`Recording::streams`].
     ///
     /// # Panics
     /// There is no such stream.
@@ -48,8 +48,8 @@ impl StreamEvents {
         self.cursor.for_each_in_packet(each)
     }
 
-    /// Shows what is in `range`, from whose begin on this reads, to `each`: an event or a
-    /// loss at a time. Losses are cut to the range.
+    /// Passes the items in `range`, from whose beginning on this reads, to `each`: one event or loss at a
+    /// time. Losses are cut to the range.
     pub(crate) fn for_each_in(
         &mut self,
         range: TimeRange,

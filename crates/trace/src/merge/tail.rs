@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracewing_units::Timestamp;
 
-/// For how long an event waits for earlier ones of streams that nobody knows yet. tracewing's recorder writes
+/// How long an event waits for earlier ones of streams that are not known yet. tracewing's recorder writes
 /// each event within 0.2 s.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -25,7 +25,7 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    /// Looks at the files of `recording` from now on; what is known of them stays.
+    /// Observes the files of `recording` from now on; earlier knowledge of them is kept.
     pub(crate) fn open(&mut self, recording: &Recording) {
         for stream in recording.streams() {
             for file in &stream.files {
@@ -40,7 +40,8 @@ impl Tails {
         }
     }
 
-    /// Looks for packets that have become whole; whether there are any, or there is damage to be told of.
+    /// Looks for packets that have become complete; returns whether there are any, or damage must be
+    /// reported.
     pub(crate) fn look(&mut self, now: Instant) -> bool {
         self.files.values_mut().filter_map(|tail| tail.look(now).then_some(())).count() > 0
     }
@@ -56,8 +57,7 @@ impl Tails {
         all.previous().max(overdue)
     }
 
-    /// Whether there are packets of which the recording does not know to which stream they belong, since it
-    /// was opened before them.
+    /// Whether there are packets of unknown streams, which were added after the recording was opened.
     pub(crate) fn has_unknown(&self) -> bool {
         self.files.values().any(|tail| !tail.is_known && tail.file.place().1 > 0)
     }
@@ -70,7 +70,7 @@ impl Tails {
 
 #[derive(Debug)]
 struct Tail {
-    /// Behind the last whole packet.
+    /// After the last complete packet.
     file: PacketFile,
     /// Whether the recording knows to which stream it belongs.
     is_known: bool,
@@ -80,7 +80,7 @@ struct Tail {
     arrivals: VecDeque<(Instant, Timestamp)>,
     /// The same for packets that came before.
     overdue: Timestamp,
-    /// Since when the packet behind them cannot be decoded.
+    /// Since when the next packet cannot be decoded.
     stuck: Option<Instant>,
     damaged: bool,
 }
@@ -107,7 +107,8 @@ impl Tail {
         self.is_known = is_known;
     }
 
-    /// Looks for packets that have become whole; whether there are any, or there is damage to be told of.
+    /// Looks for packets that have become complete; returns whether there are any, or damage must be
+    /// reported.
     fn look(&mut self, now: Instant) -> bool {
         let mut found = false;
         let rest = loop {

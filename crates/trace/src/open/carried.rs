@@ -1,6 +1,5 @@
-//! What was lost before the first packets of streams and behind the last ones, as a trace that was made of
-//! another one says in its environment: its own files lack nothing, and the description beside it lists the
-//! original's files.
+//! Losses before the first and after the last packets of streams, which a converted trace declares in its
+//! environment: its own files lack nothing, and the description next to it lists the original's files.
 
 use crate::open::recording::Trace;
 use crate::stream::cursor::{Lost, LostKind};
@@ -13,7 +12,7 @@ use tracewing_vocabulary::environment;
 pub(crate) enum At {
     /// Before the first packet.
     Begin,
-    /// Behind the last one.
+    /// After the last packet.
     End,
 }
 
@@ -28,7 +27,7 @@ impl At {
     }
 }
 
-/// Says what was lost there of each stream, by the names of their files.
+/// Declares the losses there, with the name of each stream's file.
 pub(crate) fn set(class: &mut TraceClass, at: At, lost: &[(String, Lost)]) {
     class.env.retain(|(name, _)| name != at.key());
     if lost.is_empty() {
@@ -44,7 +43,7 @@ pub(crate) fn set(class: &mut TraceClass, at: At, lost: &[(String, Lost)]) {
     class.set_env(at.key(), lines.join("\n").as_str());
 }
 
-/// What was lost there of the streams of a trace. Lines that make no sense are left out.
+/// The declared losses there of a trace's streams. Invalid lines are ignored.
 pub(crate) fn get(trace: &Trace, at: At) -> Vec<(String, Lost)> {
     let Some(EnvValue::String(text)) = trace.class().env(at.key()) else { return Vec::new() };
     text.lines().filter_map(line).collect()

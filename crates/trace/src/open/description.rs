@@ -10,7 +10,7 @@ use tracewing_files::Tree;
 use tracewing_units::Timestamp;
 use tracewing_vocabulary::renamed;
 
-/// The file beside the traces.
+/// The description file next to the traces.
 pub(crate) const NAME: &str = "tracewing.json";
 
 /// The `state` of one that is being made.
@@ -25,7 +25,7 @@ pub(crate) const CUT_SHORT: &str = "cut_short";
 /// That of one in which all is that was wanted.
 const COMPLETE: &str = "complete";
 
-/// Whether the traces beside it were made of those that it tells of.
+/// Key that marks a description copied from the recording that the traces were converted from.
 pub(crate) const COPIED: &str = "copied";
 
 /// What those lacked, a line each.
@@ -34,16 +34,16 @@ pub(crate) const MISSING: &str = "missing";
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
 
-/// The bytes of the description in `folder`. `None` if there is none that is a regular file of a sensible
-/// size: it may come from anybody, and neither a pipe nor an endless file is to stop the reader of a trace.
+/// The bytes of the description in `folder`. `None` unless it is a regular file of reasonable size: it may
+/// come from an untrusted source, and neither a pipe nor an endless file may block the reader of a trace.
 pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     Tree::open(folder).ok()?.file(Path::new(NAME)).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
 }
 
-/// The description in `folder` for a trace that was made of that recording, whose files are others than it
-/// lists: it says so, and what the recording lacked. One that is broken stays as it is.
+/// The description in `folder` for a trace that was converted from that recording: it is marked as such,
+/// since it lists other files, and contains what the recording lacked. An invalid one stays as it is.
 pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
     let bytes = read(folder)?;
     let Ok(mut described @ Value::Object(_)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
@@ -53,8 +53,8 @@ pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
     serde_json::to_vec_pretty(&described).ok()
 }
 
-/// What the recording in `folder` says of itself. Its `state` is `killed` where the recorder did not come to
-/// write another: it holds a lock on the folder as long as it works.
+/// The description of the recording in `folder`. Its `state` is `killed` if the recorder ended without
+/// writing a final one: a running recorder holds a lock on the folder.
 pub(crate) fn parsed(folder: &Path) -> Option<Value> {
     let mut described: Value = serde_json::from_slice(&read(folder)?).ok()?;
     rename(&mut described);
@@ -83,14 +83,14 @@ fn rename(described: &mut Value) {
     }
 }
 
-/// Whether the recording in `folder` is one of tracewing's, and nobody adds to it any more.
+/// Whether the recording in `folder` is tracewing's own, and complete.
 pub(crate) fn is_over(folder: &Path) -> bool {
     parsed(folder).is_some_and(|described| described["state"].as_str().is_some_and(|it| it != RECORDING))
 }
 
 impl Recording {
-    /// When it ended: until then nothing is missing behind its last event.
-    /// `None` where it does not say, or where it was cut short.
+    /// When it ended: until then nothing is missing after its last event. `None` if it is not stated, or the
+    /// recording was cut short.
     pub fn end(&self) -> Option<Timestamp> {
         match self.is_extract() {
             true => self.extract_end(),

@@ -1,6 +1,6 @@
-//! What an extract of a recording says of itself in its metadata, so that its reader knows what a reader of
-//! the whole knows of it, and believes no more: where it begins, whether switches were left out, whose events
-//! it has.
+//! The properties that an extract of a recording declares in its metadata, so that its reader knows as much
+//! as a reader of the whole, and assumes no more: where it begins, whether switches were left out, which
+//! threads' events it has.
 
 use crate::open::recording::{Recording, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use tracewing_vocabulary::environment;
 /// What all that an extract says of itself begins with.
 const EXTRACT: &str = environment::EXTRACT;
 
-/// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
+/// Beginning of the extract, in nanoseconds on the recording's clock. Earlier events only give names.
 const BEGIN: &str = environment::EXTRACT_BEGIN;
 
-/// When it ends, likewise: until then nothing is missing behind its last event.
+/// End of the extract, likewise: until then nothing is missing after its last event.
 const END: &str = environment::EXTRACT_END;
 
 /// Whether switches of threads that are in it are all that there were.
@@ -30,15 +30,15 @@ const INTERRUPTS: (&str, &str) = (environment::EXTRACT_INTERRUPTS, environment::
 /// The names of classes of which events were left out, a line each.
 const LEFT_OUT: &str = environment::EXTRACT_LEFT_OUT;
 
-/// Of which user threads it is: patterns, a line each. An extract of an extract has a second one, and so on,
-/// behind this name.
+/// Patterns of the user threads that it contains, one per line. An extract of an extract has a second list,
+/// and so on, with a number after this name.
 const TASKS: &str = environment::EXTRACT_TASKS;
 
 /// Whether it is of certain LWPs, on which only user threads are seen then.
 const LWPS: (&str, &str) = (environment::EXTRACT_LWPS, environment::SOME);
 
-/// Of which LWPs it is: `PROCESS/TID`, or `TID` where that is not known. All others were left out, apart from
-/// what tells who they are.
+/// The LWPs that it contains: `PROCESS/TID`, or `TID` if the process is unknown. Events of all others were
+/// left out, except those that give their names.
 const TIDS: &str = environment::EXTRACT_TIDS;
 
 /// Whether it is of certain CPUs, on which only threads are seen then.
@@ -58,7 +58,7 @@ pub(crate) struct Extract<'e> {
     pub some_interrupts: bool,
     /// The names of the classes of which events were left out.
     pub left_out: Vec<&'e str>,
-    /// It is of user threads that one of these patterns fits; of all where there is none.
+    /// The extract contains user threads that match one of these patterns; if there are none, all of them.
     pub threads: &'e [ThreadPattern],
     /// Whether it is of LWPs that were chosen by their numbers.
     pub of_tids: bool,

@@ -1,11 +1,11 @@
-//! Finds the CTF traces at and below a path, and names them as babeltrace2 does.
+//! Finds the CTF traces at and below a path, and names them like babeltrace2.
 //!
-//! A folder with a regular file `metadata` is a trace, and nothing below it is looked at. So a tracewing
+//! A folder with a regular file `metadata` is a trace, and its subfolders are not searched. So a tracewing
 //! folder gives `kernel` and `user`, an LTTng session one trace per domain and buffer owner, a rotated one
 //! those of every chunk. A folder to which several links lead is visited once: links to folders with links
 //! would lead to it in endless ways. Hidden folders are not entered: in them lies what a conversion, a
 //! snapshot or a rotation of LTTng has not finished. Folders are visited in the order in which the file
-//! system lists them: babeltrace2 does that too, and where two streams cannot be told apart the first one
+//! system lists them: babeltrace2 does that too, and if two streams are indistinguishable, the first one
 //! found comes first.
 
 use crate::Error;
@@ -90,8 +90,8 @@ fn visit(
     Ok(())
 }
 
-/// What was opened, or nothing where it is not of the kind; a link that leads out of the recording is an
-/// error.
+/// The opened file, or nothing if it does not exist or is of another kind; a link that leads out of the
+/// recording is an error.
 fn is_there<T>(opened: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),

@@ -1,10 +1,9 @@
-//! What `tracewing.json` lists of a recording that its files do not have: what was lost before the first
-//! packet of a stream or behind its last one, streams that are gone or cut off, and that the recorder did not
-//! come to its end.
+//! Finds what `tracewing.json` lists but the files do not contain: losses before the first or after the last
+//! packet of a stream, streams that are gone or cut off, and recorders that did not complete.
 //!
-//! What is missing at the end becomes a loss there, so that a reader of the stream takes nothing after it for
-//! known. A stream that is gone has no files, and is lost as a whole. A trace that was made of another one
-//! says itself what that had lost there.
+//! Data that are missing at the end become a loss there, so that a reader of the stream treats nothing after
+//! it as known. A stream that is gone has no files, and is lost as a whole. A trace that was converted from
+//! another one declares itself what that had lost there.
 
 use crate::open::carried::{self, At};
 use crate::open::description::{self, real_time};
@@ -16,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tracewing_units::{Duration, Timestamp};
 
-/// More events than any recording has: who tells of more says nothing.
+/// More events than any recording has: larger values are treated as unknown.
 const MOST_EVENTS: u64 = 1 << 48;
 
 /// The folders of the traces that a recording may have.
@@ -24,9 +23,9 @@ const TRACES: [&str; 3] = ["kernel", "user", "profile"];
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What is told of a stream.
+/// The description of a stream.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Listed {
     events: u64,
     bytes: u64,
     lost: u64,
@@ -50,7 +49,7 @@ pub(crate) fn learn(recording: &mut Recording) {
     }
     let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
     for (index, trace) in recording.traces().iter().enumerate() {
-        // Of several that are one, nobody knows what follows which.
+        // If several are merged into one, their order is unknown.
         if let [folder] = trace.folders()
             && let Some(parent) = folder.parent()
         {
@@ -59,7 +58,7 @@ pub(crate) fn learn(recording: &mut Recording) {
     }
     for (folder, traces) in folders {
         match description::parsed(&folder) {
-            Some(told) if told.is_object() => learn_from(recording, &folder, &traces, &told),
+            Some(described) if described.is_object() => learn_from(recording, &folder, &traces, &described),
             None if description::read(&folder).is_none() => {}
             _ => {
                 let path = folder.join(description::NAME);
@@ -115,7 +114,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         let folder = recording.traces()[trace].folders()[0].clone();
         let name = folder.file_name().and_then(|name| name.to_str());
         let Some(name) = name.filter(|name| TRACES.contains(name)) else { continue };
-        let mut told = match is_copied {
+        let mut listed = match is_copied {
             true => BTreeMap::new(),
             false => streams(&described[format!("{name}_streams")]),
         };
@@ -124,10 +123,10 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         }
         for at in 0..recording.streams().len() {
             if recording.streams()[at].trace_index() == trace {
-                gaps.extend(gap(recording, at, &mut told, unwritten));
+                gaps.extend(gap(recording, at, &mut listed, unwritten));
             }
         }
-        for (name, Told { events, bytes, lost }) in told {
+        for (name, Listed { events, bytes, lost }) in listed {
             let path = folder.join(name);
             if bytes > 0 {
                 recording.missing.push(format!("{} is gone, with {events} events", path.display()));
@@ -153,7 +152,7 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
         });
         let Some(stream) = begin else { continue };
         let Some(to) = recording.streams()[stream].files[0].begin else { continue };
-        // What was overwritten later lies between two packets, and they tell.
+        // Data that were overwritten later lie between two packets, which report them.
         if let Some(from) = real_time(described, &range["begin_cycles"]).filter(|from| *from < to) {
             let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
             recording.set_lost_at_begin(stream, lost);
@@ -162,43 +161,44 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
 }
 
 /// Says that a trace is gone that the description lists.
-fn gone_trace(folder: &Path, name: &str, told: &Value) -> Option<String> {
+fn gone_trace(folder: &Path, name: &str, described: &Value) -> Option<String> {
     let path = folder.join(name);
-    let streams = streams(&told[format!("{name}_streams")]);
+    let streams = streams(&described[format!("{name}_streams")]);
     let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
     let is_gone = streams.values().any(|stream| stream.bytes > 0) && !path.join("metadata").exists();
     is_gone.then(|| format!("{} is gone, with {events} events", path.display()))
 }
 
 /// The streams of a trace by their files.
-fn streams(told: &Value) -> BTreeMap<String, Told> {
+fn streams(described: &Value) -> BTreeMap<String, Listed> {
     let stream = |stream: &Value| {
         let number = |key: &str| stream[key].as_u64().unwrap_or(0);
-        let told = Told { events: number("events"), bytes: number("bytes"), lost: number("lost_events") };
+        let listed = Listed { events: number("events"), bytes: number("bytes"), lost: number("lost_events") };
         let name = stream["name"].as_str()?;
-        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), told))
+        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), listed))
     };
-    told.as_array().into_iter().flatten().filter_map(stream).collect()
+    described.as_array().into_iter().flatten().filter_map(stream).collect()
 }
 
-/// What is missing at the end of a stream, which is taken out of `told`; of one that has several files nobody
-/// knows. `unwritten` is how old it may be where the recorder was killed.
+/// The loss at the end of a stream, whose description is taken out of the map; unknown for a stream of
+/// several files. If the recorder was killed, events that were not yet written may be missing.
 fn gap(
     recording: &mut Recording,
     at: usize,
-    told: &mut BTreeMap<String, Told>,
+    listed: &mut BTreeMap<String, Listed>,
     unwritten: Option<Duration>,
 ) -> Option<Gap> {
     let [file] = &recording.streams()[at].files[..] else { return None };
     let path = file.path.clone();
-    let told = told.remove(path.file_name()?.to_str()?).unwrap_or(Told { events: 0, bytes: 0, lost: 0 });
+    let listed =
+        listed.remove(path.file_name()?.to_str()?).unwrap_or(Listed { events: 0, bytes: 0, lost: 0 });
     let size = fs::metadata(&path).map_or(0, |meta| meta.len());
-    if size < told.bytes {
-        let (gone, bytes) = (told.bytes - size, told.bytes);
+    if size < listed.bytes {
+        let (gone, bytes) = (listed.bytes - size, listed.bytes);
         recording.missing.push(format!("{}: {gone} of its {bytes} bytes are gone", path.display()));
         return Some(Gap { stream: at, count: None, age: Duration::MAX });
     }
-    let behind = match told.lost {
+    let behind = match listed.lost {
         0 => 0,
         lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),
     };
@@ -215,12 +215,11 @@ fn known(events: u64) -> Option<u64> {
 /// The last packet of a stream.
 struct LastPacket {
     end: Option<Timestamp>,
-    /// How many events it counts as lost.
+    /// Number of events that it reports as lost.
     counted: u64,
 }
 
-/// The last packet of a stream's only file; `None` where it cannot be read, as whoever reads the stream is
-/// told.
+/// The last packet of a stream's only file; `None` if it is unreadable, which readers of the stream report.
 fn last_packet(recording: &Recording, stream: &Stream) -> Option<LastPacket> {
     let [file] = &stream.files[..] else { return None };
     let mut packets = recording.reader(stream, file, true);

@@ -128,7 +128,7 @@ impl Recording {
             let head = first_packet(decoder, &path, root).ok();
             let begin = head.as_ref().and_then(|head| head.begin);
             let class_id = head.as_ref().map_or(0, |head| head.class_id);
-            // Without stamps there is no telling which of two files comes first, so they stay apart.
+            // Without stamps the order of two files is unknown, so they stay separate.
             let is_known = head.is_some();
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
             let file = StreamFile { path, root: root.clone(), begin, is_known, index: IndexSlot::default() };
@@ -161,8 +161,8 @@ fn trace_name(class: &TraceClass, suffix: Option<&str>) -> String {
     }
 }
 
-/// Whether a file is a regular one that is not empty. One that cannot be read counts as such: reading it will
-/// say why.
+/// Whether a file is a regular one that is not empty. An unreadable file is treated as one, since reading it
+/// will report the cause.
 fn has_content(root: &Path, path: &Path) -> Result<bool, Error> {
     let meta = match Tree::open_file(root, path) {
         Ok(file) => file.metadata(),

@@ -41,7 +41,7 @@ pub struct Stream {
     pub(crate) files: Vec<StreamFile>,
     /// What is missing before its first packet.
     pub(crate) lost_at_begin: Option<Lost>,
-    /// What is missing behind its last packet.
+    /// The loss after its last packet.
     pub(crate) lost_at_end: Option<Lost>,
 }
 
@@ -56,8 +56,8 @@ impl Recording {
         &self.traces
     }
 
-    /// The data streams of all traces, those of one trace together; at the end those of which only the
-    /// recording's description tells, as their files are gone.
+    /// The data streams of all traces, grouped by trace; at the end those without files, which only the
+    /// recording's description lists.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
     }
@@ -73,7 +73,7 @@ impl Recording {
         &self.warnings
     }
 
-    /// Adds a stream whose file is gone; gives its place.
+    /// Adds a stream without a file; returns its index.
     pub(crate) fn add_missing(&mut self, trace: usize, path: &Path) -> usize {
         let others = self.streams.iter().filter(|stream| stream.trace == trace);
         let id = others.map(|stream| stream.id.saturating_add(1)).max().unwrap_or(0);
@@ -93,12 +93,12 @@ impl Recording {
         self.streams.len() - 1
     }
 
-    /// Says what is missing before the first packet of a stream.
+    /// Sets the loss before the first packet of a stream.
     pub(crate) fn set_lost_at_begin(&mut self, stream: usize, lost: Lost) {
         self.streams[stream].lost_at_begin = Some(lost);
     }
 
-    /// Says what is missing behind the last packet of a stream.
+    /// Sets the loss after the last packet of a stream.
     pub(crate) fn set_lost_at_end(&mut self, stream: usize, lost: Lost) {
         self.streams[stream].lost_at_end = Some(lost);
     }
@@ -108,7 +108,7 @@ impl Recording {
         self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
     }
 
-    /// The size of all stream files, as the system tells it now.
+    /// The current size of all stream files.
     pub fn bytes(&self) -> u64 {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
         self.streams.iter().flat_map(Stream::files).map(size).sum()
@@ -131,8 +131,8 @@ impl Recording {
         StreamCursor::resume(&self.traces[stream.trace].decoder, &stream.files, from, limit, stops)
     }
 
-    /// A reader for a file of `stream`, in front of the last packets if `at_end` and an index tells where
-    /// they are.
+    /// A reader for a file of `stream`, positioned before the last packets if `at_end` is set and an index
+    /// contains their offsets.
     pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
         let mut packets =
             PacketFile::new(file.path.clone(), file.root.clone(), self.traces[stream.trace].decoder.clone());
@@ -197,8 +197,8 @@ impl Stream {
     }
 }
 
-/// What two traces that are one have in common: CTF 1.8's UUID; of CTF 2 namespace, name and unique id, or
-/// the UUID of the metadata where there is none.
+/// The identity that files of one trace share: the UUID in CTF 1.8; in CTF 2 namespace, name and unique id,
+/// or the metadata's UUID if these are missing.
 pub(crate) fn identity(class: &TraceClass) -> Option<[String; 3]> {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     match (class.version, &class.uid) {

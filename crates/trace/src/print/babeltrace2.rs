@@ -34,7 +34,7 @@ pub const OPTIONS: &[&[&str]] = &[
     &["--fields=trace,loglevel", "--names=scope,header", "--clock-seconds"],
 ];
 
-/// Whether babeltrace2 is there; says so where it is not.
+/// Whether babeltrace2 is installed; prints a note if not.
 pub fn is_available() -> bool {
     let available =
         Command::new("babeltrace2").arg("--version").output().is_ok_and(|output| output.status.success());
@@ -113,9 +113,9 @@ fn same_but_for_empty_strings(ours: &[u8], theirs: &[u8]) -> bool {
     // Their string ends at the first quote that is not escaped.
     loop {
         match rest {
-            [b'"', behind @ ..] => return same_but_for_empty_strings(&after[1..], behind),
-            [b'\\', _, behind @ ..] => rest = behind,
-            [_, behind @ ..] => rest = behind,
+            [b'"', left @ ..] => return same_but_for_empty_strings(&after[1..], left),
+            [b'\\', _, left @ ..] => rest = left,
+            [_, left @ ..] => rest = left,
             [] => return false,
         }
     }

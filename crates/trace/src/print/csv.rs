@@ -1,10 +1,10 @@
-//! Prints events as comma-separated values (RFC 4180, lines end with LF), with columns that stay.
+//! Prints events as comma-separated values (RFC 4180, lines end with LF), with stable columns.
 //!
-//! The first line names the columns. They follow from the metadata and from the names of the events that are
-//! wanted, never from the events that happen to come: `ns`, `cycles`, `trace`, `stream_class`, `stream` and
-//! `event` as the JSON format has them, then a column for each field of these events, in the order of the
-//! metadata. It is called after the scope and the field, with dots for structures: `payload.depth`,
-//! `packet_context.cpu_id`; fields of one name share a column.
+//! The first line names the columns. They follow from the metadata and from the names of the selected events,
+//! never from the events that occur: `ns`, `cycles`, `trace`, `stream_class`, `stream` and `event` as the
+//! JSON format has them, then a column for each field of these events, in the order of the metadata. It is
+//! called after the scope and the field, with dots for structures: `payload.depth`, `packet_context.cpu_id`;
+//! fields of one name share a column.
 //!
 //! What an event does not have is empty. An enumeration is its label, or its number where it has none or
 //! several; arrays, variants and flags are JSON; bytes are hexadecimal. Texts are UTF-8, with U+FFFD for what
@@ -193,7 +193,7 @@ impl Visitor for Filler<'_> {
                 let length = self.enter(name);
                 self.lengths.push(length);
             }
-            // What is in it says its name itself.
+            // Its content prints the name itself.
             Compound::Optional { .. } => self.lengths.push(self.printer.path.len()),
             Compound::Array { .. } | Compound::Variant { .. } => {
                 let length = self.enter(name);

@@ -1,11 +1,10 @@
-//! Prints a recording while it is being made: packets as they become whole, in order of time as far as that
-//! can be known.
+//! Prints a recording while it is being made: packets as they become complete, in order of time as far as
+//! possible.
 //!
-//! What is printed in a round is what lies before the end of the whole packets of every stream, since a
-//! stream may have anything behind its own. A stream in which nothing happens would hold up all others; so
-//! what has waited for a second is printed, and events of other streams that come later than that are printed
-//! when they come. Nothing is printed twice and nothing left out: each round goes on where the one before has
-//! stopped.
+//! Each round prints the events before the end of the complete packets of every stream, since a stream may
+//! have any events after its own. An idle stream would delay all others, so events that have waited for a
+//! second are printed, and events of other streams that arrive later are printed when they arrive. No event
+//! is printed twice or left out: each round continues where the previous one has stopped.
 
 use crate::Error;
 use crate::merge::messages::Merge;
@@ -27,16 +26,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Listing {
     /// Prints the recording at `inputs`, and what is added to it, until it ends: when all of its traces are
-    /// tracewing's own and complete, or their recorder was killed; when as many events as wanted have been
-    /// printed, or behind the end of the time range.
+    /// tracewing's own and complete, or their recorder was killed; when the requested number of events has
+    /// been printed, or after the end of the time range.
     ///
     /// An event is printed at most 1.1 s after its packet has become whole. Only events whose packets come
     /// later than that are not in order.
     ///
-    /// # Errors
-    /// As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not say how long they are. A
-    /// packet that is there to its end and cannot be decoded is damaged after 5 s; before that the metadata
-    /// may lag behind.
+    /// # Errors As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not declare their size.
+    /// A complete packet that cannot be decoded is damaged after 5 s; before that the metadata may be out of
+    /// date.
     pub fn follow<P: AsRef<Path>>(&self, inputs: &[P], sink: &mut impl Sink) -> Result<(), Error> {
         if self.format == Format::Csv {
             let message =
@@ -98,7 +96,8 @@ impl Listing {
     }
 }
 
-/// Refuses a stream of which nobody could say what is whole; its end is that of its file.
+/// Refuses a stream without packet sizes: only the end of its file marks its end, so it is unknown what is
+/// complete.
 fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
     for stream in recording.streams() {
         let classes = &recording.traces()[stream.trace_index()].class().data_stream_classes;
@@ -106,14 +105,14 @@ fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
         if let Some(class) = classes.iter().find(|class| is_known && class.id == stream.class_id())
             && !has_size(class)
         {
-            let message = "packets that do not say how long they are cannot be followed: nobody knows what of them is whole";
+            let message = "packets that do not declare their size cannot be followed: it is unknown whether they are complete";
             return Err(Error::Usage(format!("{}: {message}", stream.name())));
         }
     }
     Ok(())
 }
 
-/// What tells that a recording has to be opened anew: its stream files, and size and time of its metadata.
+/// Changes when a recording must be opened again: its stream files, and size and time of its metadata.
 type Files = Vec<(PathBuf, Option<(u64, SystemTime)>)>;
 
 fn files<P: AsRef<Path>>(inputs: &[P]) -> Result<Files, Error> {

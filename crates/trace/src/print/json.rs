@@ -1,4 +1,4 @@
-//! Prints events as JSON, one object per line, with keys that stay.
+//! Prints events as JSON, one object per line, with stable keys.
 //!
 //! | key | value |
 //! |---|---|
@@ -131,7 +131,7 @@ impl Visitor for ValuePrinter<'_> {
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
         if let Compound::Optional { present } = compound {
-            // What is in it says its name itself.
+            // Its content prints the name itself.
             if !present {
                 self.lead(name);
                 self.out.extend_from_slice(b"null");

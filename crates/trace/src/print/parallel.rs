@@ -1,8 +1,8 @@
-//! Prints a recording by slices of time on all CPUs; what comes out is what one thread would print.
+//! Prints a recording by slices of time on all CPUs; the output is the same as that of a single thread.
 //!
 //! Slices go to the threads in order, a few at a time, and each thread prints into a channel of bounded size,
-//! from which the lines are handed on in order. Only the time since the event before is not known to who
-//! prints a slice's first line: its stamp is printed by who hands it on.
+//! from which the lines are handed on in order. The thread that prints a slice's first line does not know the
+//! time since the previous event: the thread that passes the lines on prints that stamp.
 
 use crate::Error;
 use crate::merge::messages::{Handoff, Merge};
@@ -17,7 +17,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Threads that print at once; who hands on what they print could not keep up with more.
+/// Maximum number of printing threads; the thread that passes on their output could not keep up with more.
 const MOST_THREADS: usize = 16;
 
 /// How much is printed by how many.
@@ -64,8 +64,8 @@ struct End<'r> {
 /// A slice, and where what comes out of it goes.
 type Job<'r> = (Slice, SyncSender<Part<'r>>);
 
-/// Prints `slices`, of which the first begins where `merge` stands, by as many `threads`. Gives where they
-/// end, or where they can not be gone on with: what is left there is to be printed as usual.
+/// Prints `slices`, the first of which begins in the state of `merge`, with this many `threads`. Returns the
+/// state at their end, or where they cannot be continued: the rest must be printed sequentially.
 pub(crate) fn print<'r>(
     printer: &mut Printer<'_>,
     recording: &'r Recording,
@@ -84,7 +84,7 @@ pub(crate) fn print<'r>(
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((slice, parts)) = job else { return };
-                    // Who does not take the parts does not want them any more.
+                    // If the receiver is gone, the output is not needed any more.
                     let _ = print_slice(&mut printer, recording, slice, &parts);
                 }
             });
@@ -112,8 +112,8 @@ pub(crate) fn print<'r>(
     })
 }
 
-/// Hands on what comes out of a slice; `None`, and nothing has been handed on, where it does not begin where
-/// `before` stands.
+/// Passes on the output of a slice; `None`, with nothing passed on, if it does not begin in the state
+/// `before`.
 fn hand_on<'r>(
     printer: &mut Printer<'_>,
     before: &Merge<'r>,
@@ -161,7 +161,7 @@ fn print_slice<'r>(
     parts.send(Part::End(Box::new(End { result, last: printer.last_stamp(), merge })))
 }
 
-/// Sends lines to who hands them on.
+/// Sends lines to the thread that passes them on.
 struct Parts<'p, 'r>(&'p SyncSender<Part<'r>>);
 
 impl Parts<'_, '_> {

@@ -1,6 +1,5 @@
-//! Prints events with the place that the super-trace gives them, a line each, in the columns of the paper's
-//! sigmund (Figure 2): as text, JSON or comma-separated values.
-//!
+//! Prints events with their places in the super-trace, one line each, in the columns of the paper's sigmund
+//! (Figure 2): as text, JSON or comma-separated values.
 //! | column | JSON and CSV | |
 //! |---|---|---|
 //! | `type` | `type` | `KERN` or `USER` |
@@ -28,7 +27,7 @@ use crate::super_trace::{Carried, Mode, Place, Seen, is_kernel, mode_word};
 use std::io::Write;
 use tracewing_ctf::model::Scope;
 
-/// What stands behind the date.
+/// The columns after the date.
 const COLUMNS: &str =
     "     pid     tid  cpu  thr                 code  name                             param(s)\n";
 const CSV_HEADER: &str = "type,ns,cycles,pid,tid,cpu,thr,thr_name,mode,call,code,name,params\n";

@@ -13,7 +13,7 @@ use tracewing_ctf::decode::{Compound, Event, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope, TraceClass};
 use tracewing_vocabulary::environment::{Note, note_key};
 
-/// What `--pretty` knows about event classes; filled as they are met.
+/// `--pretty`'s knowledge of event classes; filled as they are seen.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
     /// By trace, data stream class id and event class id.

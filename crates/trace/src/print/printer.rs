@@ -16,7 +16,7 @@ pub(crate) struct Printer<'l> {
     listing: &'l Listing,
     selection: OrderedSelection,
     lines: Lines,
-    /// How many events are wanted still, and how many of them are not printed.
+    /// How many more events are requested, and how many of them are not printed.
     left: u64,
     skipped: u64,
     warning: Vec<u8>,
@@ -64,7 +64,7 @@ impl<'l> Printer<'l> {
 
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
-        // What was printed before may be of a time that others come to only now.
+        // Other streams may only now reach the time of events that were printed before.
         self.backwards.restart();
         self.print_some(merge, u64::MAX, sink).map(|_| ())
     }
@@ -121,7 +121,7 @@ impl<'l> Printer<'l> {
         self.left < u64::MAX || self.skipped > 0 || self.needs_places()
     }
 
-    /// Leaves out all events but the last so many, of which the recording is read once.
+    /// Skips all events except the last `last`; the recording is read once to count them.
     pub(super) fn keep_last(&mut self, last: u64, recording: &Recording) -> Result<(), Error> {
         let selection =
             OrderedSelection::new(&self.listing.filter, self.selection.range(), recording, false)?;
@@ -148,7 +148,7 @@ impl<'l> Printer<'l> {
         self.selection.reads()
     }
 
-    /// Prints up to the first event, of which it gives the line without the stamp, and the stamp.
+    /// Prints up to the first event, and returns its line without the stamp, and the stamp.
     pub(crate) fn first_of_slice(
         &mut self,
         merge: &mut Merge<'_>,
@@ -208,7 +208,7 @@ fn warn(lines: &mut Lines, warning: &[u8], sink: &mut impl Sink) -> Result<(), E
     Ok(())
 }
 
-/// How many wanted events there are, `most` at most, in front of what is damaged.
+/// Number of selected events, at most `most`, before the first damage.
 fn count(recording: &Recording, mut selection: OrderedSelection, most: u64) -> u64 {
     let mut merge = Merge::new(recording, selection.reads());
     let mut count = 0;

@@ -21,7 +21,7 @@ pub(crate) struct StampPrinter {
     delta: bool,
     names: bool,
     last: u64,
-    /// The next stamp, if somebody else prints it: who knows the one before.
+    /// The next stamp, if another printer prints it, which knows the previous one.
     withheld: Option<Option<Stamp>>,
     distance: u64,
     /// The second whose date and time of day `text` holds.
@@ -54,7 +54,7 @@ impl StampPrinter {
         }
     }
 
-    /// Begins anew, and leaves the first stamp to somebody who knows the one before: it is
+    /// Starts over, and leaves the first stamp to a printer that knows the previous one: it is
     /// [`StampPrinter::withheld`].
     pub(crate) fn withhold(&mut self) {
         (self.last, self.withheld) = (NONE, Some(None));
@@ -181,7 +181,7 @@ impl StampPrinter {
         std::mem::take(&mut self.unreported).then_some(FALLBACK)
     }
 
-    /// Makes `text` the date and time of day of `second`; false where there is none.
+    /// Formats `second` as date and time of day in `text`; false if it is out of range.
     fn remember(&mut self, second: i64) -> bool {
         if self.second == Some(second) {
             return true;

@@ -25,20 +25,20 @@ pub struct ClockStyle {
     pub cycles: bool,
     /// As seconds since the clock's origin instead of the time of day.
     pub seconds: bool,
-    /// With the date in front of the time of day.
+    /// With the date before the time of day.
     pub date: bool,
     /// The zone of date and time of day.
     pub zone: Zone,
 }
 
-/// Which names are printed in front of values.
+/// Which names are printed before values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameStyle {
     /// Of payload fields.
     pub payload: bool,
     /// Of fields of the contexts.
     pub context: bool,
-    /// Of what stands in front of the event's name, and the event's name itself.
+    /// Names in the part before the event's name, and the event's name itself.
     pub header: bool,
     /// Of the scopes, such as `event.fields`.
     pub scope: bool,
@@ -173,7 +173,7 @@ pub struct Style {
     pub clock: ClockStyle,
     /// Whether the time since the previous printed event follows the stamp.
     pub delta: bool,
-    /// Names in front of values.
+    /// Names before values.
     pub names: NameStyle,
     /// What comes before the event's name.
     pub fields: FieldStyle,

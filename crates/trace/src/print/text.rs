@@ -21,14 +21,14 @@ pub struct TextPrinter {
     style: Style,
     stamps: StampPrinter,
     frames: Frames,
-    /// Per trace what comes between stamp and log level, behind a stamp and without one.
+    /// Per trace: the text between stamp and log level, with and without a stamp.
     prefixes: Vec<[Prefix; 2]>,
     /// Per stream, by the index of the event class: all that comes between stamp and contexts.
     heads: Vec<Vec<Vec<u8>>>,
     /// Per stream the packet context.
     packets: Vec<PacketText>,
-    /// Per stream, by the index of the event class: what comes behind the packet context, where that is
-    /// always laid out alike.
+    /// Per stream, by the index of the event class: the text after the packet context, if its layout is
+    /// fixed.
     templates: Vec<Vec<Prepared>>,
     /// Print forms and units, where payloads are printed by them.
     forms: Option<Forms>,
@@ -157,7 +157,7 @@ impl TextPrinter {
         }
     }
 
-    /// Appends everything up to the event's name and the colon behind it; `index` is that of its class.
+    /// Appends everything up to the event's name and the colon after it; `index` is that of its class.
     fn head(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, index: usize) {
         if let Some(stamp) = event.stamp() {
             self.stamps.event(out, stamp);
@@ -344,7 +344,7 @@ fn prefix(style: &Style, trace: &Trace, stamped: bool) -> Prefix {
     let mut head = Head { out: &mut text, names, comma: stamped && names, printed: false };
     let fields = &style.fields;
     if fields.trace {
-        // babeltrace2 puts no colon behind it, but a comma too many.
+        // babeltrace2 prints no colon after it, but an extra comma.
         head.lead("trace", false);
         head.out.extend_from_slice(shown(trace.name()).as_bytes());
         if names {

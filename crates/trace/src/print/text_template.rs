@@ -1,5 +1,5 @@
-//! Lines of classes whose event records need no walk: what stands between the values is prepared once, from
-//! the first such line, and the values are loaded from where they lie.
+//! Lines of classes whose event records need no walk: the text between the values is prepared once, from the
+//! first such line, and the values are loaded from their positions.
 
 use crate::append::number;
 use crate::append::{self, Room, Short};
@@ -7,7 +7,7 @@ use crate::print::text_value::{Place, print_value};
 use tracewing_ctf::decode::{Event, Record, RecordField, Value};
 use tracewing_ctf::model::DisplayBase;
 
-/// What a line has behind the packet's context.
+/// The content of a line after the packet's context.
 #[derive(Debug)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
@@ -21,7 +21,7 @@ const NUMBER: usize = 20;
 /// Values of an enumeration, from 0 on, whose text is prepared.
 const LABELS: u64 = 16;
 
-/// A text, and the value behind it.
+/// A text, and the value after it.
 #[derive(Debug)]
 struct Piece {
     text: Short,
@@ -49,9 +49,9 @@ struct Leads {
 }
 
 impl Template {
-    /// Makes one of a line's end, in which the values of [`Event::visit_all`] lie at `places`; `None` where
-    /// the event needs a walk, and where a sequence has no element, so that nobody knows where in the line it
-    /// is.
+    /// Makes a template from a line's end, in which the values of [`Event::visit_all`] lie at `places`;
+    /// `None` if the event needs a walk, or a sequence has no element, so that its position in the line is
+    /// unknown.
     pub(crate) fn new(line: &[u8], places: &[Place], event: &Event<'_>) -> Option<Self> {
         let (fields, record) = (event.record_fields()?, event.record()?);
         let mut pieces = Vec::new();
@@ -165,8 +165,8 @@ impl Shown {
 }
 
 impl Leads {
-    /// What stands before the elements of a sequence, and the text in front, of which `text` is what precedes
-    /// its first value.
+    /// Splits the text before the first value of a sequence into the text before the sequence and the text
+    /// before its elements.
     fn behind(text: &[u8]) -> Option<(&[u8], Self)> {
         let short = |text: &[u8]| Short::split(text).0;
         Some(match text.strip_suffix(b" [0] = ") {

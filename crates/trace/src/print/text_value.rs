@@ -40,7 +40,7 @@ enum Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     open: Vec<Frame>,
-    /// Where the values went, if somebody wants to know.
+    /// Positions of the values, if requested.
     pub(crate) places: Option<Vec<Place>>,
 }
 
@@ -158,7 +158,7 @@ impl Visitor for ValuePrinter<'_> {
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
         let start = self.out.len();
         if let Compound::Optional { present } = compound {
-            // What is in it says its name itself.
+            // Its content prints the name itself.
             if !present {
                 self.lead(name);
                 self.out.extend_from_slice(b"<none>");

@@ -13,8 +13,8 @@ impl Listing {
     /// Prints `recording` to `sink`; much of it by as many threads as there are CPUs, 16 at most.
     ///
     /// # Errors
-    /// A stream is damaged: everything before that has been printed. Times make no sense, or `sink` fails
-    /// ([`Error::Output`]).
+    /// A stream is damaged: everything before that has been printed. The time range does not fit the
+    /// recording, or `sink` fails ([`Error::Output`]).
     pub fn print(&self, recording: &Recording, sink: &mut impl Sink) -> Result<(), Error> {
         let range = self.filter.range(recording)?;
         let mut printer = Printer::new(self, range, recording)?;
@@ -37,7 +37,7 @@ fn print_all(
     if plan.threads == 1 || printer.is_sequential() || !merge.is_orderly() {
         return printer.print(&mut merge, sink);
     }
-    // Up to a time at which all streams stand, so that others can go on from there.
+    // Up to a time that all streams have reached, so that other threads can continue from there.
     if !printer.print_some(&mut merge, plan.alone, sink)? {
         return Ok(());
     }

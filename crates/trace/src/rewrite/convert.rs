@@ -1,10 +1,10 @@
 //! Writes a recording as CTF traces of either version: all of it, or chosen events of a time range.
 //!
 //! Packets stay what they are, with fewer events where some are left out: their stamps, sequence numbers and
-//! counters of discarded events are carried over, so that losses are told as before. Each data stream becomes
-//! one file, also where it was several, with LTTng's index of it.
+//! counters of discarded events are carried over, so that losses are reported as before. Each data stream
+//! becomes one file, even if it was several, with LTTng's index of it.
 //!
-//! The folder is written beside its place, hidden and without metadata, and gets its name when it is
+//! The folder is written next to its final place, hidden and without metadata, and gets its name when it is
 //! complete.
 
 use crate::Error;
@@ -45,8 +45,8 @@ pub struct Conversion {
     pub version: Option<Version>,
     /// Which events.
     pub filter: Filter,
-    /// Whether it also writes those that tell what others mean, chosen or not: names of threads, places of
-    /// files in memory. Of the time before the range, too.
+    /// Whether it also writes events that explain others, selected or not: names of threads, mappings of
+    /// files. Also those before the range.
     pub explained: bool,
 }
 
@@ -61,15 +61,15 @@ pub struct Converted {
     pub packets: u64,
     /// Events.
     pub events: u64,
-    /// Of these, the ones that the filter chooses; others tell what those mean.
+    /// The events among these that the filter selects; others explain them.
     pub chosen: u64,
     /// Bytes of packets.
     pub bytes: u64,
-    /// Events that are known to have been lost, which the packets tell as before.
+    /// Number of events that are known to be lost, which the packets report as before.
     pub lost_events: u64,
     /// Packets that are known to have been lost.
     pub lost_packets: u64,
-    /// Losses of which nobody knows how much was lost.
+    /// Losses of an unknown number of events.
     pub unknown_losses: u64,
 }
 
@@ -83,15 +83,15 @@ pub struct Progress {
 }
 
 impl Conversion {
-    /// Writes `recording` to the folder `out`, which must not exist. `watch` is told from time to time how
-    /// far it is, and may end it.
+    /// Writes `recording` to the folder `out`, which must not exist. `watch` is called with the progress from
+    /// time to time, and may end it.
     ///
     /// A recording of one trace at the path that was given becomes a trace at `out`; traces below that path
     /// keep their places below `out`.
     ///
     /// # Errors
-    /// `out` exists, a stream is damaged, a field cannot be said in the version, something cannot be written,
-    /// or `watch` has ended it ([`Error::Stopped`]). There is nothing at `out` then.
+    /// `out` exists, a stream is damaged, a field cannot be expressed in the version, something cannot be
+    /// written, or `watch` has ended it ([`Error::Stopped`]). There is nothing at `out` then.
     pub fn run(
         &self,
         recording: &Recording,
@@ -153,8 +153,8 @@ fn place(recording: &Recording, trace: &Trace) -> PathBuf {
     }
 }
 
-/// Makes a folder below one, with those on the way to it. Traces of several chunks may come from folders of
-/// one name: the second has a number behind it.
+/// Creates a folder below another one, with the folders in between. Traces of several chunks may come from
+/// folders of the same name: a number is appended to the second.
 fn make_below(top: &Dir, below: &Path) -> Result<Dir, Error> {
     let mut folder = top.clone();
     let names: Vec<String> = below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -177,7 +177,7 @@ struct Run<'r> {
     range: TimeRange,
     selection: Selection,
     decisions: Decisions,
-    /// What tells the names of user threads.
+    /// The events that give the names of user threads.
     naming: Naming,
     filter: &'r Filter,
     version: Option<Version>,
@@ -296,8 +296,8 @@ impl Run<'_> {
         let names: Vec<bool> =
             classes().map(|class| all && (names_task(class) || names_lwp(class))).collect();
         let mut cursor = recording.cursor(stream, self.range.begin);
-        // What the counter of discarded events says at the begin of what is written.
-        // Counters of the packets that are read may wrap, or go back.
+        // The counter of discarded events at the beginning of the output. Counters of the packets that are
+        // read may wrap, or go back.
         let mut discarded = 0_u64;
         // Of the next event of the range.
         let mut index = 0;
@@ -355,8 +355,8 @@ impl Run<'_> {
         Ok(Some(file))
     }
 
-    /// Puts those events of a stream that tell names and lie before the range into a packet in front of the
-    /// one with number `seq`. Gives the stamp of the last one, in cycles. What is damaged there is left out.
+    /// Puts the events of a stream that give names and lie before the range into a packet before number
+    /// `seq`. Returns the stamp of the last one, in cycles. Damaged parts are left out.
     fn before(
         &mut self,
         at: usize,
@@ -409,9 +409,9 @@ impl Run<'_> {
     }
 }
 
-/// What the counter of discarded events says in the packet that was begun, which says `here` itself, if it
-/// said `before` in the one before it. Where it is not known how many of them belong to the recording, it
-/// says the same, and readers of the copy do not know either.
+/// The counter of discarded events for the begun packet, whose own is `here`, after `before` in the previous
+/// one. If it is unknown how many of them belong to the recording, the counter is unchanged, so that readers
+/// of the copy do not know either.
 fn counted(cursor: &StreamCursor, before: u64, here: u64) -> u64 {
     match cursor.losses().find(|lost| lost.kind == LostKind::Events).map(|lost| lost.count) {
         None => before,

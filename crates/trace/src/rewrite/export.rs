@@ -23,9 +23,9 @@ pub struct Exported {
 }
 
 impl Listing {
-    /// Writes what it prints of `recording` to the file `out`, which must not exist, or to a pipe or device
-    /// there. Lines about losses go to `warn`. `watch` is told from time to time how much is written
-    /// ([`Progress::total`] is 0: nobody knows it), and may end it.
+    /// Writes the listing of `recording` to the file `out`, which must not exist, or to a pipe or device
+    /// there. Lines about losses go to `warn`. `watch` is called from time to time with the bytes written
+    /// ([`Progress::total`] is 0: unknown), and may end it.
     ///
     /// # Errors
     /// As [`Listing::print`]; also if `out` exists or cannot be written, or `watch` has ended it

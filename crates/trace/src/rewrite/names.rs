@@ -14,7 +14,7 @@ pub(crate) fn is_explanation(name: &str) -> bool {
     kernel::is_state_dump(name) || Class::of_name(name).is_some_and(Class::explains)
 }
 
-/// Whether events of a class say who single threads of the kernel are.
+/// Whether events of a class give the names of single threads of the kernel.
 pub(crate) fn names_lwp(class: &EventRecordClass) -> bool {
     use kernel::Class::{Exec, Fork, NewTask};
     let name = class.name.as_deref();

@@ -1,6 +1,6 @@
-//! Which events tell who the LWPs and user threads are that a part of a recording is about: the creations and
-//! last names of those that live when it begins; and where it is about certain ones only, also of user
-//! threads that are created in it.
+//! Finds the events that give the names of the LWPs and user threads in an extract: the creations and last
+//! names of those that live when it begins; and if it contains only certain ones, also those of user threads
+//! that are created in it.
 
 use crate::Error;
 use crate::merge::messages::{Merge, Message};
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use tracewing_units::{Tid, Timestamp};
 
-/// Events between two looks whether it is still wanted.
+/// Number of events between two checks for cancellation.
 const PERIOD: u64 = 1 << 16;
 
 /// Where an event stands.
@@ -28,18 +28,18 @@ pub(crate) struct Spot {
     pub index: usize,
 }
 
-/// Where the events stand that tell names.
+/// Positions of the events that give names.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
     spots: HashSet<Spot>,
 }
 
 impl Naming {
-    /// Reads the recording for them. What follows damage is not found. `watch` is asked from time to time
-    /// whether to go on.
+    /// Reads the recording for them. Events after damage are not found. `watch` is called from time to time
+    /// and may stop the reading.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the filter makes no sense for the recording; [`Error::Stopped`].
+    /// [`Error::Usage`] if the filter does not fit the recording; [`Error::Stopped`].
     pub(crate) fn of(
         filter: &Filter,
         range: TimeRange,
@@ -92,7 +92,7 @@ impl Naming {
         Ok(Self { spots: tellers.spots })
     }
 
-    /// Whether the event there tells a name that is needed.
+    /// Whether the event there gives a name that is needed.
     pub(crate) fn has(&self, spot: &Spot) -> bool {
         !self.spots.is_empty() && self.spots.contains(spot)
     }
@@ -103,13 +103,13 @@ impl Naming {
     }
 }
 
-/// Whether LWPs or user threads are told of.
+/// Whether events give names of LWPs or user threads.
 fn has_names(recording: &Recording) -> bool {
     let streams = recording.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
     streams.flat_map(|stream| &stream.event_record_classes).any(|class| names_lwp(class) || names_task(class))
 }
 
-/// Who lives.
+/// A live LWP or user thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Who {
     Lwp(Tid),
@@ -117,17 +117,17 @@ enum Who {
     Thread(TaskSerial),
 }
 
-/// Where the names of one who lives are told.
+/// Positions of the events that name a live one.
 #[derive(Debug, Default)]
 struct Told {
     created: Option<Spot>,
-    /// The kernel tells of an LWP's creation once more, with its first name.
+    /// The kernel's event about an LWP's creation, which has its first name.
     forked: Option<Spot>,
     /// The last time that it was called otherwise.
     named: Option<Spot>,
     /// When it was first seen to run by its name.
     called: Option<Spot>,
-    /// That name, where it is told.
+    /// The last name, if an event gives it.
     name: Vec<u8>,
     /// Whether an event of the part is about it.
     mentioned: bool,
@@ -153,7 +153,7 @@ impl Tellers {
         }
     }
 
-    /// Takes what an event tells of who LWPs are, when the state knows whose numbers are given again.
+    /// Handles an event that gives names of LWPs, while the state knows which numbers are reused.
     fn follows(&mut self, event: &Activity<'_>) {
         let at = Some(self.at);
         match (event.kind, event.tid) {
@@ -175,8 +175,8 @@ impl Tellers {
         }
     }
 
-    /// Takes what a switch from before the part tells of names: no other event may say how a thread calls
-    /// itself.
+    /// Handles a switch from before the extract, which gives names: it may be the only event with the
+    /// thread's name.
     fn calls(&mut self, event: &Activity<'_>) {
         let Kind::Switch { prev, prev_name, prev_state, next, next_name } = event.kind else { return };
         let at = self.at;

@@ -1,5 +1,5 @@
-//! Output that gets its name when it is complete: until then it is hidden beside its place, and goes away
-//! where that never comes.
+//! Output that gets its name when it is complete: until then it is a hidden file in the same folder, which is
+//! removed if it is never completed.
 
 use crate::Error;
 use std::ffi::OsString;
@@ -62,10 +62,10 @@ impl Unfinished {
         self
     }
 
-    /// Gives it its name.
+    /// Moves it to its name.
     ///
     /// # Errors
-    /// Something is there meanwhile, or it cannot be renamed.
+    /// The name exists by now, or the file cannot be renamed.
     pub fn finish(mut self) -> Result<(), Error> {
         // An empty folder that came meanwhile would be replaced.
         self.check_free()?;

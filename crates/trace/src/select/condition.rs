@@ -1,8 +1,8 @@
-//! Which events of a class a predicate holds for, in the traces of any tracer: finds what it asks for in the
-//! class, and in each event. The grammar, and what is compared with what, are [`tracewing_rules`]'.
+//! Evaluates predicates on events, in the traces of any tracer: finds the variables in the class, and their
+//! values in each event. [`tracewing_rules`] defines the grammar and the comparisons.
 //!
-//! A variable's path may lead through structures, variants (by the option's name) and an array. What
-//! tracewing writes as several fields is one again: an optional field, and an integer of 128 bits.
+//! A variable's path may lead through structures, variants (by the option's name) and an array. Values that
+//! tracewing writes as several fields are combined again: an optional field, and an integer of 128 bits.
 
 use crate::open::recording::Trace;
 use crate::select::values::{Measure, Path, Step, Values, value};
@@ -66,7 +66,7 @@ impl EventCondition {
         predicate.lacking_in(&ClassSchema { trace, stream, event, paths: RefCell::default() })
     }
 
-    /// Whether it asks for what only the super-trace tells.
+    /// Whether it uses columns that only the super-trace provides.
     pub(crate) fn asks_for_places(&self) -> bool {
         let mut asks = false;
         self.condition.places(&mut |place| asks |= matches!(place, Place::Derived(_)));
@@ -399,7 +399,7 @@ fn names(members: &[(&str, &FieldClass)], prefix: &str) -> Vec<String> {
     shown.map(|(name, _)| format!("{prefix}{name}")).collect()
 }
 
-/// The way so far, as it stands in front of a member's name.
+/// The path so far, as it precedes a member's name.
 fn joined(steps: &[Step]) -> String {
     let mut way = String::new();
     for step in steps {
@@ -426,7 +426,7 @@ fn is_text(class: &FieldClass) -> bool {
     }
 }
 
-/// Text in UTF-16 or UTF-32 is compared as UTF-8, for which it is put into memory of its own.
+/// Text in UTF-16 or UTF-32 is converted to UTF-8 for the comparison.
 fn is_wide_text(class: &FieldClass) -> bool {
     let encoding = match class {
         FieldClass::String(class) => class.encoding,

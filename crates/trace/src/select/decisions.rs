@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use tracewing_ctf::decode::Event;
 use tracewing_units::{Pid, Tid};
 
-/// Events between two looks whether it is still wanted.
+/// Number of events between two checks for cancellation.
 const PERIOD: u64 = 1 << 16;
 
 /// What was decided on the events of a time range; nothing where each event can be decided on by itself.
@@ -76,11 +76,11 @@ impl Bits {
 }
 
 impl Decisions {
-    /// Reads the recording for them, if `filter` needs more than an event to decide on it. What follows
-    /// damage is not selected. `watch` is asked from time to time whether to go on.
+    /// Reads the recording for them, if `filter` needs more than an event to decide on it. Events after
+    /// damage are not selected. `watch` is called from time to time and may stop the reading.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the filter makes no sense for the recording; [`Error::Stopped`].
+    /// [`Error::Usage`] if the filter does not fit the recording; [`Error::Stopped`].
     pub(crate) fn of(
         filter: &Filter,
         range: TimeRange,
@@ -147,8 +147,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Whoever is no longer wanted, as its process has another name now, was not wanted: what it did since is
-    /// left out.
+    /// A process that no longer matches because its name has changed was not meant: events since the change
+    /// are left out.
     fn looks_at(&mut self, seen: &Seen<'_>, filter: &Filter) {
         for place in [seen.place, seen.at_next().place] {
             let Some(tid) = place.tid.filter(|tid| !tid.is_idle()) else { continue };
@@ -162,7 +162,7 @@ impl Chosen {
         }
     }
 
-    /// Without those that the recording only met.
+    /// Without those that were only seen next to the followed ones.
     fn known_to(self, follower: &Follower) -> Lwps {
         let has_strangers = follower.has_strangers();
         let is_followed = |tid| follower.state().lwp(tid).is_some_and(|lwp| lwp.followed);

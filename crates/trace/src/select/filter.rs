@@ -16,7 +16,7 @@ use tracewing_units::{Cpu, Pid, Tid};
 pub struct Filter {
     /// What lies before is left out.
     pub from: Option<TimePoint>,
-    /// What lies behind is left out.
+    /// The end; later events are left out.
     pub to: Option<TimePoint>,
     /// The zone of civil times.
     pub zone: Zone,
@@ -76,8 +76,8 @@ impl Filter {
         left_out
     }
 
-    /// Whether of the events of a group, which tell something together, it may let one through and not
-    /// another. A group is the names of its events; `same` are the fields that have one value in all that
+    /// Whether it may let through some of a group of events, which only make sense together, but not others.
+    /// A group is the names of its events; `same` are the fields that have the same value in all events that
     /// belong together.
     pub fn tears(&self, recording: &Recording, groups: &[&[&str]], same: &[&str]) -> bool {
         /// Of those whose events they are; of LWPs and CPUs, see [`Filter::chooses_tids`] and
@@ -139,7 +139,7 @@ impl Filter {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
     }
 
-    /// Whether an event belongs to somebody who is wanted, or switches to them.
+    /// Whether an event belongs to a selected thread or task, or switches to one.
     pub(crate) fn has_place(&self, seen: &Seen<'_>) -> bool {
         let Filter { threads, tids, processes, .. } = self;
         if !self.chooses_subjects() {

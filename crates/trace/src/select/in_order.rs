@@ -60,8 +60,8 @@ impl OrderedSelection {
         &self.selection
     }
 
-    /// Takes the next event; if it is wanted, gives what `then` makes of it, and of its place where places
-    /// are known.
+    /// Takes the next event; if it is selected, returns the result of `then` for it, and for its place if
+    /// places are known.
     #[inline]
     pub(crate) fn event<T>(
         &mut self,
@@ -71,7 +71,7 @@ impl OrderedSelection {
         self.event_of_all(event, |_| (), then)
     }
 
-    /// The same; `all` is told of those, too, that lie in the range and are not wanted, where places are
+    /// Like [`Self::event`]; `all` also receives events in the range that are not selected, if places are
     /// known.
     #[inline]
     pub(crate) fn event_of_all<T>(
@@ -96,7 +96,7 @@ impl OrderedSelection {
         made
     }
 
-    /// Takes the next loss, and gives what of it is wanted.
+    /// Takes the next loss, and returns the selected part of it.
     pub(crate) fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) -> Option<Lost> {
         if let Some(follower) = &mut self.follower {
             follower.lost(lost, trace, stream, &mut ());

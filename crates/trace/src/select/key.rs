@@ -6,8 +6,8 @@ use crate::select::values::Values;
 use crate::super_trace::{Carried, Column, Place, Seen};
 use tracewing_rules::{Scope, Value, Variable};
 
-/// Reads keys from events. Variables are those of conditions, derived columns included; `$task` means a user
-/// thread of a process, and no value where there is none.
+/// Reads keys from events. Variables are those of conditions, including derived columns; `$task` identifies a
+/// user thread together with its process, and has no value without one.
 #[derive(Debug)]
 pub struct Keys {
     variables: Vec<Variable>,
@@ -32,7 +32,7 @@ enum Source {
     Event(EventValue),
 }
 
-/// What stands in front of a value.
+/// The byte before a value.
 const INTEGER: u8 = 0;
 const NEGATIVE: u8 = 1;
 const REAL: u8 = 2;
@@ -67,7 +67,7 @@ impl Keys {
         })
     }
 
-    /// The variables that no class of a recording of those that `named` tells has.
+    /// The variables that no class has, of the recording's classes that `named` accepts.
     pub fn missing(&self, recording: &Recording, named: impl Fn(&str) -> bool) -> Vec<&Variable> {
         let has = |variable: &Variable| {
             recording.traces().iter().any(|trace| {

@@ -45,8 +45,8 @@ impl Filter {
     }
 }
 
-/// When the recording begins: when it says so, as a part of another one does; else with its first packet, or
-/// where no packet says, with its first event.
+/// The beginning of the recording: declared by the recording if it is an extract; otherwise that of its first
+/// packet or, if packets have no begin stamp, its first event.
 fn begin(recording: &Recording) -> Result<Timestamp, Error> {
     if let Some(begin) = recording.extract_begin().or(recording.begin()) {
         return Ok(begin);

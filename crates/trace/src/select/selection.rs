@@ -1,4 +1,4 @@
-//! Which events a user wants to see: by name, by what is in them, and by where they belong.
+//! Selects events: by name, by content, and by place.
 
 use crate::Error;
 use crate::merge::messages::EventRef;
@@ -95,7 +95,7 @@ impl Selection {
         }
     }
 
-    /// Whether it asks for what only the super-trace tells, so that all events before have to be read.
+    /// Whether it uses values that only the super-trace provides, so that all earlier events must be read.
     pub fn needs_places(&self) -> bool {
         self.needs_places
     }
@@ -117,7 +117,7 @@ impl Selection {
                 && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), Some(seen)))
     }
 
-    /// Whether an event of a stream of a trace is wanted, its place and CPU apart.
+    /// Whether an event of a stream of a trace is selected, ignoring its place and CPU.
     #[inline]
     pub(crate) fn wants_decoded(
         &mut self,
@@ -222,7 +222,7 @@ fn no_fit(mut reasons: Vec<CompileError>) -> String {
     let mut counts: Vec<(&CompileError, usize)> = Vec::new();
     for reason in &reasons {
         let same = counts.iter_mut().find(|(other, _)| match (&reason.problem, &other.problem) {
-            // Each class has other fields, which are told of few.
+            // Every class has other fields, so only a few are listed.
             (Problem::Missing(name, _), Problem::Missing(other, _)) if reasons.len() > MOST => name == other,
             (problem, other) => problem == other,
         });

@@ -43,9 +43,9 @@ pub enum LostKind {
 }
 
 impl Lost {
-    /// Cuts off what lies outside of `range`; false where nothing is left.
+    /// Cuts off the part outside of `range`; false if nothing is left.
     ///
-    /// How much of the loss lies inside is unknown then, as babeltrace2 has it too.
+    /// The number of events lost inside is unknown then, as in babeltrace2.
     pub(crate) fn cut(&mut self, range: &TimeRange) -> bool {
         let Some((begin, end)) = &mut self.range else { return true };
         if *end < range.begin || *begin > range.end {
@@ -77,7 +77,7 @@ impl Item {
     }
 }
 
-/// What a cursor came across so far. Events' stamps are for whoever asks for them to note.
+/// Totals of what a cursor has read so far. Stamps of events are left to the caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) packets: u64,
@@ -108,7 +108,7 @@ impl Totals {
     }
 }
 
-/// What was come to in vain, and is what comes next.
+/// An item that was fetched ahead, and comes next.
 #[derive(Debug, Default)]
 enum Ahead {
     #[default]
@@ -152,7 +152,7 @@ impl StreamCursor {
         cursor
     }
 
-    /// The same, with a loss behind all packets, if that is not over before what is read.
+    /// The same, with a loss after all packets, unless it ends before the data that are read.
     pub(crate) fn losing_at_end(mut self, lost: Option<Lost>) -> Self {
         let is_over = |lost: &Lost| lost.range.is_some_and(|(_, end)| end < self.from);
         self.lost_at_end = lost.filter(|lost| !is_over(lost));
@@ -180,7 +180,7 @@ impl StreamCursor {
         }
     }
 
-    /// Goes on to the next item; `None` at the end of the stream.
+    /// Advances to the next item; `None` at the end of the stream.
     pub(crate) fn advance(&mut self) -> Result<Option<Item>, Error> {
         loop {
             if let Some(lost) = self.pending.pop_front() {
@@ -212,8 +212,8 @@ impl StreamCursor {
         }
     }
 
-    /// Begins the next packet, for who wants packets as they are; false at the end of the stream. What was
-    /// lost before it is in [`StreamCursor::losses`].
+    /// Begins the next packet, for callers that process whole packets; false at the end of the stream.
+    /// [`StreamCursor::losses`] contains the losses before it.
     pub(crate) fn begin_packet(&mut self) -> Result<bool, Error> {
         if let Some(current) = self.current.take() {
             self.files[current].leave_packet();
@@ -222,7 +222,7 @@ impl StreamCursor {
         self.next_packet()
     }
 
-    /// Goes on to the next event of the packet that was begun; false at the packet's end.
+    /// Advances to the next event of the current packet; false at the packet's end.
     pub(crate) fn step(&mut self) -> Result<bool, Error> {
         let Some(current) = self.current else { return Ok(false) };
         while self.files[current].step()? == Step::Event {
@@ -250,8 +250,8 @@ impl StreamCursor {
         self.pending.iter()
     }
 
-    /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the
-    /// same packet and has a stamp. Whatever else comes next, [`StreamCursor::advance`] gives it.
+    /// Advances to the next event and returns its time, in nanoseconds since the clock's origin, if it is in
+    /// the same packet and has a stamp. Otherwise [`StreamCursor::advance`] returns the next item.
     #[inline]
     pub(crate) fn advance_fast(&mut self) -> Option<Timestamp> {
         let current = self.current.filter(|_| self.pending.is_empty())?;
@@ -327,7 +327,7 @@ impl StreamCursor {
                 self.files[file].leave_packet();
                 continue;
             }
-            // Whatever was lost before such a packet was lost before what is wanted.
+            // Losses before such a packet are also before the requested range.
             if self.files[file].is_passed_over() {
                 self.previous = Some(head);
                 self.files[file].leave_packet();

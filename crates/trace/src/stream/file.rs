@@ -16,13 +16,13 @@ pub(crate) struct StreamFile {
     pub(crate) root: Arc<Path>,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<Timestamp>,
-    /// Whether its first packet's header could be read; else nobody knows to which stream it belongs.
+    /// Whether its first packet's header could be read; otherwise its stream is unknown.
     pub(crate) is_known: bool,
     pub(crate) index: IndexSlot,
 }
 
 impl StreamFile {
-    /// Has `packets`, which reads this file, begin where it gives everything from `time` on.
+    /// Positions `packets`, which reads this file, so that it returns everything from `time` on.
     pub(crate) fn seek(&self, packets: &mut PacketFile, time: Timestamp) {
         if self.begin.map_or(time > Timestamp::MIN, |begin| begin < time) {
             self.index.seek(packets, time);

@@ -1,8 +1,8 @@
 //! Indexes that were built by reading, kept for the next time in the user's cache folder:
 //! `$XDG_CACHE_HOME/tracewing/index`, or `~/.cache/tracewing/index`. Nothing is ever written into a trace.
 //!
-//! A file holds what LTTng's index file of the stream would hold, or positions inside of one packet, behind a
-//! head of 64 bytes: magic, then as little-endian words device, inode, size and modification time (seconds,
+//! A file holds the content of LTTng's index file of the stream, or positions inside one packet, after a
+//! header of 64 bytes: magic, then as little-endian words device, inode, size and modification time (seconds,
 //! nanoseconds) of the stream file, a hash of its path (and of the packet), and a hash of all that follows.
 //! Where one of them differs the file is not used, and replaced by what is built anew. All files together are
 //! kept below [`MOST_BYTES`]; the least recently written go first. Where the folder, or the one in which it

@@ -1,13 +1,12 @@
-//! Where the index of a stream file comes from: LTTng's index file beside it, the cache, or the packets' own
-//! headers.
+//! Source of a stream file's index: LTTng's index file, the cache, or the packets' own headers.
 //!
-//! None of them is believed. An index has to lie packet by packet from the file's beginning, with the headers
-//! of some of its packets as it says; what the file has beyond it is added by reading headers. Before reading
-//! begins somewhere, the headers there are compared once more, and where they differ, the index is made from
-//! headers alone.
+//! None of them is trusted. An index must cover the file packet by packet from its beginning, and the headers
+//! of some packets must agree with it; packets that the file has beyond it are added by reading headers.
+//! Before reading begins somewhere, the headers there are compared again, and if they differ, the index is
+//! rebuilt from headers alone.
 //!
-//! There is no index where seeking would be wrong: without a clock, or where packets do not set the clock by
-//! a whole begin stamp, so that their events' stamps hang on all that came before.
+//! There is no index if seeking would be wrong: without a clock, or if packets do not set the clock by a full
+//! begin stamp, so that their events' stamps depend on everything before.
 
 use crate::Error;
 use crate::stream::index_cache::{self, Subject};
@@ -29,7 +28,7 @@ use tracewing_units::Timestamp;
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
 const LEAST_KEPT: usize = 64;
 
-/// The index of a stream file, once somebody has asked for it.
+/// The index of a stream file, built on first use.
 #[derive(Debug, Default)]
 pub(crate) struct IndexSlot(Mutex<Known>);
 
@@ -41,10 +40,10 @@ struct Known {
 }
 
 impl IndexSlot {
-    /// Has `file` begin where it gives everything from `time` on. The packet in front of that is read, too,
-    /// since its counters tell what was lost behind it, but its events are passed over.
+    /// Positions `file` so that it returns everything from `time` on. The previous packet is read, too, since
+    /// its counters show the losses after it, but its events are skipped.
     ///
-    /// What cannot be read is no error here: whoever reads on gets there.
+    /// Unreadable data are not an error here: reading will get there.
     pub(crate) fn seek(&self, file: &mut PacketFile, time: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (index, first) = known.find(file, time);
@@ -86,7 +85,7 @@ impl Known {
         (index, first)
     }
 
-    /// Has `file` begin in front of the packet before `first`, and pass over that one's events.
+    /// Positions `file` at the packet before `first`, and skips its events.
     fn go_before(&self, first: usize, file: &mut PacketFile) {
         let before = first.saturating_sub(1);
         let offset = self.packets.as_ref().map_or(0, |index| index.offset(before));
@@ -115,7 +114,7 @@ fn load(file: &mut PacketFile) -> PacketIndex {
     make(file, &all).unwrap_or_default()
 }
 
-/// Writes LTTng's index of a stream file beside it, where packets have begin and end stamps.
+/// Writes LTTng's index for a stream file, if packets have begin and end stamps.
 ///
 /// # Errors
 /// It cannot be written.
@@ -163,7 +162,7 @@ fn beside(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
     file.take(most).read_to_end(&mut bytes).ok().filter(|read| *read as u64 == size).map(|_| bytes)
 }
 
-/// The entries of an index file, if the file's packets are as it says, as far as a few looks can tell.
+/// The entries of an index file, if they agree with a few of the file's packets.
 fn entries(bytes: &[u8], file: &mut PacketFile) -> Option<Vec<Entry>> {
     let entries: Vec<_> = index::decode(bytes).ok()?.collect();
     let index = make(file, &entries)?;
@@ -177,7 +176,7 @@ fn make(file: &mut PacketFile, entries: &[Entry]) -> Option<PacketIndex> {
     PacketIndex::new(entries, &clock, file.metadata()?.len())
 }
 
-/// Adds the packets behind those of `entries`, as far as headers can be read.
+/// Adds the packets after those of `entries`, as far as headers can be read.
 fn extend(file: &mut PacketFile, mut entries: Vec<Entry>) -> Vec<Entry> {
     file.seek(0, 0, 0);
     if file.clock_set_by_packets().is_none() {

@@ -43,13 +43,13 @@ pub(crate) struct PacketFile {
     /// The file is taken to end here, in bytes, if it does not before.
     limit: u64,
     head: Option<PacketHead>,
-    /// The packet at hand goes on behind the end of the file; how, in words.
+    /// Set if the current packet extends past the end of the file: a description of that.
     cut: Option<String>,
-    /// Stands in the packet at hand, or behind the one before it.
+    /// Positioned in the current packet, or after the previous one.
     reader: Option<PacketReader>,
     /// Up to which byte of the packet at hand `reader` holds it.
     held: u64,
-    /// Behind the header and the context of the packet at hand, in bytes.
+    /// Offset after the header and context of the current packet, in bytes.
     body: u64,
     /// Where to begin in the packet of this number.
     inside: Option<(u64, Position)>,
@@ -139,7 +139,7 @@ impl PacketFile {
         (self.offset, self.index)
     }
 
-    /// The number of the first packet, from that at hand on, of which events are wanted.
+    /// The number of the first packet, from the current one, whose events are selected.
     pub(crate) fn next_packet(&self) -> u64 {
         self.index.max(self.first)
     }
@@ -182,7 +182,7 @@ impl PacketFile {
         }
     }
 
-    /// Goes on to the next event, or to the packet's end.
+    /// Advances to the next event, or to the packet's end.
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
         loop {
             let Some(reader) = &mut self.reader else { return Ok(Step::End) };
@@ -200,7 +200,7 @@ impl PacketFile {
         }
     }
 
-    /// Goes on to the next event if that is easy; else nothing happens.
+    /// Advances to the next event if that is cheap; otherwise does nothing.
     #[inline]
     pub(crate) fn step_fast(&mut self) -> bool {
         self.reader.as_mut().is_some_and(StreamReader::advance_fast)
@@ -247,7 +247,7 @@ impl PacketFile {
         self.clock().filter(|_| is_whole)
     }
 
-    /// Goes on behind the packet at hand.
+    /// Advances past the current packet.
     pub(crate) fn leave_packet(&mut self) {
         if let Some(head) = self.head.take() {
             self.offset += head.bytes;
@@ -256,7 +256,7 @@ impl PacketFile {
         self.held = 0;
     }
 
-    /// Gives back file handle and memory; the next look takes them again.
+    /// Releases file handle and memory; the next access takes them again.
     pub(crate) fn rest(&mut self) {
         self.handle = None;
         self.reader = None;
@@ -286,7 +286,7 @@ impl PacketFile {
         self.reader.as_ref().map_or((0, None), |reader| (reader.class_index(), reader.record()))
     }
 
-    /// What stands in the packet at hand, once it has been looked at.
+    /// The reader in the current packet, once it has been accessed.
     pub(crate) fn reader(&self) -> Option<&PacketReader> {
         self.reader.as_ref()
     }

@@ -1,11 +1,11 @@
-//! Where the packets of a stream file lie and up to when their events reach, so that reading can begin at any
-//! time without what lies before it.
+//! Offsets of the packets in a stream file, and up to when their events reach, so that reading can begin at
+//! any time without reading everything before.
 //!
-//! An event between two packets, later than the one's end stamp, belongs to the one: some tracers stamp it
-//! so. Thus a packet reaches up to its own end or the next one's begin, whichever is later, and the last one
-//! without end. A packet whose end lies before its begin was left open by a crash, and reaches to the next
-//! one's begin. Where packets overlap or do not come by time, all before have to be over: the greatest reach
-//! so far counts.
+//! An event between two packets, later than the first one's end stamp, belongs to the first: some tracers
+//! stamp it so. Thus a packet reaches up to its own end or the next one's beginning, whichever is later, and
+//! the last one without limit. A packet whose end lies before its begin was left open by a crash, and reaches
+//! to the next one's begin. Where packets overlap or do not come by time, all before have to be over: the
+//! greatest reach so far counts.
 //!
 //! Source: Wisniewski and Rosenburg (K42), section 3.2, where events never cross boundaries of 128 KiB, and
 //! tools begin reading at any of these. Packets have the same property at any size, so their places have to
@@ -32,8 +32,8 @@ struct Place {
 }
 
 impl PacketIndex {
-    /// Takes entries that lie one behind the other from the file's beginning, of a file of `size` bytes.
-    /// `None` where they do not, or their stamps cannot be.
+    /// From consecutive entries from the file's beginning, for a file of `size` bytes. `None` if they are not
+    /// consecutive, or their stamps are invalid.
     pub(crate) fn new(entries: &[Entry], clock: &Clock, size: u64) -> Option<Self> {
         let mut packets = Vec::with_capacity(entries.len());
         let (mut offset, mut reach) = (0_u64, Timestamp::MIN);
@@ -54,7 +54,7 @@ impl PacketIndex {
         Some(PacketIndex { packets })
     }
 
-    /// The number of the first packet that may hold what is at `time` or later; 0 where there are no packets.
+    /// The number of the first packet that may contain `time` or later; 0 if there are no packets.
     pub(crate) fn find(&self, time: Timestamp) -> usize {
         self.packets.partition_point(|packet| packet.reach < time)
     }
@@ -69,7 +69,7 @@ impl PacketIndex {
         self.packets.get(packet).map_or(0, |packet| packet.offset)
     }
 
-    /// Whether a packet's header in `file` says the same; true where there is no such packet.
+    /// Whether a packet's header in `file` agrees; true if there is no such packet.
     pub(crate) fn agrees(&self, packet: usize, file: &mut PacketFile) -> bool {
         let Some(place) = self.packets.get(packet) else { return true };
         file.seek(place.offset, packet as u64, 0);

@@ -1,9 +1,9 @@
-//! Where events lie inside of a large packet, and in a stream without packets, so that reading can begin in
-//! the middle of it.
+//! Positions of events inside a large packet, and in a stream without packets, so that reading can begin in
+//! the middle.
 //!
-//! Whoever first wants to begin there reads up to it, and notes a position every few megabytes; they are kept
-//! in the cache. All events in front of a position come before its time, so that one can begin there for
-//! anything later.
+//! The first seek into a packet reads up to the requested time, and notes a position every few megabytes;
+//! positions are kept in the cache. All events before a position come before its time, so that reading for
+//! any later time can begin there.
 
 use crate::stream::index_cache::Subject;
 use crate::stream::packet::PacketFile;
@@ -34,7 +34,7 @@ pub(crate) struct Positions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     position: Position,
-    /// No event in front of it is later, in nanoseconds since the clock's origin.
+    /// No event before it is later than this, in nanoseconds since the clock's origin.
     reach: Timestamp,
 }
 
@@ -50,8 +50,8 @@ impl Positions {
         Some(Positions { kept: places.len(), places, whole: false, distance: DISTANCE })
     }
 
-    /// The last position in front of everything from `time` on; `None` for the packet's beginning. `file`, in
-    /// which the packet is at hand, is read up to there if nobody has done so.
+    /// The last position before everything from `time` on; `None` for the packet's beginning. `file`, whose
+    /// current packet it is, is read up to there if that has not happened yet.
     pub(crate) fn find(&mut self, file: &mut PacketFile, time: Timestamp) -> Option<Position> {
         if !self.whole && self.places.last().is_none_or(|last| last.reach < time) {
             self.extend(file, time);
@@ -66,8 +66,8 @@ impl Positions {
         Some(self.places[after.checked_sub(1)?].position)
     }
 
-    /// Reads on up to a position that is not in front of `time`. What cannot be read is no error here:
-    /// whoever reads on gets there.
+    /// Reads up to a position that is not before `time`. Unreadable data are not an error here: reading will
+    /// get there.
     fn extend(&mut self, file: &mut PacketFile, time: Timestamp) {
         let (mut bits, mut reach) = (0, Timestamp::MIN);
         if let Some(last) = self.places.last() {

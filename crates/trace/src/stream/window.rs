@@ -80,7 +80,8 @@ impl Window {
         Ok(())
     }
 
-    /// Goes on at byte `at` without what lies before it; up to which byte this holds the packet then.
+    /// Continues at byte `at` and drops everything before; returns up to which byte this holds the packet
+    /// then.
     pub(crate) fn skip_to(&mut self, at: u64) -> u64 {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         self.len = at.clamp(self.len, self.space);
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(window.as_ref()[..50], bytes[100..150]);
         assert!(window.as_ref()[PAGE..4 * PAGE].iter().all(|&byte| byte == 0));
         assert_eq!(window.as_ref()[290_000..], bytes[290_100..300_100]);
-        // Behind the end of the file there is nothing.
+        // After the end of the file there is nothing.
         window.fill(&file, 100, 500_000).unwrap();
         assert_eq!(window.as_ref().len(), 399_900);
         // The same memory does for a smaller packet.

@@ -1,12 +1,11 @@
-//! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a
-//! thread.
+//! The aspects of an event that matter to the super-trace: time, CPU, thread, and its meaning for the thread.
 
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
-/// The name of a system call, of another cause of waiting, or of an interrupt, as a small number:
-/// [`Adapter::name`](super::Adapter::name) tells it.
+/// The name of a system call, of another cause of waiting, or of an interrupt, as a small number;
+/// [`Adapter::name`](super::Adapter::name) has the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Name(pub u32);
 
@@ -23,13 +22,13 @@ pub struct Activity<'a> {
     pub tid: Option<Tid>,
     /// Its process, where the event itself says.
     pub process: Option<Pid>,
-    /// Whose work the CPU was at, where the event itself says.
+    /// Context of the CPU, if the event reports it.
     pub context: Context,
     /// What happened.
     pub kind: Kind<'a>,
 }
 
-/// Whose work a CPU was at when the kernel recorded an event: of those events of which it matters.
+/// What a CPU was executing when the kernel recorded an event, for events for which it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Context {
     /// The event does not say.
@@ -37,7 +36,7 @@ pub enum Context {
     Unknown,
     /// Its thread's.
     Thread,
-    /// A softirq's; what it is called where no event says which.
+    /// A softirq; its name is a general one if no event identifies it.
     Softirq(Name),
     /// An interrupt's, likewise; also one that has interrupted a softirq.
     Interrupt(Name),
@@ -59,7 +58,7 @@ pub enum Kind<'a> {
         /// Its name.
         next_name: &'a [u8],
     },
-    /// `sched_waking`: somebody asks for the thread to run.
+    /// `sched_waking`: a wake of the thread is requested.
     Waking {
         /// The woken thread.
         tid: Tid,
@@ -128,12 +127,12 @@ pub enum Kind<'a> {
     },
     /// `sock_send_length`, `sock_recv_length`: the event's thread has used a socket.
     Socket,
-    /// The event's thread touched a page that was not there. The kernel does not say when it goes on.
+    /// The event's thread touched a page that was not present. The kernel does not report when it continues.
     PageFault {
         /// Whether its program did, not the kernel for it.
         user: bool,
         /// Whether the page or the program's code lies above 4 GiB, where 32-bit programs have nothing; true
-        /// where the event does not say where.
+        /// if the event has no address.
         high: bool,
     },
     /// A thread of an instrumented program introduces itself (`tracewing:thread`).
@@ -143,13 +142,13 @@ pub enum Kind<'a> {
         /// Its name.
         name: &'a [u8],
     },
-    /// The event's thread, the first one of its process, introduces itself once more, and no exec was told
-    /// meanwhile: it executes another program by now, or is another process of the same number.
+    /// The event's thread, the first one of its process, introduces itself again, and no exec was reported in
+    /// between: it executes another program by now, or is another process of the same number.
     Program {
         /// Its name.
         name: &'a [u8],
     },
-    /// A state dump names a living thread, whoever recorded it.
+    /// A state dump names a live thread, whichever thread recorded it.
     Dump {
         /// The thread.
         tid: Tid,
@@ -167,10 +166,10 @@ pub enum Kind<'a> {
         /// The system call in which it sleeps, where that is known.
         call: Option<Name>,
     },
-    /// What a program tells of its user threads.
+    /// An event of a program about its user threads.
     UserThread(UserThreadKind<'a>),
-    /// A program tells (`lock:*`) that the event's thread begins to wait for something of this kind, or waits
-    /// no longer.
+    /// A program reports (`lock:*`) that the event's thread begins to wait for something of this kind, or no
+    /// longer waits.
     Waits {
         /// What it waits for: the label of `kind`, `condition` or `barrier`.
         on: Option<Name>,
@@ -196,7 +195,7 @@ pub enum Kind<'a> {
         /// Its process.
         process: Pid,
     },
-    /// Something that tells of no thread what it does.
+    /// An event that changes no thread's state.
     Aside,
     /// An event of a program.
     User,
@@ -204,8 +203,8 @@ pub enum Kind<'a> {
     Kernel,
 }
 
-/// What a program tells of its user threads: events `user_thread:*`. Their numbers are the program's, unique
-/// in its process and never 0.
+/// Events of programs about their user threads: `user_thread:*`. Numbers are the program's, unique in its
+/// process and never 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UserThreadKind<'a> {
     /// There is a new one, which may run from now on.
@@ -222,7 +221,8 @@ pub enum UserThreadKind<'a> {
         /// As of one that is created.
         origin: u64,
     },
-    /// What an origin's number stands for, in every program; told before or right behind one that has it.
+    /// The definition of an origin's number, in every program; reported before or right after a user thread
+    /// with it.
     Origin {
         /// It.
         origin: u64,
@@ -266,26 +266,26 @@ pub enum UserThreadKind<'a> {
     },
     /// It has got that, or has given it up.
     Acquired,
-    /// The LWP is a worker that runs no user thread: it introduces itself, parks or goes on.
+    /// The LWP is a worker that runs no user thread: it introduces itself, parks or continues.
     Worker,
 }
 
 /// Why a user thread stopped running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchCause {
-    /// Nobody says.
+    /// Unknown.
     Unknown,
     /// It has ended.
     Ended,
     /// It waits for something.
     Blocked,
-    /// It could go on: it woke itself.
+    /// It could continue: it woke itself.
     Yielded,
-    /// It could go on, but has spent its cooperative budget.
+    /// It could continue, but has spent its cooperative budget.
     Budget,
-    /// It could go on, but its time slice is over.
+    /// It could continue, but its time slice is over.
     Preempted,
-    /// It runs another one within itself, and goes on when that stops.
+    /// It runs another one nested, and continues when that stops.
     Nested,
 }
 
@@ -296,6 +296,6 @@ pub enum Scope {
     Kernel(Option<Cpu>),
     /// Events of programs.
     User,
-    /// Samples: of nobody is anything missing that he did.
+    /// Samples: losing them affects no thread's state.
     Samples,
 }

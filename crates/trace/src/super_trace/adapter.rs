@@ -31,11 +31,11 @@ pub struct Adapter {
 #[derive(Debug)]
 struct Known {
     meaning: Meaning,
-    /// Who recorded it.
+    /// The thread that recorded it.
     tid: Option<Actor>,
     /// Its process, where the context has it.
     process: Option<Actor>,
-    /// What ftrace says of the CPU, where that matters ([`tells_context`]).
+    /// ftrace's flags of the CPU, if they matter ([`tells_context`]).
     flags: Option<Place>,
     /// Where its fields lie, if it is one of the vocabulary's.
     places: Option<Places>,
@@ -54,7 +54,7 @@ enum Meaning {
     /// A system call whose end is not recorded; whether it returns to the program at once.
     UnendedCall(Name, bool),
     SystemCallEnd(Name),
-    /// What it is called where its field does not say.
+    /// The interrupt's name, if its field does not contain it.
     InterruptEntry(Interrupt, Name),
     InterruptExit(Interrupt),
     Raise,
@@ -90,7 +90,7 @@ enum Meaning {
     Kernel,
 }
 
-/// What softirqs and interrupts are called of which no event says which they are.
+/// Names of softirqs and interrupts that events do not identify.
 #[derive(Debug, Default)]
 struct General {
     softirq: Name,
@@ -110,8 +110,7 @@ impl General {
     }
 }
 
-/// Whether it matters of an event whose work the CPU was at: an interrupt does such a thing as well as a
-/// thread.
+/// Whether an event needs the context of the CPU: it can be caused by an interrupt as well as by a thread.
 fn tells_context(meaning: Meaning) -> bool {
     matches!(meaning, Meaning::Waking | Meaning::Wakeup | Meaning::Raise)
 }
@@ -189,7 +188,7 @@ impl Adapter {
         Some(Activity { kind, ..head })
     }
 
-    /// Tells introductions of new programs from the first ones.
+    /// Distinguishes introductions of new programs from the first one.
     #[cold]
     fn program<'e>(&mut self, trace: usize, tid: Option<Tid>, kind: Kind<'e>) -> Kind<'e> {
         match (kind, tid) {
@@ -262,7 +261,7 @@ impl Adapter {
     fn kernel_meaning(&mut self, name: &str, class: Option<Class>, trace: &Trace) -> Meaning {
         use kernel::Class::*;
         let interrupt = InterruptEvent::of_name(name).filter(|_| {
-            // Of which not both ends are told, nobody knows how long they last, nor how they nest.
+            // If events report only one end, their duration and nesting are unknown.
             InterruptEvent::counterpart(name).is_some_and(|other| describes(trace, &other))
         });
         match (interrupt, SystemCall::of_name(name), class) {
@@ -322,7 +321,7 @@ impl Adapter {
             }
             Some(Class::Lock(class)) => {
                 use lock::Class::*;
-                // A wait whose end is not told would last for ever.
+                // A wait whose end is not reported would last permanently.
                 let ends = |names: &[&str]| {
                     describes(trace, names[0]) && !names.iter().any(|name| trace.leaves_out(name))
                 };
@@ -337,8 +336,8 @@ impl Adapter {
                     Requested => Meaning::LockWait(None),
                     ConditionWait => Meaning::LockWait(Some(self.number("condition"))),
                     BarrierWait => Meaning::LockWait(Some(self.number("barrier"))),
-                    // Who gives back a lock was cancelled while it waited for a condition, if it has not said
-                    // before that it goes on.
+                    // A thread that releases a lock was cancelled while it waited for a condition, unless it
+                    // has reported its continuation before.
                     Acquired | Refused | ConditionWoken | BarrierPassed | Released => Meaning::LockWaitEnd,
                     Spun | Place | NotReleased | Posted | ConditionSignalled | CalledFrom | CallChain
                     | Image | Shadowed => Meaning::User,
@@ -352,7 +351,7 @@ impl Adapter {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        // No machine has so many; the last one stands for the rest.
+        // No machine has so many; the last one represents the rest.
         if self.names.len() >= NAMES {
             return Name(NAMES as u32 - 1);
         }
@@ -401,9 +400,8 @@ impl<'e> Fields<'_, 'e> {
     }
 }
 
-/// The activity of whose kind the meaning and the fields say all; `head` has the rest. It is built in the
-/// place to which it is returned: what is copied right after it was written, in pieces of another size, waits
-/// for that.
+/// The activity of a kind that meaning and fields determine completely; `head` contains the rest. It is built
+/// in place, since a copy right after the write, in other sizes, would stall.
 #[inline(always)]
 fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Option<Activity<'e>> {
     #[inline(always)]

@@ -1,11 +1,11 @@
 //! Whether the kernel records a thread's system calls.
 //!
-//! ftrace records none of those that 32-bit programs make, nor those of `int 0x80`, and no event says of
-//! which kind a program is. But a program whose calls are recorded returns to its own code for the first time
-//! by the end of the call that has executed it; and where a page above 4 GiB is touched, it is none of 32
-//! bits. So long as neither has been seen, running code of the program is no sign that it stays there until
-//! the next recorded call. A 64-bit program that uses `int 0x80` has calls of both kinds: a thread of it
-//! shows that when it sleeps outside of any recorded call.
+//! ftrace records no system calls of 32-bit programs, and none made by `int 0x80`, and no event reports which
+//! kind a program is. But if a program's calls are recorded, its first return to its own code is the recorded
+//! end of the call that executed it; and a program that touches a page above 4 GiB is not a 32-bit one. Until
+//! either has been seen, user code that runs may not stay there until the next recorded call. A 64-bit
+//! program that uses `int 0x80` has calls of both kinds: its threads reveal that by sleeping outside of any
+//! recorded call.
 
 /// What is known of a thread's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ impl Calls {
         self.now == Now::Recorded
     }
 
-    /// It runs its program's code. Whether that goes on until the next call begins.
+    /// The LWP runs user code. Returns whether it certainly continues to do so until the next call begins.
     pub fn run(&mut self) -> bool {
         if self.now == Now::Unknown {
             self.now = Now::Missing;

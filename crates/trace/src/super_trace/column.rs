@@ -1,17 +1,19 @@
 //! Columns that the super-trace derives, for conditions: `$task`, `$mode` and the others.
 //!
-//! | column | of an event | of a time in which an LWP or a user thread did one thing |
+//! | column | of an event | of an interval in which an LWP or a user thread was in one state |
 //! |---|---|---|
-//! | `$pid`, `$process` | its process: number, name | whose time it is |
+//! | `$pid`, `$process` | its process: number, name | that of the LWP or user thread |
 //! | `$tid`, `$comm` | its LWP: number, name | the same; none for a user thread that no LWP runs |
 //! | `$task`, `$task_name` | its user thread: number, 0 for none; name | the same |
-//! | `$cpu` | whose buffer it comes from | where it ran |
-//! | `$mode` | what was running: `user`, `syscall`, `interrupt` | the same |
-//! | `$call` | the system call that was running | also the one, or what else, it waited for |
-//! | `$waits_for` | the kind of lock for which its LWP waits, blocked or not, by the program's own account | what it was blocked on |
-//! | `$state` | of its LWP, before it: `running`, `runnable` (woken), `preempted`, `blocked`, `nested`, `unknown` | what it did |
+//! | `$cpu` | the CPU whose buffer it comes from | the CPU that it ran on |
+//! | `$mode` | the mode of execution: `user`, `syscall`, `interrupt` | the same |
+//! | `$call` | the current system call | the current one, or the cause of waiting |
+//! | `$waits_for` | the kind of lock that its LWP waits for, blocked or spinning, as the program reports it |
+//! what it was blocked on |
+//! | `$state` | of its LWP, before it: `running`, `runnable` (woken), `preempted`, `blocked`, `nested`,
+//! `unknown` | the state |
 //!
-//! A column has no value where no event tells it; no comparison holds then.
+//! A column that no event determines has no value; then every comparison is false.
 
 use super::activity::Name;
 use super::doing::{Doing, Mode};
@@ -48,7 +50,7 @@ pub enum Column {
     State,
 }
 
-/// All columns, with their names behind the `$`.
+/// All columns, with their names without the `$`.
 const COLUMNS: [(&str, Column); 11] = [
     ("pid", Column::Pid),
     ("process", Column::Process),

@@ -5,7 +5,7 @@ use std::fmt;
 /// The longest name that the kernel keeps for a thread, in bytes (`TASK_COMM_LEN` less its end).
 pub(super) const LONGEST: usize = 15;
 
-/// The begin of a thread's name, as long as the kernel's `comm`; empty where nobody knows it.
+/// The beginning of a thread's name, as long as the kernel's `comm`; empty if unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Comm {
     bytes: [u8; LONGEST],

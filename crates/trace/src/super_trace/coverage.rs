@@ -26,7 +26,7 @@ pub struct Coverage {
     /// Whether each begin and end of a system call is recorded; without them, the mode of a running thread is
     /// unknown.
     pub system_calls: bool,
-    /// Whether each begin of a system call is recorded, apart from those that an extract leaves out.
+    /// Whether the beginning of every system call is recorded, except those that an extract leaves out.
     pub system_call_entries: bool,
     /// Whether the page faults of programs are recorded.
     pub page_faults: bool,
@@ -36,14 +36,14 @@ pub struct Coverage {
     pub system_wide: bool,
     /// Whether it has the kernel's events of some threads only, and says so.
     pub of_some: bool,
-    /// The process of whose tree it has the kernel's events, if it says so.
+    /// The process whose tree's kernel events it has, if declared.
     pub root: Option<Pid>,
-    /// When an extract begins, in nanoseconds on the recording's clock: what lies before only tells names.
+    /// Beginning of an extract, in nanoseconds on the recording's clock: earlier events only give names.
     pub begin: Option<Timestamp>,
     /// Whether it is an extract with what happened on certain CPUs: what a thread does after it leaves one is
     /// unknown.
     pub of_cpus: bool,
-    /// The LWPs whose events an extract has, each with its process where that is known: what others do is
+    /// The LWPs whose events an extract has, each with its process if known: the states of others are
     /// unknown.
     pub of_lwps: Option<Lwps>,
     /// An extract has the events of those user threads that one pattern of each list fits: what LWPs do is

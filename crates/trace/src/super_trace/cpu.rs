@@ -1,4 +1,4 @@
-//! A CPU: who runs there, which interrupts have taken it, and when it is idle.
+//! A CPU: its running thread, the interrupts on it, and its idle times.
 
 use super::activity::{Context, Interrupt, Name};
 use super::doing::Waker;
@@ -8,7 +8,7 @@ use tracewing_units::{Cpu, Tid, Timestamp};
 /// What is known of a CPU.
 #[derive(Debug)]
 pub(super) struct CpuState {
-    /// Who runs there, 0 for its idle thread; `None` if unknown.
+    /// The running thread, 0 for the idle thread; `None` if unknown.
     pub current: Option<Tid>,
     /// The thread that the last switch was away from, until another one is seen.
     leaving: Option<Tid>,
@@ -16,9 +16,9 @@ pub(super) struct CpuState {
     interrupts: Vec<(Interrupt, Name)>,
     /// Softirqs that have not run yet, and the thread that asked first for each, if it was one.
     raised: Vec<(Name, Option<Waker>)>,
-    /// The softirq that runs, and who asked for it.
+    /// The running softirq, and the waker that raised it.
     softirq: Option<(Name, Waker)>,
-    /// Up to when it is told what it does when it has no thread.
+    /// Up to when its state without a thread has been reported.
     since: Timestamp,
     /// How often it went over to its idle thread since events were lost, and whether it ever left that.
     idled: u64,
@@ -43,7 +43,7 @@ impl CpuState {
 
     /// A thread is seen to run on it; gives the one that was thought to.
     pub fn runs(&mut self, tid: Tid, now: Timestamp) -> Option<Tid> {
-        // Whoever is seen first has had it since it is watched: a switch would have told otherwise.
+        // The first thread seen has run since the CPU is watched: a switch would have shown otherwise.
         self.since = self.since.min(now);
         self.leaving = None;
         self.current.replace(tid)
@@ -65,7 +65,7 @@ impl CpuState {
         (self.current, self.leaving) = (Some(next), Some(prev).filter(|prev| *prev != next));
     }
 
-    /// Tells what it did up to now if it has no thread.
+    /// Reports its state up to now if it has no thread.
     pub fn tell(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
         if self.current == Some(Tid::IDLE) && self.since < now {
@@ -79,7 +79,7 @@ impl CpuState {
         self.since = now;
     }
 
-    /// Whether it went over to its idle thread again and again, and no event told that it left that.
+    /// Whether it repeatedly switched to its idle thread without an event that it left it.
     pub fn hides_idle(&self) -> bool {
         self.idled > 1 && !self.leaves_idle
     }
@@ -88,8 +88,8 @@ impl CpuState {
         !self.interrupts.is_empty()
     }
 
-    /// The softirq that has it, whatever has interrupted that. Of what interrupts threads, only such a one
-    /// can the timer interrupt.
+    /// The softirq on it, whatever has interrupted that. Of the interrupts of threads, only a softirq can be
+    /// interrupted by the timer.
     pub fn softirq(&self) -> Option<Name> {
         let softirq = self.interrupts.iter().find(|(kind, _)| *kind == Interrupt::Softirq);
         softirq.map(|(_, name)| *name)
@@ -173,7 +173,7 @@ impl CpuState {
         began
     }
 
-    /// The thread is seen to have the CPU: an interrupt's end is missing, or nobody knows what was before.
+    /// The thread is seen to have the CPU: an interrupt's end is missing, or the previous state is unknown.
     pub fn drop_interrupts(&mut self, now: Timestamp) {
         self.interrupts.clear();
         self.softirq = None;

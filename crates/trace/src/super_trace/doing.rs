@@ -8,7 +8,7 @@ use tracewing_units::{Cpu, Pid, Task, Tid};
 /// What an LWP or a user thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Nobody knows: no event tells yet, or one is missing.
+    /// Unknown: no event determines it yet, or one is missing.
     Unknown,
     /// It is on a CPU.
     Running {
@@ -17,15 +17,15 @@ pub enum Doing {
         /// What runs there.
         mode: Mode,
     },
-    /// It could go on, and waits for a CPU, or a user thread for an LWP.
+    /// It could continue, and waits for a CPU, or a user thread for an LWP.
     Runnable {
         /// Whether it was taken off, rather than woken.
         preempted: bool,
     },
     /// It waits for something else.
     Blocked {
-        /// The kind of lock for which it waits, else the system call in which it does; or what its user
-        /// thread waits for; `None` where no event tells.
+        /// The kind of lock that it waits for, or else the system call in which it waits; or the cause of its
+        /// user thread's wait; `None` if no event determines it.
         on: Option<Name>,
     },
     /// Of a user thread: its LWP runs another one within it.
@@ -35,26 +35,26 @@ pub enum Doing {
 /// What runs on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
     /// The program's own code.
     User,
     /// A system call.
     SystemCall(Name),
-    /// An interrupt or softirq, which has nothing to do with whom it interrupts; `None` where no event tells
-    /// which. Of several within each other, the innermost.
+    /// An interrupt or softirq, which is unrelated to the interrupted thread; `None` if no event identifies
+    /// it. The innermost one if they are nested.
     Interrupt(Option<Name>),
 }
 
-/// Who made something ready: what ran where the wake was recorded. Where that may have been an interrupt of
-/// which no event tells, nobody knows who it was: a thread that runs is no proof that it was the one.
+/// What made a thread ready: whatever ran where the wake was recorded. If that may have been an interrupt
+/// that no event reports, the waker is unknown: the running thread may not be the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
     /// The CPU.
     pub cpu: Option<Cpu>,
-    /// The interrupt or softirq that had it: then the wake is by that, not by whom it interrupted. All below
-    /// is then of the thread that raised the softirq in a system call, as one does that sends over the
-    /// loopback device; or `None`.
+    /// The interrupt or softirq that had the CPU: then it is the waker, not the interrupted thread. The
+    /// following fields then describe the thread that raised the softirq in a system call, for instance by
+    /// sending over the loopback device; otherwise they are `None`.
     pub interrupt: Option<Name>,
     /// The system call that it was in.
     pub call: Option<Name>,
@@ -73,7 +73,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Nobody knows who it was.
+    /// An unknown waker.
     pub(super) fn unknown(cpu: Option<Cpu>) -> Self {
         Self {
             cpu,

@@ -1,4 +1,4 @@
-//! What changes in a super-trace's state by its events: who did what, from when to when.
+//! The changes of a super-trace's state that events cause: states of threads with their intervals.
 
 use super::activity::TaskState;
 use super::activity::{Name, SwitchCause};
@@ -7,14 +7,14 @@ use super::lwp::Lwp;
 use super::user_thread::UserThread;
 use tracewing_units::{Cpu, Timestamp};
 
-/// What has changed, or has come to an end, by an event. Times are in nanoseconds on the recording's clock.
+/// A change, or a completed interval. Times are in nanoseconds on the recording's clock.
 ///
-/// What an LWP did follows without gaps from the first that is known of it to its end, also what a user
-/// thread did off LWPs; spans may be empty. Each comes when it is over, before whatever ended it: the wake,
-/// the switch. What the events do not prove is no wake or switch: there are more of them where events are
-/// missing.
+/// The intervals of an LWP follow each other without gaps from its first event to its end, and so do those of
+/// a user thread while no LWP runs it; they may be empty. Each is reported when it ends, before the event
+/// that ended it: the wake, the switch. Wakes and switches that the events do not prove are not reported, so
+/// their numbers are lower bounds if events are missing.
 ///
-/// Numbers are given again when their owners have ended; `serial` is not.
+/// Numbers are reused after their owners have ended; `serial` is not.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
     /// An LWP did one thing for a time.
@@ -28,8 +28,7 @@ pub enum Change<'a> {
         /// Until then.
         to: Timestamp,
     },
-    /// What an LWP did since the last such change, it did for this user thread; for none, or it is unknown
-    /// for which.
+    /// Attributes the LWP's time since the last such change to this user thread; `None` if none or unknown.
     LwpRan {
         /// The LWP.
         lwp: &'a Lwp,

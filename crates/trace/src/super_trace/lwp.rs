@@ -1,7 +1,7 @@
-//! One thread as the kernel knows it (lightweight process) on its way through the states of the scheduler.
+//! One thread of the kernel (lightweight process) and its states in the scheduler.
 //!
-//! It has a state of the scheduler and, beside that, a mode, program or system call, which outlasts the times
-//! when it does not run. How both change is in [`moves`](super::moves).
+//! In addition to its scheduler state it has a mode, user code or system call, which it keeps while it does
+//! not run. [`moves`](super::moves) changes both.
 
 use super::activity::Name;
 use super::calls::Calls;
@@ -38,22 +38,22 @@ pub(super) enum State {
 /// Which user thread an LWP runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carries {
-    /// Nobody knows; most have none ever.
+    /// Unknown; most never have any.
     Unknown,
     None,
     Thread(Key),
-    /// None any more: another LWP runs this one since, and the switch away from it is still to come. Tokio's
-    /// hooks tell so: a worker calls them when another one may have the task already.
+    /// None any more: another LWP has taken over this one, and the switch away from it is still to come.
+    /// Tokio's hooks report it that way: a worker calls them when another one may have the task already.
     Late(Key),
 }
 
 /// Which program a process executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
-    /// How many others it has executed since it was met.
+    /// Number of programs that it has executed since it was first seen.
     pub number: u32,
-    /// When it began with this one: as the kernel tells, else when the program first told of itself. For the
-    /// one that it was met with, when that was.
+    /// When it began this program: as the kernel reports, or else when the program first identified itself.
+    /// For the first program, when the thread was first seen.
     pub since: Timestamp,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Sight {
     },
 }
 
-/// What a state dump tells of a thread.
+/// A thread as described by a state dump.
 #[derive(Debug, Default)]
 pub(super) struct Dumped {
     pub process: Option<Pid>,
@@ -101,7 +101,7 @@ pub struct Lwp {
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before.
     pub migrations: u64,
-    /// How often somebody woke it.
+    /// Number of wakes.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -117,8 +117,8 @@ pub struct Lwp {
     /// The CPU on which the user thread that it runs has arrived last.
     pub(super) carried_to: Option<Cpu>,
     pub(super) sight: Sight,
-    /// Whether events tell of each begin and end of its system calls. Otherwise, what it is known to be in at
-    /// one moment says nothing of the time around.
+    /// Whether every beginning and end of its system calls is reported. If not, its mode at one moment
+    /// implies nothing about the time around it.
     pub(super) tells_modes: bool,
     pub(super) calls: Calls,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
@@ -131,7 +131,8 @@ pub struct Lwp {
     pub(super) mode: Mode,
     /// The last event that fits the mode.
     pub(super) mode_confirmed: Timestamp,
-    /// Whether it is in vain to ask which mode it began with: that has been told, or events are missing.
+    /// Whether its initial mode is settled: it has been reported, or cannot be known since events are
+    /// missing.
     pub(super) mode_settled: bool,
     /// Whether its program has touched a page that was not there, and has not been seen to continue since.
     pub(super) faulted: bool,
@@ -140,8 +141,8 @@ pub struct Lwp {
     pub(super) executes: bool,
     /// The interrupt that has its CPU.
     pub(super) interrupted: Option<Name>,
-    /// Those that had it before within the same outermost one, each with its end: not told before that one's
-    /// end is seen.
+    /// Interrupts nested earlier within the same outermost one, each with its end: not reported before the
+    /// end of the outermost one is seen.
     pub(super) interrupts: Vec<(Name, Timestamp)>,
     pub(super) last_cpu: Option<Cpu>,
     /// A waking without a wake-up so far.
@@ -212,15 +213,14 @@ impl Lwp {
         self.waits_for_creator() && !self.has_name()
     }
 
-    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's
+    /// Up to when its state has been reported: its end, once it has ended, in nanoseconds on the recording's
     /// clock.
-    pub fn told_to(&self) -> Timestamp {
+    pub fn reported_to(&self) -> Timestamp {
         self.since
     }
 
-    /// Whether it had a program of whose system calls no event shows that the kernel records them, as it does
-    /// not of 32-bit programs, or one that made calls which it does not record: then [`Lwp::system_calls`]
-    /// are not all, and no event says which time is the program's.
+    /// Whether it had a program whose system calls no event proves to be recorded, such as a 32-bit program,
+    /// or one that made unrecorded calls: then [`Lwp::system_calls`] is incomplete, and user time is unknown.
     pub fn lacks_calls(&self) -> bool {
         self.calls.are_missing()
     }
@@ -245,7 +245,7 @@ impl Lwp {
         self.state
     }
 
-    /// What it does while it runs, interrupts apart.
+    /// Its mode while it runs, ignoring interrupts.
     pub fn mode(&self) -> Mode {
         if self.tells_modes && !self.executes { self.mode } else { Mode::Unknown }
     }
@@ -269,7 +269,7 @@ impl Lwp {
         }
     }
 
-    /// Something else than its own doings tells its process and its name; what these have told counts more.
+    /// Other events than its own report its process and name; its own take precedence.
     pub(super) fn introduce(&mut self, dumped: &Dumped) {
         self.process = self.process.or(dumped.process);
         self.is_kernel |= dumped.is_kernel;

@@ -1,5 +1,5 @@
-//! Maps from numbers that a trace gives: a multiplication per look-up, with a seed of the process's own, so
-//! that no trace can be made in which all numbers meet in one place.
+//! Maps keyed by numbers from a trace: a multiplication per look-up, with a random seed per process, so that
+//! no trace can be crafted in which all numbers collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,26 +1,26 @@
 //! The super-trace (Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, section 2): for each
-//! event the CPU, the process, the LWP and the user thread that it belongs to, and for each of these what it
-//! did at any time.
+//! event the CPU, the process, the LWP and the user thread that it belongs to, and the state of each of these
+//! at any time.
 //!
 //! | file | does |
 //! |---|---|
-//! | `activity` | what it sees of an event, whatever trace it comes from |
-//! | `adapter` | makes that from events |
-//! | `state` | [`SuperTrace`]: moves on with each event |
-//! | `moves` | from which state to which threads and user threads move |
-//! | `coverage`, `traces` | what a recording can and cannot know, as its traces say |
+//! | `activity` | the aspects of an event that matter to it, whatever trace it comes from |
+//! | `adapter` | converts events to activities |
+//! | `state` | [`SuperTrace`]: advances with each event |
+//! | `moves` | transitions between the states of threads and user threads |
+//! | `coverage`, `traces` | what a recording can and cannot contain, as its traces declare |
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
 //! | `numbers`, `map`, `comm` | values by small numbers, and by any; names of one size |
-//! | `doing`, `fold` | what threads do; what changes by an event, which analyses take |
-//! | `serial` | numbers of its own |
+//! | `doing`, `fold` | states of threads; changes by events, for analyses |
+//! | `serial` | numbers that are not reused |
 //! | `unseen` | what was overwritten before streams begin |
-//! | `place` | where an event belongs |
-//! | `seen` | events with their places, one after the other |
-//! | `column` | what conditions can ask of a place |
+//! | `place` | the place of an event |
+//! | `seen` | events with their places, in order |
+//! | `column` | columns of conditions |
 //!
-//! Two levels, each by its own events: the kernel's scheduler moves LWPs over CPUs, a program's own moves
-//! user threads over LWPs. With the events of one level only, the other's part is unknown. Nothing is made
-//! up: each time is what the events around it prove, or unknown.
+//! There are two levels, each with its own events: the kernel's scheduler moves LWPs over CPUs, a program's
+//! own scheduler moves user threads over LWPs. With the events of only one level, the other's state is
+//! unknown. Nothing is guessed: each interval's state is proved by the events around it, or unknown.
 
 mod activity;
 mod adapter;

@@ -1,6 +1,7 @@
-//! Values by numbers that somebody counts: those of threads, processes, CPUs and user threads. They are small
-//! and lie close to each other, so that a look-up is two indices; what else a trace may say is hashed. Memory
-//! grows with the values, and those that have neighbours take little more than themselves.
+//! Values indexed by numbers that are assigned consecutively: those of threads, processes, CPUs and user
+//! threads. Such numbers are small and adjacent, so that a look-up takes two index operations; all other
+//! numbers are hashed. Memory grows with the number of values; adjacent ones take little more than their own
+//! size.
 
 use super::map::Map;
 use tracewing_units::{Cpu, Task, Tid};
@@ -12,7 +13,7 @@ const SMALL: u64 = 1 << 22;
 /// Numbers that share an allocation, which is freed when none of them has a value.
 const PAGE: usize = 1 << 10;
 
-/// A number that somebody counts.
+/// A number that is assigned consecutively.
 pub(super) trait Number: Copy + Eq {
     /// The same for each number only once.
     fn bits(self) -> u64;
@@ -51,7 +52,7 @@ pub(super) struct Numbers<K, V> {
 
 #[derive(Debug)]
 struct Page {
-    /// One more than where the value is; 0 where there is none.
+    /// Index of the value plus one; 0 if there is none.
     places: [u32; PAGE],
     /// How many there are.
     used: usize,
@@ -138,7 +139,7 @@ impl<K: Number, V> Numbers<K, V> {
         &mut self.values[place].1
     }
 
-    /// Gives a number that has none a value, and says where that is.
+    /// Adds a value for a number that has none, and returns its index.
     #[cold]
     pub fn add(&mut self, number: K, value: V) -> usize {
         let place = self.values.len();
@@ -198,7 +199,7 @@ mod tests {
         let mut random = 1_u64;
         for count in 0..100_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Few, so that many are met again: neighbours, some far from each other, and great ones.
+            // Few, so that many repeat: adjacent ones, some far apart, and large ones.
             let number = random >> 57;
             let number = [number, number * 4096, number + SMALL - 64, !number][(random >> 40) as usize % 4];
             match (random >> 32) % 4 {

@@ -1,6 +1,6 @@
-//! What user threads are called by their origins, which is the place of their creation (`serve.rs:253`) where
-//! they have no name, as tasks that only hooks of their runtime know. Of the last ones that were told, so
-//! that programs which make up a name for each do not take more and more memory.
+//! Labels of user threads by their origins, the place of their creation (`serve.rs:253`), for threads without
+//! a name, such as tasks that only hooks of their runtime report. Only recent ones are kept, so that programs
+//! that use a new name for each do not need ever more memory.
 
 use super::map::Map;
 

@@ -10,7 +10,7 @@ use super::state::SuperTrace;
 use super::user_thread::{Key, Owner, UserThread};
 use tracewing_units::{Cpu, Pid, Task, Tid};
 
-/// Where an event belongs. What is `None` or `Unknown` no event tells.
+/// Where an event belongs. Parts that no event determines are `None` or `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'s> {
     /// The CPU.
@@ -40,7 +40,7 @@ impl Place<'_> {
 /// Which user thread an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carried<'s> {
-    /// No event tells, as with programs that have none.
+    /// No event determines it, as with programs that have none.
     Unknown,
     /// None: it is an interrupt's, or its LWP ran none just then.
     None,
@@ -59,7 +59,7 @@ impl SuperTrace {
         self.lwps.get(tid)
     }
 
-    /// The living user thread of this number; where nobody knows its process, by the LWP that runs it.
+    /// The live user thread of this number; if its process is unknown, found by the LWP that runs it.
     pub fn user_thread(&self, process: Option<Pid>, tid: Tid, id: Task) -> Option<&UserThread> {
         self.programs.get(Key { owner: Owner::of(process, tid), id })
     }
@@ -72,7 +72,7 @@ impl SuperTrace {
         }
     }
 
-    /// A process' name: its first thread's, where any event tells it.
+    /// A process's name: its first thread's, if any event reports it.
     pub fn process_name(&self, process: Pid) -> Option<&str> {
         let first = self
             .lwps
@@ -84,7 +84,7 @@ impl SuperTrace {
             .or_else(|| std::str::from_utf8(&self.dumped.get(&process.first_thread())?.name).ok())
     }
 
-    /// The process of an LWP: as far as it has been met, else as a state dump tells it.
+    /// The process of an LWP: from its events, otherwise from a state dump.
     pub(super) fn process_of(&self, tid: Tid) -> Option<Pid> {
         match self.lwps.get(tid) {
             Some(lwp) => lwp.process,
@@ -92,7 +92,7 @@ impl SuperTrace {
         }
     }
 
-    /// The place of whom the switch leads to that comes next, and belongs to `place`; `None` if it is none.
+    /// The place after the switch that comes next, and belongs to `place`; `None` if it is not a switch.
     pub(super) fn next_place<'s>(&'s self, event: &Activity<'_>, place: &Place<'s>) -> Option<Place<'s>> {
         let (lwp, carries) = match event.kind {
             Kind::Switch { next, .. } => {
@@ -113,7 +113,7 @@ impl SuperTrace {
         Some(Place { thread, thread_serial, ..lwp })
     }
 
-    /// Whom an LWP runs, and that one's serial number.
+    /// The user thread that an LWP runs, and its serial number.
     fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<TaskSerial>) {
         match carries {
             Carries::Unknown => (Carried::Unknown, None),
@@ -164,7 +164,7 @@ impl SuperTrace {
                 Mode::SystemCall(call)
             }
             _ if in_program => Mode::User,
-            // In the kernel, for a reason that no event tells.
+            // In the kernel, for an unknown reason.
             Kind::Sample { .. } if lwp.is_some_and(|lwp| lwp.mode() == Mode::User) => Mode::Unknown,
             _ => lwp.map_or(Mode::Unknown, Lwp::mode),
         };

@@ -1,7 +1,7 @@
 //! The user threads of all programs, and which LWP runs which of them.
 //!
-//! A user thread is known from its creation, or the first switch from or to it; what else is told of one that
-//! is not known may be about one that has ended, and is left out.
+//! A user thread is known from its creation, or the first switch from or to it. Other events about an unknown
+//! one may refer to one that has ended, and are ignored.
 
 use super::activity::{SwitchCause, UserThreadKind};
 use super::comm::Comm;
@@ -29,9 +29,10 @@ pub(super) struct Programs {
     serials: usize,
     /// Until then, switches may have been lost.
     blind_until: Timestamp,
-    /// No switch is recorded, or only some: whom no LWP is seen to run may be run, and end, unseen.
+    /// No switch is recorded, or only some: a user thread that no LWP is known to run may run and end unseen.
     unseen: bool,
-    /// Of each list, one pattern fits those whose events the recording has; all where it is empty.
+    /// The recording has the events of threads that match one pattern of each list; of all if there are no
+    /// lists.
     chosen: Vec<Vec<ThreadPattern>>,
 }
 
@@ -65,7 +66,7 @@ impl Programs {
         self.programs.get_mut(key.owner)?.get_mut(key.id)
     }
 
-    /// Takes what the LWP `tid`, which is known, tells; `times` are now and when the recording began.
+    /// Handles an event of the LWP `tid`, which is known; `times` are now and when the recording began.
     pub fn event(
         &mut self,
         kind: UserThreadKind<'_>,
@@ -156,7 +157,7 @@ impl Programs {
             }
             UserThreadKind::Exit { thread } => {
                 let runs = self.get(key(thread)).map(|thread| thread.state);
-                // Its last switch tells the same.
+                // Its last switch implies the same.
                 if !matches!(runs, Some(State::Running { .. }) | None) {
                     self.end(key(thread), now, fold);
                 }
@@ -177,7 +178,7 @@ impl Programs {
         std::str::from_utf8(self.origins.get(origin)?).ok()
     }
 
-    /// Who does what an LWP does on a CPU.
+    /// The waker, for an action of an LWP on a CPU.
     pub fn waker(&self, lwp: &Lwp, cpu: Option<Cpu>) -> Waker {
         let thread = match lwp.carries {
             Carries::Thread(key) => self.get(key),
@@ -237,7 +238,7 @@ impl Programs {
         }
     }
 
-    /// What an LWP runs from now on, and what becomes of what it ran, is not known.
+    /// The user thread that an LWP runs from now on, and the state of the previous one, are unknown.
     pub fn loses_sight(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
         lwp.tell(now, fold);
         self.ran(lwp, fold);
@@ -278,7 +279,7 @@ impl Programs {
         self.programs.values_mut().flat_map(UserThreads::values_mut).for_each(|thread| thread.restart(time));
     }
 
-    /// The recording ends; each LWP has told what it did.
+    /// The recording ends; each LWP has reported its last interval.
     pub fn finish(&mut self, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         lwps.values().for_each(|lwp| self.ran(lwp, fold));
         let threads = self.programs.values_mut().flat_map(UserThreads::values_mut);
@@ -303,7 +304,7 @@ impl Programs {
         let unseen = self.unseen;
         lwp.tell(now, fold);
         if lwp.carries == Carries::Late(key) {
-            // Taken over, and told, before; it may even have ended.
+            // Taken over, and reported, before; it may even have ended.
             fold.change(Change::LwpRan { lwp, thread: None });
             lwp.carries = Carries::None;
             return;
@@ -412,7 +413,7 @@ impl Programs {
         }
     }
 
-    /// The LWP runs something else than was thought, nobody knows since when.
+    /// The LWP runs another user thread than assumed, since an unknown time.
     fn let_go(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
         fold.change(Change::LwpRan { lwp, thread: None });
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown) {
@@ -420,7 +421,7 @@ impl Programs {
         }
     }
 
-    /// The LWP ran what was thought, up to what it has told.
+    /// The LWP ran the assumed user thread up to its last reported time.
     fn ran(&self, lwp: &Lwp, fold: &mut impl Fold) {
         match lwp.carries {
             Carries::Thread(key) => fold.change(Change::LwpRan { lwp, thread: self.get(key) }),

@@ -1,4 +1,4 @@
-//! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
+//! The super-trace as readers of a recording use it: each event with its place, then the state advances.
 
 use super::activity::{Activity, Kind, UserThreadKind};
 use super::adapter::Adapter;
@@ -18,14 +18,13 @@ use tracewing_units::{Cpu, Task, Tid, Timestamp};
 pub struct Seen<'a> {
     /// The event.
     pub event: &'a EventRef<'a>,
-    /// What it means for the super-trace; `None` where it has no time, or not the fields that its name
-    /// promises.
+    /// Its meaning for the super-trace; `None` if it has no time, or lacks the fields that its name implies.
     pub activity: Option<&'a Activity<'a>>,
-    /// Where it belongs: the state before it, so a switch belongs to what it switches from.
+    /// Its place: the state before it, so a switch belongs to the thread that it leaves.
     pub place: Place<'a>,
     /// The state before it.
     pub state: &'a SuperTrace,
-    /// What tells names ([`Adapter::name`]).
+    /// Provides names ([`Adapter::name`]).
     pub adapter: &'a Adapter,
 }
 
@@ -43,8 +42,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The same event in the place of whom a switch leads to, at either level; as it is if it is none, or
-    /// nobody knows to whom.
+    /// The same event in the place that a switch leads to, at either level; unchanged if it is not a switch,
+    /// or the target is unknown.
     pub fn at_next(&self) -> Seen<'a> {
         let next = self.activity.and_then(|activity| self.state.next_place(activity, &self.place));
         Seen { place: next.unwrap_or(self.place), ..*self }
@@ -112,7 +111,7 @@ impl Follower {
         Seen { event, activity, place, state: &self.state, adapter: &self.adapter }
     }
 
-    /// Moves on by an event, and tells `fold` what has come to an end.
+    /// Advances by an event, and reports completed intervals to `fold`.
     #[inline]
     pub fn event(&mut self, activity: &Activity<'_>, fold: &mut impl Fold) {
         while let Some(unseen) = self.unseen.by(activity.time) {
@@ -127,15 +126,15 @@ impl Follower {
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
     }
 
-    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows
-    /// otherwise.
+    /// Whether it has all threads' kernel events: it declares so, or comes from another tracer and nothing
+    /// contradicts it.
     pub fn is_whole(&self) -> bool {
         let Coverage { system_wide, of_some, .. } = self.state.coverage();
         *system_wide || !(*of_some || self.state.is_partial())
     }
 
-    /// Whether it follows some LWPs only ([`Lwp::followed`]). Where nobody is known to be followed, nobody
-    /// need be a stranger.
+    /// Whether it follows only some LWPs ([`Lwp::followed`]). If none is known to be followed, none is a
+    /// stranger.
     pub fn has_strangers(&self) -> bool {
         !self.is_whole() && (self.state.is_partial() || self.state.follows_any())
     }
@@ -145,7 +144,7 @@ impl Follower {
         &self.state
     }
 
-    /// What tells names.
+    /// Provides names.
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
     }

@@ -26,7 +26,7 @@ pub struct SuperTrace {
     /// How many there have been.
     serials: usize,
     pub(super) programs: Programs,
-    /// Threads that were dumped and not met so far.
+    /// Threads from state dumps that have not been seen otherwise so far.
     pub(super) dumped: Map<Tid, Dumped>,
     /// Names of processes whose first thread has ended before others.
     pub(super) headless: Map<Pid, String>,
@@ -78,7 +78,7 @@ impl SuperTrace {
         &self.coverage
     }
 
-    /// What user threads of an origin are called, if that was told.
+    /// The label of an origin's user threads, if it was reported.
     pub fn origin_name(&self, origin: u64) -> Option<&str> {
         self.programs.origin_name(origin)
     }
@@ -88,22 +88,22 @@ impl SuperTrace {
         self.now - self.begin.unwrap_or(self.now)
     }
 
-    /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
+    /// Whether the recording follows only some LWPs ([`Lwp::followed`]); others appear as a side effect.
     pub fn is_partial(&self) -> bool {
         self.partial || !self.coverage.switches || self.coverage.of_lwps.is_some()
     }
 
-    /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel
-    /// does not tell of them, or the recording follows some LWPs only. Since when others run there is not
-    /// known.
-    pub fn idle_untold(&self) -> Vec<Cpu> {
+    /// CPUs whose switches away from their idle threads are missing, but were not lost: the machine's kernel
+    /// does not report them, or the recording follows only some LWPs. So the time at which other threads
+    /// begin to run there is unknown.
+    pub fn idle_unreported(&self) -> Vec<Cpu> {
         let mut cpus: Vec<Cpu> =
             self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| number).collect();
         cpus.sort_unstable();
         cpus
     }
 
-    /// How many LWPs had programs whose system calls the kernel does not record, as far as anybody knows
+    /// Number of LWPs with programs whose system calls the kernel is not known to record
     /// ([`Lwp::lacks_calls`]).
     pub fn without_calls(&self) -> u64 {
         self.without_calls + self.lwps.values().map(|lwp| u64::from(lwp.lacks_calls())).sum::<u64>()
@@ -114,7 +114,7 @@ impl SuperTrace {
         self.follows
     }
 
-    /// Takes the next event, and tells `fold` what has come to an end.
+    /// Handles the next event, and reports completed intervals to `fold`.
     pub fn event(&mut self, event: &Activity<'_>, fold: &mut impl Fold) {
         self.now = self.now.max(event.time);
         let begin = *self.begin.get_or_insert(event.time);
@@ -199,7 +199,7 @@ impl SuperTrace {
         };
         self.now = self.now.max(from);
         self.blind_until = self.blind_until.max(to);
-        // Who was running on another CPU cannot have been switched on this one; everybody else can.
+        // A thread that runs on another CPU cannot have been switched on this one; all others can.
         for lwp in self.lwps.values_mut() {
             let elsewhere =
                 matches!((lwp.state(), lossy), (State::Running { cpu }, Some(lossy)) if cpu != lossy);
@@ -215,8 +215,8 @@ impl SuperTrace {
         }
     }
 
-    /// Begins anew at `time` with what is known by now: nobody is told what lies before, and nothing has been
-    /// counted yet.
+    /// Starts over at `time` with the current knowledge: nothing before it is reported, and counters are
+    /// zero.
     pub fn restart(&mut self, time: Timestamp) {
         self.advance(time);
         self.begin = Some(time);
@@ -230,7 +230,7 @@ impl SuperTrace {
         self.now = self.now.max(time);
     }
 
-    /// Tells what has not come to an end when the recording does.
+    /// Reports the intervals that last until the end of the recording.
     pub fn finish(mut self, fold: &mut impl Fold) {
         for lwp in self.lwps.values_mut() {
             if self.coverage.of_lwps.is_some() {

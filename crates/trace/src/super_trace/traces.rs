@@ -1,4 +1,4 @@
-//! What a trace says that it is of, and which of the events that move the state its classes can tell.
+//! The declared scope of a trace, and which state-changing events its classes can report.
 
 use crate::open::extract::{has_some_interrupts, has_some_switches, has_some_system_calls};
 use crate::open::recording::Trace;
@@ -31,24 +31,23 @@ pub(crate) fn is_kernel(trace: &Trace) -> bool {
     domain(trace) == Some(KERNEL)
 }
 
-/// Says that a kernel trace has everybody's events, in the environment of tracewing's.
+/// Declares that a kernel trace has all threads' events, in the environment of tracewing's traces.
 const SCOPE: (&str, &str) = (environment::SCOPE, environment::SYSTEM);
 
-/// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there,
-/// but nobody is left out.
+/// Whether a trace declares that it has the kernel's events of the whole machine: switches may be missing,
+/// but no thread is left out.
 pub(super) fn is_system_wide(trace: &Trace) -> bool {
     is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
 }
 
-/// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have
-/// everybody's.
+/// Whether a trace has the kernel's events of only some threads: tracewing's declare it if they have all.
 pub(super) fn is_of_some(trace: &Trace) -> bool {
     is_kernel(trace)
         && !is_system_wide(trace)
         && text_of(trace, environment::TRACER_NAME) == Some(environment::TRACEWING)
 }
 
-/// The process whose tree a trace has the kernel's events of, if it says so.
+/// The process whose tree's kernel events a trace has, if declared.
 pub(super) fn root_process(trace: &Trace) -> Option<Pid> {
     match trace.class().env(environment::ROOT_PROCESS)? {
         EnvValue::Integer(process) => i32::try_from(*process).ok().map(Pid).filter(|_| is_of_some(trace)),
@@ -62,8 +61,8 @@ pub(super) fn class_names(trace: &Trace) -> impl Iterator<Item = &str> {
     streams.iter().flat_map(|stream| &stream.event_record_classes).filter_map(|class| class.name.as_deref())
 }
 
-/// Whether a trace has switches of threads, and not only some of them, so that who does not leave a CPU is
-/// known to be there.
+/// Whether a trace has switches of threads, and not only some of them, so that a thread that does not leave a
+/// CPU is known to be there.
 pub(super) fn has_switches(trace: &Trace) -> bool {
     is_kernel(trace)
         && !has_some_switches(trace)

@@ -1,5 +1,5 @@
-//! What was overwritten before the first packets of streams: the buffers of a snapshot begin at different
-//! times, and between the first begin and the last one, some of what happened is seen and some is not.
+//! Data that were overwritten before the first packets of streams: the buffers of a snapshot begin at
+//! different times, so events between the first and the last beginning are incomplete.
 
 use super::activity::Scope;
 use super::adapter::Adapter;
@@ -12,7 +12,7 @@ use tracewing_units::{Cpu, Timestamp};
 pub struct Unseen {
     /// Whose.
     pub scope: Scope,
-    /// The CPU in whose buffer they were, where the stream says.
+    /// The CPU whose buffer they were in, if the stream declares it.
     pub cpu: Option<Cpu>,
     /// They are younger, in nanoseconds on the recording's clock.
     pub from: Timestamp,

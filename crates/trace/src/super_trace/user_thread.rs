@@ -1,7 +1,7 @@
-//! One user thread on its way through the states of its program's scheduler.
+//! One user thread and its states in its program's scheduler.
 //!
-//! While an LWP runs it, what the LWP does counts; this is about the time between. It is only believed that
-//! it ran when the switch away from it was seen too, or nothing says otherwise.
+//! While an LWP runs it, the LWP's state applies; this is about the time in between. It is only assumed to
+//! have run if the switch away from it was seen too, or nothing contradicts it.
 
 use super::activity::Name;
 use super::numbers::Number;
@@ -16,8 +16,7 @@ pub(super) struct Key {
     pub id: Task,
 }
 
-/// Whose user threads: a process's; where it is not known which, those of the LWP that ran them. The numbers
-/// of LWPs are negative in it.
+/// Owner of user threads: a process; if that is unknown, the LWP that ran them, as a negative number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(super) struct Owner(i32);
@@ -87,14 +86,13 @@ pub struct UserThread {
     pub name: String,
     /// How often an LWP began to run it.
     pub polls: u64,
-    /// How often somebody made it ready.
+    /// Number of wakes.
     pub wakeups: u64,
     /// How often another LWP ran it than before.
     pub lwp_migrations: u64,
     /// How often it was next run on another CPU than before.
     pub cpu_migrations: u64,
-    /// What it has begun to wait for in the poll that goes on, or the last one: what it blocks on, where it
-    /// says so.
+    /// What it has begun to wait for in the current or last poll: what it blocks on, if it reports it.
     pub waits_for: Option<Name>,
     /// Where its name stands, until it has one.
     pub(super) origin: Option<u64>,
@@ -132,9 +130,9 @@ impl UserThread {
         }
     }
 
-    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's
+    /// Up to when its state has been reported: its end, once it has ended, in nanoseconds on the recording's
     /// clock.
-    pub fn told_to(&self) -> Timestamp {
+    pub fn reported_to(&self) -> Timestamp {
         self.since
     }
 
@@ -150,8 +148,8 @@ impl UserThread {
         self
     }
 
-    /// It is called as its origin says, as soon as that is known: it may be told later, or have been lost
-    /// before.
+    /// Takes its name from its origin as soon as that is known: it may be reported later, or have been lost
+    /// earlier.
     pub(super) fn learn_name(&mut self, origins: &Origins) {
         if let Some(name) = self.origin.and_then(|origin| origins.get(origin)) {
             self.rename(name);

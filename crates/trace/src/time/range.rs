@@ -1,4 +1,4 @@
-//! The time range that a user asks for: reads its ends, and says what lies in it.
+//! The time range that a user requests: parses its ends, and decides what lies in it.
 
 use crate::Error;
 use crate::time::zone::{Civil, Zone};
@@ -117,8 +117,8 @@ fn absolute(seconds: i64, ns: i64) -> Option<TimePoint> {
     Some(TimePoint::Absolute(Timestamp::from_ns(ns)))
 }
 
-/// How long a time a user means by `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds);
-/// `None` where it is no such text.
+/// Parses a duration such as `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds); `None` if the
+/// text is invalid.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim_start() {
@@ -133,7 +133,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     parse_scaled(&text[..digits], unit).map(|ns| Duration::from_ns(ns.unsigned_abs()))
 }
 
-/// A decimal number with at most nine digits behind the point, times `unit`.
+/// A decimal number with at most nine digits after the point, times `unit`.
 fn parse_scaled(text: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = parse_digits(whole, 1, 19)?.checked_mul(unit)?;
@@ -144,7 +144,7 @@ fn parse_scaled(text: &str, unit: i64) -> Option<i64> {
     whole.checked_add(i64::try_from(fraction).ok()?)
 }
 
-/// One to nine digits behind the point, as nanoseconds.
+/// One to nine digits after the point, as nanoseconds.
 fn parse_fraction(text: &str) -> Option<i64> {
     Some(parse_digits(text, 1, 9)? * 10_i64.pow(9 - text.len() as u32))
 }

@@ -62,7 +62,7 @@ impl Zone {
         tm.tm_sec = i32::try_from(civil.second).ok()?;
         tm.tm_isdst = -1;
         let seconds = match self {
-            // SAFETY: `tm` is a valid, initialised structure that nobody else has.
+            // SAFETY: `tm` is a valid, initialised structure that is borrowed exclusively.
             Zone::Local => unsafe { libc::mktime(&mut tm) },
             // SAFETY: as above.
             Zone::Utc => unsafe { libc::timegm(&mut tm) },

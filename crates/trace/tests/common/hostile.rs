@@ -1,6 +1,5 @@
-//! Makes recordings that are well-formed, and whose values make no sense: of every class that something here
-//! knows, with numbers, names and times at random, most of them at the ends of their ranges or so few that
-//! events meet.
+//! Makes recordings that are well-formed but nonsensical: of every class that is interpreted, with random
+//! numbers, names and times, most of them at the ends of their ranges or so few that events collide.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::Path;

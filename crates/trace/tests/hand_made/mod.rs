@@ -20,7 +20,7 @@ pub const IRQ: Name = Name(9);
 
 pub type Event = (i64, u32, i32, Kind<'static>);
 
-/// When who did what.
+/// The intervals of a state.
 pub type Spans = Vec<(i64, i64, Doing)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -87,7 +87,7 @@ impl Lwp {
         writeln!(self.log, "{} {cpu} {name} {first} {second} {before} {after}", tid()).unwrap();
     }
 
-    /// Emits an event through `call`, and logs it.
+    /// Emits an event by calling `emit`, and logs it.
     fn report<R>(
         &mut self,
         name: &str,

@@ -74,8 +74,8 @@ impl<'c> FieldWriter<'_, 'c> {
         self.page.shallower();
     }
 
-    /// Begins what stands below a class's own line: attributes, and a list under `title`, which needs one
-    /// only behind attributes. Gives how many levels that took.
+    /// Begins the lines below a class's own: attributes, and a list under `title`, which is only needed after
+    /// attributes. Returns how many levels that took.
     fn begin(&mut self, attributes: &Attributes, title: &str, has_list: bool) -> usize {
         self.page.deeper();
         if attributes.is_empty() {
@@ -268,7 +268,7 @@ fn labelled_ranges(tag: &FieldClass, label: &str) -> Vec<(i128, i128)> {
     }
 }
 
-/// Ranges in order, each behind a blank.
+/// Ranges in order, each after a blank.
 fn ranges(mut ranges: Vec<(i128, i128)>) -> String {
     ranges.sort_unstable();
     let range = |(first, last): (i128, i128)| match first == last {

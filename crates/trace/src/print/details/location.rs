@@ -90,8 +90,8 @@ impl<'c> Place<'c> {
     }
 }
 
-/// What `name` leads to in a field; arrays and optionals are passed through, and variants whose options have
-/// no such name.
+/// The field that `name` leads to; arrays and optionals are passed through, and variants without an option of
+/// that name.
 fn inside<'c>(class: &'c FieldClass, name: &str) -> Option<&'c FieldClass> {
     match class {
         FieldClass::Structure(class) => class.member(name).map(|member| &member.class),

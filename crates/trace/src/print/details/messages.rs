@@ -31,7 +31,7 @@ pub(super) struct Source<'r> {
     now: Option<Cycles>,
     state: State,
     waiting: VecDeque<Message>,
-    /// What follows the begin of a packet, behind what is waiting.
+    /// The message after the begin of a packet, following the one that is waiting.
     first: Option<Result<Message, Error>>,
     rank: u32,
 }
@@ -81,14 +81,14 @@ impl Source<'_> {
                 self.state = State::BetweenPackets;
                 let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end).map(Cycles);
                 // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event
-                // behind it.
+                // after it.
                 let end = end.map(|end| self.now.map_or(end, |now| now.max(end)));
                 Ok(Message::PacketEnd(self.stamp(end)))
             }
         }
     }
 
-    /// What comes next; `None` behind the end.
+    /// The next message; `None` after the end.
     fn next(&mut self) -> Result<Option<Message>, Error> {
         if let Some(message) = self.waiting.pop_front() {
             return Ok(Some(message));
@@ -113,7 +113,7 @@ impl Source<'_> {
                 self.now = begin;
                 let first = self.step();
                 if let Ok(Message::Event(Some(stamp))) = &first {
-                    // barectf before 2.3.1 may write an event in front of its packet's begin stamp.
+                    // barectf before 2.3.1 may write an event before its packet's begin stamp.
                     begin = begin.map(|begin| begin.min(stamp.cycles));
                 }
                 self.waiting.push_back(Message::PacketBegin(self.stamp(begin)));
@@ -158,7 +158,7 @@ impl<'r> Messages<'r> {
         Ok(Messages { sources, heads, current: None, last_ns: Timestamp::MIN })
     }
 
-    /// Goes on to the next message; `None` behind the last one.
+    /// Advances to the next message; `None` after the last one.
     pub(super) fn advance(&mut self) -> Result<Option<(usize, Message, &Source<'r>)>, Error> {
         if let Some(current) = self.current.take() {
             self.heads[current] = self.sources[current].next().transpose();

@@ -196,7 +196,7 @@ impl Details<'_> {
         });
     }
 
-    /// What stands in front of a message: on a line of its own, unless it has only one.
+    /// Prints the head of a message: on a line of its own, unless the message has only one.
     fn head(&mut self, text: &str) {
         match self.compact {
             true => self.page.text(&format!("{text} ")),

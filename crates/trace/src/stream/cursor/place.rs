@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use tracewing_ctf::decode::Position;
 use tracewing_units::Timestamp;
 
-/// Where a cursor stands: two that stand in the same place have the same in front of them.
+/// A cursor's position: two with the same position return the same items next.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Place {
     /// The files that have not ended, and which packet of each comes next or is at hand.
     files: Vec<(PathBuf, u64)>,
-    /// Which file's packet is at hand, and the position behind the current event.
+    /// The current packet's file, and the position after the current event.
     position: Option<(usize, Option<Position>)>,
     previous: Option<PacketHead>,
     pending: Vec<Lost>,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
 }
 
 impl StreamCursor {
-    /// Where it stands, with a loss in front of it that it has given and that nobody has taken yet.
+    /// The position; `lost` is a loss that was fetched but not returned yet.
     pub(crate) fn place(&self, lost: Option<Lost>) -> Place {
         let files = self.files.iter().map(|file| (file.path().to_owned(), file.next_packet()));
         Place {

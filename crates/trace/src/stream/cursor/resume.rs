@@ -1,9 +1,9 @@
-//! Stops reading a stream, and goes on with it later: when its files have become longer, or more, or the
-//! metadata describes more classes.
+//! Stops reading a stream, and continues later: when its files have become longer, or more, or the metadata
+//! describes more classes.
 //!
-//! A cursor stops in front of a packet, with a number of items of it that have been given: whoever goes on
-//! reads them once more. Where packets do not set the clock, stamps hang on all that came before, so there
-//! the packet is the first one.
+//! A cursor stops before a packet, with the number of its items that have been returned, which are read again
+//! on continuation. If packets do not set the clock, stamps depend on everything before, so then the packet
+//! is the first one.
 
 use super::{PacketFile, PacketHead, StreamCursor, StreamFile};
 use crate::Error;
@@ -15,9 +15,9 @@ use tracewing_units::Timestamp;
 /// Where reading of a stream has stopped.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
-    /// The packets to go on with.
+    /// The packets to continue with.
     files: Vec<FilePlace>,
-    /// The one in front of them.
+    /// The one before them.
     before: Option<PacketHead>,
     /// How much of what comes now has been given already.
     items: u64,
@@ -37,7 +37,7 @@ struct FilePlace {
 /// What a cursor keeps to be able to stop.
 #[derive(Debug, Default)]
 pub(super) struct Mark {
-    /// The packet in front of the current one.
+    /// The packet before the current one.
     before: Option<PacketHead>,
     /// What has been given of the current packet; of all packets, where they do not set the clock.
     items: u64,
@@ -108,7 +108,7 @@ impl StreamCursor {
         Ok(cursor)
     }
 
-    /// Where to go on. `again` is whether the last item is to be given once more.
+    /// Where to continue. `again`: the last item is to be returned again.
     pub(crate) fn stop(&self, again: bool) -> Stop {
         let mark = &self.mark;
         let mut files: Vec<_> =

@@ -30,9 +30,9 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// How far it went since `before`; `None` where it went back, as it does if packets are not in the order
-    /// in which they were written. A step of more than half of what it can count is one back, any other one
-    /// below `before` has wrapped.
+    /// The increase since `before`; `None` if it went back, as it does if packets are not in the order in
+    /// which they were written. An increase of more than half of the counter's range is a step back; any
+    /// other value below `before` has wrapped.
     pub(crate) fn since(self, before: Counter) -> Option<u64> {
         let most = u64::MAX >> (64 - self.bits.clamp(1, 64));
         Some(self.value.wrapping_sub(before.value) & most).filter(|step| *step <= most / 2)

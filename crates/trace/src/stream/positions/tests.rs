@@ -1,4 +1,5 @@
-//! What positions are kept, and that reading goes on from each of them as if it had come from the begin.
+//! Which positions are kept, and that reading from each of them returns the same as reading from the
+//! beginning.
 
 use super::*;
 use std::path::Path;
@@ -59,7 +60,7 @@ fn a_stream_is_read_in_parts() {
         file.for_each(|_| count += 1).unwrap();
         assert_eq!(count, events.len(), "{part}");
     }
-    // A file that ends inside of an event is told of behind all others.
+    // A file that ends inside an event is reported after all others.
     std::fs::write(file.path(), &bytes[..bytes.len() - 1]).unwrap();
     file.read_in_parts_of(64);
     file.seek(0, 0, 0);
@@ -104,7 +105,7 @@ fn reading_begins_at_any_time() {
         let late =
             |events: &Events| events.iter().copied().filter(|event| event.0 >= time).collect::<Events>();
         assert_eq!(late(&seen), late(&events), "{time}");
-        // Between a position and what was looked for lies hardly more than the distance.
+        // There is hardly more than the distance between a position and the requested time.
         assert!((seen.len() - late(&seen).len()) * 5 < distance as usize + 3100, "{time}");
     }
     assert!(positions.places.len() > 5 && positions.whole);

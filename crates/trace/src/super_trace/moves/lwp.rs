@@ -48,7 +48,7 @@ impl Lwp {
         match self.state {
             // Off CPUs: the switch to it is missing.
             State::Runnable { .. } | State::Blocked { .. } => self.doubt(now, fold),
-            // Running: it does not wait. Unknown stays so: the event says neither where it runs nor since
+            // Running: it does not wait. Unknown stays so: the event reports neither where it runs nor since
             // when. Ended: it is over.
             State::Running { .. } | State::Unknown | State::Ended => {}
         }
@@ -77,7 +77,7 @@ impl Lwp {
         fold: &mut impl Fold,
     ) {
         match self.state {
-            // Running here: the only state from which a switch leads away. Unknown: what it did before stays
+            // Running here: the only state that a switch can leave. Unknown: the earlier state remains
             // unknown.
             State::Running { cpu: known } if known == cpu => {}
             State::Unknown => {}
@@ -88,7 +88,8 @@ impl Lwp {
         }
         self.arrive(cpu);
         self.switches += 1;
-        // The kernel's state says where it goes, whatever it was in: the switch itself proves it.
+        // The kernel's state determines the next one, whatever the previous one was: the switch itself proves
+        // it.
         if left_in.could_continue() {
             self.preemptions += 1;
             self.enter(State::Runnable { preempted: true }, now, fold);
@@ -114,8 +115,8 @@ impl Lwp {
                 self.doubt(now, fold);
                 self.enter(State::Runnable { preempted: false }, now, fold);
             }
-            // Running, or taken off its CPU: it was on its way to sleep, and stays awake. Ended: the number's
-            // next thread.
+            // Running, or preempted: it was about to sleep, and stays awake. Ended: the event refers to the
+            // next thread with this number.
             State::Running { .. } | State::Runnable { preempted: true } | State::Ended => {}
         }
         true
@@ -127,8 +128,8 @@ impl Lwp {
         self.wakeups += u64::from(counts);
         let runnable = State::Runnable { preempted: false };
         match self.state {
-            // Blocked after a waking: the waker came while it was on its way out, so it never waited for
-            // anything but a CPU.
+            // Blocked after a wake: the waker came while it was about to sleep, so it only ever waited for a
+            // CPU.
             State::Blocked { woken_before: true } => {
                 self.state = runnable;
                 self.enter(runnable, now, fold);
@@ -247,13 +248,13 @@ impl Lwp {
         if self.calls.are_recorded() { Mode::User } else { Mode::Unknown }
     }
 
-    /// Its program tells that it waits for this from now on, or for nothing any more.
+    /// Its program reports that it waits for this from now on, or no longer waits.
     pub(in crate::super_trace) fn waits(&mut self, on: Option<Name>, now: Timestamp, fold: &mut impl Fold) {
         self.tell(now, fold);
         self.waits_for = on;
     }
 
-    /// It runs its program's code, of which `is_recorded` says that the kernel records its system calls.
+    /// It runs user code; `is_recorded`: the kernel records its system calls.
     pub(in crate::super_trace) fn in_program(
         &mut self,
         is_recorded: bool,
@@ -297,7 +298,7 @@ impl Lwp {
         self.interrupted = Some(by);
     }
 
-    /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
+    /// It has its CPU back: now if `seen`; otherwise since an unknown earlier time.
     pub(in crate::super_trace) fn resumes(&mut self, seen: bool, now: Timestamp, fold: &mut impl Fold) {
         if self.interrupted.is_none() {
             return;
@@ -305,7 +306,7 @@ impl Lwp {
         match (seen, self.cpu()) {
             // The end is seen: the interrupt lasted until now.
             (true, _) => self.tell(now, fold),
-            // The end is missing: on its CPU, but not known at what. Off CPUs, the state says what it did.
+            // The end is missing: it is on its CPU, but its mode is unknown. Off CPUs, its state is known.
             (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
             (false, None) => {}
         }
@@ -337,7 +338,7 @@ impl Lwp {
         (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
     }
 
-    /// Tells what it did up to now.
+    /// Reports its state up to now.
     pub(in crate::super_trace) fn tell(&mut self, now: Timestamp, fold: &mut impl Fold) {
         if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
             for (by, to) in std::mem::take(&mut self.interrupts) {

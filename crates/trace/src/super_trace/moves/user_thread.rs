@@ -44,7 +44,7 @@ impl UserThread {
         self.last_cpu = Some(cpu);
     }
 
-    /// It stops running. Where nobody knew that it ran, neither is known what it did up to now.
+    /// It stops running. If it was not known to run, its state up to now is unknown, too.
     pub(in crate::super_trace) fn stops(&mut self, cause: SwitchCause, now: Timestamp, fold: &mut impl Fold) {
         match self.state {
             // Running: the only state from which a switch leads away; its time is the LWP's.
@@ -63,18 +63,18 @@ impl UserThread {
                 State::Runnable { preempted: true }
             }
             SwitchCause::Nested => State::Nested,
-            // The cause says what it does next; without one that is unknown. One that has ended is removed
-            // right after.
+            // The cause determines its next state; without one that is unknown. A thread that has ended is
+            // removed right after.
             SwitchCause::Unknown | SwitchCause::Ended => State::Unknown,
         };
     }
 
-    /// Nobody knows for how long it ran, or what it does now.
+    /// It is unknown for how long it ran, and what it does now.
     pub(in crate::super_trace) fn vanishes(&mut self) {
         self.state = State::Unknown;
     }
 
-    /// Somebody makes it ready.
+    /// It is made ready.
     pub(in crate::super_trace) fn wakes(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.wakeups += 1;
         match self.state {
@@ -89,10 +89,10 @@ impl UserThread {
         }
     }
 
-    /// Its state is no longer known from `from` on. If it ran until then, that has been told.
+    /// Its state is unknown from `from` on. If it ran until then, that has been reported.
     pub(in crate::super_trace) fn lose(&mut self, from: Timestamp, fold: &mut impl Fold) {
         match self.state {
-            // Running: until then, the LWP's time says what it did.
+            // Running: until then, the LWP's time covers it.
             State::Running { .. } => {
                 self.since = self.since.max(from);
                 self.state = State::Unknown;
@@ -111,7 +111,7 @@ impl UserThread {
         (self.polls, self.wakeups, self.lwp_migrations, self.cpu_migrations) = (0, 0, 0, 0);
     }
 
-    /// Tells what it did until the end. If it runs until then, that has been told.
+    /// Reports its state until the end. If it runs until then, that has been reported.
     pub(in crate::super_trace) fn finish(&mut self, end: Timestamp, fold: &mut impl Fold) {
         match self.state {
             State::Running { .. } => self.since = self.since.max(end),

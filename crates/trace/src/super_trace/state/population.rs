@@ -1,4 +1,4 @@
-//! Which LWPs there are, and who they are: their names, processes and programs, and when they begin and end.
+//! The LWPs: their names, processes and programs, and when they begin and end.
 
 use super::SuperTrace;
 use crate::super_trace::activity::Kind;
@@ -47,7 +47,7 @@ impl SuperTrace {
         lwp.process = Some(process);
         lwp.rename(name);
         self.programs.adopt(tid, process, now, &mut self.lwps, fold);
-        // That there is such a process says to which one its first thread belongs.
+        // The existence of the process shows that its first thread belongs to it.
         if let Some(first) = self.lwps.get_mut(process.first_thread()) {
             first.process = Some(process);
             self.programs.adopt(process.first_thread(), process, now, &mut self.lwps, fold);
@@ -62,7 +62,7 @@ impl SuperTrace {
         }
     }
 
-    /// A thread's program tells that it has made another thread, which has its name at first.
+    /// A thread's program reports that it has made another thread, which has its name at first.
     pub(super) fn made(&mut self, by: Option<Tid>, child: Tid, process: Pid) {
         let name = by.and_then(|tid| self.name(tid)).unwrap_or_default();
         if !self.lwps.has(child) {
@@ -71,8 +71,8 @@ impl SuperTrace {
         }
     }
 
-    /// Takes what the kernel's events from before a part tell of threads: only who they are. False if it is
-    /// another event.
+    /// Handles events from before the beginning of an extract, which only give names of threads. False if it
+    /// is another event.
     #[cold]
     pub(super) fn is_told_before(&mut self, tid: Option<Tid>, kind: &Kind<'_>) -> bool {
         let (tid, process, name) = match *kind {
@@ -144,7 +144,7 @@ impl SuperTrace {
         is_so
     }
 
-    /// The kernel tells a thread's name beside its other events, or without any.
+    /// The kernel reports a thread's name, possibly without any other event of the thread.
     pub(super) fn named(&mut self, tid: Tid, process: Pid, name: &[u8]) {
         match self.lwps.get_mut(tid) {
             Some(lwp) => {
@@ -173,7 +173,7 @@ impl SuperTrace {
         self.lwps.in_place(place)
     }
 
-    /// A thread of which nothing was known so far, apart from dumps.
+    /// Adds a thread that was unknown so far, except from dumps.
     #[cold]
     fn meets(&mut self, tid: Tid) -> usize {
         let begin = self.begin.unwrap_or(self.now);

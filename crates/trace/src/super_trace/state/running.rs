@@ -1,4 +1,4 @@
-//! Who runs where: what each event shows of the thread and the CPU that recorded it.
+//! Which thread runs where: what each event shows of the thread and the CPU that recorded it.
 
 use super::SuperTrace;
 use super::population::program_name;
@@ -57,8 +57,8 @@ impl SuperTrace {
             | Kind::Named { .. }
             | Kind::Made { .. }
             | Kind::Aside => return,
-            // It tells that there is such a thread. That it runs is for the kernel's events to say, whose
-            // stamps are exact.
+            // It shows that there is such a thread. The kernel's events, whose stamps are exact, show when it
+            // runs.
             Kind::Sample { .. } => {
                 if !tid.is_idle() {
                     self.known(tid).records();
@@ -122,7 +122,7 @@ impl SuperTrace {
                 lwp.executes_program(has_faults, now, fold);
                 return self.executes(tid, program_name(file), now, fold);
             }
-            // Recorded beside a thread, not by it: no sign that the recording follows it.
+            // Recorded about a thread, not by it: no sign that the recording follows it.
             Kind::Switch { .. }
             | Kind::Waking { .. }
             | Kind::Wakeup { .. }
@@ -135,7 +135,7 @@ impl SuperTrace {
         self.follows = true;
     }
 
-    /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into
+    /// An event of its program shows that a thread runs, but not where: some tracers let a thread write into
     /// the buffer of a CPU that it has just left.
     fn seen_in_program(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         self.follows = true;
@@ -197,7 +197,7 @@ impl SuperTrace {
         let (next, next_name) = next;
         if let Some(state) = self.cpus.get_mut(cpu) {
             state.switch(cpu, (prev, next), now, fold);
-            // Who has it next, and until when, is left out.
+            // The threads that run next, and until when, are left out.
             if self.coverage.leaves_out(next) {
                 state.current = None;
             }

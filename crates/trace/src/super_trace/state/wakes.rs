@@ -1,4 +1,4 @@
-//! Who wakes whom.
+//! Wakes: which thread or interrupt wakes which thread.
 
 use super::SuperTrace;
 use crate::super_trace::activity::{Activity, Context, Interrupt, Kind};
@@ -42,7 +42,7 @@ impl SuperTrace {
         }
     }
 
-    /// Who does what an event of the kernel tells; `by_thread` if no interrupt does such a thing.
+    /// The waker, for a kernel event; `by_thread` if it cannot be an interrupt.
     pub(super) fn waker(&self, event: &Activity<'_>, by_thread: bool) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         if let Some(interrupt) = CpuState::interrupt_of(cpu, event.context) {
@@ -54,7 +54,7 @@ impl SuperTrace {
         let tid = event.tid.or_else(|| cpu?.current);
         match tid.and_then(|tid| self.lwps.get(tid)) {
             Some(lwp) if by_thread || self.has_interrupts_of(lwp) => self.programs.waker(lwp, event.cpu),
-            // It is the CPU's idle thread, which tells no less: it does nothing itself.
+            // It is the CPU's idle thread, which is no less informative: it does nothing itself.
             None if tid == Some(Tid::IDLE) => Waker { tid, ..Waker::unknown(event.cpu) },
             _ => Waker::unknown(event.cpu),
         }
