@@ -4,20 +4,20 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Name, Scope, Seen};
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
-/// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
+/// An analysis of the super-trace: of events, and of the states of LWPs and user threads ([`Fold`]).
 ///
-/// Of each event it first gets the event itself ([`Input::Event`]), then what has changed by it
+/// For each event it first gets the event itself ([`Input::Event`]), then the changes that it causes
 /// ([`Fold::change`]).
 pub trait Analysis: Fold {
     /// Whether it takes [`Input::Event`]; otherwise the places of events need not be found.
     const EVENTS: bool = true;
 
-    /// Whether it also takes, before [`Input::Begins`], events that lie before, what ends there, and what is
-    /// missing: where it has a state of its own that comes from them.
+    /// Whether it needs earlier events, completed intervals and losses before [`Input::Begins`], because its
+    /// own state depends on them.
     const BEFORE: bool = false;
 
-    /// Whether it makes something of a change at once, not at the end of the thread that it is about: then it
-    /// gets no changes of threads of which no event says yet whether the filter lets them through.
+    /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no
+    /// changes of threads for which it is not known yet whether the filter lets them through.
     const AT_ONCE: bool = false;
 
     /// Names of events that mean something only together, in groups: a filter may tear them apart
@@ -27,7 +27,8 @@ pub trait Analysis: Fold {
     /// Fields that have one value in all events that belong together.
     const SAME: &[&str] = &[];
 
-    /// Whether it wants no more, as when its output cannot be written. It is asked now and then.
+    /// Whether it needs no more input, for instance because its output cannot be written. Called from time to
+    /// time.
     fn is_done(&self) -> bool {
         false
     }
@@ -41,8 +42,8 @@ pub trait Analysis: Fold {
 pub enum Input<'a> {
     /// The recording says that it follows some LWPs only: before all else.
     FollowsSome,
-    /// What is analysed begins: with the first event, or at the time that the user asked for. Only names, and
-    /// what [`Analysis::BEFORE`] says, come before.
+    /// The analysed range begins: with the first event, or at the time that the user requested. Only names,
+    /// and what [`Analysis::BEFORE`] requests, come before.
     Begins {
         /// In nanoseconds on the recording's clock.
         time: Timestamp,
@@ -84,12 +85,12 @@ pub enum Input<'a> {
 pub struct Loss {
     /// Whose.
     pub scope: Scope,
-    /// The CPU in whose buffer they had no room, where the stream says.
+    /// The CPU whose buffer was full, if the stream declares it.
     pub cpu: Option<Cpu>,
     /// After this time, in nanoseconds on the recording's clock.
     pub from: Timestamp,
     /// Before this time.
     pub to: Timestamp,
-    /// How many; `None` where nobody knows, as of whole packets.
+    /// Number of events; `None` if unknown, as for whole packets.
     pub events: Option<u64>,
 }

@@ -1,9 +1,8 @@
-//! An analysis behind a filter: it is told of those LWPs and user threads that are wanted, and of their time
-//! what is.
+//! Applies a filter to an analysis's input: the analysis receives the selected LWPs and user threads, and the
+//! selected parts of their time.
 //!
-//! As long as nobody knows to which process an LWP belongs, or what that is called, it is told what it does,
-//! unless the analysis makes something of that at once ([`Analysis::AT_ONCE`]); that it has ended is told
-//! only if it is wanted.
+//! Until an LWP's process, or that process's name, is known, its activity is forwarded provisionally, unless
+//! the analysis uses it immediately ([`Analysis::AT_ONCE`]); its end is reported only if it is selected.
 
 use crate::analysis::{Analysis, Input};
 use crate::names::Names;
@@ -14,17 +13,17 @@ use tracewing_trace::super_trace::{
     Activity, Change, Doing, Fold, Kind, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
 };
 
-/// An analysis behind a filter.
+/// Forwards selected input to an analysis.
 #[derive(Debug)]
 pub(crate) struct Filtered<'a, A> {
     analysis: &'a mut A,
-    /// `None` where nobody is left out.
+    /// `None` if nothing is left out.
     subjects: Option<Subjects<'a>>,
     names: Names,
-    /// Of whom something was told, by serial number; only where somebody is left out.
+    /// Serial numbers of reported LWPs; only used if something is left out.
     lwps: HashSet<LwpSerial>,
     threads: HashSet<TaskSerial>,
-    /// LWPs of which something was told since it was told for whom they did it.
+    /// LWPs with reported activity that has not been attributed to a user thread yet.
     pending: HashSet<LwpSerial>,
 }
 
@@ -47,12 +46,12 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.is_done()
     }
 
-    /// Whether somebody, or a part of the time, is left out.
+    /// Whether any thread, or a part of the time, is left out.
     pub(crate) fn leaves_out(&self) -> bool {
         self.subjects.is_some()
     }
 
-    /// How many names have been told.
+    /// Number of names that have been reported.
     pub(crate) fn known_names(&self) -> usize {
         self.names.len()
     }
@@ -66,7 +65,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.input(input);
     }
 
-    /// Looks at what an event has changed, beside what it has ended.
+    /// Handles what an event has changed, other than the intervals that it has ended.
     #[inline]
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
         if let Kind::Dump { tid, process, name, .. } = event.kind {
@@ -77,12 +76,12 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         }
     }
 
-    /// All names, when all has been told.
+    /// All names; called at the end.
     pub(crate) fn into_names(self) -> Names {
         self.names
     }
 
-    /// Whether what an LWP does now is told.
+    /// Whether the current state of an LWP is reported.
     #[inline]
     fn tells_lwp(&mut self, lwp: &Lwp, doing: Doing) -> bool {
         let Some(subjects) = &self.subjects else { return true };
@@ -93,7 +92,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         told
     }
 
-    /// Whether what a user thread does now is told: on an LWP, or on none.
+    /// Whether the current state of a user thread is reported, on an LWP or on none.
     #[inline]
     fn tells_thread(&mut self, thread: &UserThread, lwp: Option<&Lwp>, doing: Doing) -> bool {
         let Some(subjects) = &self.subjects else { return true };

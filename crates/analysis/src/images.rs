@@ -1,6 +1,6 @@
-//! Which files the code in memory is from, as events tell it of each process: what is told of addresses
-//! replaces what was known of them from then on, since a library may be where another one was before, or
-//! another program.
+//! Which files the code in memory comes from, as events of each process report it. A report about addresses
+//! replaces earlier ones from then on, since a library may be where another one was before, or another
+//! program.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use std::ops::Range;
 use tracewing_trace::super_trace::{Kind, Seen};
 use tracewing_units::Pid;
 
-/// How often code has been replaced by other code, in any process: a time by which it can be told what was
-/// where.
+/// Number of times that code has been replaced by other code, in any process: a logical time, which
+/// determines the code at an address.
 pub(crate) type Epoch = u32;
 
 /// Processes that are asked for code: one and those above it.
@@ -28,7 +28,7 @@ struct Image {
 
 #[derive(Debug, Default)]
 struct Process {
-    /// Since when it executes its program: what is told late has been there since then.
+    /// Since when it executes its program: code that is reported late has been there since then.
     began: Epoch,
     /// Of which process it is the forked child, and since when.
     parent: Option<(Pid, Epoch)>,
@@ -68,7 +68,7 @@ impl Images {
         process.present.push(Image { addresses, bias, path, epochs: since..Epoch::MAX });
     }
 
-    /// Looks whether the event is one by which a process is forked.
+    /// Handles the event if it is a fork of a process.
     pub(crate) fn follow(&mut self, seen: &Seen<'_>) {
         if let Some(Kind::NewTask { child, same_process: false }) = seen.activity.map(|event| event.kind)
             && let Some(parent) = seen.place.process
@@ -117,8 +117,8 @@ impl Images {
             .or_else(|| self.shared(process, address, epoch))
     }
 
-    /// A process that tells of no code at all is on its parent's memory (`vfork`): it is what all others say,
-    /// if they agree.
+    /// A process without any reported code uses its parent's memory (`vfork`): the code is what all others
+    /// have there, if they agree.
     fn shared(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Option<&Image> {
         if self.processes.get(&process).is_some_and(|own| own.tells(epoch)) {
             return None;

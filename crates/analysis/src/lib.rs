@@ -1,23 +1,24 @@
-//! Analyses: each a fold over the super-trace ([`tracewing_trace::super_trace`]) that gives a table.
+//! Analyses: each is a fold over the super-trace ([`tracewing_trace::super_trace`]) that results in a table.
 //!
 //! | module | does |
 //! |---|---|
-//! | [`Breakdown`] | what each process did in each system call and outside of them, and who else worked for it |
-//! | [`Locks`] | who waited for which lock, how long locks were held, by whom, and from where in the program |
-//! | [`Functions`] | how often functions were called, how long that took, and from where; [`Calls`]: each call |
-//! | [`profile`] | in which functions threads were when they were looked at, and by which call chains they came there |
-//! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
-//! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
-//! | [`Threads`] | where the time of each thread, user thread and process went |
-//! | [`Times`] | time by what it was spent on |
+//! | [`Breakdown`] | the time of each process in each system call and outside of them, and work of others for
+//! it |
+//! | [`Locks`] | waits for locks, with waiters, holders, durations and places in the program |
+//! | [`Functions`] | number of calls, durations, and callers of functions; [`Calls`]: each call |
+//! | [`profile`] | the functions that samples hit, with their call chains |
+//! | [`Slices`] | each interval in which a thread had a CPU, its wait before, its waker |
+//! | [`Tasks`] | the polls of each task: their cost, the waits before them, and problems |
+//! | [`Threads`] | the time of each thread, user thread and process |
+//! | [`Times`] | time by activity |
 //! | [`ShownTimes`] | the same as far as a recording's events show it |
-//! | [`Latency`] | how long it takes from one event to another |
-//! | [`CriticalPaths`] | who had to come to an end so that somebody could |
+//! | [`Latency`] | durations from one event to another |
+//! | [`CriticalPaths`] | the threads and tasks that one waited for |
 //!
 //! | [`run()`] | reads a recording for one of them |
 //!
-//! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says
-//! so.
+//! No analysis reads files or prints, and none fails: an event that it cannot match makes time unknown, and
+//! the result says so.
 
 mod analysis;
 mod breakdown;

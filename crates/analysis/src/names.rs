@@ -2,7 +2,7 @@
 
 use tracewing_trace::super_trace::Name;
 
-/// Names by their numbers, as an analysis is told them.
+/// Names by their numbers, as an analysis receives them.
 #[derive(Debug, Default, Clone)]
 pub struct Names(Vec<String>);
 

@@ -21,8 +21,8 @@ use tracewing_vocabulary::{lock, profile, user_thread};
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
 
-/// Of which kinds of the kernel's events a recording has classes, and is no part that leaves some of them
-/// out: what others would count is not known, and not 0.
+/// Which kinds of the kernel's events a recording contains completely: it has their classes, and is not an
+/// extract without some of them. Counts of other kinds are unknown, not 0.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// Switches of threads.
@@ -43,7 +43,7 @@ pub struct Recorded {
     pub lacks_user_switches: bool,
     /// Not all of their wakes.
     pub lacks_user_wakes: bool,
-    /// Not all of what tasks do by which their polls have an effect.
+    /// Some effects of polls are not recorded.
     pub lacks_effects: bool,
     /// Not all ends of functions whose begins it has.
     pub lacks_ends_of_functions: bool,
@@ -182,7 +182,7 @@ fn is_call(name: &str) -> bool {
 /// What is known at the end.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// When what was analysed began and ended, nanoseconds on the recording's clock; 0 where there was no
+    /// Beginning and end of the analysed range, nanoseconds on the recording's clock; 0 if there was no
     /// event.
     pub begin_ns: Timestamp,
     /// See [`Ran::begin_ns`].
@@ -191,31 +191,31 @@ pub struct Ran {
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
     pub partial: bool,
-    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows
-    /// otherwise.
+    /// Whether it has all threads' kernel events: it declares so, or comes from another tracer and nothing
+    /// contradicts it.
     pub whole: bool,
     /// Events that are known to be missing.
     pub lost_events: u64,
-    /// Places where others are missing, nobody knows how many.
+    /// Number of losses of unknown size.
     pub lost_parts: u64,
-    /// When the last buffer begins of which the first part was overwritten, where that is in what was
-    /// analysed: until then some events are missing.
+    /// The beginning of the last buffer whose first part was overwritten, if it lies in the analysed range:
+    /// until then some events are missing.
     pub incomplete_until: Option<Timestamp>,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
     /// Which kinds of the kernel's events it has.
     pub recorded: Recorded,
-    /// Whether the recording has no switches of threads, so that nobody knows when they ran.
+    /// Whether the recording has no switches of threads, so that it is unknown when they ran.
     pub switchless: bool,
     /// Whether it lacks some system calls, so that the mode of running threads is unknown.
     pub modeless: bool,
-    /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine:
-    /// since when others ran there is not known.
+    /// CPUs whose kernel reported no switch from their idle threads, in a recording of the whole machine: it
+    /// is unknown from when on other threads ran there.
     pub idle_unreported: Vec<Cpu>,
     /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
     /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
     pub without_calls: u64,
-    /// Whether the filter left somebody out, or some of their time.
+    /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
     /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on
     /// another one.
@@ -223,8 +223,7 @@ pub struct Ran {
     /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything
     /// on another one.
     pub some_tids: bool,
-    /// Whether the filter may leave out some of the events that tell something together
-    /// ([`Analysis::TOGETHER`]).
+    /// Whether the filter may leave out some of the events that belong together ([`Analysis::TOGETHER`]).
     pub torn: bool,
     /// All names.
     pub names: Names,
@@ -243,13 +242,13 @@ impl Ran {
     }
 }
 
-/// Tells `analysis` what `filter` lets through of a recording. What lies before its begin is read for the
-/// state and told nobody; times are clipped there and counters are 0. `watch` is told from time to time how
-/// far it is, and may end it: the result is then of what was read.
+/// Runs `analysis` on the part of a recording that `filter` lets through. Data before its beginning are read
+/// for the state but not reported; times are clipped there, and counters are 0. `watch` is called with the
+/// progress from time to time, and may stop it: the result then covers what was read.
 ///
 /// # Errors
-/// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error: it is
-/// in [`Ran::failure`].
+/// [`Error::Usage`] if the filter does not fit the recording. Unreadable data are not an error:
+/// [`Ran::failure`] reports them.
 pub fn run<A: Analysis>(
     recording: &Recording,
     filter: &Filter,
@@ -279,7 +278,7 @@ pub fn run<A: Analysis>(
             ..Ran::default()
         },
     };
-    // Whether the recording goes on behind the range's end, the first event there tells.
+    // The first event after the range's end shows whether the recording continues there.
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let total = recording.bytes();
     for count in 1_u64.. {
@@ -356,7 +355,7 @@ struct Run<'a, A> {
 }
 
 impl<A: Analysis> Run<'_, A> {
-    /// Takes the next event; false if it lies behind the range.
+    /// Handles the next event; false if it lies after the range.
     #[inline]
     fn event(&mut self, event: &EventRef<'_>) -> bool {
         self.ran.events += 1;
@@ -421,13 +420,13 @@ impl<A: Analysis> Run<'_, A> {
         self.filtered.input(Input::Begins { time: begin });
         let (lost, before) = (std::mem::take(&mut self.lost_before), self.before);
         for loss in lost.into_iter().filter(|loss| loss.to >= begin) {
-            // How many of them are in the range nobody knows.
+            // It is unknown how many of them are in the range.
             let events = loss.events.filter(|_| !before || loss.from >= begin);
             self.misses(&Loss { from: loss.from.max(begin), events, ..loss }, !A::BEFORE);
         }
     }
 
-    /// Counts what was lost in the range, and tells of it if `tells`.
+    /// Counts a loss in the range, and reports it if `tells`.
     fn misses(&mut self, loss: &Loss, tells: bool) {
         match (loss.scope, loss.events) {
             (Scope::Samples, events) => {

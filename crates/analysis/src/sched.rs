@@ -1,7 +1,7 @@
-//! The scheduler's decisions: each time that an LWP had a CPU, how long it had waited for it, and who had
-//! woken it.
+//! The scheduler's decisions: each interval in which an LWP had a CPU, how long it had waited for it, and its
+//! waker.
 //!
-//! The figures are those of `perf sched timehist` and `perf sched latency`, as far as the events prove them.
+//! The figures are those of `perf sched timehist` and `perf sched latency`, as far as events prove them.
 
 use crate::analysis::{Analysis, Input};
 use crate::run::Ran;
@@ -10,18 +10,18 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Name, Waker};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
-/// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
+/// An interval in which an LWP had a CPU, reported when it ends. Times are in nanoseconds.
 #[derive(Debug)]
 pub struct Slice<'a> {
-    /// Who.
+    /// The LWP.
     pub lwp: &'a Lwp,
     /// Where; `None` if no switch to or from it was seen.
     pub cpu: Option<Cpu>,
-    /// When it got the CPU, on the recording's clock; `None` if no event tells.
+    /// When it got the CPU, on the recording's clock; `None` if unknown.
     pub begin: Option<Timestamp>,
-    /// When it left it; `None` if no event tells, as where the recording ends before.
+    /// When it left it; `None` if unknown, for instance because the recording ends before.
     pub end: Option<Timestamp>,
-    /// How long it had been off CPUs before; `None` if that began before the first event that tells.
+    /// How long it had been off CPUs before; `None` if that began before its first event.
     pub wait_ns: Option<Duration>,
     /// How much of that it was ready: since it was woken, or all of it if it had been preempted.
     pub delay_ns: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct Slice<'a> {
     pub run_ns: Duration,
     /// State in which it left the CPU; `None` where `end` is.
     pub state: Option<TaskState>,
-    /// Who had woken it, if it had slept.
+    /// Its waker, if it had slept.
     pub waker: Option<Waker>,
 }
 
@@ -38,7 +38,7 @@ pub trait SliceSink {
     /// The next one.
     fn slice(&mut self, slice: &Slice<'_>);
 
-    /// What a name is called that will be told from now on.
+    /// A name, reported before it is used.
     fn name(&mut self, _name: Name, _text: &str) {}
 
     /// Whether it wants no more.
@@ -47,10 +47,10 @@ pub trait SliceSink {
     }
 }
 
-/// The analysis: tells `S` of each time slice.
+/// The analysis: reports each time slice to `S`.
 #[derive(Debug, Default)]
 pub struct Slices<S> {
-    /// What is told.
+    /// Receives the slices.
     pub sink: S,
     /// By serial number.
     lwps: Vec<Progress>,
@@ -63,7 +63,7 @@ pub struct Slices<S> {
 /// How far an LWP is: since it last got a CPU, or left one.
 #[derive(Debug, Default, Clone)]
 struct Progress {
-    /// The slice that goes on.
+    /// The current slice.
     cpu: Option<Cpu>,
     begin: Option<Timestamp>,
     run_ns: Duration,
@@ -107,7 +107,7 @@ impl<S> Slices<S> {
 }
 
 impl<S: SliceSink> Slices<S> {
-    /// No event tells how it goes on.
+    /// Its continuation is unknown.
     fn breaks_off(&mut self, lwp: &Lwp) {
         let progress = std::mem::take(self.of(lwp));
         if !progress.run_ns.is_zero() {
@@ -195,7 +195,7 @@ impl<S: SliceSink> Slices<S> {
 
     fn lwp_runs(&mut self, lwp: &Lwp, cpu: Cpu, at: Timestamp) {
         let progress = self.of(lwp);
-        // Where it never slept, the wake came while it was on its way to sleep.
+        // If it never slept, the wake came while it was about to sleep.
         progress.waker = progress.waker.or(progress.early.take());
         (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), Duration::ZERO);
     }
@@ -206,7 +206,8 @@ impl<S: SliceSink> Slices<S> {
         let progress = self.of(lwp);
         progress.cpu = Some(cpu);
         if met_beside {
-            // Who woke it when, and whether it had a CPU meanwhile, other events than the recorded ones tell.
+            // The wake, and whether it had a CPU in between, are known only from events other than the
+            // recorded ones.
             (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);
         }
         let slice = progress.slice(lwp, Some((at, prev_state)));
@@ -246,7 +247,7 @@ pub struct SchedLatency {
     pub max_ns: Duration,
     /// When that ended and it got a CPU, on the recording's clock; `None` if it never waited.
     pub max_end: Option<Timestamp>,
-    /// Who had woken it then.
+    /// The waker at that time.
     pub max_waker: Option<Waker>,
 }
 
@@ -271,8 +272,8 @@ pub struct SchedLatencies {
 }
 
 impl SchedLatencies {
-    /// By the longest wait, longest first; and of how many others the recording tells only what they had to
-    /// do with these.
+    /// Sorted by the longest wait, longest first; and the number of other LWPs, which only appear in events
+    /// of these.
     pub fn finish(self, ran: &Ran) -> (Vec<SchedLatency>, u64) {
         let mut rows = self.rows;
         let before = rows.len();

@@ -1,4 +1,4 @@
-//! Which LWPs and user threads, and which of their times, a filter lets through.
+//! Which LWPs and user threads, and which of their time, a filter lets through.
 //!
 //! | filter | of an LWP | of a user thread |
 //! |---|---|---|
@@ -6,7 +6,8 @@
 //! | LWP | all, if it is the one | what the LWP did for it |
 //! | user thread | what it did for it | all, if it is the one |
 //! | CPU | what it did there | the same |
-//! | condition | when it holds, if it asks for nothing but [columns](tracewing_trace::super_trace::Column) | the same |
+//! | condition | while it is true, if it uses only [columns](tracewing_trace::super_trace::Column) | the same
+//! |
 
 use crate::names::Names;
 use std::collections::HashMap;
@@ -17,12 +18,12 @@ use tracewing_trace::super_trace::{
 };
 use tracewing_units::{Pid, Task};
 
-/// Whether somebody is wanted.
+/// Whether an LWP or user thread is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fits {
     Yes,
     No,
-    /// No event has told yet to which process it belongs, or what that is called.
+    /// Its process, or that process's name, has not been reported yet.
     Unknown,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Subjects<'a> {
 }
 
 impl<'a> Subjects<'a> {
-    /// `None` where nobody is left out.
+    /// `None` if nothing is left out.
     pub(crate) fn new(filter: &'a Filter) -> Option<Self> {
         let condition = filter.predicate.as_ref().and_then(TimeCondition::new);
         let some = condition.is_some() || filter.chooses_subjects() || !filter.cpus.is_empty();

@@ -53,7 +53,7 @@ pub struct Task {
     pub idle_ns: Duration,
     /// How long its poll ran another task within itself.
     pub nested_ns: Duration,
-    /// How long nobody knows what it did, as before the first event that tells.
+    /// Time in which its state is unknown, such as before its first event.
     pub unknown_ns: Duration,
     /// The longest poll.
     pub longest_ns: Duration,
@@ -69,7 +69,7 @@ pub struct Task {
     pub slept_ns: Duration,
     /// The longest time that its worker slept at once.
     pub longest_sleep_ns: Duration,
-    /// The system call in which it did; `None` where no event tells.
+    /// The system call in which it did; `None` if unknown.
     pub slept_on: Option<Name>,
     /// Pages that were not there when polls touched them.
     pub page_faults: u64,
@@ -87,10 +87,10 @@ pub struct Task {
     pub long_ns: Duration,
     /// Polls in which its worker slept for [`Thresholds::blocking_ns`] or longer.
     pub blocking_polls: u64,
-    /// Polls that may be long or blocking as well: what their worker did for a part of them is unknown.
+    /// Polls that may be long or blocking as well: their worker's state during a part of them is unknown.
     pub doubtful_polls: u64,
-    /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which
-    /// it recorded no event but of a wait, began no system call, and woke and created nobody.
+    /// Useless wakes: polls that were not its first, ran for less than 10 µs and ended pending, and in which
+    /// it recorded no event except of a wait, began no system call, and woke and created nothing.
     pub vain_polls: u64,
 }
 
@@ -139,8 +139,7 @@ pub struct Tasks {
     /// Whether tasks of one name make one row.
     by_name: bool,
     tasks: Serials<TaskSerial, Live>,
-    /// By the serial numbers of LWPs: what it did for the task that it runs, and has not been told to be that
-    /// task's.
+    /// By the serial numbers of LWPs: the time of the current task that has not been reported as that task's.
     workers: Serials<LwpSerial, Spent>,
     rows: Vec<Task>,
     sums: HashMap<(Option<Pid>, String), Task>,
@@ -157,7 +156,7 @@ struct Live {
     nested: bool,
 }
 
-/// A poll that goes on.
+/// A poll in progress.
 #[derive(Debug, Default)]
 struct Poll {
     begin: Timestamp,

@@ -31,7 +31,7 @@ pub struct Thread {
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before.
     pub migrations: u64,
-    /// How often somebody woke it.
+    /// Number of wakes.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -54,12 +54,12 @@ pub struct UserThreadAccount {
     pub thread: Option<Task>,
     /// Its last known name.
     pub name: String,
-    /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no
+    /// Its life within the recording. The states of the LWP that ran it are its own; it also waits while no
     /// LWP is free for it, and is blocked while it waits for another user thread.
     pub times: Times,
     /// How often an LWP began to run it.
     pub polls: u64,
-    /// How often somebody made it ready.
+    /// Number of wakes.
     pub wakeups: u64,
     /// How often another LWP ran it than before.
     pub lwp_migrations: u64,
@@ -70,7 +70,7 @@ pub struct UserThreadAccount {
 /// One process' account: the sum of its threads'.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its first thread's number; `None` for all threads whose process no event tells.
+    /// Its first thread's number; `None` collects all threads whose process is unknown.
     pub process: Option<Pid>,
     /// Its first thread's name.
     pub name: String,
@@ -105,12 +105,12 @@ pub struct ThreadsTable {
     pub threads: Vec<Thread>,
     /// By running time, longest first, where that is known.
     pub user_threads: Vec<UserThreadAccount>,
-    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of
-    /// them.
+    /// Threads that the recording does not follow and that only appear in events of others: their times are
+    /// unknown.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: Duration,
-    /// Names of processes that a state dump tells.
+    /// Names of processes from a state dump.
     pub(crate) dumped: HashMap<Pid, String>,
 }
 
@@ -136,7 +136,7 @@ impl ThreadsTable {
             sum.user_events += thread.user_events;
             sum.polls += thread.polls;
         }
-        // Of a first thread that did nothing, only a state dump tells.
+        // An idle first thread appears only in a state dump.
         for (process, sum) in processes.iter_mut().filter(|(_, sum)| sum.name.is_empty()) {
             if let Some(name) = process.and_then(|process| self.dumped.get(&process)) {
                 sum.name.clone_from(name);
@@ -156,7 +156,7 @@ pub struct Threads {
     ended: Vec<Ended>,
     ended_user_threads: Vec<(Clock, UserThreadAccount)>,
     sums: HashMap<(Option<Pid>, String), (Clock, UserThreadAccount)>,
-    /// Names of processes that a state dump tells.
+    /// Names of processes from a state dump.
     dumped: HashMap<Pid, String>,
 }
 
@@ -215,7 +215,7 @@ impl Analysis for Threads {
 }
 
 impl Threads {
-    /// A dump may also tell of a thread that has ended; the last one of its number.
+    /// A dump may also name a thread that has ended; the last one of its number is meant.
     fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
         if tid == process.first_thread() {
             self.dumped.insert(process, String::from_utf8_lossy(name).into_owned());

@@ -18,7 +18,7 @@ pub struct Times {
     pub blocked_ns: Duration,
     /// Of a user thread: others that it runs within itself were running.
     pub nested_ns: Duration,
-    /// Before the first event that tells, and where events are missing.
+    /// Before its first event, and where events are missing.
     pub unknown_ns: Duration,
     /// Part of `running_ns`: in its program's code.
     pub user_ns: Duration,
@@ -35,15 +35,14 @@ pub struct Times {
 /// Time spent waiting for one kind of thing, or in one kind of interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// A system call, or what a user thread says that it waits for; an interrupt; `None` where no event
-    /// tells.
+    /// A system call, or what a user thread reports that it waits for; an interrupt; `None` if unknown.
     pub on: Option<String>,
     /// How long.
     pub ns: Duration,
 }
 
 impl Times {
-    /// Adds times of somebody else.
+    /// Adds times of another one.
     pub fn add(&mut self, other: &Times) {
         grow(&mut self.running_ns, other.running_ns);
         grow(&mut self.waiting_ns, other.waiting_ns);

@@ -1,4 +1,4 @@
-//! Somebody whom an analysis names: an LWP, a user thread, an interrupt.
+//! A party that an analysis names: an LWP, a user thread, an interrupt.
 
 use crate::names::Names;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use std::fmt;
 use tracewing_trace::super_trace::{Lwp, UserThread, Waker};
 use tracewing_units::{Pid, Task, Tid};
 
-/// Somebody. What is `None` or empty does not apply, or no event tells.
+/// A party. Fields that are `None` or empty do not apply, or are unknown.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Who {
     /// The process: its first thread's number.
@@ -46,11 +46,11 @@ impl Who {
         Self { interrupt: Some(name.to_owned()), ..Self::default() }
     }
 
-    /// Who woke somebody.
+    /// The party that a waker is.
     pub(crate) fn woke(waker: &Waker, names: &Names) -> Self {
         match (waker.interrupt, waker.tid) {
             (Some(name), _) => Self::interrupt(names.get(name)),
-            // The idle thread wakes nobody, so it was an interrupt that was not recorded.
+            // The idle thread wakes nothing, so it was an interrupt that was not recorded.
             (None, Some(Tid::IDLE)) => Self::interrupt(""),
             (None, tid) => Self {
                 process: waker.process,

@@ -106,7 +106,7 @@ fn turns(time: i64, cpu: u32, tid: i32, prev: u64, next: u64, cause: SwitchCause
     task(time, cpu, tid, UserThreadKind::Switch { prev: Task(prev), next: Task(next), cause })
 }
 
-/// A path's steps as lines: from, to, who, what, why, whom.
+/// A path's steps as lines: from, to, party, activity, reason, and for which party.
 fn steps(path: &CriticalPath) -> Vec<String> {
     let step = |step: &tracewing_analysis::Step| {
         let whom = step.whom.as_ref().map(|whom| format!(" {whom}")).unwrap_or_default();
@@ -236,7 +236,7 @@ fn a_path_goes_on_with_who_raised_the_softirq_that_woke() {
     assert_eq!(delivered(&device(&[])), ends_there);
     assert_eq!(delivered(&device(&[raise(45)])), ends_there);
     assert_eq!(delivered(&[]), ends_there);
-    // It did not run then, but runs now: whoever asked for it first is no longer of interest.
+    // It did not run then, but runs now: the first follower is irrelevant.
     let ran = [
         raise(41),
         raise(42),
@@ -270,7 +270,7 @@ fn a_chain_of_wakes_is_followed_only_as_far_as_the_first_one_waited() {
             "70-80 thread 1 (lwp): running, itself",
         ]
     );
-    // What ends behind the time asked for has no waker in it.
+    // A block that ends after the requested time has no waker in it.
     let path = path_of(&events, lwp(1), 5, 40).unwrap();
     let expected = ["5-20 thread 1 (lwp): running, itself", "20-40 thread 1 (lwp): blocked, itself"];
     assert_eq!(steps(&path), expected);

@@ -35,7 +35,7 @@ struct Machine {
     random: u64,
     now: i64,
     events: Vec<Event>,
-    /// Who has each CPU, 0 for nobody.
+    /// The thread on each CPU, 0 for none.
     cpus: [i32; CPUS],
     threads: BTreeMap<i32, (State, bool, Option<usize>)>,
     /// Ready, blocked or with a thread.
@@ -65,7 +65,7 @@ impl Machine {
         (self.random >> 11) as usize % end
     }
 
-    fn tell(&mut self, cpu: usize, kind: Kind<'static>) {
+    fn emit(&mut self, cpu: usize, kind: Kind<'static>) {
         self.now += 1 + self.below(20) as i64;
         self.events.push((self.now, cpu as u32, self.cpus[cpu], kind));
     }
@@ -78,7 +78,7 @@ impl Machine {
 
     fn switch(&mut self, cpu: usize, prev_state: i64) {
         let (prev, next) = (self.cpus[cpu], self.any(State::Runnable).unwrap_or(0));
-        self.tell(
+        self.emit(
             cpu,
             Kind::Switch {
                 prev: Tid(prev),
@@ -104,14 +104,14 @@ impl Machine {
 
     fn wake(&mut self, cpu: usize) {
         if let Some(tid) = self.any(State::Blocked) {
-            self.tell(cpu, Kind::Waking { tid: Tid(tid), name: b"b" });
-            self.tell(cpu, Kind::Wakeup { tid: Tid(tid), name: b"b" });
+            self.emit(cpu, Kind::Waking { tid: Tid(tid), name: b"b" });
+            self.emit(cpu, Kind::Wakeup { tid: Tid(tid), name: b"b" });
             self.threads.insert(tid, (State::Runnable, self.threads[&tid].1, self.threads[&tid].2));
         }
     }
 
     fn user(&mut self, cpu: usize, kind: UserThreadKind<'static>) {
-        self.tell(cpu, Kind::UserThread(kind));
+        self.emit(cpu, Kind::UserThread(kind));
     }
 
     /// The thread of a CPU, which is in its program, does something with tasks.
@@ -155,30 +155,30 @@ impl Machine {
             0 => self.switch(cpu, GOES_ON),
             1 | 2 => {
                 if !in_call {
-                    self.tell(cpu, Kind::SystemCall { call: FUTEX });
+                    self.emit(cpu, Kind::SystemCall { call: FUTEX });
                     self.threads.insert(tid, (State::Running, true, carried));
                 }
                 self.switch(cpu, SLEEPS);
             }
             3 | 4 => self.wake(cpu),
             5 => {
-                self.tell(cpu, Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER });
+                self.emit(cpu, Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER });
                 self.wake(cpu);
-                self.tell(cpu, Kind::InterruptExit(Interrupt::Vector));
+                self.emit(cpu, Kind::InterruptExit(Interrupt::Vector));
             }
             6 if carried.is_none() && self.threads.len() > 3 => {
-                self.tell(cpu, Kind::Exit);
+                self.emit(cpu, Kind::Exit);
                 self.switch(cpu, DEAD);
             }
             7 if self.threads.len() < 8 => {
                 let child = self.next_tid;
                 self.next_tid += 1;
-                self.tell(cpu, Kind::NewTask { child: Tid(child), same_process: true });
-                self.tell(cpu, Kind::Wakeup { tid: Tid(child), name: b"b" });
+                self.emit(cpu, Kind::NewTask { child: Tid(child), same_process: true });
+                self.emit(cpu, Kind::Wakeup { tid: Tid(child), name: b"b" });
                 self.threads.insert(child, (State::Runnable, false, None));
             }
             _ if in_call => {
-                self.tell(cpu, Kind::SystemCallEnd { call: FUTEX });
+                self.emit(cpu, Kind::SystemCallEnd { call: FUTEX });
                 self.threads.insert(tid, (State::Running, false, carried));
             }
             _ => self.schedule(cpu, carried),
@@ -187,7 +187,7 @@ impl Machine {
 
     fn run(seed: u64, steps: usize) -> Vec<Event> {
         let mut machine = Machine::new(seed);
-        machine.tell(0, Kind::Introduction { process: Pid(PROCESS), name: b"a" });
+        machine.emit(0, Kind::Introduction { process: Pid(PROCESS), name: b"a" });
         (0..steps).for_each(|_| machine.step());
         machine.events
     }
@@ -214,7 +214,7 @@ impl Spans {
     }
 }
 
-/// How long each user thread was told of.
+/// The total time reported of each user thread.
 #[derive(Default)]
 struct Lives {
     pending: BTreeMap<usize, i64>,
@@ -349,15 +349,15 @@ proptest! {
             lives.lives.iter().map(|(task, life)| (*task, [*life as u64; 2])).collect();
         prop_assert_eq!(sums, lives);
 
-        // Everybody of whom something is left is told of.
+        // Every thread with remaining events is reported.
         for (_, _, tid, _) in &events {
-            let told = *tid == 0 || table.strangers > 0 || table.threads.iter().any(|thread| thread.tid == Tid(*tid));
-            prop_assert!(told, "nothing is told of {}", tid);
+            let is_reported = *tid == 0 || table.strangers > 0 || table.threads.iter().any(|thread| thread.tid == Tid(*tid));
+            prop_assert!(is_reported, "nothing is reported of {}", tid);
         }
     }
 
     #[test]
-    fn a_loss_that_is_told_makes_nothing_wrong(seed: u64, from in 0..4000_i64, long in 1..1000_i64, of in 0..4_u32) {
+    fn a_loss_that_is_reported_makes_nothing_wrong(seed: u64, from in 0..4000_i64, long in 1..1000_i64, of in 0..4_u32) {
         let events = Machine::run(seed, 400);
         let scope = match of {
             3 => Scope::User,

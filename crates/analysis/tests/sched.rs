@@ -89,7 +89,7 @@ fn story() -> Vec<Event> {
         (40, 0, 7, waking(8)),
         (45, 0, 7, wakeup(8)),
         (60, 0, 7, switch(7, SLEEPS, 8)),
-        (65, 0, 8, waking(7)), // while 7 is on its way to sleep elsewhere, as the missing wait shows
+        (65, 0, 8, waking(7)), // while 7 is about to sleep elsewhere, as the missing wait shows
         (70, 0, 8, switch(8, GOES_ON, 7)),
         (90, 0, 7, Kind::Kernel),
     ]
@@ -106,10 +106,10 @@ fn each_slice_has_its_wait() {
         (8, None, None, [Some(20), Some(20)], 0, None, None),
         (7, Some(70), None, [Some(10), Some(5)], 20, None, Some(8)),
     ];
-    // The last two are told in no order: the recording ends.
-    let told: Vec<_> = slices.iter().filter(|slice| slice.4 > 0).copied().collect();
+    // The last two are reported in no order: the recording ends.
+    let last: Vec<_> = slices.iter().filter(|slice| slice.4 > 0).copied().collect();
     let expected: Vec<_> = expected.into_iter().filter(|slice| slice.4 > 0).collect();
-    assert_eq!(told, expected);
+    assert_eq!(last, expected);
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn a_wake_just_before_it_sleeps_is_its_waker() {
 fn a_loss_makes_waits_unknown_and_no_more() {
     // Lost just after 8 has left the CPU: until 60 it may have run again.
     let slices = fold(&story(), Some((31, 32)), Notes::default()).0;
-    let told: Vec<_> = slices.iter().map(|slice| (slice.0, slice.2, slice.3)).collect();
-    assert!(told.contains(&(8, Some(70), [None, Some(20)])), "{told:?}");
-    assert!(told.contains(&(7, Some(10), [None, None])), "{told:?}");
+    let last: Vec<_> = slices.iter().map(|slice| (slice.0, slice.2, slice.3)).collect();
+    assert!(last.contains(&(8, Some(70), [None, Some(20)])), "{last:?}");
+    assert!(last.contains(&(7, Some(10), [None, None])), "{last:?}");
     let ran: u64 = slices.iter().map(|slice| slice.4).sum();
     assert!(ran >= 60, "{slices:?}");
 }
@@ -163,7 +163,7 @@ fn of_some() -> Vec<Event> {
         (30, 0, 7, switch(7, GOES_ON, 9)),
         (40, 0, 9, switch(9, SLEEPS, 7)),
         (50, 0, 7, waking(9)),
-        (60, 0, 7, switch(7, GOES_ON, 9)), // it may have run and been woken by somebody else
+        (60, 0, 7, switch(7, GOES_ON, 9)), // another thread may have run there and woken it
         (70, 0, 9, switch(9, SLEEPS, 7)),
         (80, 0, 7, Kind::Kernel),
     ]

@@ -123,7 +123,8 @@ fn a_thread_is_followed_through_all_states() {
     let seven = thread(&table, 7);
     assert_eq!(times(seven), [140, 60, 50, 0]);
     assert_eq!((seven.switches, seven.preemptions, seven.migrations, seven.wakeups), (3, 1, 1, 1));
-    // 9 was met at 180, running; before it is unknown; from 300 it sleeps, and who woke it is not recorded.
+    // 9 was first seen at 180, running; its state before is unknown; from 300 it sleeps, and its waker is not
+    // recorded.
     assert_eq!(times(thread(&table, 9)), [60, 60, 0, 180]);
     assert_eq!(table.duration_ns, Duration::from_ns(300));
 }
@@ -219,7 +220,7 @@ fn strangers_of_a_partial_recording_are_counted_and_not_judged() {
         .switch(0, 0, 50, GOES_ON, 7)
         .by(5, 0, 7, Kind::SystemCall { call: READ })
         .switch(20, 0, 7, SLEEPS, 50)
-        .switch(90, 0, 51, SLEEPS, 7) // from 50 to 51 nobody looked
+        .switch(90, 0, 51, SLEEPS, 7) // nothing was recorded from 50 to 51
         .switch(100, 0, 7, SLEEPS, 0)
         .table();
     assert_eq!(table.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [Tid(7)]);
@@ -267,7 +268,7 @@ fn events_of_programs_are_counted_and_move_nothing() {
 fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
     let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped", is_kernel: false };
     let table = Events::default()
-        .by(50, 0, 99, dump(Tid(7), Pid(5))) // in front of its first event, as LTTng does it
+        .by(50, 0, 99, dump(Tid(7), Pid(5))) // before its first event, as in LTTng's traces
         .by(50, 0, 99, dump(Tid(9), Pid(9))) // its number is given to another thread before it does anything
         .by(50, 0, 99, dump(Tid(10), Pid(10))) // does nothing
         .by(60, 1, 8, Kind::SystemCall { call: READ })
@@ -275,9 +276,9 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
         .by(80, 0, 7, Kind::NewTask { child: Tid(9), same_process: true })
         .switch(85, 2, 11, DEAD, 0)
         .by(90, 0, 99, Kind::Dump { tid: Tid(11), process: Pid(6), name: b"", is_kernel: false }) // it has ended: only its process is known
-        .by(90, 0, 99, dump(Tid(8), Pid(6))) // behind its events, as a snapshot does it
+        .by(90, 0, 99, dump(Tid(8), Pid(6))) // after its events, as in a snapshot
         .by(91, 0, 99, Kind::Dump { tid: Tid(5), process: Pid(5), name: b"first", is_kernel: false })
-        .by(91, 0, 99, dump(Tid(9), Pid(4))) // what the events told counts more
+        .by(91, 0, 99, dump(Tid(9), Pid(4))) // events take precedence
         .table();
     let of = |tid| (thread(&table, tid).process, thread(&table, tid).name.as_str());
     assert_eq!(of(7), (Some(Pid(5)), "dumped"));
@@ -290,5 +291,5 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
         "first",
         "though its first thread did not"
     );
-    assert_eq!(table.threads.len(), 4, "neither who told it nor who did nothing");
+    assert_eq!(table.threads.len(), 4, "neither the thread that wrote the dump nor an inactive one");
 }

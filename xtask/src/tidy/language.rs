@@ -11,9 +11,12 @@ const ROOTS: &[&str] = &[
     "README.md",
     "CONTRIBUTING.md",
     "docs/",
+    "bench/",
     "crates/abi/",
+    "crates/analysis/",
     "crates/capi/",
     "crates/consumer/",
+    "crates/ctf/",
     "crates/export/",
     "crates/files/",
     "crates/kernel/",
@@ -28,12 +31,15 @@ const ROOTS: &[&str] = &[
     "crates/streams/",
     "crates/testing/",
     "crates/tokio/",
+    "crates/trace/",
+    "crates/tracewing/",
     "crates/tracing/",
     "crates/trigger/",
     "crates/units/",
     "crates/vocabulary/",
     "examples/",
     "fuzz/",
+    "xtask/",
 ];
 
 /// Pages that programs write: their words are in the sources of those programs.

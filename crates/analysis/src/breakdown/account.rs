@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-/// How often somebody waited, and how long.
+/// Number of waits, and their total duration.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Waits {
     /// How often.
@@ -86,18 +86,18 @@ pub(super) struct Block {
 pub(super) struct Account {
     /// Few places, so a search is short.
     pub places: Vec<(Place, Sums)>,
-    /// No event tells where it was.
+    /// Unknown.
     pub unseen_ns: Duration,
     /// How long it was on CPUs, interrupts apart.
     pub own_ns: Duration,
-    /// Its first function, where its program tells.
+    /// Its first function, if its program reports it.
     pub entry: Option<First>,
     /// The process that woke it from its last wait: for that it runs.
     pub client: Option<Pid>,
     block: Option<Block>,
     /// Whether the mode that it began with is known.
     is_settled: bool,
-    /// Whether it left a CPU on its way back into its program; or in the kernel, or to wait.
+    /// Whether it left a CPU on the return to user code; otherwise in the kernel, or to wait.
     returning: bool,
     in_kernel: bool,
     /// Waits in the system call that it is in that were counted as a pipe's, for want of anything better.
@@ -114,8 +114,8 @@ impl Account {
         &mut self.places[index].1
     }
 
-    /// It leaves a CPU. The kernel's state tells apart a thread that has to leave it on its way back into its
-    /// program (0), one that is preempted in the kernel (above 0xff), and one that waits.
+    /// It leaves a CPU. The kernel's state distinguishes a thread that is preempted on the return to user
+    /// code (0), one that is preempted in the kernel (above 0xff), and one that waits.
     pub fn stops(&mut self, prev_state: TaskState) {
         match prev_state {
             TaskState::RUNNING => self.returning = true,
@@ -123,15 +123,15 @@ impl Account {
         }
     }
 
-    /// It has ended. Where no event has told its mode, but it left CPUs only on its way back into its
-    /// program, it was in that.
+    /// It has ended. If its mode was never reported, but it left CPUs only on the return to user code, it was
+    /// in user code.
     pub fn ends(&mut self) {
         if !self.is_settled && self.returning && !self.in_kernel {
             self.was(Place::User);
         }
     }
 
-    /// What it did in a place that no event told was done here.
+    /// Attributes time of an unknown place to this place.
     pub fn was(&mut self, place: Place) {
         self.is_settled = true;
         if let Some(unknown) = self.places.iter().position(|(known, _)| *known == Place::Unknown) {

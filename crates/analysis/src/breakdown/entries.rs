@@ -1,4 +1,4 @@
-//! Where threads begin: the first function that their program tells of, by its name or by the address of its
+//! Where threads begin: the first function that their program reports, by its name or by the address of its
 //! code.
 
 use crate::functions::event::{FunctionEvent, Reader, Which};
@@ -9,7 +9,7 @@ use tracewing_units::Pid;
 /// Where a thread begins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Start {
-    /// Its function, or what the thread is called where no event tells that.
+    /// Its function, or the thread's name if no event reports the function.
     Named(String),
     /// The function with its code at this address of a file, by the file's own counting.
     Code {
@@ -18,7 +18,7 @@ pub enum Start {
         /// The address.
         address: u64,
     },
-    /// The function at this address, in a file of which no event tells.
+    /// The function at this address, in an unknown file.
     Address(u64),
 }
 
@@ -26,11 +26,11 @@ pub enum Start {
 #[derive(Debug, Clone)]
 pub(super) struct First {
     which: Which,
-    /// When it began, as far as that tells what is at its address.
+    /// When it began, to determine the code at its address.
     epoch: Epoch,
 }
 
-/// Reads what programs tell of their functions.
+/// Evaluates events of programs about their functions.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     reader: Reader,
@@ -38,7 +38,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Looks whether the event is one by which a process is forked.
+    /// Handles the event if it is a fork of a process.
     pub fn follow(&mut self, seen: &Seen<'_>) {
         self.images.follow(seen);
     }

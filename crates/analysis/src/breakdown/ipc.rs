@@ -1,5 +1,5 @@
-//! Which waits are for other threads, and over what: by the system calls in which one waits and the other
-//! wakes it.
+//! Which waits are for other threads, and by which means: determined by the system calls in which one waits
+//! and the other wakes it.
 //!
 //! | waits in | woken in | over |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | any call | `kill` and the like | signal |
 //! | `read`, `write`, `splice` and the like, `poll`, `epoll_wait`, `select` | `read`, `write`, `close` and the like, an exit | pipe |
 //!
-//! `read` and `write` do not say what they are used on. Where the recording has the events `sock_send_length`
-//! and `sock_recv_length`, these tell.
+//! `read` and `write` do not reveal the kind of their file. If the recording has the events
+//! `sock_send_length` and `sock_recv_length`, these show it.
 
 use serde::Serialize;
 use tracewing_trace::super_trace::Waker;

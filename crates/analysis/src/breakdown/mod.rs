@@ -1,17 +1,17 @@
-//! What each process did where: in each system call, in its own code, and what others did for it outside
+//! The time of each process: in each system call, in its own code, and what others did for it outside
 //! (Wisniewski, Rosenburg: Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor
 //! Operating Systems, section 4.7, Figure 8).
 //!
 //! K42's page faults and calls to servers have times of their own. Here the kernel has no event for the end
-//! of a page fault, so faults are counted, and their time is of where they happened; servers are threads, so
-//! a call to one is a wait that its wake ends.
+//! of a page fault, so faults are counted, and their time is attributed to the place where they occurred;
+//! servers are threads, so a call to one is a wait that its wake ends.
 //!
 //! | file | does |
 //! |---|---|
-//! | `account` | what one LWP did |
+//! | `account` | the time of one LWP |
 //! | `entries` | where threads begin |
-//! | `ipc` | which waits were for other threads |
-//! | `outside` | what was done for processes by others |
+//! | `ipc` | waits for other threads |
+//! | `outside` | work of others for a process |
 //! | `table` | the result |
 
 mod account;
@@ -97,7 +97,8 @@ impl Breakdown {
         {
             account.waited(block, over);
         }
-        // Who makes a process does not wait for it, and who waits for an end does not serve the ended.
+        // A thread that creates a process does not wait for it, and one that waits for an end does not serve
+        // the ended one.
         let asks = by.call.is_some_and(|call| !matches!(means(call), Means::Start | Means::End));
         account.client = by.process.filter(|client| asks && Some(*client) != lwp.process);
         if let Some((client, server)) = account.client.zip(lwp.process) {

@@ -1,5 +1,5 @@
-//! What was done for processes outside of them: by those whom they woke, and by the interrupts that woke
-//! them.
+//! What was done for processes outside of them: by the threads that they woke, and by the interrupts that
+//! woke their threads.
 
 use super::account::Waits;
 use crate::times::grow;
@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use tracewing_trace::super_trace::Name;
 use tracewing_units::{Cpu, Duration, Pid};
 
-/// Who did something for a process.
+/// What did something for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Helper {
     Process(Pid),
     Interrupt(Name),
 }
 
-/// Who did how much for which process.
+/// How much each helper did for which process.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     sums: HashMap<(Pid, Helper), Waits>,
-    /// By CPU: the interrupt that goes on, and the processes whose threads it has woken.
+    /// By CPU: the current interrupt, and the processes whose threads it has woken.
     interrupts: HashMap<Cpu, (Name, Vec<Pid>)>,
 }
 
@@ -43,7 +43,8 @@ impl Served {
         processes.push(process);
     }
 
-    /// An interrupt had a CPU for a time. It is shared by those whom it woke, each wake alike.
+    /// An interrupt had a CPU for an interval. It is shared by the processes that it woke, in proportion to
+    /// their wakes.
     pub fn interrupt(&mut self, cpu: Cpu, interrupt: Option<Name>, ns: Duration) {
         let Some((name, processes)) = self.interrupts.get_mut(&cpu) else { return };
         let count = processes.len() as u64;

@@ -15,10 +15,10 @@ use tracewing_units::{Duration, Pid};
 pub struct BreakdownTable {
     /// By time on CPUs, longest first.
     pub processes: Vec<ProcessBreakdown>,
-    /// What all CPUs did, where the recording is of the whole machine and nobody is left out.
+    /// The activity of all CPUs, if the recording covers the whole machine and no thread is left out.
     pub machine: Option<Machine>,
-    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of
-    /// them.
+    /// Threads that the recording does not follow and that only appear in events of others: their times are
+    /// unknown.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: Duration,
@@ -27,14 +27,14 @@ pub struct BreakdownTable {
 /// One process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessBreakdown {
-    /// Its first thread's number; `None` for all threads whose process no event tells.
+    /// Its first thread's number; `None` collects all threads whose process is unknown.
     pub process: Option<Pid>,
     /// Its first thread's name.
     pub name: String,
     /// System calls by their time, longest first, then its own code, then what is unknown. Places where
     /// nothing was done are left out.
     pub rows: Vec<Row>,
-    /// Of all threads together: no event tells where they were.
+    /// Of all threads together: their place is unknown.
     pub unseen_ns: Duration,
     /// What others did for it, most first. It is part of their time, not of its.
     pub outside: Vec<Outside>,
@@ -76,7 +76,7 @@ pub enum Spent {
     User,
     /// In a thread of the kernel's own.
     Kernel,
-    /// No event tells.
+    /// Unknown.
     Unknown,
 }
 
@@ -115,12 +115,12 @@ pub struct Machine {
     pub calls_ns: Duration,
     /// In threads of the kernel's own.
     pub kernel_ns: Duration,
-    /// In interrupts and softirqs, idle CPUs' included; `None` where not all kinds of them were recorded:
-    /// their time is in that of what they interrupted, or unknown.
+    /// In interrupts and softirqs, including those on idle CPUs; `None` if not all kinds of them were
+    /// recorded: their time is included in that of what they interrupted, or unknown.
     pub interrupts_ns: Option<Duration>,
     /// Without anything to do.
     pub idle_ns: Duration,
-    /// No event tells.
+    /// Unknown.
     pub unknown_ns: Duration,
 }
 
@@ -154,7 +154,7 @@ impl Row {
         kinds
     }
 
-    /// Whether its times are known. What was done takes time: where there is none, that is part of
+    /// Whether its times are known. Activity takes time: if none is known, it is included in
     /// [`Spent::Unknown`].
     pub fn has_times(&self) -> bool {
         let times = [self.ipc().ns, self.blocked_ns, self.ready_ns, self.own_ns, self.interrupts_ns()];
@@ -193,7 +193,7 @@ impl ProcessBreakdown {
         total(self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()))
     }
 
-    /// Whether an event of the kernel's tells anything of it.
+    /// Whether any kernel event is about it.
     pub fn is_known(&self) -> bool {
         self.rows.iter().any(|row| !Row { events: 0, ..row.clone() }.is_empty())
     }

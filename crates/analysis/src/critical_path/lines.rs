@@ -1,4 +1,5 @@
-//! Takes down on a [`Tape`] what LWPs and user threads do, and who wakes them. Memory is for those that live.
+//! Stores the states of LWPs and user threads, and their wakes, on a [`Tape`]. Memory grows with the number
+//! of live threads.
 
 use super::record::{Identity, Record, Stretch, UserDoing};
 use super::tape::{Rewind, Tape};
@@ -21,12 +22,12 @@ pub struct CriticalPaths<F> {
     failed: Option<io::Error>,
 }
 
-/// From when to when something is known of somebody.
+/// The interval in which something is known of an LWP or a user thread.
 #[derive(Debug, Default, Clone, Copy)]
 struct Life(Option<(Timestamp, Timestamp)>);
 
 impl Life {
-    /// Adds a time: what of it lies behind all before, if that is any.
+    /// Extends it; returns the part of the interval that is after everything before, if any.
     #[inline]
     fn add(&mut self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let (first, from) = self.0.map_or((from, from), |(first, last)| (first, from.max(last)));
@@ -40,7 +41,7 @@ impl Life {
 #[derive(Debug, Default)]
 struct LiveLwp {
     life: Life,
-    /// Since when it is not told for which user thread it does what it does.
+    /// Since when it is not reported for which user thread it works.
     open: Option<Timestamp>,
 }
 
@@ -64,7 +65,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         }
     }
 
-    /// What was taken down, and whose path is asked for.
+    /// The stored records, and the requested target.
     pub(super) fn finish(self) -> Result<(Rewind<F>, Candidate), NoPath> {
         match self.failed {
             Some(error) => Err(NoPath::Tape(error.to_string())),
@@ -134,7 +135,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
-        // What it does while an LWP runs it is told as that one's.
+        // While an LWP runs it, its state is reported as that LWP's.
         if doing == Doing::Unknown {
             return;
         }

@@ -1,22 +1,22 @@
-//! The critical path of an LWP or a user thread: who had to come to an end so that it could.
+//! The critical path of an LWP or a user thread: which threads and tasks it waited for.
 //!
-//! It is found from its end backwards. While somebody runs, its time is its own. Where it was blocked, the
-//! path goes to who woke it, at that time, and follows that one back to when the block began; an interrupt's
-//! wake, which is a timer's or a device's, ends that way. Where it waited for a CPU, the time is of whoever
-//! had that CPU; where a user thread waited for an LWP, the path follows that LWP. So each nanosecond of the
-//! time asked for is of exactly one.
+//! It is found backwards from its end. While the followed thread runs, its time is its own. If it was
+//! blocked, the path continues with its waker, at the time of the wake, back to when the block began; an
+//! interrupt's wake (a timer's or a device's) ends there. If it waited for a CPU, the time belongs to the
+//! threads that had that CPU; if a user thread waited for an LWP, the path follows that LWP. So each
+//! nanosecond of the requested time belongs to exactly one thread.
 //!
-//! All that is needed for that lies between the begin and the end of the time asked for, but is known only
-//! when it is over. So what all do is taken down on the way, and read back from the end; memory is for those
-//! that live, and for the path.
+//! All necessary information lies between the beginning and the end of the requested time, but is complete
+//! only at its end. So the states of all threads are stored as they are reported, and read back from the end;
+//! memory grows with the number of live threads, and with the length of the path.
 //!
 //! | file | does |
 //! |---|---|
-//! | `target` | whose path |
-//! | `lines` | takes down what all do |
-//! | `record`, `tape` | as what, and where |
-//! | `past` | has what was done at a time, which goes backwards |
-//! | `walk` | goes back over it |
+//! | `target` | the thread or task whose path is requested |
+//! | `lines` | stores the states of all threads |
+//! | `record`, `tape` | the stored form, and the storage |
+//! | `past` | the states at a time, which moves backwards |
+//! | `walk` | follows the path backwards |
 
 mod lines;
 mod past;
@@ -41,7 +41,7 @@ use walk::Walk;
 /// So many steps of a path are kept, the last ones.
 const STEPS: usize = 1 << 18;
 
-/// Somebody whom a path can follow, by serial number.
+/// An LWP or user thread that a path can follow, by serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Actor {
     /// With the user thread for which it acts.
@@ -77,7 +77,7 @@ pub struct Step {
     pub to_ns: Timestamp,
     /// The CPU, where one was used.
     pub cpu: Option<Cpu>,
-    /// Who.
+    /// The thread or task.
     pub who: Arc<Who>,
     /// What.
     pub what: What,
@@ -87,14 +87,14 @@ pub struct Step {
     pub whom: Option<Arc<Who>>,
 }
 
-/// What somebody did.
+/// What it did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
     /// Ran its program's code.
     User,
     /// Ran in a system call.
     SystemCall(Arc<str>),
-    /// Ran, no event tells what.
+    /// Running; the mode is unknown.
     Running,
     /// Had the CPU, as an interrupt.
     Interrupt,
@@ -102,7 +102,7 @@ pub enum What {
     Blocked(Option<Arc<str>>),
     /// Waited for a CPU, or for an LWP.
     Ready,
-    /// No event tells.
+    /// Unknown.
     Unknown,
 }
 
@@ -126,17 +126,17 @@ impl fmt::Display for What {
 pub enum Why {
     /// It is the path of this one.
     Itself,
-    /// It woke somebody at the end of this.
+    /// It woke the followed thread at the end of this.
     Wakes,
-    /// It raised the softirq of this name, which woke somebody at the end of this.
+    /// It raised the softirq of this name, which woke the followed thread at the end of this.
     WakesVia(Arc<str>),
-    /// It created somebody at the end of this.
+    /// It created the followed thread at the end of this.
     Creates,
-    /// It had the CPU that somebody waited for.
+    /// It had the CPU that the followed thread waited for.
     HasCpu,
     /// It had, or was, the LWP that a user thread waited for.
     HasThread,
-    /// It took somebody's CPU for a moment.
+    /// It interrupted the followed thread.
     Interrupts,
 }
 
@@ -157,7 +157,7 @@ impl fmt::Display for Why {
 /// Why there is no path.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoPath {
-    /// The recording has nobody like that in that time.
+    /// The recording has no such thread or task in that time.
     #[error("{0} does not appear in this time: `tracewing threads` lists threads, `tracewing tasks` tasks")]
     Missing(String),
     /// A name or number means several.
@@ -180,7 +180,7 @@ impl Step {
         self.to_ns - self.from_ns
     }
 
-    /// Whether the same goes on here that was in `before`.
+    /// Whether this step continues `before`.
     fn continues(&self, before: &Step) -> bool {
         (self.cpu, &self.why) == (before.cpu, &before.why)
             && (&self.who, &self.what, &self.whom) == (&before.who, &before.what, &before.whom)
@@ -188,8 +188,8 @@ impl Step {
 }
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
-    /// The path from one time to another, in nanoseconds; without them, of all that is known of the target.
-    /// `go_on` is asked now and then, and may end it.
+    /// The path between two times, in nanoseconds; without them, over everything known of the target. `go_on`
+    /// is called from time to time, and may cancel it.
     ///
     /// # Errors
     /// Why there is none.

@@ -1,5 +1,5 @@
-//! What all did up to a time that goes backwards: a window over the tape, with a stretch or two of each who
-//! lives there.
+//! The states of all threads at a time that moves backwards: a window over the tape, with an interval or two
+//! of each live thread.
 
 use super::Actor;
 use super::record::{By, Identity, Record, Stretch, UserDoing};
@@ -18,7 +18,7 @@ pub(super) struct LwpDoing {
     pub user_thread: Option<TaskSerial>,
 }
 
-/// Who had a CPU.
+/// The thread that had a CPU, in an interval.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// The LWP's serial number.
@@ -27,8 +27,8 @@ pub(super) struct Slot {
     pub mode: Mode,
 }
 
-/// Stretches, the latest first: the one at the window's time, earlier ones that were told no earlier, and the
-/// one that follows.
+/// Intervals, the latest first: the one at the window's time, earlier ones that were reported no earlier, and
+/// the one that follows.
 #[derive(Debug)]
 pub(super) struct Stretches<D>(VecDeque<Stretch<D>>);
 
@@ -40,13 +40,13 @@ impl<D> Default for Stretches<D> {
 
 impl<D: Copy> Stretches<D> {
     fn push(&mut self, stretch: Stretch<D>, time: Timestamp) {
-        // Only what was told late lies behind what was told before it.
+        // Only late reports are out of order.
         match self.0.back() {
             Some(last) if last.from <= stretch.from => {
                 let place = self.0.partition_point(|later| later.from > stretch.from);
                 self.0.insert(place, stretch);
             }
-            // Of what lies behind the window's time, only what comes next there is of use.
+            // Of the intervals after the window's time, only the next one is needed.
             Some(last) if self.0.len() == 1 && last.from >= time && stretch.from >= time => {
                 self.0[0] = stretch;
             }
@@ -77,7 +77,7 @@ pub(super) struct Line<D> {
     stretches: Stretches<D>,
     /// Whether the first of its stretches has been read.
     pub has_begun: bool,
-    /// When it was made ready, and by whom: of what has been read, the first time.
+    /// When and by what it was made ready: the first time in what has been read.
     pub wake: Option<(Timestamp, By)>,
     pub created: Option<By>,
     /// For which user thread it did what comes next; of an LWP.
@@ -103,7 +103,7 @@ impl<D: Copy> Line<D> {
         self.stretches.before(time)
     }
 
-    /// By whom it was made ready between two times, both included.
+    /// What made it ready between two times, both included.
     pub fn woken(&self, from: Timestamp, to: Timestamp) -> Option<By> {
         self.wake.filter(|(at, _)| (from..=to).contains(at)).map(|(_, by)| by)
     }
@@ -117,9 +117,9 @@ pub(super) struct Past<F> {
     pub lwps: Serials<LwpSerial, Line<LwpDoing>>,
     pub user_threads: Serials<TaskSerial, Line<UserDoing>>,
     cpus: BTreeMap<Cpu, Stretches<Slot>>,
-    /// LWPs and user threads of whom nothing is known before a time.
+    /// LWPs and user threads that are unknown before a time.
     begun: BinaryHeap<(Timestamp, Serial)>,
-    /// When what has not been read was told at the latest; `None` if all has been read.
+    /// The latest report time of the unread records; `None` if all have been read.
     unread: Option<Timestamp>,
 }
 
@@ -130,7 +130,7 @@ enum Serial {
 }
 
 impl<F: Read + Seek> Past<F> {
-    /// A window behind all, with what is known of `target`.
+    /// A window at the end of the tape, with what is known of `target`.
     pub fn new(tape: Rewind<F>, target: &Candidate) -> Self {
         let mut past = Past {
             tape,
@@ -148,15 +148,15 @@ impl<F: Read + Seek> Past<F> {
         past
     }
 
-    /// Goes back to a time: all that was told then or later has been read. Calls `each` from time to time,
-    /// which ends it with false.
+    /// Moves back to a time: everything reported then or later has been read. Calls `each` from time to time,
+    /// which cancels it with false.
     ///
     /// # Errors
-    /// The tape cannot be read, or `each` has ended it.
+    /// The tape cannot be read, or `each` has cancelled it.
     pub fn go_to(&mut self, time: Timestamp, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
-            self.unread = self.tape.told()?;
+            self.unread = self.tape.latest()?;
             if self.unread.is_none_or(|told| told < time) {
                 break;
             }
@@ -177,13 +177,13 @@ impl<F: Read + Seek> Past<F> {
         Ok(())
     }
 
-    /// From when on nothing is known that has not been read, of whom nothing is known at the window's time;
-    /// `known` is up to when something has been read.
+    /// For a thread that is unknown at the window's time: from when on the unread records cannot contain
+    /// anything about it; `known` is the last time known from what has been read.
     pub fn gap(&self, known: Option<Timestamp>) -> Timestamp {
         known.max(self.unread).unwrap_or(Timestamp::MIN)
     }
 
-    /// Who had a CPU last before `time`.
+    /// The thread that had a CPU last before `time`.
     pub fn on_cpu(&mut self, cpu: Cpu, time: Timestamp) -> Option<Stretch<Slot>> {
         Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
     }
@@ -198,7 +198,7 @@ impl<F: Read + Seek> Past<F> {
                     line.has_begun = true;
                     self.begun.push((from, Serial::Lwp(lwp)));
                 }
-                // Who had it at the window's time is asked, not who had it next.
+                // The thread that had it at the window's time is needed, not the next one.
                 if let Doing::Running { cpu, mode } = doing
                     && from < time
                 {

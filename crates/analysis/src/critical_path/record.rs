@@ -1,15 +1,15 @@
-//! What a tape holds: what LWPs and user threads did, who woke them, who they were. In bytes, a record takes
-//! about ten.
+//! The content of a tape: states of LWPs and user threads, their wakers, and their identities. A record takes
+//! about ten bytes.
 //!
-//! They are read from the last to the first, so a record ends with what is read first: a byte that says what
-//! it is. Before that lie numbers of seven bits a byte, the highest first; all but the highest have the
-//! eighth bit. Times count from the latest one of all records before; of a block of records nothing has to be
-//! known but its latest time.
+//! Records are read from the last to the first, so a record ends with what is read first: a byte with its
+//! kind. Numbers precede it, in groups of seven bits, the highest first; all groups but the highest have the
+//! eighth bit set. Times are relative to the latest one of all earlier records, so reading a block only
+//! requires its latest time.
 
 use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, Name, TaskSerial, Waker};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
-/// What somebody did for a time.
+/// An interval in one state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stretch<D> {
     pub from: Timestamp,
@@ -28,7 +28,7 @@ pub(super) enum UserDoing {
     Off(Doing),
 }
 
-/// Who woke or created somebody, by serial number.
+/// What woke or created an LWP or a user thread, by serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Lwp(LwpSerial),
@@ -37,7 +37,7 @@ pub(super) enum By {
     Interrupt(Option<Name>),
     /// A softirq, which this LWP raised in a system call.
     Via(Name, LwpSerial),
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
@@ -48,14 +48,14 @@ impl From<&Waker> for By {
             Waker { interrupt: Some(name), .. } => By::Interrupt(Some(name)),
             Waker { user_thread_serial: Some(thread), .. } => By::UserThread(thread),
             Waker { lwp: Some(lwp), .. } => By::Lwp(lwp),
-            // The idle thread wakes nobody, so it was an interrupt that was not recorded.
+            // The idle thread wakes nothing, so it was an interrupt that was not recorded.
             Waker { tid: Some(Tid::IDLE), .. } => By::Interrupt(None),
             _ => By::Unknown,
         }
     }
 }
 
-/// Who somebody was, as known at the end.
+/// The identity of an LWP or a user thread, as known at its end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Identity {
     pub process: Option<Pid>,
@@ -246,7 +246,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The record before; `None` in front of the first.
+    /// The previous record; `None` before the first.
     #[inline]
     pub fn take(&mut self) -> Option<Record> {
         let tag = self.bytes.pop()?;

@@ -1,4 +1,4 @@
-//! Records one behind the other, to be read backwards: in memory one block of them at a time, all others in a
+//! Stores records in sequence, to be read backwards: one block of them at a time in memory, all others in a
 //! file.
 
 use super::record::{Decoder, Encoder, Record};
@@ -70,12 +70,12 @@ pub(super) struct Rewind<F> {
 }
 
 impl<F: Read + Seek> Rewind<F> {
-    /// The latest time of all records that have not been taken; `None` behind the first.
+    /// The latest time of all records that have not been taken; `None` after the first.
     ///
     /// # Errors
     /// The file cannot be read.
     #[inline]
-    pub fn told(&mut self) -> io::Result<Option<Timestamp>> {
+    pub fn latest(&mut self) -> io::Result<Option<Timestamp>> {
         match self.block.bytes.is_empty() && !self.read()? {
             true => Ok(None),
             false => Ok(Some(self.block.told)),
@@ -88,7 +88,7 @@ impl<F: Read + Seek> Rewind<F> {
         self.block.take()
     }
 
-    /// Goes on to the block before; false in front of the first.
+    /// Loads the previous block; false before the first.
     #[cold]
     fn read(&mut self) -> io::Result<bool> {
         let Some(Block { offset, length, told }) = self.blocks.pop() else { return Ok(false) };
@@ -194,12 +194,12 @@ mod tests {
             let mut rewind = tape.rewind();
             let mut before = Timestamp::MAX;
             for expected in records().collect::<Vec<_>>().into_iter().rev() {
-                let told = rewind.told().unwrap().unwrap();
+                let latest = rewind.latest().unwrap().unwrap();
                 prop_assert_eq!(&rewind.take().unwrap(), expected);
-                prop_assert!(told <= before);
-                before = told;
+                prop_assert!(latest <= before);
+                before = latest;
             }
-            prop_assert!(rewind.told().unwrap().is_none());
+            prop_assert!(rewind.latest().unwrap().is_none());
         }
     }
 }

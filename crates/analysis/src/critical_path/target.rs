@@ -65,7 +65,7 @@ impl Target {
         Ok(Target { who, processes: processes.clone() })
     }
 
-    /// Whether somebody may be meant, the names of processes apart.
+    /// Whether it may be the target, ignoring the names of processes.
     fn fits(&self, actor: Actor, who: &Identity) -> bool {
         match (&self.who, actor) {
             (Wanted::Lwp(tid), Actor::Lwp(..)) => who.number == u64::from(tid.0.unsigned_abs()),
@@ -91,7 +91,7 @@ fn is_main(who: &Identity) -> bool {
     who.process.is_some_and(|process| u64::from(process.0.unsigned_abs()) == who.number)
 }
 
-/// Somebody who may be meant.
+/// An LWP or user thread that may be the target.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub actor: Actor,
@@ -100,7 +100,7 @@ pub(super) struct Candidate {
     pub life: (Timestamp, Timestamp),
 }
 
-/// All who may be meant, as they end.
+/// All candidates, collected as they end.
 #[derive(Debug)]
 pub(super) struct Candidates {
     target: Target,
@@ -114,7 +114,7 @@ impl Candidates {
         Candidates { target, all: Vec::new(), named: HashSet::new() }
     }
 
-    /// Somebody has ended, or the recording has.
+    /// An LWP or user thread, or the recording, has ended.
     pub fn ends(&mut self, actor: Actor, who: &Identity, life: (Timestamp, Timestamp)) {
         if !self.target.processes.is_empty()
             && matches!(actor, Actor::Lwp(..))

@@ -20,7 +20,7 @@ const CIRCLE: usize = 64;
 /// So many are remembered by name.
 const KNOWN: usize = 1 << 16;
 
-/// Whom the path follows, down to when, and why.
+/// A followed thread, down to which time, and why.
 #[derive(Debug, Clone)]
 struct Frame {
     actor: Actor,
@@ -32,15 +32,15 @@ struct Frame {
 pub(super) struct Walk<'n, F> {
     past: Past<F>,
     names: &'n Names,
-    /// Those that were met.
+    /// Identities of the threads seen so far.
     known: HashMap<Actor, Arc<Who>>,
     /// Where the walk has arrived.
     time: Timestamp,
-    /// How often it has gone on to somebody else there.
+    /// Number of changes to another thread at this time.
     turns: usize,
-    /// Whom it follows, each for the sake of the one before.
+    /// The followed threads, each because of the previous one.
     frames: Vec<Frame>,
-    /// The step that may go on, and the time of all behind it.
+    /// The step that may continue, and the total time of all later ones.
     steps: Steps,
 }
 
@@ -180,7 +180,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
     }
 
-    /// Nothing is known of it before now: the path goes on with its creator.
+    /// It is unknown before this time: the path continues with its creator.
     fn before_creation(&mut self, frame: Frame, creator: Option<By>) {
         let actor = match creator {
             Some(By::Lwp(lwp)) => Actor::Lwp(lwp, None),
@@ -200,8 +200,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         self.own(frame, from, None, What::Unknown);
     }
 
-    /// Goes on with somebody else; in a circle, the time up to when it would be followed is `what` of the
-    /// first.
+    /// Continues with another thread; in a cycle, the time is attributed to the first one as `what`.
     fn go(&mut self, frame: Frame, next: Frame, what: What) {
         self.turns += 1;
         match self.turns <= CIRCLE {
@@ -210,7 +209,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
     }
 
-    /// Whoever had a CPU until now had it while `whom` waited for it, which it did since `since`.
+    /// Attributes the time in which `whom` waited for a CPU, from `since` until now, to the threads that had
+    /// it.
     fn others_on(&mut self, cpu: Cpu, since: Timestamp, whom: Actor) {
         let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
             Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
@@ -296,7 +296,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
 struct Steps {
     /// The latest first.
     steps: Vec<Step>,
-    /// The one that may go on.
+    /// The one that may continue.
     open: Option<Step>,
     left_out: u64,
     who: HashMap<Arc<Who>, Duration>,

@@ -26,7 +26,7 @@ pub enum Function {
         /// The address.
         address: u64,
     },
-    /// It has the code at an address in memory, and no event tells from which file that was.
+    /// Its code is at an address in memory, and the file is unknown.
     InMemory(u64),
 }
 
@@ -58,22 +58,22 @@ pub enum Call {
 /// What could not be matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unmatched {
-    /// Ends of functions whose begin no event tells.
+    /// Ends of functions whose beginning is not recorded.
     pub ends: u64,
     /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted
     /// until a function below them ended.
     pub left: u64,
-    /// Functions whose end was lost, as what came next tells: they lasted until the loss.
+    /// Functions whose end was lost, as the next event shows: they lasted until the loss.
     pub lost: u64,
     /// Functions that lasted until their process executed another program.
     pub replaced: u64,
     /// Functions that lasted to the last event of their thread.
     pub last: u64,
-    /// Functions of which the program could not tell, for too many were within each other.
+    /// Functions that the program could not report, since too many were nested.
     pub not_followed: u64,
 }
 
-/// A thread, and its process where an event tells.
+/// A thread, and its process if known.
 pub type ThreadKey = (Option<Pid>, Tid);
 
 /// Functions within each other that are followed, at most.
@@ -101,7 +101,7 @@ struct Thread {
     active: HashMap<FunctionId, u32>,
     /// The time of its last event.
     last: Timestamp,
-    /// So many of them, the outermost, began before events were lost.
+    /// The outermost ones that began before events were lost.
     doubtful: usize,
     /// Up to when they lasted at least.
     doubtful_at: Timestamp,
@@ -120,8 +120,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when. Gives
-    /// whether it was about functions.
+    /// Handles an event; `tell` receives the calls that begin and end by it: thread and time. Returns whether
+    /// the event was about functions.
     pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, Timestamp, Call)) -> bool {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         self.images.follow(seen);
@@ -223,7 +223,7 @@ impl Calls {
         }
     }
 
-    /// Events of programs are missing behind this time: functions may have ended, and others begun.
+    /// Events of programs are missing after this time: functions may have ended, and others begun.
     pub fn lost(&mut self, from: Timestamp) {
         for thread in self.threads.values_mut() {
             thread.doubtful = thread.frames.len();
@@ -249,7 +249,7 @@ impl Calls {
         self.keys.len() as FunctionId
     }
 
-    /// Where a function is, as far as was told until now.
+    /// Location of a function, as far as reported until now.
     pub fn function(&self, function: FunctionId) -> Function {
         let (process, epoch, address) = match &self.keys[function as usize] {
             Key::Named(name) => return Function::Named(name.to_string()),
@@ -308,7 +308,7 @@ impl Thread {
         Some(function)
     }
 
-    /// Ends all of them, and gives how many.
+    /// Ends all of them, and returns their number.
     fn end_all(&mut self, time: Timestamp, tell: &mut impl FnMut(Call)) -> u64 {
         let mut count = 0;
         while self.end_last(time, tell).is_some() {

@@ -84,8 +84,8 @@ impl Address {
 #[derive(Debug)]
 struct Known {
     meaning: Meaning,
-    /// Of one of several probes at one place with arguments of their own: the first class of this name, and
-    /// where the address of their function lies.
+    /// For several probes at one place with different arguments: the first class of this name, and the field
+    /// with the address of their function.
     shared: Option<(usize, Address)>,
 }
 
@@ -100,8 +100,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// What an event says; `None` where that is not about functions, not what its name promises, or said
-    /// already by another probe.
+    /// Decodes an event; `None` if it is not about functions, lacks fields, or repeats another probe's event.
     pub(crate) fn read(&mut self, seen: &Seen<'_>) -> Option<FunctionEvent> {
         let event = seen.event;
         let Known { meaning, shared } = self.classes.of(event, known_of).as_ref()?;

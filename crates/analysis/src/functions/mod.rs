@@ -1,13 +1,13 @@
-//! Functions: how often each was called, how long that took with and without what it called, and from where.
+//! Functions: number of calls, durations with and without callees, and callers.
 //!
 //! From events of provider `function` (`docs/reference/functions.md`): of C and C++ functions by address, of
 //! Rust's by name; and from probes at a function's begin and return (`docs/reference/probes.md`). The figures
-//! are those of `uftrace report`: where a function calls itself, its total has the outermost call only, but
-//! shortest, longest and average are of all.
+//! are those of `uftrace report`: if a function calls itself, its total includes the outermost call only, but
+//! shortest, longest and average include all.
 //!
 //! | module | does |
 //! |---|---|
-//! | `event` | what an event says |
+//! | `event` | decodes events |
 //! | `calls` | calls of each thread |
 //! | `figures` | times |
 
@@ -236,7 +236,7 @@ impl Totals {
     fn graph(&self, names: &[String]) -> CallNode {
         let mut edges: Vec<_> =
             self.numbers.iter().map(|((above, function), node)| (*node, *above, *function)).collect();
-        // What is below has a greater number: it is complete before it is put into what is above.
+        // Callees have greater numbers, so each is complete before it is added to its caller.
         edges.sort_unstable_by_key(|(node, ..)| std::cmp::Reverse(*node));
         let mut below: HashMap<NodeId, BTreeMap<String, CallNode>> = HashMap::new();
         for (id, above, function) in edges {

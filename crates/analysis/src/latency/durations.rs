@@ -111,7 +111,7 @@ impl Durations {
         }
     }
 
-    /// What there is to say of them.
+    /// Their distribution.
     pub(crate) fn finish(self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();

@@ -19,14 +19,14 @@ pub struct Episodes {
     asked: Vec<Asked>,
 }
 
-/// A time, and who is asked about.
+/// An interval, and the party in question.
 #[derive(Debug)]
 struct Asked {
     from: Timestamp,
     to: Timestamp,
     lwp: Option<Account<LwpSerial>>,
     user_thread: Option<Account<TaskSerial>>,
-    /// What LWPs did in it for user threads that are not told yet, by serial number.
+    /// Activity of LWPs in it for user threads that are not reported yet, by serial number.
     pending: Vec<(LwpSerial, Sums)>,
 }
 
@@ -235,7 +235,7 @@ mod tests {
 
     const READ: Name = Name(0);
 
-    /// Two LWPs, of which 7 runs a task; told from 20 to 95.
+    /// Two LWPs, of which 7 runs a task; reported from 20 to 95.
     fn told(lwp: usize, user_thread: Option<TaskSerial>, recorded: Recorded) -> Period {
         let switch = |prev, prev_state, next| Kind::Switch {
             prev,

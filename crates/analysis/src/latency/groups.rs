@@ -8,7 +8,7 @@ use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Glob, Keys, Recording, Variable};
 use tracewing_units::Duration;
 
-/// So many groups are told apart. Periods of further ones are one group.
+/// Maximum number of groups. Periods of further ones are one group.
 const MOST: usize = 1024;
 
 /// So many durations of a group are kept one by one; of more, quantiles come from a histogram.
@@ -35,7 +35,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Groups by these variables of the ends, or with `at_next` of whom they lead to.
+    /// Groups by these variables of the ends, or with `at_next` of the place that they lead to.
     pub fn new(by: &[Variable], at_next: bool) -> Self {
         let keys = Keys::new(by.to_vec());
         let keys = if at_next { keys.derived() } else { keys };

@@ -72,9 +72,9 @@ pub struct Question {
     pub by: Vec<(Variable, Variable)>,
     /// Which begin an end belongs to where there are several.
     pub nesting: Nesting,
-    /// Variables of the end by which periods are told in groups, too.
+    /// Variables of the end by which periods are also grouped.
     pub group: Vec<Variable>,
-    /// How many of the longest periods are told.
+    /// Number of the longest periods that are reported.
     pub worst: usize,
 }
 
@@ -112,8 +112,8 @@ pub struct Period {
     pub end: Moment,
     /// What they have in common: variables of the begin, and their values.
     pub key: Vec<(String, String)>,
-    /// The end's LWP, and what it did meanwhile. Of a switch that is the one that leaves the CPU, or, if
-    /// periods are matched by the one that gets it (`next_tid`), that one.
+    /// The end's LWP, and its activity during the period. For a switch it is the one that leaves the CPU, or,
+    /// if periods are matched by the one that gets it (`next_tid`), that one.
     #[serde(rename = "thread")]
     pub lwp: Option<Episode>,
     /// The end's user thread, likewise.
@@ -124,7 +124,7 @@ pub struct Period {
 /// What an LWP or a user thread did during a period.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Episode {
-    /// Who.
+    /// The party.
     #[serde(rename = "subject")]
     pub who: Who,
     /// What for how long: together the whole period, or as much of it as is known of this one.
@@ -136,7 +136,7 @@ pub struct Episode {
     pub preempted_ns: Option<Duration>,
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
-    /// By whom the last time.
+    /// The last waker.
     pub woken_by: Option<Who>,
     /// When that was, in nanoseconds on the recording's clock.
     pub woken_ns: Option<Timestamp>,

@@ -102,15 +102,15 @@ impl From<user_thread::Kind> for Kind {
     }
 }
 
-/// Who waits for a lock, or has it.
+/// A thread or task that waits for a lock, or holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
     /// A thread.
     Thread(Tid),
     /// A user thread, by its process and its number there.
     Task(Option<Pid>, Task),
-    /// One of the user threads of a process of which no event says which they are, by the number of the place
-    /// that made its request. Several can be the same.
+    /// A user thread of a process that no event identifies, by the number of the place that made its request.
+    /// Several may share it.
     Place(Option<Pid>, u64),
 }
 
@@ -170,7 +170,7 @@ pub struct Account {
     pub acquired: u64,
     /// How often it could not be had: a try, or the time was up.
     pub refused: u64,
-    /// Waits whose length is known, also those in vain.
+    /// Waits whose length is known, including unsuccessful ones.
     pub waits: Sum,
     /// Acquisitions after waits of unknown length.
     pub unknown_waits: u64,
@@ -178,14 +178,14 @@ pub struct Account {
     pub holds: Sum,
     /// Those of unknown length: their end or their begin is missing.
     pub unknown_holds: u64,
-    /// Acquisitions whose wait and release cannot be found: of user threads that are not known, in a
-    /// recording without tickets; all, where only some CPUs are looked at.
+    /// Acquisitions whose wait and release cannot be found: of unknown user threads in a recording without
+    /// tickets; all, if only some CPUs are selected.
     pub unpaired: u64,
     /// Whether it is of requests with tickets, whose events may come from several LWPs.
     pub(super) has_tickets: bool,
-    /// How often locks were tried before threads slept for them; `None` where no event tells.
+    /// How often locks were tried before threads slept for them; `None` if not reported.
     pub spins: Option<u64>,
-    /// By who had the lock, how long was waited for it.
+    /// By the holder of the lock: how long was waited for it.
     pub(super) owners: HashMap<Party, Duration>,
     /// By the number of the place that calls, how long was held what was taken there.
     pub(super) held_at: HashMap<u64, Duration>,
@@ -209,7 +209,7 @@ impl Account {
         (!is_unknown && self.kinds.are_held()).then_some(&self.holds)
     }
 
-    /// Keeps the counts alone, without what two events tell together.
+    /// Keeps only the counts, without what needs pairs of events.
     pub(super) fn unpair(&mut self) {
         let Self { kinds, acquired, spins, .. } = *self;
         *self = Self { kinds, acquired, spins, unpaired: acquired.max(1), ..Self::default() };
@@ -221,7 +221,7 @@ impl Account {
         places.max().map(|(_, caller)| caller)
     }
 
-    /// Who had the lock for the greatest part of the waiting, and for how much of it, ns.
+    /// The holder during the greatest part of the waiting time, and that part, ns.
     pub fn owner(&self) -> Option<(Party, Duration)> {
         self.owners.iter().map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))
     }

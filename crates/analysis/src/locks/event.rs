@@ -99,7 +99,8 @@ pub(super) enum LockEvent {
     KernelHas {
         lock: u64,
     },
-    /// The thread sleeps until somebody wakes who sleeps for the word at this address, if it is as expected.
+    /// The thread sleeps until a waker of the word at this address wakes it, if the word has the expected
+    /// value.
     FutexWait {
         address: u64,
     },
@@ -114,8 +115,8 @@ pub(super) enum LockEvent {
 pub(super) enum Level {
     /// A thread's.
     Thread,
-    /// A user thread's, of which this ticket says what belongs together: 0 where the request began before it
-    /// was recorded, `None` in recordings without tickets.
+    /// A user thread's; events with the same ticket belong together: 0 if the request began before it was
+    /// recorded, `None` in recordings without tickets.
     Task(Option<u64>),
     /// The kernel's own.
     Kernel,
@@ -138,7 +139,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// What an event says; `None` where that is not about locks, or not what its name promises.
+    /// Decodes an event; `None` if it is not about locks, or lacks fields.
     pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
         let known = self.classes.of(event, known_of).as_ref()?;
         match known.class {
@@ -250,7 +251,7 @@ fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Op
     })
 }
 
-/// What one of the kernel's says of its own locks, and of futexes.
+/// Decodes a kernel event about its own locks, or about futexes.
 fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
     Some(match class {
         kernel::Class::ContentionBegin => {
@@ -274,7 +275,7 @@ fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<
     })
 }
 
-/// Classes of which each says a part of what happens to a lock: requests, acquisitions and releases.
+/// Classes that each report one step of a lock's use: requests, acquisitions and releases.
 pub(super) const TOGETHER: [&[&str]; 4] = [
     &[
         lock::Requested::NAME,

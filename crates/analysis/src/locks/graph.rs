@@ -1,5 +1,5 @@
-//! Who waits for whom: an arc from whoever waits for a lock to whoever has it, and the cycles of those that
-//! wait at the end, none of which can go on.
+//! The wait-for graph: an edge from each waiter of a lock to its holder, and the cycles among those that wait
+//! at the end, none of which can continue.
 
 use std::collections::{HashMap, HashSet};
 use tracewing_units::{Duration, Pid};
@@ -14,11 +14,11 @@ use crate::images::Epoch;
 pub struct Edge {
     /// The process of the waiter and of the lock.
     pub process: Option<Pid>,
-    /// Who waits, or waited.
+    /// The party that waits, or waited.
     pub waiter: Party,
     /// Its name, or nothing.
     pub waiter_name: String,
-    /// Who had the lock.
+    /// The holder of the lock.
     pub owner: Party,
     /// Its name, or nothing.
     pub owner_name: String,
@@ -77,8 +77,8 @@ impl Graph {
         }
     }
 
-    /// A wait lasts when the recording ends, for `ns` by then. One that is `doubtful`, whose end may have
-    /// been lost, counts only where it is part of a circle: a thread there has no events because it waits.
+    /// A wait that lasts when the recording ends, for `ns` until then. A `doubtful` one, whose end may have
+    /// been lost, is used only as part of a cycle: a thread there has no events because it waits.
     pub(super) fn waits(
         &mut self,
         waiter: Party,
@@ -98,12 +98,12 @@ impl Graph {
         self.arcs.entry((of.by.process, waiter, owner, of.lock)).or_insert_with(new)
     }
 
-    /// Forgets the waits of some.
+    /// Drops the waits of these parties.
     pub(super) fn forget(&mut self, of: impl Fn(&Party) -> bool) {
         self.arcs.retain(|(_, waiter, ..), _| !of(waiter));
     }
 
-    /// All has been told.
+    /// All input has been handled.
     pub(super) fn finish(&mut self, name: impl Fn(Party) -> String, places: &Places) {
         let edge = |((process, waiter, owner, lock), arc): ((Option<Pid>, Party, Party, u64), Arc)| Edge {
             process,

@@ -1,19 +1,19 @@
-//! Locks: who waited for which, for how long, who had it meanwhile, how long it was held, and from where in
-//! the program that was done. The figures of K42's lock contention table (Figure 7 of its paper) and of
-//! `perf lock contention`; nesting and critical sections as Feather-Trace's paper (3) has them.
+//! Locks: their waiters, wait times, holders, hold times, and the places in the program that use them. The
+//! figures of K42's lock contention table (Figure 7 of its paper) and of `perf lock contention`; nesting and
+//! critical sections as Feather-Trace's paper (3) has them.
 //!
 //! From events of provider `lock` (`docs/reference/locks.md`), those of user threads
 //! (`docs/reference/tasks.md`), the kernel's `contention_begin` and `contention_end`, and its futex system
-//! calls, where no other event tells what is waited for; the last two know no critical sections.
+//! calls, if no other event shows what is waited for; the last two have no critical sections.
 //!
 //! | module | does |
 //! |---|---|
-//! | `event` | what an event says |
+//! | `event` | decodes events |
 //! | `thread` | a thread and its locks |
 //! | `tickets` | requests of user threads |
 //! | `account` | what is counted |
-//! | `places` | where in a program that is |
-//! | `graph` | who waits for whom |
+//! | `places` | the places in a program |
+//! | `graph` | which party waits for which |
 //! | `uses` | waits and critical sections one by one |
 
 mod account;
@@ -73,7 +73,7 @@ pub enum Subject {
     Thread(Tid),
     /// A user thread's number; `None` for what threads do for none.
     Task(Option<Task>),
-    /// An address to which calls for locks return; `None` where no event tells, as in the kernel.
+    /// A return address of calls for locks; `None` if unknown, as in the kernel.
     Caller(Option<u64>),
     /// A call chain; `None` for acquisitions without one.
     Chain(Option<u64>),
@@ -82,7 +82,7 @@ pub enum Subject {
 /// A line of the table.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The process; `None` where no event tells, and for the kernel's locks.
+    /// The process; `None` if unknown, and for the kernel's locks.
     pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
@@ -92,7 +92,7 @@ pub struct Row {
     pub account: Account,
     /// The name of the user thread that [`Row::subject`] is, or nothing.
     pub task_name: String,
-    /// The name of whom [`Account::owner`] gives.
+    /// The name of the party that [`Account::owner`] returns.
     pub owner_name: String,
     /// Where in the program, the innermost first; of a lock, a thread or a user thread, where it was held
     /// longest, if lines are recorded.
@@ -126,18 +126,18 @@ pub struct LocksTable {
     pub rows: Vec<Row>,
     /// Lengths of critical sections, and nesting, of the program's locks.
     pub histogram: Histogram,
-    /// Who waits for whom.
+    /// Which party waits for which.
     pub graph: Graph,
     /// Locks that were held across an `.await`, for [`LONG_HOLD`] or longer, while others waited; what cost
     /// most waiting first.
     pub across_awaits: Vec<AcrossAwait>,
-    /// Functions that other objects have in front of the library that records locks: the process, the
-    /// function, the object.
+    /// Functions of the library that records locks that another object overrides: the process, the function,
+    /// the object.
     pub shadowed: Vec<(Option<Pid>, String, String)>,
-    /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the
-    /// begin. They are in no time but the waits that last, or lasted.
+    /// Requests, acquisitions and releases whose end or beginning is not among the analysed events. They are
+    /// included in no time except that of the waits in progress at the end.
     pub incomplete: u64,
-    /// Threads with locks of which no event tells the process.
+    /// Threads with locks whose process is unknown.
     pub strangers: usize,
     /// Acquisitions that are in no depth of nesting: no event shows which other locks were held then.
     pub unknown_depths: usize,
@@ -148,7 +148,7 @@ pub struct LocksTable {
     pub lacks_owners: [bool; 2],
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
-    /// Why nothing is known that two events tell together, if so.
+    /// Why everything that needs pairs of events is unknown, if so.
     pub unpaired: Option<Unpaired>,
 }
 
@@ -194,9 +194,9 @@ struct Totals {
     /// Whether events of programs are missing just now: two events of a thread need not belong together.
     blind: bool,
     group: Group,
-    /// By whose they are, what they are of, and since when that is the place it is.
+    /// By process, subject, and the epoch since when the place is valid.
     accounts: HashMap<(Option<Pid>, Subject, Epoch), Account>,
-    /// Who has which lock, as far as events tell.
+    /// The holder of each lock, as far as events show.
     owners: HashMap<(Option<Pid>, u64), Vec<Party>>,
     graph: Graph,
     histogram: Histogram,
@@ -345,7 +345,7 @@ impl Locks {
         name.cloned().unwrap_or_default()
     }
 
-    /// The recording ends: who waits now has to be known before it is forgotten.
+    /// The recording ends: wait-for edges must be determined before the state is dropped.
     fn note_who_waits(&mut self, at: Timestamp) {
         for (party, thread) in &mut self.threads {
             thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
@@ -386,8 +386,7 @@ impl Locks {
         self.totals.owners.clear();
     }
 
-    /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a
-    /// deadlock.
+    /// The party no longer waits, but an unsuccessful wait is kept: it may have been a deadlock.
     fn ends(&mut self, party: Party, at: Timestamp) {
         if let Some((_, ended)) = self.silent.get_mut(&party) {
             *ended = Some(at);
@@ -412,7 +411,7 @@ impl Locks {
         self.silent.retain(|_, (request, _)| request.acquisition.by.process != process);
     }
 
-    /// Whom the user thread is that an event belongs to, if there is one.
+    /// The user thread that an event belongs to, if there is one.
     fn task(&mut self, process: Option<Pid>, carried: Carried<'_>) -> u64 {
         let Carried::Thread { id, name } = carried else { return 0 };
         if !name.is_empty() && self.task_names.get(&(process, id)).is_none_or(|known| known != name) {
@@ -524,7 +523,7 @@ impl Locks {
                     }
                     Level::Thread | Level::Task(_) => 0,
                 };
-                // The kernel's locks are nobody's; only who waits for them belongs to a process.
+                // The kernel's locks belong to no process; only their waiters do.
                 let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
                 let of = process.filter(|_| level != Level::Kernel || is_who);
                 let task = self.task(process, seen.place.thread);
@@ -571,7 +570,7 @@ impl Locks {
     }
 
     fn other_ends(&mut self, lwp: &Lwp) {
-        // It may have had a lock for which somebody waited who is wanted.
+        // It may have held a lock that a selected party waited for.
         self.lwp_ends(lwp);
     }
 
@@ -718,7 +717,7 @@ impl Totals {
         }
     }
 
-    /// Who has a lock now: as the request says, else as other events do.
+    /// The holder of a lock at present: as the request reports, otherwise as other events show.
     fn owners_of(&self, acquisition: &Acquisition, owner: Option<Tid>) -> Vec<Party> {
         let lock = (acquisition.by.process, acquisition.lock);
         match owner {

@@ -1,4 +1,4 @@
-//! Where in a program locks are acquired: what return addresses and call chains mean, as events tell it.
+//! Where in a program locks are acquired: resolves return addresses and call chains by events.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,13 +15,13 @@ pub struct Frame {
     pub address: u64,
     /// The file that the code is from, and the address by that file's own counting.
     pub image: Option<(String, u64)>,
-    /// File and line of the source, where an event tells.
+    /// File and line of the source, if reported.
     pub source: Option<(String, u64)>,
-    /// What the kernel does, where it is one of its own locks: a system call, an interrupt.
+    /// For the kernel's own locks: the activity that uses it, a system call or an interrupt.
     pub activity: Option<String>,
 }
 
-/// What events have told of places.
+/// What events have reported about places.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     chains: HashMap<u64, Vec<u64>>,
@@ -35,7 +35,7 @@ pub(super) struct Places {
 const KERNEL: u64 = 1 << 63;
 
 impl Places {
-    /// Looks whether the event is one by which a process is forked.
+    /// Handles the event if it is a fork of a process.
     pub(super) fn follow(&mut self, seen: &Seen<'_>) {
         self.images.follow(seen);
     }

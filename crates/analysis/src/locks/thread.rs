@@ -6,23 +6,23 @@ use super::event::LockEvent;
 use crate::images::Epoch;
 use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
-/// An acquisition: by whom and where is what [`Account`](super::Account)s are kept for.
+/// An acquisition: lock, party and place, which [`Account`](super::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Acquisition {
     pub(super) lock: u64,
     pub(super) kind: Kind,
-    /// Where the program called; 0 where nobody knows.
+    /// Where the program called; 0 if unknown.
     pub(super) caller: u64,
     /// By which chain it came there.
     pub(super) chain: Option<u64>,
-    /// Who did, at both levels; 0: nobody knows, and none.
+    /// The party, at both levels; 0: unknown, or none.
     pub(super) by: By,
 }
 
-/// Who runs.
+/// The running party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct By {
-    /// Its process; `None` where no event tells, and for the kernel's own locks, which are nobody's.
+    /// Its process; `None` if unknown, and for the kernel's own locks, which belong to no process.
     pub(super) process: Option<Pid>,
     pub(super) tid: Tid,
     /// The user thread's number.
@@ -50,7 +50,7 @@ pub(super) enum Wait {
     Unknown,
 }
 
-/// What is told of a thread. Times are in nanoseconds.
+/// A result about a thread. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Told {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
@@ -71,12 +71,12 @@ pub(super) enum Told {
         owner: Option<Tid>,
         spins: Option<u64>,
     },
-    /// A critical section has ended, which began then, after so long; of one that began before what is
-    /// analysed, that is not told.
+    /// A critical section has ended, with its beginning and length; those of a section that began before the
+    /// analysed range are unknown.
     Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
     /// It has the lock, and no event says until when.
     Unended { acquisition: Acquisition },
-    /// What was begun has no end, or what was ended no begin.
+    /// A beginning has no end, or an end no beginning.
     Incomplete,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum Told {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) acquisition: Acquisition,
-    /// Who has the lock, as that says; 0 where it does not.
+    /// The owner of the lock, according to the lock; 0 if it does not say.
     pub(super) owner: Option<Tid>,
     /// Who had the lock then, as other events say.
     pub(super) holder: Option<Party>,
@@ -117,9 +117,9 @@ const MOST: usize = 1 << 10;
 /// A thread's state.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// Its process, where an event tells.
+    /// Its process, if reported.
     pub(super) process: Option<Pid>,
-    /// When it ended; an event behind that is of another one, which has its number.
+    /// When it ended; a later event belongs to another thread that reuses its number.
     pub(super) ended: Option<Timestamp>,
     request: Option<Request>,
     chain: Option<u64>,
@@ -131,15 +131,15 @@ pub(super) struct Thread {
     condition: Option<(Request, Option<Held>)>,
     /// A lock of the kernel's.
     kernel: Option<Request>,
-    /// A futex, where no event tells of what lock it is part.
+    /// A futex, if no event shows which lock it is part of.
     futex: Option<Request>,
-    /// When a signal has interrupted the wait for it: it goes on if the next thing that the thread does is
-    /// the same call, and has no end if the thread does nothing more.
+    /// When a signal has interrupted the wait for it: it continues if the thread's next action is the same
+    /// call, and has no end if the thread does nothing more.
     interrupted: Option<Timestamp>,
 }
 
 impl Thread {
-    /// Takes an event of the thread's; `tell` is told what follows from it.
+    /// Handles an event of the thread; `tell` receives the results.
     pub(super) fn event(&mut self, event: &LockEvent, by: By, at: Timestamp, tell: &mut impl FnMut(Told)) {
         if let Some(ended) = self.ended {
             self.finish(ended, tell);
@@ -193,8 +193,8 @@ impl Thread {
                     spins: self.spins.take(),
                 });
             }
-            // It was cancelled while it waited for a condition, and has the mutex again since nobody knows
-            // when.
+            // It was cancelled while it waited for a condition, and has had the mutex again since an unknown
+            // time.
             LockEvent::Released { .. } if self.condition.take().is_some() => tell(Told::Incomplete),
             LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
             LockEvent::ConditionWait { condition, lock, caller } => {
@@ -228,7 +228,7 @@ impl Thread {
                 }
             }
             LockEvent::KernelWait { lock, kind } => {
-                // A mutex tells again when it goes from spinning to sleeping.
+                // A mutex reports again when it goes from spinning to sleeping.
                 let same = self.kernel.filter(|request| request.acquisition.lock == lock);
                 self.kernel = same.or(Some(self.request(lock, kind, by.within, None, at)));
             }
@@ -236,7 +236,7 @@ impl Thread {
                 let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
                 tell(request.map_or(Told::Incomplete, |request| request.served(at, 0)));
             }
-            // What a lock does of which events tell is part of the wait for that.
+            // A futex wait of a lock that events report is part of the wait for that lock.
             LockEvent::FutexWait { address }
                 if self.request.is_none() && self.condition.is_none() && !goes_on =>
             {
@@ -266,7 +266,7 @@ impl Thread {
         }
     }
 
-    /// What the thread does next tells whether an interrupted wait goes on; what the kernel does for it tells
+    /// The thread's next action shows whether an interrupted wait continues; the kernel's actions for it show
     /// nothing.
     fn settle_interrupted(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
         if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
@@ -286,7 +286,7 @@ impl Thread {
         Request { acquisition, owner, holder: None, at }
     }
 
-    /// What is analysed begins now: it has waited since then for what it waits for.
+    /// The analysed range begins now: waits in progress begin here.
     pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
         self.held.iter_mut().for_each(|held| held.before = true);
         let condition = self.condition.as_mut().map(|(request, _)| request);
@@ -297,7 +297,7 @@ impl Thread {
         }
     }
 
-    /// What it waits for now, that somebody can have.
+    /// What it waits for now, if it is something that a party can hold.
     pub(super) fn waits(&self) -> Option<Request> {
         let request = self.request?;
         Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
@@ -369,7 +369,7 @@ impl Thread {
 }
 
 impl Told {
-    /// What was acquired, or wanted.
+    /// The acquired or requested lock.
     pub(super) fn acquisition(&self) -> Option<&Acquisition> {
         match self {
             Self::Acquired { acquisition, .. }
@@ -380,7 +380,7 @@ impl Told {
         }
     }
 
-    /// What of it one event tells alone, not two that belong together.
+    /// The part that a single event reports, without what needs a pair.
     pub(super) fn unpaired(self) -> Self {
         match self {
             Self::Acquired { acquisition, wait, spins, .. } => {
@@ -454,7 +454,7 @@ mod tests {
         LockEvent::Released { lock }
     }
 
-    /// What follows from events at 10, 20, 30, … and the end of the recording behind them, in short.
+    /// The results of events at 10, 20, 30, … and of the end of the recording after them, in short.
     fn told(events: &[LockEvent]) -> Vec<String> {
         let (mut thread, mut all) = (Thread::default(), Vec::new());
         let mut tell = |told: Told| {

@@ -1,9 +1,9 @@
 //! Requests of user threads, paired by their tickets, whichever threads and user threads emit their events.
 //!
-//! Of the holder of a lock it is also known whether its task was suspended meanwhile, held the lock across an
-//! `.await`: it gives it back on another thread, or the thread that took it ran something else before: it
-//! parked, or another request began or ended to wait there, or a switch says so. Where neither is so, it is
-//! not claimed.
+//! For the holder of a lock it is also known whether its task was suspended in the meantime, that is, held
+//! the lock across an `.await`: it releases the lock on another thread, or the thread that took it ran
+//! something else before, because it parked, or another request began or ended to wait there, or a switch
+//! shows it. Without such evidence it is not claimed.
 
 use std::collections::HashMap;
 use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
@@ -19,7 +19,7 @@ type Key = (Option<Pid>, u64);
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     requests: HashMap<Key, Request>,
-    /// By process and address: who waits for a lock, and who holds it.
+    /// By process and address: the waiters and the holders of a lock.
     locks: HashMap<(Option<Pid>, u64), Lock>,
     /// How many locks a user thread holds.
     depths: HashMap<Party, usize>,
@@ -277,7 +277,7 @@ impl Tickets {
     }
 }
 
-/// Who holds a lock, and since when without a break.
+/// The holders of a lock, and since when without a break.
 fn parties<'a>(holding: impl Iterator<Item = &'a Request>) -> Vec<(Party, Timestamp)> {
     let holding = holding.filter(|request| !request.doubtful);
     let mut parties: Vec<(Party, Timestamp)> =

@@ -14,9 +14,9 @@ use crate::analysis::Loss;
 /// What a thread or a user thread had to do with a lock, for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockUse {
-    /// Its process, where an event tells.
+    /// Its process, if reported.
     pub process: Option<Pid>,
-    /// Who; of a user thread that is not known, the thread that made the request, or had it.
+    /// The party; for an unknown user thread, the thread that made the request, or held the lock.
     pub party: Party,
     /// The lock's address.
     pub lock: u64,
@@ -41,7 +41,7 @@ pub struct LockUses {
 }
 
 impl LockUses {
-    /// Takes an event; `tell` is told what ends by it.
+    /// Handles an event; `tell` receives the uses that end by it.
     pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(LockUse)) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
         let Some((level, event)) = self.reader.read(seen.event) else { return };

@@ -31,7 +31,7 @@ pub struct Chains {
 }
 
 impl Chains {
-    /// Learns which code is where: to be told of all events, whoever they are of.
+    /// Learns the locations of code. Must be called with all events, whichever thread they belong to.
     pub fn explained(&mut self, event: &EventRef<'_>) {
         if let Some((process, said)) = self.reader.explanation(event) {
             self.spaces.learn(process, said);

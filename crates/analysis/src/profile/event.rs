@@ -72,7 +72,7 @@ impl Reader {
         Some(Sample { ip, period, in_program: mode == Some(Mode::User), kernel, user })
     }
 
-    /// What else an event says, and of which process.
+    /// The content of other events, and the process that they are about.
     pub(super) fn explanation(&mut self, event: &EventRef<'_>) -> Option<(Pid, ProfileEvent)> {
         let Known { class, places: of, process } = self.class(event)?;
         if *class == Class::Sample {
@@ -119,7 +119,7 @@ fn known_of(event: &EventRef<'_>) -> Option<Known> {
     }
 }
 
-/// What the trace says of its samples: what triggers them, and how many a second were wanted.
+/// The trigger of the trace's samples, and the requested number per second.
 #[cold]
 pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
     let env = |name| event.trace().class().env(name);

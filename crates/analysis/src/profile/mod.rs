@@ -3,14 +3,14 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `event` | what an event says |
-//! | `spaces` | which code is where in which process |
+//! | `event` | decodes events |
+//! | `spaces` | the code locations of each process |
 //! | `samples` | the samples as stacks of code |
 //! | `chains` | samples and counters one by one |
-//! | `function` | functions: what they are called, and which of them begin a chain |
+//! | `function` | functions: their labels, and which of them begin a chain |
 //! | `named` | the same as stacks of functions: histogram, tree, folded stacks |
 //!
-//! Names of functions in files are not the recording's: who calls [`Samples::name`] knows them.
+//! Names of functions in files are not in the recording: the caller of [`Samples::name`] provides them.
 
 mod chains;
 mod event;
@@ -42,7 +42,7 @@ pub struct Profile {
     spaces: Spaces,
     stacks: HashMap<Stack, Weight>,
     names: HashMap<Tid, String>,
-    /// By stream: what the counters said in front of what is analysed, and last.
+    /// By stream: the values of counters before the analysed range, and the last ones.
     counters: HashMap<usize, [Vec<(String, u64)>; 2]>,
     /// What the period of a sample is a number of, and how many samples a second were asked for.
     unit: Option<(String, u64)>,

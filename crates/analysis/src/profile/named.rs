@@ -98,7 +98,7 @@ impl Shown {
         Self { samples, functions, of_code }
     }
 
-    /// What was found besides.
+    /// The samples, and everything else that was found.
     pub fn samples(&self) -> &Samples {
         &self.samples
     }
@@ -156,7 +156,7 @@ impl Shown {
         self.thread_name(process.map(Pid::first_thread))
     }
 
-    /// The path of the program that a process executes, where anybody told.
+    /// The path of the program that a process executes, if reported.
     pub fn program(&self, process: Option<Pid>) -> Option<&str> {
         process.and_then(|process| self.samples.programs.get(&process)).map(String::as_str)
     }

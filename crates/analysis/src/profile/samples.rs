@@ -19,9 +19,9 @@ pub struct Image {
 pub(super) enum Code {
     /// In a file.
     File { image: u32, offset: u64 },
-    /// In the kernel; without a name where no event tells.
+    /// In the kernel; without a name if no event reports it.
     Kernel { function: Option<u32> },
-    /// In no file that anybody told of.
+    /// In no known file.
     Unknown,
 }
 
@@ -89,11 +89,11 @@ pub(super) struct Weight {
 pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
     pub(super) codes: Codes,
-    /// Of processes: the file that each has executed last, where the recording has all events that tell that.
+    /// The last program that each process has executed, if the recording has all events that report it.
     pub(super) programs: HashMap<Pid, String>,
     /// Of threads.
     pub(super) names: HashMap<Tid, String>,
-    /// By how much each counter has grown, whoever the filter wants.
+    /// The increase of each counter, regardless of the filter.
     pub counters: Vec<(String, u64)>,
     /// What triggered samples: `cpu-clock` or `cycles`; empty without samples.
     pub trigger: String,

@@ -24,7 +24,7 @@ type Space = BTreeMap<u64, Mapped>;
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     processes: HashMap<Pid, Space>,
-    /// By where it begins: where it ends, its number.
+    /// Functions of the kernel: begin, to end and number.
     kernel: BTreeMap<u64, (u64, u32)>,
     images: HashMap<Image, u32>,
     /// What each process has mapped first: the program that it executes.
@@ -33,7 +33,7 @@ pub(super) struct Spaces {
 }
 
 impl Spaces {
-    /// Takes what an event of a process explains; gives what counters say.
+    /// Handles an explanation of a process; returns the values of counters.
     pub(super) fn learn(&mut self, process: Pid, said: ProfileEvent) -> Option<Vec<(String, u64)>> {
         match said {
             ProfileEvent::Mapping(mapping) => self.map(process, mapping),
