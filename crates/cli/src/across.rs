@@ -1,5 +1,5 @@
-//! Locks of tasks that are held across an `.await` while others wait: what `locks` finds of them, for other
-//! commands whose times contain them.
+//! Locks that tasks hold across an `.await` while others wait: the findings of `locks`, for other commands
+//! whose times contain them.
 
 use crate::input::Input;
 use crate::output::print_warning;
@@ -15,8 +15,8 @@ use tracewing_vocabulary::user_thread;
 /// The event without which no hold is known.
 const RELEASED: &str = user_thread::Released::NAME;
 
-/// Warns of each lock that `is_meant`, held so in what the filter lets through; `more` says which command
-/// knows more. The recording is read once more, if it has locks of tasks.
+/// Warns of each lock for which `is_meant` is true and that is held so in the selected part; `more` names the
+/// command with details. The recording is read once more, if it has locks of tasks.
 ///
 /// # Errors
 /// The recording can no longer be read.

@@ -82,8 +82,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes what is chosen of the input as traces of a version, or of the one that each has; with what it needs
-/// to be `explained`.
+/// Writes the selected part of the input as traces of a version, or each in its own; with everything that
+/// explains it, if `explained`.
 pub fn write_traces(
     input: &Input,
     version: Option<Version>,

@@ -81,10 +81,10 @@ pub struct FilterArgs {
 }
 
 impl Input {
-    /// Opens the recordings, and warns of what is missing, and of patterns that are in vain: once.
+    /// Opens the recordings, and warns once of missing parts, and of patterns without a match.
     ///
     /// # Errors
-    /// There is no recording, or an option makes no sense.
+    /// There is no recording, or an option is invalid for it.
     pub fn open(&self) -> Result<(&Recording, Filter)> {
         let filter = self.filter.filter()?;
         if let Some(recording) = self.opened.get() {
@@ -189,7 +189,7 @@ pub fn warn_of_losses(ran: &Ran) {
     }
 }
 
-/// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
+/// Called after an analysis has printed its result: explains why it does not cover the whole recording.
 pub fn conclude(ran: Ran) -> ExitCode {
     if !ran.idle_unreported.is_empty() {
         let cpus: Vec<_> = ran.idle_unreported.iter().map(Cpu::to_string).collect();

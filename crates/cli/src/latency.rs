@@ -89,7 +89,7 @@ fn explain_left_out(args: &Args, out: &mut impl Write) -> Result<()> {
 
 const EVERYTHING: [Show; 4] = [Show::Figures, Show::Groups, Show::Histogram, Show::Worst];
 
-/// What is printed: what `--show` names, else all that the other options give.
+/// The tables to print: those that `--show` names, otherwise all that the other options produce.
 fn parts_to_show(args: &Args) -> Result<Vec<Show>> {
     let show = match (&args.show[..], args.format.format) {
         ([_, _, ..], TableFormat::Csv) => {

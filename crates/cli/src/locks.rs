@@ -1,4 +1,4 @@
-//! `tracewing locks`: waits for locks, their owners meanwhile, and how long locks were held.
+//! `tracewing locks`: waits for locks, their owners during the waits, and how long locks were held.
 //!
 //! | module | what |
 //! |---|---|

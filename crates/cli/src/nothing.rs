@@ -26,13 +26,13 @@ pub struct Needed {
 /// How there would be events.
 #[derive(Debug, Clone, Copy)]
 pub enum How {
-    /// By an option of `tracewing record`: which, and what there is not where it was given.
+    /// Requires an option of `tracewing record`: which one, and what is missing without it.
     Option(&'static str, &'static str),
     /// In words.
     Else(&'static str),
 }
 
-/// Says something below a table for people, else on standard error.
+/// Prints a line below a table for people, otherwise on standard error.
 ///
 /// # Errors
 /// It cannot be written.
@@ -95,7 +95,7 @@ struct Found {
 }
 
 impl Needed {
-    /// Says why an analysis has found nothing: below a table for people, else on standard error.
+    /// Explains why an analysis has found nothing: below a table for people, otherwise on standard error.
     ///
     /// # Errors
     /// See [`Needed::why_nothing`].
@@ -192,7 +192,7 @@ impl Needed {
     }
 }
 
-/// By which options the recordings were made that say so.
+/// The options that the recordings were made with, if they declare them.
 fn asked_for(recording: &Recording) -> Vec<String> {
     let all = described(recording);
     let options = all.iter().filter_map(|note| note.get("options")?.as_array()).flatten();

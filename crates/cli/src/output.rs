@@ -20,7 +20,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// An interrupt by its name; `interrupt` and `softirq` are those of which no event says which.
+/// The label of an interrupt; `interrupt` and `softirq` stand for unidentified ones.
 pub fn interrupt(name: &str) -> String {
     match name {
         "interrupt" | "softirq" => name.to_owned(),
@@ -77,7 +77,7 @@ impl Sink for Output {
     }
 }
 
-/// How many there are of what a word says.
+/// A count with its noun.
 pub fn count_of(count: usize, word: &str) -> String {
     let ending = match count {
         1 => "",
@@ -108,7 +108,7 @@ pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[Str
     }
 }
 
-/// Warns of what is missing in a recording, and of what is ignored in its metadata.
+/// Warns of missing parts of a recording, and of ignored parts of its metadata.
 pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
     recording.missing().iter().chain(recording.warnings()).for_each(|line| print_warning(line));
 }

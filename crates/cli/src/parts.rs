@@ -78,8 +78,8 @@ pub const RECORD_KERNEL: &str = "A recording by root without --no-kernel and -k 
 pub const RECORD_TASKS: &str =
     "`tracewing record -e 'user_thread:*'` records all events of a program about its tasks.";
 
-/// Says of each part whose events the recording cannot have, as none of its classes is called so, what
-/// follows from that; and how there would be all.
+/// Explains the consequences for each requested part whose event classes the recording lacks, and how to
+/// record them.
 ///
 /// # Errors
 /// See [`Input::open`].

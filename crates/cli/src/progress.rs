@@ -9,7 +9,7 @@ use tracewing_trace::Progress;
 /// A bar on standard error, if that is a terminal, and whether the user wants to stop.
 #[derive(Debug)]
 pub struct Watch {
-    /// The bar, for what is to be printed meanwhile.
+    /// The bar, which other output must suspend.
     pub bar: ProgressBar,
     stopped: Arc<AtomicBool>,
 }

@@ -1,7 +1,7 @@
-//! What a recording's `tracewing.json` says, for `tracewing info`: by which version, where and how it was
+//! The content of a recording's `tracewing.json` for `tracewing info`: by which version, where and how it was
 //! made.
 //!
-//! Whatever is not there, or not as expected, is left out: the file may come from another version or program.
+//! Missing or unexpected values are left out: the file may come from another version or program.
 
 use crate::output::shown;
 use serde_json::Value;

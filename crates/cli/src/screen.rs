@@ -1,9 +1,8 @@
-//! The last thing before a terminal: what no text of a trace, path or name may contain is written as an
-//! escape.
+//! The last step before a terminal: characters that no text of a trace, path or name may contain are escaped.
 //!
 //! All that the command prints goes through a [`Screen`], so a place that forgets
-//! [`shown`](tracewing_trace::shown) harms no terminal. Cells and names go through `shown` all the same,
-//! since only there ESC and line breaks of a trace differ from those of the command itself, and since the
+//! [`shown`](tracewing_trace::shown) harms no terminal. Cells and names go through `shown` anyway, since only
+//! there ESC and line breaks of a trace are distinguished from those of the command itself, and since the
 //! width of a column is that of the escaped text.
 //!
 //! | form | escaped |
@@ -64,7 +63,7 @@ pub struct Screen<W: Write> {
     inner: W,
     form: Form,
     is_terminal: bool,
-    /// The begin of a character of which the rest has not come yet.
+    /// The beginning of a character whose other bytes have not arrived yet.
     rest: Vec<u8>,
 }
 

@@ -89,8 +89,8 @@ impl Selection {
         Self { names, ..Self::default() }.rule(Action::Enable(None))
     }
 
-    /// The rule by which tasks that are recorded have names, where this chooses their creations by name, and
-    /// not what they have in common (`user_thread:origin`), or not all of that.
+    /// The rule by which recorded tasks get their names, if this rule selects their creations by name, but
+    /// not their origins (`user_thread:origin`), or not all of them.
     pub fn names_of_tasks(&self, condition: &Condition) -> Option<Rule> {
         let chooses_by_name = !(self.names.events.is_empty() && self.providers.is_empty());
         let is_whole = condition.condition.is_none() && self.levels.is_none() && self.majors.is_none();

@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut out = screen::stdout(format.into());
     let table = layout.table(&rows);
     match format {
-        // The remarks say why there are none.
+        // The remarks explain why there are none.
         TableFormat::Table if rows.is_empty() => {}
         TableFormat::Json => {
             let members = [("warnings", &remarks)];
@@ -134,7 +134,7 @@ fn shown_list(programs: &[&String]) -> String {
     programs.iter().map(|program| program.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Why there are no sites, where there are none and no remark says why.
+/// Why there are no sites, unless a remark explains it.
 fn why_none(listing: &Listing, of: &str) -> Option<String> {
     let reason = match (listing.sites.is_empty(), listing.remarks.is_empty(), listing.is_instrumented) {
         (false, ..) | (true, false, _) => return None,

@@ -216,7 +216,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-/// Says what is wrong with tasks.
+/// Prints problems of tasks.
 fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
     let mut warnings = Vec::new();
     for task in tasks {

@@ -25,8 +25,8 @@ pub fn terminal() -> &'static Terminal {
     })
 }
 
-/// How many characters a line of standard output has space for: what `COLUMNS` says, else the terminal; files
-/// and pipes have no limit.
+/// Number of characters that fit into a line of standard output: `COLUMNS`, otherwise the terminal's width;
+/// files and pipes have no limit.
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(|| terminal().width).filter(|width| *width > 0)

@@ -140,7 +140,7 @@ fn an_interrupt_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 20_000);
     for target in ["ctf2", "json"] {
-        // A busy machine may let the command come to its end before it gives the interrupt a turn.
+        // A busy machine may let the command complete before it delivers the interrupt.
         assert!((0..5).any(|_| is_interrupted(folder.path(), target)), "{target}: always at its end already");
         let mut names: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,5 +1,5 @@
-//! Small stored recordings, and what each command prints of them, in every format. A change of output shows
-//! as a difference here; after a look at it,
+//! Small stored recordings, and what each command prints of them, in every format. A change of output appears
+//! as a difference here; after reviewing it,
 //!
 //!     UPDATE=1 cargo test -p tracewing-cli --test golden
 //!

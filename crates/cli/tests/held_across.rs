@@ -13,7 +13,7 @@ fn recording() -> (PathBuf, &'static str) {
     (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server"), "27136")
 }
 
-/// The warnings that a command gives, but for which other command knows more.
+/// The warnings of a command, without the other command that they recommend.
 fn warnings(trace: &Path, arguments: &[&str]) -> BTreeSet<String> {
     let (_, notes) = print(trace, arguments);
     let warnings = notes.lines().filter(|line| line.contains("is held across an .await"));

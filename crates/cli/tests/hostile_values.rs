@@ -1,5 +1,5 @@
-//! Recordings that are well-formed, and whose values make no sense: every analysis and every export comes to
-//! an end, with a result or an error, in bounded memory and time.
+//! Recordings that are well-formed but nonsensical: every analysis and every export ends, with a result or an
+//! error, in bounded memory and time.
 
 mod forms;
 mod harness;
@@ -137,7 +137,7 @@ fn no_value_brings_an_analysis_or_an_export_down() {
 fn everything_that_reads_recordings_is_run() {
     let lines = COMMANDS.iter().map(|line| line.split(' ').collect());
     let mut missing = forms::missing(lines);
-    // It ends when the recorder says so, and there is none.
+    // It ends when the recorder does, and there is none.
     missing.retain(|form| form != "list --follow");
     assert!(missing.is_empty(), "not run on hostile values: {missing:#?}");
 }

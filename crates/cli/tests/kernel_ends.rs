@@ -1,6 +1,6 @@
 //! However a recording with kernel events ends (by signals, a killed recorder, a full disk), both readers
-//! open the result and nothing of it stays in tracefs. A user who may not trace the kernel gets a next
-//! step.
+//! open the result and nothing of it stays in tracefs. A user without permission to trace the kernel is shown
+//! a next step.
 
 mod harness;
 mod kernel_common;

@@ -1,5 +1,5 @@
-//! User events and kernel events stand in one true order: whatever a thread emitted lies on the CPU and
-//! within the times at which the scheduler's own events say that it ran, to within the clock error of
+//! User events and kernel events have one true order: every event of a thread lies on the CPU and within the
+//! times at which the scheduler's own events say that it ran, to within the clock error of
 //! `docs/explanation/clock.md`.
 //!
 //! Some virtual machines record no switch away from certain threads (idle ones that were restored from a

@@ -1,6 +1,6 @@
 //! What a recording holds by default, without `--system-wide`: compared event by event with a recording of
 //! everything that is made at the same time. All that members of the command's process tree did, and all that
-//! happened on a CPU while one of them ran there; all wake-ups of members by anybody; nothing else.
+//! happened on a CPU while one of them ran there; all wake-ups of members by any thread; nothing else.
 
 mod harness;
 mod kernel_common;

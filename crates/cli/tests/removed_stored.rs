@@ -22,8 +22,7 @@ fn without(events: &str, whole: &Path, part: &Path) {
     assert!(output.status.success(), "{events}: {output:?}");
 }
 
-/// The path's steps, and what the command says beside them; no steps where the recording does not know whom
-/// they are of.
+/// The path's steps, and the command's messages; no steps if the recording does not identify their thread.
 fn path(target: &[String], trace: &Path) -> (Vec<Value>, String) {
     let arguments: Vec<&str> = target.iter().map(String::as_str).collect();
     let output = tracewing(&[&["critical-path"], &arguments[..]].concat(), trace);
@@ -37,7 +36,7 @@ fn path(target: &[String], trace: &Path) -> (Vec<Value>, String) {
     (steps, said)
 }
 
-/// Who has paths in a recording.
+/// The threads and tasks that have paths in a recording.
 fn targets(trace: &Path) -> Vec<Vec<String>> {
     let all = |command: &[&str], member: &str| -> Vec<Value> {
         let mut document: Value = serde_json::from_slice(&tracewing(command, trace).stdout).unwrap();
@@ -94,8 +93,8 @@ fn around<'v>(step: &Value, all: &'v [Value]) -> impl Iterator<Item = &'v Value>
     all[first..].iter().take_while(move |of| ns(of, "begin_ns") < to)
 }
 
-/// Whether a step says no more than the one of the whole recording in the same time: it is that one, or its
-/// thread or kind of activity is not known in it, or somebody waits in it for others who are not known.
+/// Whether a step contains no more than the one of the whole recording in the same time: it is that one, or
+/// its thread or kind of activity is unknown, or a thread waits in it for unknown others.
 fn says_no_more(step: &Value, of: &Value) -> bool {
     let what = step["activity"].as_str().unwrap();
     let is_same = |member: &str| step[member] == of[member];

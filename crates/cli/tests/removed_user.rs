@@ -62,9 +62,9 @@ fn rows(trace: &Path, table: Table) -> BTreeMap<String, Row> {
 }
 
 /// What is taken away, and columns that then have less than the whole, or only some of it: the rest is in
-/// `unknown_ns`, or was never told apart.
+/// `unknown_ns`, or was never separate.
 const REMOVED: [(&str, &[&str]); 22] = [
-    // Who has a lock is then known by the place that asked for it, which may be that of several tasks.
+    // The holder of a lock is then known by the place that requested it, which may be that of several tasks.
     ("user_thread:switch", &["owner_wait_ns"]),
     ("user_thread:create", &[]),
     // Delays are of first polls, as the table says.
@@ -88,7 +88,7 @@ const REMOVED: [(&str, &[&str]); 22] = [
     ("function:exit:*", &[]),
     ("server:request", &[]),
     // What the LWPs were blocked for is unknown, or ends some microseconds later.
-    // So is how often another one interrupted who waited.
+    // So is how often another thread interrupted the waiting one.
     ("sched_waking", &["blocked_ns", "ready_ns", "calls", "woken_ns"]),
     ("sched_wak*", &["blocked_ns", "ready_ns", "calls"]),
     // Without interrupts, theirs is in the time of what they interrupted.

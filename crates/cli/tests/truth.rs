@@ -1,8 +1,8 @@
-//! What the super-trace says of user threads, against a program that logs its own time stamps around every
-//! transition (`crates/tracewing/tests/programs/truth.rs`). Needs root.
+//! The super-trace's states of user threads, compared with a program that logs its own time stamps around
+//! every transition (`crates/tracewing/tests/programs/truth.rs`). Needs root.
 //!
-//! Nothing is compared with time on the wall, and nothing has to be fast. An event's stamp has to lie between
-//! the program's two around it, which are some hundred cycles apart: that is the truth to far less than a
+//! Nothing is compared with elapsed time, and nothing has to be fast. An event's stamp has to lie between the
+//! program's two around it, which are some hundred cycles apart: that is the truth to far less than a
 //! microsecond. Where they are more than a microsecond apart, something else had the processor between them.
 //! The log itself is the evidence of that; the event still has to lie between the two.
 #![cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Programs whose recorder is stopped: how long they wait, and what the recorder says of it.
+//! Programs whose recorder is stopped: how long they wait, and what the recorder reports about it.
 
 mod harness;
 mod recorded;

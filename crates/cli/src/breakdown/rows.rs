@@ -111,7 +111,7 @@ fn has_switches(row: &Row, known: Known) -> bool {
     known.recorded.switches && row.has_times()
 }
 
-/// Over what a thread waits, the system calls of both say; for which thread, wakes.
+/// The wait's cause is known from the system calls of both threads; the thread waited for, from wakes.
 fn has_ipc(row: &Row, known: Known) -> bool {
     has_switches(row, known) && known.recorded.wakes && known.modes
 }
@@ -165,8 +165,8 @@ pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
     lines.collect()
 }
 
-/// How long another process or an interrupt was on CPUs for a process. Begins and ends of interrupts of all
-/// kinds say it of these, as they lie within each other; switches say it of processes, from wakes on.
+/// How long another process or an interrupt was on CPUs for a process. For interrupts this requires the
+/// beginning and end of all kinds, since they are nested; for processes, switches and wakes.
 pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
     let is_known = match other.process {
         None => known.recorded.interrupts,

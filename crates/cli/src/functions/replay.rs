@@ -1,7 +1,7 @@
 //! `tracewing functions --replay`: each call, with how long it took.
 //!
-//! Lines are in the order of time. Whether a function calls others, and so has an end of its own, is known
-//! only later: lines wait for that, some ten thousand of them at most.
+//! Lines are in the order of time. Whether a function calls others, and so has a line for its end, is known
+//! only later: lines wait for that, at most some ten thousand of them.
 
 use super::{NEEDED, Names};
 use crate::format::TableFormat;
@@ -20,7 +20,7 @@ use tracewing_units::{Duration, Tid, Timestamp};
 /// Lines that wait.
 const MOST: usize = 1 << 14;
 
-/// Columns by which what is called is further right, at most.
+/// Maximum indentation of callees, in columns.
 const FURTHEST: usize = 200;
 
 pub fn run(input: &Input, rows: usize) -> Result<ExitCode> {
@@ -77,7 +77,7 @@ struct Line {
 /// What a line shows.
 #[derive(Clone, Copy, PartialEq)]
 enum What {
-    /// The begin of a function, of which nothing else is known yet.
+    /// The beginning of a function, whose end is still unknown.
     Begin,
     /// One that calls others.
     Open,

@@ -185,7 +185,7 @@ fn shares(bins: Vec<(f64, f64, u64)>) -> (u64, Vec<Share>) {
     (total, bins.into_iter().map(share).collect())
 }
 
-/// Where the last bar ends; something where there is none.
+/// The end of the last bar; positive if there is none.
 fn last(bars: &[Share]) -> f64 {
     bars.last().map_or(1.0, |bar| bar.to)
 }

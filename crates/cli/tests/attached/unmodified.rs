@@ -43,7 +43,7 @@ fn all_threads_are_recorded_from_the_attach_on() {
         // It sleeps 2 ms at a time.
         assert!(number(row, "unknown_ns") < pause, "{row}");
     }
-    // This thread waited for its input since before the recording, until it was told to start another one.
+    // This thread waited for its input since before the recording, until it was asked to start another one.
     let waiting =
         known.iter().find(|(_, name)| name.starts_with("target::is_run")).map(|(tid, _)| &rows[tid]);
     let waiting = waiting.unwrap();

@@ -1,5 +1,5 @@
-//! Programs under filters for system calls: a recorder attaches where they let through all that it needs, and
-//! tells the call that they do not.
+//! Programs under filters for system calls: a recorder attaches if they allow everything that it needs, and
+//! otherwise reports the call that they do not allow.
 
 use super::*;
 use libc::*;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Nothing of this machine's file systems can be reached but the program's own file and what is beside it.
+/// Only the program's own file and its folder can be reached in this machine's file systems.
 const SCRIPT: &str =
     "mount -t proc none /proc && mount -t tmpfs none /tmp && mount -t tmpfs none /run && exec \"$0\"";
 

@@ -186,9 +186,9 @@ pub fn compare_with_babeltrace2(trace: &Path) {
     assert!(ours == peer, "tracewing list and babeltrace2 differ");
 }
 
-/// A listing without the names in a dump of threads that have ended: they are empty, for which babeltrace2
-/// prints the text of the event before. Such threads are there when one of anybody's ended between an event
-/// of it and the snapshot.
+/// A listing without the names in a dump of threads that have ended: they are empty, and babeltrace2 prints
+/// the text of the previous event for them. There are such threads if one ended between an event of it and
+/// the snapshot.
 pub fn without_names_of_the_dead(listing: &[u8]) -> String {
     let without = |line: &str| match (line.split_once(", name = \""), line.split_once("\", type = ")) {
         (Some((before, _)), Some((_, behind))) if line.contains("status = ( \"dead\"") => {

@@ -71,7 +71,7 @@ fn forms_of(command: Vec<String>, forms: &mut Vec<Form>) {
     let help = run(&arguments).text();
     let below = section(&help, "Commands:").filter_map(|line| line.split(' ').next());
     for name in below.filter(|name| !["", "help"].contains(name)) {
-        // Help that goes on in the next line is no command.
+        // A continuation line of the help is not a command.
         let inner = [&command[..], &[name.to_owned()]].concat();
         if help.lines().any(|line| line.starts_with(&format!("  {name} "))) {
             forms_of(inner, forms);

@@ -1,5 +1,5 @@
-//! `tracewing record --functions` and `tracewing functions`: what C++ programs say that they called, and what
-//! uftrace says, against what was recorded.
+//! `tracewing record --functions` and `tracewing functions`: the calls that C++ programs and uftrace report,
+//! compared with the recording.
 
 mod choice;
 #[path = "../harness/mod.rs"]

@@ -1,4 +1,4 @@
-//! What is printed of calls besides the table: replay, differences, flame graphs, slices.
+//! Other views of calls than the table: replay, differences, flame graphs, slices.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! `tracewing record --locks`: what a C program says that it did with locks, against what was recorded, call
-//! by call.
+//! `tracewing record --locks`: the log of a C program about its locks compared with the recording, call by
+//! call.
 
 mod comparison;
 #[path = "../harness/mod.rs"]

@@ -1,5 +1,5 @@
-//! What tests of recordings share: building the programs, recording them, and comparing what was recorded
-//! with what they say that they emitted.
+//! Shared by tests of recordings: building the programs, recording them, and comparing the recordings with
+//! what the programs report.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

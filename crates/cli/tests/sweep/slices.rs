@@ -113,8 +113,8 @@ pub fn of(trace: &Path) -> Vec<Slices> {
     commands.map(|command| Slices { lines: command.lines(trace), command }).collect()
 }
 
-/// Whether a slice says no more than another one of the same time in the whole recording: it is that one, or
-/// its thread or kind of activity is not known in it, or one waits in it for others who are not known.
+/// Whether a slice contains no more than another one of the same time in the whole recording: it is that one,
+/// or its thread or kind of activity is unknown, or a thread waits in it for unknown others.
 fn says_no_more(slice: &Slice, of: &Slice) -> bool {
     let runs = |what: &str| {
         ["user", "running", "system call", "interrupt", "spinning"]

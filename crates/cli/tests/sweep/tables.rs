@@ -54,7 +54,7 @@ const COMMANDS: [Command; 14] = [
 const ALWAYS: [&str; 8] =
     ["user_events", "events", "unknown_ns", "unseen_ns", "process", "tid", "task", "user_thread"];
 
-/// Rows of what no event tells: they have what is known in others of the whole recording.
+/// Rows for unknown parties: they contain what has a known one in the whole recording.
 const UNKNOWN: [&str; 4] = [
     "activity \"unknown\"",
     "activity \"unseen\"",
@@ -70,13 +70,14 @@ const ALLOWED: [(&str, &str, &str); 21] = [
     ("sched_waking", "latency *", "*"),
     ("sched_waking", "breakdown", "ipc_via.*"),
     ("sched_waking", "threads*", "*"),
-    // Of interrupts that are not recorded, the time is in that of what they interrupted; the commands say it.
+    // If interrupts are not recorded, their time is included in that of what they interrupted; the commands
+    // say so.
     ("*irq*", "breakdown", "running_ns"),
     ("*irq*", "threads*", "user_ns"),
     ("*irq*", "threads*", "system_ns"),
     ("*irq*", "latency *", "*.user_ns"),
     ("*irq*", "latency *", "*.system_ns"),
-    // It has what events show: `threads` has what is unknown beside that.
+    // It has what events show: `threads` lists unknown time separately.
     ("*", "sched latency", "running_ns"),
     ("syscall_exit_*", "tasks*", "running_ns"),
     // Slices are counted whose wait is known, as the column says.
@@ -93,7 +94,7 @@ const ALLOWED: [(&str, &str, &str); 21] = [
     ("lock:*", "locks*", "*"),
     ("lock:*", "*", "*blocked_on.*"),
     ("syscall_exit_*", "locks*", "owner_*"),
-    // Who has a lock is then known by the place that asked for it.
+    // The holder of a lock is then known by the place that requested it.
     ("user_thread:switch", "locks*", "owner_*"),
 ];
 
@@ -183,7 +184,7 @@ impl Table {
         };
         for (key, row) in rows.into_iter().filter(|(key, _)| !is_left_out(key)) {
             let Some(all) = self.rows.get(&key) else {
-                // Some have another name where an event would have told a better one.
+                // Some have another name if an event with a better one is missing.
                 if !key.contains("section \"outside\"")
                     && !key.contains("section \"threads\"")
                     && command != "locks"
