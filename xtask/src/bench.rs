@@ -68,10 +68,10 @@ pub enum Comparison {
     #[command(after_help = "Examples:\n  \
         cargo xtask bench families                      three minutes\n  \
         cargo xtask bench families --page               the same, and writes docs/reports/performance-families.md\n  \
-        cargo xtask bench families --against TRACEWING  beside another build, with its library beside it\n  \
+        cargo xtask bench families --against TRACEWING  compared with another build and its library\n  \
         cargo xtask bench families --quick              to see that everything works")]
     Families(Families),
-    /// What recording a program that runs costs, and the ability to, beside LTTng-UST's
+    /// What recording a running program costs, and being able to, compared with LTTng-UST
     #[command(after_help = "Examples:\n  \
         cargo xtask bench attach            eight minutes\n  \
         cargo xtask bench attach --page     the same, and writes docs/reports/performance-attach.md\n  \

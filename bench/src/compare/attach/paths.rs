@@ -1,5 +1,5 @@
-//! What programs run all the time while nothing records them: polls of tasks, which can be reported to
-//! recordings that begin later, and spans. Beside another build of the worker, if there is one.
+//! What programs execute while they are not recorded: polls of tasks, which can be reported to
+//! recordings that begin later, and spans. Compared with another build of the worker, if there is one.
 
 use crate::compare::figures::Rounds;
 use crate::compare::process::{Worker, measuring_cpu, pinned};

@@ -17,7 +17,7 @@ pub const LTTNG_DAEMON: &str = "LTTng-UST, session daemon without a session";
 
 /// The variable by which programs find their recorder.
 const SOCKET: &str = "TRACEWING_SOCKET";
-/// Starts for one figure: a single one is shorter than what the system does beside it.
+/// Starts for one figure: a single one is too short to measure next to other activity.
 const STARTS: u32 = 20;
 /// Time after which a program that was started does nothing any more.
 const SETTLED: Duration = Duration::from_millis(300);

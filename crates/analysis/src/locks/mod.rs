@@ -558,7 +558,7 @@ impl Locks {
         }
     }
 
-    /// Who has a lock now; of several, who has had it longest.
+    /// The present holder of a lock; of several, the one that has held it longest.
     fn holder(&self, lock: (Option<Pid>, u64)) -> Option<Party> {
         let owners = self.totals.owners.get(&lock)?;
         let has = |owner: &&Party| self.threads.get(owner).is_some_and(|thread| thread.has(lock.1));

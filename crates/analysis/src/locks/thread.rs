@@ -86,7 +86,7 @@ pub(super) struct Request {
     pub(super) acquisition: Acquisition,
     /// The owner of the lock, according to the lock; 0 if it does not say.
     pub(super) owner: Option<Tid>,
-    /// Who had the lock then, as other events say.
+    /// The holder of the lock at that time, as other events show.
     pub(super) holder: Option<Party>,
     pub(super) at: Timestamp,
 }
@@ -308,7 +308,7 @@ impl Thread {
         self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
     }
 
-    /// Learns who had the lock that it has requested.
+    /// Sets the holder of the requested lock.
     pub(super) fn learn_holder(&mut self, holder: Option<Party>) {
         if let Some(request) = &mut self.request {
             request.holder = holder;
@@ -409,7 +409,7 @@ impl Wait {
 }
 
 impl Request {
-    /// Who had the lock when it was requested, if that is known.
+    /// The holder of the lock when it was requested, if known.
     fn kept_by(self) -> Option<Party> {
         self.owner.map(Party::Thread).or(self.holder)
     }
