@@ -85,7 +85,7 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         }
         let (some, why) = json_and_notes(&part, &["breakdown"]);
         // What others did for a process, and what all CPUs did, is in the events that are left.
-        // So it is what happened somewhere, if no event tells where: that is in `unknown`.
+        // So is what happened somewhere, if no event shows where: that is in `unknown`.
         let is_of_it = |row: &&Value| match row["section"].as_str() {
             Some("inside") => !name.starts_with("syscall_exit") || row["activity"] != "unknown",
             part => part == Some("threads"),

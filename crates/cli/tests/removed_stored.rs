@@ -156,7 +156,7 @@ fn latency_names_what_its_worst_periods_lack() {
     }
 }
 
-/// What is left tells of other owners and depths than all of it.
+/// What is left shows other owners and depths than the whole.
 #[test]
 fn who_had_locks_and_how_many_is_not_told_by_what_is_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Processes that answer a recorder that attaches to them wrongly, late, or without end
-//! (`crates/attach/examples/hostile.rs`), beside an honest one: that is recorded without loss, the recorder
-//! ends when it is told to, and says what it could not record. And what other users can do to an attached
-//! process and its recorder.
+//! (`crates/attach/examples/hostile.rs`), together with an honest one: that is recorded without loss, the
+//! recorder ends when it is asked to, and says what it could not record. And what other users can do to an
+//! attached process and its recorder.
 
 use super::*;
 use std::fs;
@@ -31,7 +31,7 @@ impl Hostile {
         Self { child, pid: line.trim().parse().unwrap() }
     }
 
-    /// It goes on, and ends as it would have.
+    /// It continues, and ends as it would have.
     fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
@@ -45,8 +45,8 @@ impl Drop for Hostile {
     }
 }
 
-/// Records an honest process beside a hostile one, and gives what the recorder says. The recorder is told to
-/// end once the honest one has emitted, whatever the hostile one does.
+/// Records an honest process together with a hostile one, and returns what the recorder says. The recorder is
+/// asked to end once the honest one has emitted, whatever the hostile one does.
 fn beside(way: &str, user: u32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let hostile = Hostile::start(way, user);
