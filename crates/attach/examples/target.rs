@@ -203,8 +203,8 @@ fn threads(milliseconds: i64) -> i64 {
     threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
 }
 
-/// Threads that have the C library's allocator to themselves in turn, and often wait for it, and one that only
-/// sleeps now and then. Counts what they find changed in what they allocated.
+/// Threads that have the C library's allocator to themselves in turn, and often wait for it, and one that
+/// only sleeps now and then. Counts what they find changed in what they allocated.
 fn malloc(milliseconds: i64) -> i64 {
     // SAFETY: a setting, made before there are other threads: all threads allocate from one heap.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };

@@ -7,16 +7,8 @@ use super::{File, Finding, Tree};
 use std::collections::BTreeMap;
 
 /// Where the rule applies: files, or folders with a `/` at the end.
-const ROOTS: &[&str] = &[
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/",
-    "bench/",
-    "crates/",
-    "examples/",
-    "fuzz/",
-    "xtask/",
-];
+const ROOTS: &[&str] =
+    &["README.md", "CONTRIBUTING.md", "docs/", "bench/", "crates/", "examples/", "fuzz/", "xtask/"];
 
 /// Pages that programs write: their words are in the sources of those programs.
 const GENERATED: &[&str] = &["docs/reference/columns.md", "docs/reference/events.md", "docs/reports/"];

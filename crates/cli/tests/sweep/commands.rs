@@ -204,8 +204,8 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("*irq*", "latency *", "*.user_ns", "Not all interrupts"),
     ("*irq*", "latency *", "*.system_ns", "Not all interrupts"),
     ("*irq*", "list --super", "*", "Not all interrupts"),
-    // It has only what events show; `threads` also has what is unknown. Slices are counted whose wait is known,
-    // as the column says.
+    // It has only what events show; `threads` also has what is unknown. Slices are counted whose wait is
+    // known, as the column says.
     ("*", "sched latency", "running_ns", ""),
     ("*", "sched latency", "switches", ""),
     ("*", "sched latency", "avg_delay_ns", ""),
