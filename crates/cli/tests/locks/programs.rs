@@ -78,7 +78,7 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         place
     };
     for (place, told) in [
-        (copy("without"), "`cargo build --release -p tracewing-preload` makes it"),
+        (copy("without"), "`cargo build --release -p tracewing-preload` builds it"),
         (with("un usual", b""), "spaces"),
         (with("junk", b"no library"), "is not the library that locks and functions need"),
         (with("half", &own[..own.len() / 2]), "or not all of it"),
