@@ -93,7 +93,8 @@ fn what_it_forks_is_recorded_unless_it_is_not_wanted() {
         let recorder = Attached::start(folder.path(), &[&["--pid", &pid], options].concat());
         target.tell("fork");
         target.tell("thread");
-        std::thread::sleep(PAUSE);
+        let late = target.threads().into_iter().find(|(_, name)| name == "late").unwrap().0;
+        wait_until("the new thread is recorded", || is_listed("set_event_pid", late));
         assert_eq!(target.end(), Some(7));
         let recording = recorder.ended();
         assert_eq!(recording.has("sleep"), has_children, "{options:?}");
