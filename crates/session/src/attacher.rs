@@ -1,10 +1,13 @@
-//! A thread that attaches to processes, since that can take as long as a process has no thread that can be
-//! borrowed: the recorder's loop asks for it, and hears of the result by a descriptor.
+//! A thread that has others attach to processes, since that can take as long as a process has no thread that
+//! can be borrowed, or does not return from the call: the recorder's loop asks for it, and hears of the
+//! result by a descriptor.
 
-use std::collections::{BTreeMap, VecDeque};
+mod turns;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::EventFlags;
@@ -13,17 +16,20 @@ use tracewing_attach::Refusal;
 use tracewing_units::Pid;
 
 use crate::Error;
-use crate::attached::{Outcome, attach};
+use crate::attached::{Answers, Outcome, attach};
+use crate::credentials::users;
 use crate::doors::Doors;
 use crate::poll::{Poll, Token};
 use crate::program::Program;
+use turns::{Asked, Turns};
 
-/// How long a process may have no thread that can be borrowed, and how long an attempt waits before others
-/// have their turn.
+/// How long a process may have no thread that can be borrowed, and how long an attempt looks for one.
 const PATIENCE: Duration = Duration::from_secs(3);
 const TURN: Duration = Duration::from_millis(50);
-/// Time between two attempts.
-const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long attempts that are in flight may take to end when the recording does. The program of one that is
+/// left alone in the middle waits for the recorder.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// What became of an attempt.
 #[derive(Debug)]
@@ -32,9 +38,19 @@ pub(crate) struct Attempt {
     pub(crate) outcome: Outcome,
 }
 
-/// The thread. It ends when this is dropped, after what it is doing.
+/// What the thread hears.
+enum Event {
+    /// A process is asked for.
+    Asked(Pid),
+    /// An attempt has ended.
+    Ended(Attempt),
+    /// Nothing is asked for any more.
+    Over,
+}
+
+/// The thread. When this is dropped it begins no further attempts, and ends with the last one.
 struct Attacher {
-    requests: Sender<Pid>,
+    events: Sender<Event>,
     attempts: Receiver<Attempt>,
     bell: Arc<OwnedFd>,
 }
@@ -47,7 +63,7 @@ impl Attacher {
     fn start(recording: [u8; 16]) -> Result<Self, Error> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(eventfd(0, flags).map_err(Error::system("eventfd"))?);
-        let (requests, requested) = channel();
+        let (events, heard) = channel();
         let (done, attempts) = channel();
         let rings = bell.clone();
         let report = move |attempt| {
@@ -55,16 +71,17 @@ impl Attacher {
             let _ = rustix::io::write(&rings, &1_u64.to_ne_bytes());
             is_heard
         };
-        let body = move || work(&requested, recording, report);
+        let own = events.clone();
+        let body = move || work(&heard, &own, recording, report);
         let thread = std::thread::Builder::new().name("attacher".to_owned()).spawn(body);
         thread.map_err(Error::system("clone"))?;
-        Ok(Self { requests, attempts, bell })
+        Ok(Self { events, attempts, bell })
     }
 
     /// Asks for a process.
     fn ask(&self, pid: Pid) {
         // The thread lives as long as this.
-        let _ = self.requests.send(pid);
+        let _ = self.events.send(Event::Asked(pid));
     }
 
     /// An attempt that has ended since the last time.
@@ -82,6 +99,8 @@ pub(crate) struct Attaching {
     pub(crate) doors: Doors,
     /// Processes that were asked for, as the programs that they were then.
     asked: BTreeMap<Pid, Program>,
+    /// Those of which no result has come yet.
+    pending: BTreeSet<Pid>,
     /// The longest time for which a thread was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
 }
@@ -94,6 +113,7 @@ impl Attaching {
             attacher: None,
             doors: Doors::default(),
             asked: BTreeMap::new(),
+            pending: BTreeSet::new(),
             longest_stop: None,
         }
     }
@@ -127,12 +147,32 @@ impl Attaching {
             }
         };
         self.attacher.insert(attacher).ask(pid);
+        self.pending.insert(pid);
         Ok(())
     }
 
     /// An attempt that has ended since the last time.
-    pub(crate) fn next(&self) -> Option<Attempt> {
-        self.attacher.as_ref()?.next()
+    pub(crate) fn next(&mut self) -> Option<Attempt> {
+        let attempt = self.attacher.as_ref()?.next()?;
+        self.pending.remove(&attempt.pid);
+        Some(attempt)
+    }
+
+    /// Begins no further attempts, at the recording's end, and gives those that were in flight, once they have
+    /// ended.
+    pub(crate) fn end(&mut self, poll: &Poll) -> Vec<Attempt> {
+        let Some(attacher) = self.attacher.take() else { return Vec::new() };
+        poll.remove(&attacher);
+        let _ = attacher.events.send(Event::Over);
+        let until = Instant::now() + ENDING;
+        let next = || attacher.attempts.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+        let ended: Vec<_> = std::iter::from_fn(next).collect();
+        self.pending.retain(|pid| !ended.iter().any(|attempt| attempt.pid == *pid));
+        let late = std::mem::take(&mut self.pending).into_iter().map(|pid| Attempt {
+            pid,
+            outcome: Outcome { result: Err(Refusal::Late(pid.0)), longest_stop: None },
+        });
+        ended.into_iter().chain(late).collect()
     }
 }
 
@@ -143,39 +183,87 @@ impl AsFd for Attacher {
     }
 }
 
-fn work(requested: &Receiver<Pid>, recording: [u8; 16], report: impl Fn(Attempt) -> bool) {
-    let mut waiting: VecDeque<(Pid, Instant)> = VecDeque::new();
+impl Drop for Attacher {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Over);
+    }
+}
+
+fn work(
+    heard: &Receiver<Event>,
+    events: &Sender<Event>,
+    recording: [u8; 16],
+    report: impl Fn(Attempt) -> bool,
+) {
+    let mut turns = Turns::default();
+    // What the last attempts came to for processes that get further ones.
+    let mut tried = BTreeMap::new();
+    let mut is_over = false;
     // Of all attempts so far.
     let mut longest_stop = None;
-    loop {
-        // Sleeps only where there is nothing to do.
-        let request = match waiting.is_empty() {
-            true => requested.recv().map_err(|_| TryRecvError::Disconnected),
-            false => requested.recv_timeout(PAUSE).map_err(|error| match error {
-                RecvTimeoutError::Timeout => TryRecvError::Empty,
-                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
-            }),
-        };
-        match request {
-            Ok(pid) => waiting.push_front((pid, Instant::now())),
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => return,
+    while !is_over || turns.are_in_flight() {
+        let now = Instant::now();
+        if !is_over && let Some(Asked { pid, .. }) = turns.next(now) {
+            begin(pid, recording, events);
+            continue;
         }
-        let Some((pid, since)) = waiting.pop_front() else { continue };
-        let outcome = attach(pid, recording, TURN);
-        longest_stop = longest_stop.max(outcome.longest_stop);
-        let is_transient = matches!(
-            outcome.result,
-            Err(Refusal::Busy { .. }
-                | Refusal::Taken(_)
-                | Refusal::NotReady(_)
-                | Refusal::SharedMemory(_)
-                | Refusal::FirstThread(_))
-        );
-        if is_transient && since.elapsed() < PATIENCE {
-            waiting.push_back((pid, since));
-        } else if !report(Attempt { pid, outcome: Outcome { longest_stop, ..outcome } }) {
-            return;
+        let event = match turns.idle(now).filter(|_| !is_over) {
+            Some(idle) => heard.recv_timeout(idle),
+            None => heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match event {
+            Ok(Event::Asked(pid)) => {
+                // Of one that has ended, any.
+                let user = users(pid).unwrap_or_default()[0];
+                turns.ask(Asked { pid, user, since: now });
+            }
+            Ok(Event::Ended(Attempt { pid, outcome })) => {
+                longest_stop = longest_stop.max(outcome.longest_stop);
+                let Some(asked) = turns.ended(pid) else { continue };
+                let attempt = Attempt { pid, outcome: Outcome { longest_stop, ..outcome } };
+                if !is_over && is_transient(&attempt.outcome) && asked.since.elapsed() < PATIENCE {
+                    turns.try_again(asked, Instant::now());
+                    tried.insert(pid, attempt);
+                } else {
+                    tried.remove(&pid);
+                    is_over |= !report(attempt);
+                }
+            }
+            Ok(Event::Over) => {
+                is_over = true;
+                turns.clear().for_each(|Asked { pid, .. }| {
+                    let nothing = Outcome { result: Ok(Answers::default()), longest_stop: None };
+                    report(tried.remove(&pid).unwrap_or(Attempt { pid, outcome: nothing }));
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Begins an attempt, on a thread of its own.
+fn begin(pid: Pid, recording: [u8; 16], events: &Sender<Event>) {
+    let (done, failed) = (events.clone(), events.clone());
+    let body = move || {
+        let outcome = attach(pid, recording, TURN);
+        // Where the recording is over, the doors that it has opened close here.
+        let _ = done.send(Event::Ended(Attempt { pid, outcome }));
+    };
+    if let Err(source) = std::thread::Builder::new().name("attaching".to_owned()).spawn(body) {
+        let result = Err(Refusal::System { pid: pid.0, call: "clone", source });
+        let _ = failed.send(Event::Ended(Attempt { pid, outcome: Outcome { result, longest_stop: None } }));
+    }
+}
+
+/// Whether another attempt may succeed.
+fn is_transient(outcome: &Outcome) -> bool {
+    matches!(
+        outcome.result,
+        Err(Refusal::Busy { .. }
+            | Refusal::Taken(_)
+            | Refusal::NotReady(_)
+            | Refusal::SharedMemory(_)
+            | Refusal::FirstThread(_))
+    )
 }

@@ -109,6 +109,34 @@ fn a_hostile_process_of_another_user_harms_no_other() {
     }
 }
 
+/// Whether a process is in the call that it does not return from, and its recorder has given it up.
+fn is_given_up(pid: u32) -> bool {
+    let read = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    // Before the call its thread waits for input. It is traced until the recorder gives it up.
+    let has_begun = !read("syscall").starts_with(&format!("{} ", libc::SYS_read));
+    has_begun && read("status").contains("TracerPid:\t0\n")
+}
+
+/// There are more of them than places for those of one user, and they are asked before the honest one.
+#[test]
+fn many_that_do_not_return_keep_no_other_waiting() {
+    let user = if am_root() { NOBODY } else { 0 };
+    let folder = tempfile::tempdir().unwrap();
+    let silent: Vec<Hostile> = (0..40).map(|_| Hostile::start("endless", user)).collect();
+    let mut honest = Resident::start();
+    let trace = folder.path().join("t");
+    let pids: Vec<u32> = silent.iter().map(|one| one.pid).chain([honest.pid]).collect();
+    let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let mut recorder = Recorder::of(&trace, &["--no-kernel", "--pid", &pids]);
+    recorder.wait(honest.pid, 1);
+    let given_up = silent.iter().filter(|one| is_given_up(one.pid)).count();
+    assert!(given_up < silent.len(), "all have had their time before the honest one");
+    honest.tell("emit 100");
+    let said = recorder.stop();
+    assert_eq!(count(&trace, "resident:step"), 100, "{said}");
+    honest.end();
+}
+
 /// A door, a connection and buffers have no names: other users would have to take them from one of the two
 /// processes.
 #[test]

@@ -13,7 +13,7 @@ mod start;
 mod tasks;
 
 use harness::{Printed, RunExt};
-use resident::{PROGRAM, Recorder, Resident, agents, count};
+use resident::{PROGRAM, Recorder, Resident, agents, count, waits_in_vain};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Instant;
@@ -68,10 +68,14 @@ fn a_recorder_that_ends_at_once_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let before = program.state();
-    for round in 0..20 {
-        let seconds = format!("0.{:03}", 1 + round * 5);
+    // Most of them while it attaches.
+    let attaching = (0..60).map(|round| 1000 + round * 250);
+    for (round, microseconds) in attaching.chain((0..20).map(|round| 1000 + round * 5000)).enumerate() {
+        let seconds = format!("0.{microseconds:06}");
         let trace = folder.path().join(round.to_string());
         Recorder::spawn(&trace, program.pid, &["--for", &seconds]).ended();
+        // The end of a recorder wakes what waits for it.
+        assert!(!waits_in_vain(program.pid), "after {seconds} s");
         wait_until("the agent has ended", || program.state() == before);
         assert_eq!(program.mappings().1, 0, "after {seconds} s");
         assert_eq!(program.tell("emit 10"), "emitted");

@@ -156,24 +156,28 @@ impl Recorder {
     }
 }
 
+/// Threads of the agent's in a process: of each, whether it sleeps in `read`.
+fn agents_in_read(pid: u32) -> Vec<bool> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let read = |task: &std::fs::DirEntry, name| std::fs::read_to_string(task.path().join(name));
+    let agents = tasks.filter(|task| read(task, "comm").is_ok_and(|name| name == "tracewing\n"));
+    let calls = agents.map(|agent| read(&agent, "syscall").unwrap_or_default());
+    calls.map(|call| call.split(' ').next() == Some(&libc::SYS_read.to_string())).collect()
+}
+
 /// Threads of the agent's in a process.
 pub fn agents(pid: u32) -> usize {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|name| name == "tracewing\n").count()
+    agents_in_read(pid).len()
 }
 
 /// Whether all of them wait for their recorder's next word.
 fn agents_sleep(pid: u32) -> bool {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    tasks
-        .filter(|task| {
-            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "tracewing\n")
-        })
-        .all(|task| {
-            let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
-            call.split(' ').next() == Some(&libc::SYS_read.to_string())
-        })
+    agents_in_read(pid).into_iter().all(|is_in_read| is_in_read)
+}
+
+/// Whether one of them waits for its recorder, which has ended.
+pub fn waits_in_vain(pid: u32) -> bool {
+    agents_in_read(pid).contains(&true)
 }
 
 /// How many events of a name a trace has.

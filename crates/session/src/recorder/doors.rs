@@ -35,22 +35,31 @@ impl Recorder<'_> {
 
     /// Attempts have ended.
     pub(crate) fn attempts_ended(&mut self) {
-        while let Some(Attempt { pid, outcome }) = self.attaching.next() {
-            self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
-            match outcome.result {
-                Ok(Answers { entered, declined }) => {
-                    if let Some(declined) = declined {
-                        self.join.note(format!("the events of {} are not recorded: {declined}", name(pid)));
-                    }
-                    for one in entered {
-                        self.attaching.doors.add(pid, one, &self.poll);
-                    }
+        while let Some(attempt) = self.attaching.next() {
+            self.attempt_ended(attempt);
+        }
+    }
+
+    /// Ends the attempts, at the recording's end. The doors that they have opened are closed next.
+    pub(super) fn end_attempts(&mut self) {
+        self.attaching.end(&self.poll).into_iter().for_each(|attempt| self.attempt_ended(attempt));
+    }
+
+    fn attempt_ended(&mut self, Attempt { pid, outcome }: Attempt) {
+        self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
+        match outcome.result {
+            Ok(Answers { entered, declined }) => {
+                if let Some(declined) = declined {
+                    self.join.note(format!("the events of {} are not recorded: {declined}", name(pid)));
                 }
-                // It has ended, and so has nothing to record.
-                Err(tracewing_attach::Refusal::Gone(_) | tracewing_attach::Refusal::Zombie(_)) => {}
-                Err(refusal) => {
-                    self.join.note(format!("the events of {} are not recorded: {refusal}", name(pid)));
+                for one in entered {
+                    self.attaching.doors.add(pid, one, &self.poll);
                 }
+            }
+            // It has ended, and so has nothing to record.
+            Err(tracewing_attach::Refusal::Gone(_) | tracewing_attach::Refusal::Zombie(_)) => {}
+            Err(refusal) => {
+                self.join.note(format!("the events of {} are not recorded: {refusal}", name(pid)));
             }
         }
     }

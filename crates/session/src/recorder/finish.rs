@@ -19,6 +19,7 @@ impl Recorder<'_> {
         self.find_left_out();
         self.turn_away_waiting();
         self.entrance.listener = None;
+        self.end_attempts();
         self.close_doors();
         // First, since its counters are read at the end of what was recorded; the kernel takes a while to end
         // the rest.
