@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use tracewing_units::Pid;
 
-/// Where control groups are mounted.
-const MOUNT_POINT: &str = "/sys/fs/cgroup";
+/// Where control groups are mounted. On a machine with both versions of them, systemd has version 2 in a
+/// folder of its own, and in another one what it keeps its services in.
+const MOUNT_POINTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
 /// The file that lists its processes.
 const PROCESSES: &str = "cgroup.procs";
 
@@ -17,8 +18,8 @@ const PROCESSES: &str = "cgroup.procs";
 /// # Errors
 /// There is none.
 pub(super) fn find(path: &Path) -> io::Result<PathBuf> {
-    let below = Path::new(MOUNT_POINT).join(path.strip_prefix("/").unwrap_or(path));
-    for folder in path.is_absolute().then(|| path.to_owned()).into_iter().chain([below]) {
+    let below = MOUNT_POINTS.map(|point| Path::new(point).join(path.strip_prefix("/").unwrap_or(path)));
+    for folder in path.is_absolute().then(|| path.to_owned()).into_iter().chain(below) {
         match fs::metadata(folder.join(PROCESSES)) {
             Ok(_) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
