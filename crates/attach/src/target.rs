@@ -116,8 +116,8 @@ impl Target {
         Ok(())
     }
 
-    /// Why it may not be traced.
-    pub(crate) fn not_permitted(&self) -> Refusal {
+    /// Why it may not be traced, or looked into.
+    pub fn not_permitted(&self) -> Refusal {
         let pid = self.pid;
         let Some(status) = Status::read(pid).filter(|status| status.has_memory) else {
             return Refusal::Gone(pid);

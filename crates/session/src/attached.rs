@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, send};
 use tracewing_abi::message::door::Enter;
 use tracewing_attach::{Refusal, Target};
 use tracewing_programs::entries;
-use tracewing_programs::image::Process;
+use tracewing_programs::image::{Files, Process};
 use tracewing_units::Pid;
 
 use crate::credentials::peer;
@@ -83,15 +83,27 @@ pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Outco
         }
         Err(refusal) => {
             // What keeps a recorder from a program without events costs none.
-            let is_plain = Process::open(pid).is_ok_and(|process| entries(&process).is_empty());
-            let result = if is_plain { Ok(Answers::default()) } else { Err(refusal) };
+            let result = if is_plain(pid) { Ok(Answers::default()) } else { Err(refusal) };
             Outcome { result, longest_stop: None }
         }
     }
 }
 
+/// Whether a process has no copy of tracewing. Where its memory cannot be read, as its executable has it.
+fn is_plain(pid: Pid) -> bool {
+    match Process::open(pid) {
+        Ok(process) => entries(&process).is_empty(),
+        Err(_) => Files::open(&[format!("/proc/{pid}/exe")]).is_ok_and(|files| entries(&files).is_empty()),
+    }
+}
+
 fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> Result<Answers, Refusal> {
-    let process = Process::open(pid).map_err(|_| Refusal::Gone(pid.0))?;
+    // Yama lets a user open the program of a process, and not its memory.
+    let process = match Process::open(pid) {
+        Ok(process) => process,
+        Err(_) if is_plain(pid) => return Ok(Answers::default()),
+        Err(_) => return Err(target.not_permitted()),
+    };
     let Answers { mut entered, mut declined } = Answers::default();
     for entry in entries(&process) {
         let called = target.call(entry, &calls::ALL, patience)?;

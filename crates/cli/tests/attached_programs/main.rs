@@ -11,6 +11,7 @@ mod recorded;
 mod resident;
 mod start;
 mod tasks;
+mod yama;
 
 use harness::{Printed, RunExt};
 use resident::{PROGRAM, Recorder, Resident, agents, count, waits_in_vain};
