@@ -158,8 +158,8 @@ impl Attaching {
         Some(attempt)
     }
 
-    /// Begins no further attempts, at the recording's end, and gives those that were in flight, once they have
-    /// ended.
+    /// Begins no further attempts, at the recording's end, and gives those that were in flight, once they
+    /// have ended.
     pub(crate) fn end(&mut self, poll: &Poll) -> Vec<Attempt> {
         let Some(attacher) = self.attacher.take() else { return Vec::new() };
         poll.remove(&attacher);

@@ -26,7 +26,7 @@ struct Cgroup(PathBuf);
 
 impl Cgroup {
     fn make() -> Option<Self> {
-        // Where version 2 is alone, and beside version 1.
+        // Where version 2 is alone, and where version 1 is mounted, too.
         let points = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
         let Some(point) = points.into_iter().find(|point| Path::new(point).join("cgroup.procs").exists())
         else {
