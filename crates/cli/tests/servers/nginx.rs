@@ -2,7 +2,6 @@
 
 use super::*;
 use harness::traceable;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -79,44 +78,33 @@ fn nginx_loses_no_request() {
             failed.fetch_add((REQUESTS - done) as u64, Ordering::Relaxed);
         }
     };
-    // On a busy machine a short recording may have nothing of what sleeps meanwhile.
-    let (mut samples, mut waits, mut workers) = (0, 0, BTreeSet::new());
+    let mut seen = Seen::default();
     let look = |trace: &Path, pids: &[u32], way: &[&str]| {
-        if way.contains(&"--profile") {
-            samples += harness::json(trace, &["profile"])["samples"].as_u64().unwrap();
-        }
+        seen.look(trace, way, "nginx:ngx_http_process_request");
         if !way.contains(&"--no-kernel") {
-            let found = harness::json(trace, &["breakdown"]);
-            let calls =
-                found["rows"].as_array().unwrap().iter().filter(|row| row["activity"] == "epoll_wait");
-            waits += calls.map(|row| row["calls"].as_u64().unwrap()).sum::<u64>();
             let rows = harness::json(trace, &["threads"]);
             for row in rows["threads"].as_array().unwrap() {
                 let process = row["process"].as_u64().unwrap() as u32;
                 assert!(row["name"] == "nginx" && pids.contains(&process), "{row}");
-                workers.insert(process);
             }
         }
-        waits > 0 && samples > 0 && workers.len() >= 2
+        seen.is_complete(2)
     };
+    let probe = ["--probe", "nginx:ngx_http_process_request"];
     let sum = std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(load);
         }
         // Also where this fails, the clients end.
         let sum = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            record(folder.path(), None, || family(nginx.0.id()), look)
+            record(folder.path(), None, &probe, || family(nginx.0.id()), look)
         }));
         ends.store(true, Ordering::Relaxed);
         sum
     });
     let sum = sum.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let (answered, failed) = (answered.into_inner(), failed.into_inner());
-    assert!(
-        answered > 100 && samples > 0 && waits > 0,
-        "{answered} answers, {samples} samples, {waits} waits"
-    );
-    assert!(workers.len() >= 2, "{workers:?}");
+    assert!(answered > 100 && seen.is_complete(2), "{answered} answers; {seen:?}");
     assert_eq!(failed, 0, "of {answered} and these");
     println!("nginx: {sum}; {answered} answers, 0 failed");
 }

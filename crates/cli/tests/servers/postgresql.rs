@@ -103,22 +103,23 @@ fn postgresql_loses_no_transaction() {
         }
     };
     let traces = tempfile::tempdir().unwrap();
-    // A short recording may lie between the end of one client and the begin of the next.
-    let mut most_processes = 0;
+    let mut seen = Seen::default();
     let look = |trace: &Path, _: &[u32], way: &[&str]| {
-        if way.is_empty() {
-            let rows = harness::json(trace, &["threads", "--by", "process"]);
-            let running =
-                rows["processes"].as_array().unwrap().iter().filter(|row| row["name"] == "postgres");
-            most_processes = most_processes.max(running.count());
+        seen.look(trace, way, "postgresql:query__start");
+        if !way.contains(&"--no-kernel") {
+            let rows = harness::json(trace, &["threads"]);
+            let rows = rows["threads"].as_array().unwrap();
+            rows.iter().for_each(|row| assert_eq!(row["name"], "postgres", "{row}"));
         }
-        most_processes >= 2
+        seen.is_complete(2)
     };
+    let probe = format!("{}:postgresql:query__start", postgres.programs.join("postgres").display());
+    let probe = ["--usdt", &probe];
     let sum = std::thread::scope(|scope| {
         scope.spawn(load);
         // Also where this fails, the clients end.
         let sum = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            record(traces.path(), None, || family(postgres.pid()), look)
+            record(traces.path(), None, &probe, || family(postgres.pid()), look)
         }));
         ends.store(true, Ordering::Relaxed);
         sum
@@ -126,7 +127,8 @@ fn postgresql_loses_no_transaction() {
     let sum = sum.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let transactions = transactions.into_inner();
     assert!(transactions > 10, "{transactions}");
-    assert!(most_processes >= 2, "no recording has two processes that ran");
+    // A short recording may lie between the end of one client and the begin of the next.
+    assert!(seen.is_complete(2), "{sum}: {seen:?}");
     println!("PostgreSQL: {sum}; {transactions} transactions, 0 failed");
 }
 
