@@ -288,6 +288,8 @@ impl Host for Join {
         let pid = program.pid;
         let is_new = self.programs.get(&pid).is_none_or(|last| *last != program);
         if is_new && self.limits.programs.take(peer, 1) {
+            let note = self.rules.note_on_numbers(&program);
+            note.into_iter().for_each(|note| self.line_of(peer, note));
             self.programs.insert(pid, program);
             let joined = ProcessDescription::of(pid, peer.uid, self.clock.now());
             self.description.processes.push(joined);

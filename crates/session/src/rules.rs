@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
+use tracewing_consumer::outside::is_of_other_namespace;
 use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules, Variable};
 use tracewing_vocabulary::function::Entry;
 use tracewing_vocabulary::own;
 
 use crate::preload::Preload;
+use crate::program::Program;
 
 /// Classes that are named where many have the same problem.
 const MOST_NAMED: usize = 4;
@@ -45,6 +47,11 @@ impl RecordingRules {
     /// Whether what was decided of a class may depend on the process.
     pub(crate) fn ask_for_processes(&self) -> bool {
         self.rules.iter().any(|rule| !rule.processes.is_empty())
+    }
+
+    /// What the user should know of these rules in a process, if it is of another PID namespace.
+    pub(crate) fn note_on_numbers(&self, program: &Program) -> Option<String> {
+        self.rules.iter().find_map(|rule| note_on_numbers(rule, program))
     }
 
     /// Adds a rule after the others.
@@ -104,6 +111,22 @@ impl RecordingRules {
         }
         hints
     }
+}
+
+/// What the user should know of a rule in a process, if it is of another PID namespace: there its condition
+/// is evaluated, with the numbers that are known there.
+pub(crate) fn note_on_numbers(rule: &Rule, program: &Program) -> Option<String> {
+    let Action::Enable(Some(predicate)) = &rule.action else { return None };
+    let (pid, name) = (program.pid.0, Some(&*program.name));
+    let is_concerned = rule.processes.is_empty() || rule.processes.iter().any(|one| one.fits(pid, name));
+    (is_concerned && predicate.uses_numbers() && is_of_other_namespace(program.pid)).then(|| {
+        let name = if program.name.is_empty() { String::new() } else { format!(" ({})", program.name) };
+        format!(
+            "`{rule}`: process {}{name} is in another PID namespace, and `$pid` and `$tid` are its numbers there; \
+             --process takes numbers of this one",
+            program.pid
+        )
+    })
 }
 
 /// Whether a class is one of the tracer itself.

@@ -149,3 +149,29 @@ fn it_is_asked_changed_and_found() {
     program.end();
     fs::remove_file(named).unwrap();
 }
+
+/// The program evaluates them, and knows its own numbers only.
+#[test]
+fn conditions_have_the_numbers_inside_which_is_said() {
+    if !am_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = inside(&PROGRAM);
+    let condition = |number: u32| format!("--where=$pid == {number}");
+    let [outside, here] = [program.pid, 1].map(condition);
+    let expected = format!("process {} (resident) is in another PID namespace", program.pid);
+    let pid = program.pid.to_string();
+    let options = ["--no-kernel", "--pid", &pid, "-e", "resident:step", &outside];
+    let mut recorder = Recorder::of(&folder.path().join("t"), &options);
+    recorder.wait(program.pid, 1);
+    program.tell("emit 5");
+    let enabled = harness::run(&["enable", &recorder.pid(), "-e", "resident:step", &here]);
+    assert!(enabled.status.success() && enabled.notes().contains(&expected), "{}", enabled.notes());
+    program.tell("emit 3");
+    let trace = recorder.trace().to_owned();
+    let said = recorder.stop();
+    assert!(said.contains(&expected), "{said}");
+    assert_eq!(count(&trace, "resident:step"), 3, "{said}");
+    program.end();
+}

@@ -87,6 +87,15 @@ impl Predicate {
         only
     }
 
+    /// Whether it uses the number of the thread or process, `$tid` or `$pid`.
+    pub fn uses_numbers(&self) -> bool {
+        let mut uses = false;
+        self.root.variables(&mut |variable| {
+            uses |= variable.scope == Scope::Context && ["tid", "pid"].contains(&variable.name.as_str());
+        });
+        uses
+    }
+
     /// The variables that a program's class lacks; comparisons with them are unknown for its events.
     pub fn lacking(&self, class: &ClassView<'_>) -> HashSet<Variable> {
         self.lacking_in(&ClassSchema::new(class))

@@ -17,7 +17,7 @@ use tracewing_units::Pid;
 use super::Recorder;
 use crate::changes::{NotChanged, PATIENCE, Waiting};
 use crate::client::Client;
-use crate::rules::{Fit, is_own};
+use crate::rules::{Fit, is_own, note_on_numbers};
 
 /// Changes that are described one by one.
 const MOST_CHANGES: usize = 10_000;
@@ -93,6 +93,8 @@ impl Recorder<'_> {
         self.describe_change(rule.to_string());
         for (number, client) in &mut self.connections.clients {
             let Some(member) = client.member_mut() else { continue };
+            let note = note_on_numbers(&rule, &member.program);
+            waiting.notes.extend(note.filter(|note| !waiting.notes.contains(note)));
             let process = member.program.process();
             let concerns = |id: &&u16| {
                 let class = self.join.classes.class(**id);
