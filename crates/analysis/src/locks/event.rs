@@ -4,7 +4,7 @@ use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::Tid;
 use tracewing_vocabulary::{Class, kernel, lock, user_thread};
 
-use super::Kind;
+use super::account::Kind;
 
 /// Elements of a call chain that are kept.
 const FRAMES: usize = 128;

@@ -1,7 +1,14 @@
 //! What becomes of acquisitions that several things at one address have.
 
-use super::*;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
+
+use super::account::{Bins, Kind, Party};
+use super::event::LockEvent;
+use super::places::Places;
+use super::table::{Group, Subject};
+use super::thread::{Acquisition, By, Told, Wait};
+use super::tickets::{Ticketed, Tickets};
+use super::totals::Totals;
 
 /// tokio's mutex begins with a lock of threads, whose futex lies at the same address.
 #[test]
@@ -16,7 +23,7 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
         spins: None,
         depth: None,
     };
-    let mut totals = Locks::new(Group::Lock, Bins::default()).totals;
+    let mut totals = Totals::new(Group::Lock, Bins::default());
     totals.begun = true;
     let places = Places::default();
     totals.add(Party::Thread(Tid(2)), &acquired(Kind::Mutex, 100), false, &places);

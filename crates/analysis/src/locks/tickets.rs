@@ -119,22 +119,7 @@ impl Tickets {
                 self.lock(by.process, lock).waiting.push(key);
             }
             LockEvent::Acquired { lock, caller, kind, waited } => {
-                let request = new(lock, kind, caller);
-                let waits = self.takes_back(key).map(|waiting| at - waiting.since);
-                if waited {
-                    self.suspends(by.tid, at);
-                }
-                let depth =
-                    (!by.task.is_none()).then(|| self.depths.get(&request.party).copied().unwrap_or(0));
-                let acquisition = request.acquisition;
-                let wait = Wait::new(waits, waited);
-                let told = Told::Acquired { acquisition, wait, owner: None, spins: None, depth };
-                tell(request.party, Ticketed::Told(told));
-                if kind.is_held() {
-                    self.requests.insert(key, Request { holds: true, ..request });
-                    self.lock(by.process, lock).holding.push(key);
-                    *self.depths.entry(request.party).or_default() += 1;
-                }
+                self.acquired(key, new(lock, kind, caller), waited, tell);
             }
             LockEvent::Refused { lock, caller, kind, waited: false } => {
                 let request = new(lock, kind, caller);
@@ -155,6 +140,25 @@ impl Tickets {
                 self.releases(&request, by.tid, at, tell);
             }
             _ => {}
+        }
+    }
+
+    /// A request has its lock, since [`Request::since`], whether or not there was an event of its wait.
+    fn acquired(&mut self, key: Key, request: Request, waited: bool, tell: &mut impl FnMut(Party, Ticketed)) {
+        let Request { acquisition, party, since: at, .. } = request;
+        let waits = self.takes_back(key).map(|waiting| at - waiting.since);
+        if waited {
+            self.suspends(acquisition.by.tid, at);
+        }
+        let is_known = !acquisition.by.task.is_none();
+        let depth = is_known.then(|| self.depths.get(&party).copied().unwrap_or(0));
+        let wait = Wait::new(waits, waited);
+        let told = Told::Acquired { acquisition, wait, owner: None, spins: None, depth };
+        tell(party, Ticketed::Told(told));
+        if acquisition.kind.is_held() {
+            self.requests.insert(key, Request { holds: true, ..request });
+            self.lock(key.0, acquisition.lock).holding.push(key);
+            *self.depths.entry(party).or_default() += 1;
         }
     }
 

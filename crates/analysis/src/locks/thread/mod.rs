@@ -1,0 +1,319 @@
+//! A thread and its locks: from requests, acquisitions and releases to waits and critical sections.
+
+#[cfg(test)]
+mod tests;
+mod told;
+
+use tracewing_units::{Pid, Tid, Timestamp};
+
+pub(super) use self::told::{Acquisition, By, Request, Told, Wait};
+use super::account::{Kind, Party};
+use super::event::LockEvent;
+
+/// A lock that the thread has.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    acquisition: Acquisition,
+    at: Timestamp,
+    /// Whether that was before what is analysed.
+    before: bool,
+}
+
+/// The last release, which the next event may take back.
+#[derive(Debug, Clone, Copy)]
+enum GivenBack {
+    /// Of this, the last one of its lock; with the length that it had.
+    Ended(Held, Timestamp),
+    /// Of a lock that the thread has still, recursively.
+    Inner(Held),
+    /// Of a lock that it did not have.
+    Unmatched,
+}
+
+/// Locks that a thread can have at a time; more are not followed.
+const MOST: usize = 1 << 10;
+
+/// A thread's state.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// Its process, if reported.
+    pub(super) process: Option<Pid>,
+    /// When it ended; a later event belongs to another thread that reuses its number.
+    pub(super) ended: Option<Timestamp>,
+    request: Option<Request>,
+    chain: Option<u64>,
+    spins: Option<u64>,
+    by: By,
+    held: Vec<Held>,
+    release: Option<GivenBack>,
+    /// The condition variable or barrier that it waits for, and what it gave back for that.
+    condition: Option<(Request, Option<Held>)>,
+    /// A lock of the kernel's.
+    kernel: Option<Request>,
+    /// A futex, if no event shows which lock it is part of.
+    futex: Option<Request>,
+    /// When a signal has interrupted the wait for it: it continues if the thread's next action is the same
+    /// call, and has no end if the thread does nothing more.
+    interrupted: Option<Timestamp>,
+}
+
+impl Thread {
+    /// Handles an event of the thread; `tell` receives the results.
+    pub(super) fn event(&mut self, event: &LockEvent, by: By, at: Timestamp, tell: &mut impl FnMut(Told)) {
+        if let Some(ended) = self.ended {
+            self.finish(ended, tell);
+        }
+        self.by = by;
+        let goes_on = self.settle_interrupted(event, tell);
+        if self.settle_release(event, tell) {
+            return;
+        }
+        match *event {
+            LockEvent::Requested { lock, caller, kind, owner, .. } => {
+                let request = self.request(lock, kind, caller, owner, at);
+                if self.request.replace(request).is_some() {
+                    tell(Told::Incomplete);
+                }
+                self.spins = None;
+            }
+            LockEvent::Spun { spins } => self.spins = Some(spins),
+            LockEvent::CalledFrom { chain } => self.chain = Some(chain),
+            LockEvent::Acquired { lock, caller, kind, waited } => {
+                tell(self.acquired((lock, kind, caller), waited, at));
+            }
+            LockEvent::Refused { lock, caller, kind, .. } => tell(self.refused((lock, kind, caller), at)),
+            // It was cancelled while it waited for a condition, and has had the mutex again since an unknown
+            // time.
+            LockEvent::Released { .. } if self.condition.take().is_some() => tell(Told::Incomplete),
+            LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
+            LockEvent::ConditionWait { condition, lock, caller } => {
+                let held = self.give_back_for_condition(lock, at, tell);
+                self.condition = Some((self.request(condition, Kind::Condition, caller, None, at), held));
+            }
+            LockEvent::ConditionWoken { condition, .. } => self.condition_came(condition, at, tell),
+            LockEvent::BarrierWait { barrier, caller } => {
+                self.condition = Some((self.request(barrier, Kind::Barrier, caller, None, at), None));
+            }
+            LockEvent::BarrierPassed { barrier } => self.condition_came(barrier, at, tell),
+            LockEvent::KernelWait { lock, kind } => {
+                // A mutex reports again when it goes from spinning to sleeping.
+                let same = self.kernel.filter(|request| request.acquisition.lock == lock);
+                self.kernel = same.or(Some(self.request(lock, kind, by.within, None, at)));
+            }
+            LockEvent::KernelHas { lock } => {
+                let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
+                tell(request.map_or(Told::Incomplete, |request| request.served(at, 0)));
+            }
+            // A futex wait of a lock that events report is part of the wait for that lock.
+            LockEvent::FutexWait { address }
+                if self.request.is_none() && self.condition.is_none() && !goes_on =>
+            {
+                self.futex = Some(self.request(address, Kind::Futex, 0, None, at));
+            }
+            LockEvent::FutexEnd { result } => self.futex_ended(result, at, tell),
+            LockEvent::FutexWait { .. }
+            | LockEvent::NotReleased { .. }
+            | LockEvent::CallChain { .. }
+            | LockEvent::Image { .. }
+            | LockEvent::Place { .. }
+            | LockEvent::Origin { .. }
+            | LockEvent::Parked
+            | LockEvent::Shadowed { .. } => {}
+        }
+    }
+
+    /// A release is certain when the next event does not take it back. Whether that event does so, and says
+    /// nothing else.
+    fn settle_release(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
+        match (self.release.take(), event) {
+            (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
+                if held.acquisition.lock == *lock =>
+            {
+                self.held.push(held);
+                return true;
+            }
+            (Some(GivenBack::Unmatched), LockEvent::NotReleased { .. }) => return true,
+            (Some(GivenBack::Ended(held, end)), _) => tell(ended(held, end)),
+            (Some(GivenBack::Unmatched), _) => tell(Told::Incomplete),
+            (Some(GivenBack::Inner(_)) | None, _) => {}
+        }
+        false
+    }
+
+    /// It has the lock, and the call ends for which it may have waited.
+    fn acquired(&mut self, (lock, kind, caller): (u64, Kind, u64), waited: bool, at: Timestamp) -> Told {
+        let request = self.request.take().filter(|request| request.acquisition.lock == lock);
+        let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
+        let depth = self.depth();
+        if kind.is_held() && self.held.len() < MOST {
+            self.held.push(Held { acquisition, at, before: false });
+        }
+        Told::Acquired {
+            acquisition,
+            wait: Wait::new(request.map(|request| at - request.at), waited),
+            owner: request.and_then(Request::kept_by),
+            spins: self.spins.take(),
+            depth: Some(depth),
+        }
+    }
+
+    /// The call ends without the lock: it was only tried, or the time for it was over.
+    fn refused(&mut self, (lock, kind, caller): (u64, Kind, u64), at: Timestamp) -> Told {
+        let request = self.request.take().filter(|request| request.acquisition.lock == lock);
+        Told::Refused {
+            acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by },
+            wait: request.map(|request| at - request.at),
+            at,
+            owner: request.and_then(|request| request.owner),
+            spins: self.spins.take(),
+        }
+    }
+
+    /// The mutex that a wait for a condition gives back, to have it again after the wait. The critical
+    /// section has ended, unless the thread has the mutex recursively.
+    fn give_back_for_condition(
+        &mut self,
+        lock: u64,
+        at: Timestamp,
+        tell: &mut impl FnMut(Told),
+    ) -> Option<Held> {
+        match self.give_back(lock, at) {
+            GivenBack::Ended(held, end) => {
+                tell(ended(held, end));
+                Some(held)
+            }
+            GivenBack::Inner(held) => Some(held),
+            GivenBack::Unmatched => None,
+        }
+    }
+
+    /// The wait for a condition or at a barrier is over; what was given back for it is held again.
+    fn condition_came(&mut self, condition: u64, at: Timestamp, tell: &mut impl FnMut(Told)) {
+        let waited = self.condition.take();
+        if let Some((request, held)) = waited.filter(|(request, _)| request.acquisition.lock == condition) {
+            tell(request.served(at, self.depth()));
+            self.held.extend(held.map(|held| Held { at, before: false, ..held }));
+        }
+    }
+
+    /// The system call that waits for a futex returns `result`: 0, or an error number, negative.
+    fn futex_ended(&mut self, result: i64, at: Timestamp, tell: &mut impl FnMut(Told)) {
+        const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
+        // The kernel's ERESTARTSYS to ERESTART_RESTARTBLOCK, of which programs see nothing or EINTR.
+        if matches!(result, -516..=-512) {
+            self.interrupted = self.futex.map(|_| at);
+            return;
+        }
+        match self.futex.take() {
+            Some(request) if result == 0 => tell(request.served(at, self.depth())),
+            Some(request) if result != NOT_AS_EXPECTED => tell(request.refused(at)),
+            _ => {}
+        }
+    }
+
+    /// The thread's next action shows whether an interrupted wait continues; the kernel's actions for it show
+    /// nothing.
+    fn settle_interrupted(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
+        if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
+            return false;
+        }
+        let Some((at, request)) = self.interrupted.take().zip(self.futex) else { return false };
+        let goes_on = *event == LockEvent::FutexWait { address: request.acquisition.lock };
+        if !goes_on {
+            self.futex = None;
+            tell(request.refused(at));
+        }
+        goes_on
+    }
+
+    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: Option<Tid>, at: Timestamp) -> Request {
+        let acquisition = Acquisition { lock, kind, caller, chain: None, by: self.by };
+        Request { acquisition, owner, holder: None, at }
+    }
+
+    /// The analysed range begins now: waits in progress begin here.
+    pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
+        self.held.iter_mut().for_each(|held| held.before = true);
+        let condition = self.condition.as_mut().map(|(request, _)| request);
+        let requests = [self.request.as_mut(), condition, self.kernel.as_mut(), self.futex.as_mut()];
+        for request in requests.into_iter().flatten() {
+            request.at = at;
+            tell(Told::Incomplete);
+        }
+    }
+
+    /// What it waits for now, if it is something that a party can hold.
+    pub(super) fn waits(&self) -> Option<Request> {
+        let request = self.request?;
+        Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
+    }
+
+    /// Whether it has this lock.
+    pub(super) fn has(&self, lock: u64) -> bool {
+        self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
+    }
+
+    /// Sets the holder of the requested lock.
+    pub(super) fn learn_holder(&mut self, holder: Option<Party>) {
+        if let Some(request) = &mut self.request {
+            request.holder = holder;
+        }
+    }
+
+    /// How many requests and critical sections of it have no end yet.
+    pub(super) fn unfinished(&self) -> u64 {
+        let requests =
+            [self.request.is_some(), self.condition.is_some(), self.kernel.is_some(), self.futex.is_some()];
+        requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
+    }
+
+    /// No event takes the last release back any more.
+    pub(super) fn settle(&mut self, tell: &mut impl FnMut(Told)) {
+        match self.release.take() {
+            Some(GivenBack::Ended(held, end)) => tell(ended(held, end)),
+            Some(GivenBack::Unmatched) => tell(Told::Incomplete),
+            Some(GivenBack::Inner(_)) | None => {}
+        }
+    }
+
+    /// Takes a lock from those that the thread has.
+    fn give_back(&mut self, lock: u64, at: Timestamp) -> GivenBack {
+        let is_it = |held: &Held| held.acquisition.lock == lock;
+        let Some(place) = self.held.iter().rposition(is_it) else { return GivenBack::Unmatched };
+        let held = self.held.remove(place);
+        if self.held.iter().any(is_it) { GivenBack::Inner(held) } else { GivenBack::Ended(held, at) }
+    }
+
+    /// How many locks it has.
+    fn depth(&self) -> usize {
+        let locks = self.held.iter().map(|held| held.acquisition.lock).enumerate();
+        locks.filter(|(at, lock)| self.held[..*at].iter().all(|held| held.acquisition.lock != *lock)).count()
+    }
+
+    /// The last time at which it can have waited, up to `at`.
+    pub(super) fn until(&self, at: Timestamp) -> Timestamp {
+        self.ended.map_or(at, |ended| ended.min(at))
+    }
+
+    /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread
+    /// waited for since, it waited for until now, or until it ended itself.
+    pub(super) fn finish(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
+        let at = self.until(at);
+        self.settle(tell);
+        let request = self.waits();
+        let Self { held, condition, kernel, futex, interrupted, .. } = std::mem::take(self);
+        let requests = [request, condition.map(|(request, _)| request), kernel].map(|request| (request, at));
+        for (request, at) in requests.into_iter().chain([(futex, interrupted.unwrap_or(at))]) {
+            if let Some(request) = request {
+                tell(request.refused(at));
+                tell(Told::Incomplete);
+            }
+        }
+        held.iter().for_each(|held| tell(Told::Unended { acquisition: held.acquisition }));
+    }
+}
+
+fn ended(held: Held, at: Timestamp) -> Told {
+    let length = (!held.before).then(|| at - held.at);
+    Told::Held { acquisition: held.acquisition, begin: held.at, length }
+}

@@ -1,0 +1,193 @@
+//! What threads' events amount to, written as short lines.
+
+use tracewing_units::Duration;
+
+use super::*;
+
+const MUTEX: u64 = 0x10;
+const OTHER: u64 = 0x20;
+const CONDITION: u64 = 0x30;
+
+fn acquired(lock: u64) -> LockEvent {
+    LockEvent::Acquired { lock, caller: 0x99, kind: Kind::Mutex, waited: false }
+}
+
+fn requested(lock: u64, owner: i32) -> LockEvent {
+    let owner = (owner != 0).then_some(Tid(owner));
+    LockEvent::Requested { lock, caller: 0x99, kind: Kind::Mutex, owner, ends: true }
+}
+
+fn released(lock: u64) -> LockEvent {
+    LockEvent::Released { lock }
+}
+
+/// The results of events at 10, 20, 30, … and of the end of the recording after them, in short.
+fn told(events: &[LockEvent]) -> Vec<String> {
+    let (mut thread, mut all) = (Thread::default(), Vec::new());
+    let mut tell = |told: Told| {
+        all.push(match told {
+            Told::Acquired { acquisition, wait, owner, depth, .. } => {
+                let depth = depth.unwrap();
+                let Party::Thread(owner) = owner.unwrap_or(Party::Thread(Tid(0))) else { panic!() };
+                format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
+            }
+            Told::Refused { acquisition, wait, .. } => {
+                format!("refused {:#x} wait {wait:?}", acquisition.lock)
+            }
+            Told::Held { acquisition, length, .. } => {
+                format!("held {:#x} for {:?}", acquisition.lock, length.unwrap())
+            }
+            Told::Incomplete | Told::Unended { .. } => "incomplete".to_owned(),
+        });
+    };
+    let mut at = Timestamp::ORIGIN;
+    let step = Duration::from_ns(10);
+    for event in events {
+        at = at + step;
+        thread.event(event, By::default(), at, &mut tell);
+    }
+    thread.finish(at + step, &mut tell);
+    all
+}
+
+#[test]
+fn waits_holds_and_nesting() {
+    let events = [acquired(MUTEX), requested(OTHER, 7), acquired(OTHER), released(MUTEX), released(OTHER)];
+    assert_eq!(
+        told(&events),
+        [
+            "acquired 0x10 wait No owner 0 depth 0",
+            "acquired 0x20 wait For(10 ns) owner 7 depth 1",
+            "held 0x10 for 30 ns",
+            "held 0x20 for 20 ns"
+        ]
+    );
+}
+
+#[test]
+fn a_recursive_lock_is_one_critical_section() {
+    let events = [acquired(MUTEX), acquired(MUTEX), acquired(OTHER), released(MUTEX), released(MUTEX)];
+    let acquired = ["acquired 0x10 wait No owner 0 depth 0", "acquired 0x10 wait No owner 0 depth 1"];
+    let rest = ["acquired 0x20 wait No owner 0 depth 1", "held 0x10 for 40 ns", "incomplete"];
+    assert_eq!(told(&events), [&acquired[..], &rest].concat());
+}
+
+#[test]
+fn a_release_that_failed_is_none() {
+    let events = [
+        acquired(MUTEX),
+        released(MUTEX),
+        LockEvent::NotReleased { lock: MUTEX },
+        released(OTHER),
+        LockEvent::NotReleased { lock: OTHER },
+        released(MUTEX),
+    ];
+    assert_eq!(told(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50 ns"]);
+}
+
+#[test]
+fn who_waits_for_a_condition_has_not_got_the_mutex() {
+    let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
+    let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
+    let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns"];
+    let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "held 0x10 for 10 ns"];
+    assert_eq!(told(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
+    let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
+    assert_eq!(told(&[acquired(MUTEX), cancelled, released(MUTEX)]), [&first[..], &["incomplete"]].concat());
+}
+
+#[test]
+fn what_is_cut_off_is_incomplete() {
+    assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
+    assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
+    assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10 ns)", "incomplete"]);
+}
+
+#[test]
+fn a_wait_whose_begin_is_not_recorded_has_no_length() {
+    let late = LockEvent::Acquired { lock: MUTEX, caller: 0x99, kind: Kind::Mutex, waited: true };
+    assert_eq!(
+        told(&[late, released(MUTEX)]),
+        ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10 ns"]
+    );
+}
+
+#[test]
+fn another_thread_with_its_number_has_nothing_of_one_that_has_ended() {
+    let (mut thread, mut waits) = (Thread::default(), Vec::new());
+    let mut tell = |told: Told| match told {
+        Told::Refused { wait, .. } => waits.push(("refused", wait)),
+        Told::Acquired { wait: Wait::No, .. } => waits.push(("acquired", None)),
+        _ => {}
+    };
+    let at = Timestamp::from_ns;
+    thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut tell);
+    thread.ended = Some(at(30));
+    thread.event(&acquired(MUTEX), By::default(), at(90), &mut tell);
+    thread.event(&requested(OTHER, 0), By::default(), at(100), &mut tell);
+    thread.finish(at(150), &mut tell);
+    assert_eq!(
+        waits,
+        [
+            ("refused", Some(Duration::from_ns(20))),
+            ("acquired", None),
+            ("refused", Some(Duration::from_ns(50)))
+        ]
+    );
+}
+
+#[test]
+fn a_futex_is_waited_for_unless_it_is_part_of_a_lock() {
+    let wait = || LockEvent::FutexWait { address: OTHER };
+    let end = |result| LockEvent::FutexEnd { result };
+    let (woken, changed, late) = (0, -11, -110);
+    assert_eq!(
+        told(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
+        ["acquired 0x20 wait For(10 ns) owner 0 depth 0", "refused 0x20 wait Some(10 ns)"]
+    );
+    assert_eq!(
+        told(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
+        ["acquired 0x10 wait For(30 ns) owner 0 depth 0", "held 0x10 for 10 ns"]
+    );
+    assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10 ns)", "incomplete"]);
+}
+
+#[test]
+fn a_futex_that_a_signal_interrupts_is_waited_for_until_it_is_had_or_the_thread_is_killed() {
+    let wait = || LockEvent::FutexWait { address: OTHER };
+    let end = |result| LockEvent::FutexEnd { result };
+    let (woken, interrupted, late) = (0, -512, -110);
+    let kernels = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
+    let has = || LockEvent::KernelHas { lock: MUTEX };
+    let kernel = "acquired 0x10 wait For(10 ns) owner 0 depth 0";
+    assert_eq!(
+        told(&[wait(), end(interrupted), wait(), end(woken)]),
+        ["acquired 0x20 wait For(30 ns) owner 0 depth 0"],
+        "begun again"
+    );
+    assert_eq!(
+        told(&[wait(), end(interrupted), kernels(), has()]),
+        [kernel, "refused 0x20 wait Some(10 ns)", "incomplete"],
+        "killed"
+    );
+    assert_eq!(
+        told(&[wait(), end(interrupted), released(MUTEX)]),
+        ["refused 0x20 wait Some(10 ns)", "incomplete"],
+        "told to the program; and a release without its acquisition"
+    );
+    let other = LockEvent::FutexWait { address: CONDITION };
+    assert_eq!(
+        told(&[wait(), end(-516), other, end(late)]),
+        ["refused 0x20 wait Some(10 ns)", "refused 0x30 wait Some(10 ns)"]
+    );
+}
+
+#[test]
+fn the_kernels_mutex_tells_twice_that_it_waits() {
+    let wait = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
+    let has = || LockEvent::KernelHas { lock: MUTEX };
+    assert_eq!(
+        told(&[wait(), wait(), has(), has()]),
+        ["acquired 0x10 wait For(20 ns) owner 0 depth 0", "incomplete"]
+    );
+}

@@ -1,0 +1,151 @@
+//! What a thread's events amount to: acquisitions, waits, critical sections.
+
+use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
+
+use super::super::account::{Kind, Party};
+use crate::images::Epoch;
+
+/// An acquisition: lock, party and place, which [`Account`](crate::Account)s are kept for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in super::super) struct Acquisition {
+    pub(in super::super) lock: u64,
+    pub(in super::super) kind: Kind,
+    /// Where the program called; 0 if unknown.
+    pub(in super::super) caller: u64,
+    /// By which chain it came there.
+    pub(in super::super) chain: Option<u64>,
+    /// The party, at both levels; 0: unknown, or none.
+    pub(in super::super) by: By,
+}
+
+/// The running party.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct By {
+    /// Its process; `None` if unknown, and for the kernel's own locks, which belong to no process.
+    pub(in super::super) process: Option<Pid>,
+    pub(in super::super) tid: Tid,
+    /// The user thread's number.
+    pub(in super::super) task: Task,
+    /// For the kernel's own locks: what the kernel does there, as a caller.
+    pub(in super::super) within: u64,
+    /// When, as far as the places in programs depend on it.
+    pub(in super::super) epoch: Epoch,
+}
+
+impl Default for By {
+    fn default() -> Self {
+        By { process: None, tid: Tid::IDLE, task: Task::NONE, within: 0, epoch: 0 }
+    }
+}
+
+/// How long an acquisition waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in super::super) enum Wait {
+    /// It had its lock at once.
+    No,
+    /// So long.
+    For(Duration),
+    /// The event that would say since when is not there.
+    Unknown,
+}
+
+/// A result about a thread. Times are in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in super::super) enum Told {
+    /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
+    /// `owner` had the lock, if that is known. `spins`: how often it has tried before it slept. `depth`: how
+    /// many other locks it has, where that is known.
+    Acquired {
+        acquisition: Acquisition,
+        wait: Wait,
+        owner: Option<Party>,
+        spins: Option<u64>,
+        depth: Option<usize>,
+    },
+    /// It did not get it, after this wait up to then.
+    Refused {
+        acquisition: Acquisition,
+        wait: Option<Duration>,
+        at: Timestamp,
+        owner: Option<Tid>,
+        spins: Option<u64>,
+    },
+    /// A critical section has ended, with its beginning and length; those of a section that began before the
+    /// analysed range are unknown.
+    Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
+    /// It has the lock, and no event says until when.
+    Unended { acquisition: Acquisition },
+    /// A beginning has no end, or an end no beginning.
+    Incomplete,
+}
+
+/// A lock that the thread waits for.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Request {
+    pub(in super::super) acquisition: Acquisition,
+    /// The owner of the lock, according to the lock; 0 if it does not say.
+    pub(in super::super) owner: Option<Tid>,
+    /// The holder of the lock at that time, as other events show.
+    pub(in super::super) holder: Option<Party>,
+    pub(in super::super) at: Timestamp,
+}
+
+impl Told {
+    /// The acquired or requested lock.
+    pub(in super::super) fn acquisition(&self) -> Option<&Acquisition> {
+        match self {
+            Self::Acquired { acquisition, .. }
+            | Self::Refused { acquisition, .. }
+            | Self::Held { acquisition, .. }
+            | Self::Unended { acquisition } => Some(acquisition),
+            Self::Incomplete => None,
+        }
+    }
+
+    /// The part that a single event reports, without what needs a pair.
+    pub(in super::super) fn unpaired(self) -> Self {
+        match self {
+            Self::Acquired { acquisition, wait, spins, .. } => {
+                let wait = if wait == Wait::No { Wait::No } else { Wait::Unknown };
+                Self::Acquired { acquisition, wait, owner: None, spins, depth: None }
+            }
+            Self::Refused { acquisition, at, spins, .. } => {
+                Self::Refused { acquisition, wait: None, at, owner: None, spins }
+            }
+            Self::Held { acquisition, begin, .. } => Self::Held { acquisition, begin, length: None },
+            told @ (Self::Unended { .. } | Self::Incomplete) => told,
+        }
+    }
+}
+
+impl Wait {
+    /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own
+    /// account.
+    pub(in super::super) fn new(request: Option<Duration>, waited: bool) -> Self {
+        match (request, waited) {
+            (Some(ns), _) => Self::For(ns),
+            (None, true) => Self::Unknown,
+            (None, false) => Self::No,
+        }
+    }
+}
+
+impl Request {
+    /// The holder of the lock when it was requested, if known.
+    pub(super) fn kept_by(self) -> Option<Party> {
+        self.owner.map(Party::Thread).or(self.holder)
+    }
+
+    /// It has what it wanted.
+    pub(super) fn served(self, at: Timestamp, depth: usize) -> Told {
+        let wait = Wait::For(at - self.at);
+        let (acquisition, owner) = (self.acquisition, self.kept_by());
+        Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
+    }
+
+    /// It does not want it any more.
+    pub(super) fn refused(self, at: Timestamp) -> Told {
+        let Self { acquisition, owner, at: begin, .. } = self;
+        Told::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }
+    }
+}
