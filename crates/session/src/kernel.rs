@@ -105,36 +105,7 @@ impl Kernel {
             note(format!("no kernel events: {missing}"));
             return Ok(none);
         }
-        let scope = match recorded {
-            Scope::System => KernelScope::System,
-            Scope::Tree(_) => KernelScope::Tree,
-            Scope::Processes { children, .. } => KernelScope::Processes { children: *children },
-        };
-        let settings = tracewing_kernel::Options {
-            globs: patterns(
-                options.kernel_events.as_deref().unwrap_or_default(),
-                options.preload.as_ref().is_some_and(|preload| preload.locks.is_some()),
-            ),
-            probes: options.probes.clone(),
-            only_probes: options.kernel_events.is_none(),
-            scope,
-            clock: match clock.kind() {
-                Clock::Tsc => KernelClock::X86Tsc,
-                Clock::Monotonic => KernelClock::Mono,
-            },
-            clock_class,
-            uuid: random_uuid().map_err(Error::system("getrandom"))?,
-            buffer_kib: default_buffer_kib(),
-            env: match recorded {
-                Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
-                // Events of its threads need not name the process.
-                Scope::Tree(root) => vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())],
-                Scope::Processes { pids, .. } => {
-                    let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
-                    vec![(environment::ATTACHED_PROCESSES.into(), pids.join(" ").into())]
-                }
-            },
-        };
+        let settings = settings(options, clock, clock_class, recorded)?;
         let mut recorder = match folder {
             Some(folder) => {
                 let started = KernelRecorder::start(folder, KERNEL, &settings);
@@ -304,6 +275,44 @@ impl Kernel {
             }
         }
     }
+}
+
+/// The options in the words of the crate that records the kernel.
+fn settings(
+    options: &Options,
+    clock: &TraceClock,
+    clock_class: ClockClass,
+    recorded: &Scope,
+) -> Result<tracewing_kernel::Options, Error> {
+    Ok(tracewing_kernel::Options {
+        globs: patterns(
+            options.kernel_events.as_deref().unwrap_or_default(),
+            options.preload.as_ref().is_some_and(|preload| preload.locks.is_some()),
+        ),
+        probes: options.probes.clone(),
+        only_probes: options.kernel_events.is_none(),
+        scope: match recorded {
+            Scope::System => KernelScope::System,
+            Scope::Tree(_) => KernelScope::Tree,
+            Scope::Processes { children, .. } => KernelScope::Processes { children: *children },
+        },
+        clock: match clock.kind() {
+            Clock::Tsc => KernelClock::X86Tsc,
+            Clock::Monotonic => KernelClock::Mono,
+        },
+        clock_class,
+        uuid: random_uuid().map_err(Error::system("getrandom"))?,
+        buffer_kib: default_buffer_kib(),
+        env: match recorded {
+            Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
+            // Events of its threads need not name the process.
+            Scope::Tree(root) => vec![(environment::ROOT_PROCESS.into(), i64::from(root.0).into())],
+            Scope::Processes { pids, .. } => {
+                let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
+                vec![(environment::ATTACHED_PROCESSES.into(), pids.join(" ").into())]
+            }
+        },
+    })
 }
 
 impl Source {

@@ -1,15 +1,28 @@
 //! Ends a recording: closes the buffers, writes what is left, and says what it all amounts to.
 
+use std::mem;
+
 use super::Recorder;
 use super::output::Output;
 
 use tracewing_consumer::folder::State;
 use tracewing_consumer::outside::UNSEEN;
+use tracewing_profile::Summary as ProfileSummary;
 
 use crate::course::Stop;
+use crate::ended::Ended;
 use crate::flight::absolute;
 use crate::join::Join;
+use crate::kernel::KernelSummary;
 use crate::outcome::Summary;
+
+/// What the sources amount to.
+struct Sources {
+    user: Ended,
+    kernel: KernelSummary,
+    profile: ProfileSummary,
+    is_snapshot_written: bool,
+}
 
 impl Recorder<'_> {
     /// Closes the buffers, writes what is left, and says what it all amounts to.
@@ -21,10 +34,25 @@ impl Recorder<'_> {
         self.entrance.listener = None;
         self.end_attempts();
         self.close_doors();
+        let sources = self.end_sources();
+        self.give_hints(&sources.user);
+        self.check_places(true);
+        self.join.tell_left_out();
+        self.describe_end(output, sources);
+        self.check_places(true);
+        if self.course.stop == Stop::CannotWrite {
+            self.join.description.state = State::CutShort;
+        }
+        self.tell_notes();
+        self.summary(output, seconds)
+    }
+
+    /// Ends samples, programs and kernel, in this order, and writes what each still has.
+    fn end_sources(&mut self) -> Sources {
         // First, since its counters are read at the end of what was recorded; the kernel takes a while to end
         // the rest.
-        let profile = self.drains.profile.finish(&mut |line| self.join.note(line));
-        if let Some(error) = profile.unwritten {
+        let mut profile = self.drains.profile.finish(&mut |line| self.join.note(line));
+        if let Some(error) = profile.unwritten.take() {
             self.cannot_write(&error.into());
         }
         // Programs that see their connection end look at their buffers: whether the recording is over.
@@ -32,6 +60,17 @@ impl Recorder<'_> {
         self.bid_farewell();
         self.connections.clients.clear();
         let is_snapshot_written = self.last_snapshot();
+        let user = self.end_regions();
+        let mut kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));
+        if let Some(error) = &kernel.error {
+            self.cannot_write(error);
+        }
+        self.tell_of_executed(mem::take(&mut kernel.executed));
+        Sources { user, kernel, profile, is_snapshot_written }
+    }
+
+    /// Writes what is left in the programs' buffers, if the disk takes it.
+    fn end_regions(&mut self) -> Ended {
         if self.course.stop != Stop::CannotWrite {
             self.join.write_firsts(true);
             self.join.error.take().into_iter().for_each(|error| self.cannot_write(&error));
@@ -47,23 +86,24 @@ impl Recorder<'_> {
             ));
         }
         user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
-        let kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));
-        if let Some(error) = &kernel.error {
-            self.cannot_write(error);
-        }
-        self.tell_of_executed(kernel.executed);
+        user
+    }
 
-        // What could not be written, or is lost, is not known.
-        if self.course.stop != Stop::CannotWrite {
-            let Join { rules, classes, regions, .. } = &self.join;
-            let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
-            let has_seen = |id| regions.has_seen(id).filter(|seen| *seen || is_whole);
-            let hints = rules.hints(classes, self.options.preload.as_ref(), has_seen);
-            hints.into_iter().for_each(|hint| self.join.note(hint));
+    /// Notes which rules no event came of. What could not be written, or is lost, is not known.
+    fn give_hints(&mut self, user: &Ended) {
+        if self.course.stop == Stop::CannotWrite {
+            return;
         }
+        let Join { rules, classes, regions, .. } = &self.join;
+        let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
+        let has_seen = |id| regions.has_seen(id).filter(|seen| *seen || is_whole);
+        let hints = rules.hints(classes, self.options.preload.as_ref(), has_seen);
+        hints.into_iter().for_each(|hint| self.join.note(hint));
+    }
 
-        self.check_places(true);
-        self.join.tell_left_out();
+    /// Writes the trace's description, complete now.
+    fn describe_end(&mut self, output: &Output, sources: Sources) {
+        let Sources { user, kernel, profile, is_snapshot_written } = sources;
         let description = &mut self.join.description;
         let is_all_written = is_snapshot_written && self.course.stop != Stop::CannotWrite;
         description.state = if is_all_written { State::Complete } else { State::CutShort };
@@ -80,12 +120,11 @@ impl Recorder<'_> {
         {
             self.join.note(error.to_string());
         }
-        self.check_places(true);
-        if self.course.stop == Stop::CannotWrite {
-            self.join.description.state = State::CutShort;
-        }
-        self.tell_notes();
-        let (path, bytes) = match output {
+    }
+
+    /// The numbers for the user.
+    fn summary(&mut self, output: &Output, seconds: f64) -> Summary {
+        let (folder, bytes) = match output {
             Output::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
             Output::Snapshots(dir, made) => {
                 made.remove_empty(); // empty without a snapshot
@@ -99,7 +138,7 @@ impl Recorder<'_> {
         let snapshots = self.flight.take().map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
         Summary {
-            folder: path,
+            folder,
             state: description.state,
             seconds,
             begin: self.timers.began,

@@ -18,6 +18,7 @@ use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::names::Names;
 use tracewing_consumer::survival::{BufferFolder, CLASSES};
 use tracewing_consumer::trace::UserTrace;
+use tracewing_ctf::model::ClockClass;
 use tracewing_rules::Majors;
 
 use crate::attacher::Attaching;
@@ -56,109 +57,30 @@ impl<'a> Recorder<'a> {
         output: &Output,
         files: Option<BufferFolder>,
     ) -> Result<Self, Error> {
-        let identity = || random_uuid().map_err(Error::system("getrandom"));
         let signals = Signals::block(options.flight_recorder.is_some_and(|on| on.signal))?;
         let open_files = system::raise_open_files();
         let listener = Listener::new()?;
         let begin = clock.calibrate();
         let class = clock_class(&clock, &begin, identity()?);
-        let (recording, user) = (identity()?, output.folder().map(Folder::user));
-        let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
-        // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it
-        // would not survive, as buffers in files do.
-        let trace = match &files {
-            Some(_) => trace,
-            None => trace.map(|trace| trace.write_behind(Priority::raise)),
-        };
-        let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
+        let recording = identity()?;
         let places = Places::new(output.dir(), files.as_ref().map(BufferFolder::dir));
-        let rules = RecordingRules::new(&options.rules);
-        let mut classes = Classes::new(user.as_slice(), recording, class.clone())?;
-        let geometry = match output {
-            Output::Trace(_) => options.geometry,
-            Output::Snapshots(..) => options.geometry.overwriting(),
-        };
-        let description = describe(options, &rules, geometry, &clock, begin);
-        if let Some(files) = &files {
-            classes.keep_table(files.dir(), CLASSES)?;
-            let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
-            files.describe(&Description { trace_folder, ..description.clone() })?;
-        }
-        let majors = options.majors.0;
-        let maker = Maker { geometry, clock, begin, recording, majors, files, names: HashMap::new() };
-        let files = system::open_files();
-        let regions = Regions::new(maker, clock, options.sharing, options.flush, trace, files);
-        if let Some(folder) = output.folder() {
-            folder.describe(&description)?;
-        }
-        let mut join = Join::new(clock, regions, classes, rules, description);
+        let mut join = prepare(options, output, files, (clock, begin, class.clone()), recording)?;
 
         let inheritance = Inheritance {
             mask: signals.mask_before(),
             file_size_signal: signals.file_size_before(),
             open_files,
         };
-        let mut child = match subject {
-            Subject::Processes(..) => None,
-            Subject::ProgramsOf(other) => Some(Child::of_another(other.command_pid)?),
-            Subject::Command(command) => {
-                let outer = env::var_os(SOCKET_VARIABLE);
-                let (sockets, is_too_many) = sockets(listener.path(), outer.as_deref());
-                if is_too_many {
-                    join.note(
-                        "this is one recording in too many others: the outermost gets no events of programs"
-                            .to_owned(),
-                    );
-                }
-                let mut variables =
-                    vec![(SOCKET_VARIABLE.into(), sockets), (LATE_VARIABLE.into(), "0".into())];
-                let filters = seccomp::own();
-                if filters > 0 {
-                    variables.push((FILTERS_VARIABLE.into(), filters.to_string().into()));
-                }
-                if let Some(preload) = &options.preload {
-                    variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
-                }
-                Some(command.fork(&variables, &inheritance)?)
-            }
-        };
+        // The child waits until all that should see it has begun.
+        let mut child = child(options, subject, &listener, &inheritance, &mut join)?;
         let priority = Priority::raise();
-        let folder = output.folder().map(Folder::dir);
-        let note = &mut |line| join.note(line);
-        let scope = match (subject, &child) {
-            _ if options.system_wide => Scope::System,
-            (Subject::Processes(found, attach), _) => Scope::Processes {
-                pids: found.processes.iter().map(|process| process.pid).collect(),
-                children: attach.children,
-            },
-            (_, Some(child)) => Scope::Tree(child.pid()),
-            (_, None) => Scope::System,
-        };
-        let kernel = Kernel::start(options, folder, &clock, class.clone(), &scope, note)?;
-        let profile = match options.profile.zip(folder) {
-            Some((hertz, folder)) => {
-                Profile::start(folder, hertz, &scope, (&clock, class), options.flush, note)?
-            }
-            None => Profile::none(),
-        };
-        let flight = match output {
-            Output::Trace(_) => None,
-            Output::Snapshots(dir, _) => options.flight_recorder.map(|on| Flight::new(dir.clone(), on)),
-        };
-        let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
-        let poll = Poll::new()?;
-        let watch = |file, token| poll.add(file, token, EventFlags::IN).map_err(Error::system("epoll_ctl"));
-        watch(signals.as_fd(), Token::Signals)?;
-        if let Some(child) = &child {
-            watch(child.as_fd(), Token::Child)?;
-        }
+        let scope = scope(options, subject, child.as_ref());
+        let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
         let processes = match subject {
             Subject::Processes(found, attach) => Some(Processes::new(found, attach.children)?),
             _ => None,
         };
-        if let Some(processes) = &processes {
-            watch(processes.as_fd(), Token::Processes)?;
-        }
+        let poll = watch(&signals, child.as_ref(), processes.as_ref())?;
         let timers = Timers::new(join.clock.now(), options.flush);
         let name = || options.command.first().cloned().unwrap_or_default();
         if let Some(child) = &mut child {
@@ -177,7 +99,7 @@ impl<'a> Recorder<'a> {
             attaching: Attaching::new(recording),
             course: Course::new(child, signals),
             processes,
-            drains: Drains { kernel, profile, threads },
+            drains,
             flight,
             join,
             watches: Watches { places, filters_due: Instant::now(), left_out: LeftOut::new(), obstacles: 0 },
@@ -190,6 +112,133 @@ impl<'a> Recorder<'a> {
         }
         Ok(recorder)
     }
+}
+
+fn identity() -> Result<[u8; 16], Error> {
+    random_uuid().map_err(Error::system("getrandom"))
+}
+
+/// Makes what programs will join: the user trace, the table of classes, the maker of buffers. The folders
+/// get their descriptions.
+fn prepare(
+    options: &Options,
+    output: &Output,
+    files: Option<BufferFolder>,
+    (clock, begin, class): (TraceClock, Calibration, ClockClass),
+    recording: [u8; 16],
+) -> Result<Join, Error> {
+    let user = output.folder().map(Folder::user);
+    let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
+    // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it
+    // would not survive, as buffers in files do.
+    let trace = match &files {
+        Some(_) => trace,
+        None => trace.map(|trace| trace.write_behind(Priority::raise)),
+    };
+    let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
+    let rules = RecordingRules::new(&options.rules);
+    let mut classes = Classes::new(user.as_slice(), recording, class)?;
+    let geometry = match output {
+        Output::Trace(_) => options.geometry,
+        Output::Snapshots(..) => options.geometry.overwriting(),
+    };
+    let description = describe(options, &rules, geometry, &clock, begin);
+    if let Some(files) = &files {
+        classes.keep_table(files.dir(), CLASSES)?;
+        let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
+        files.describe(&Description { trace_folder, ..description.clone() })?;
+    }
+    let majors = options.majors.0;
+    let maker = Maker { geometry, clock, begin, recording, majors, files, names: HashMap::new() };
+    let open_files = system::open_files();
+    let regions = Regions::new(maker, clock, options.sharing, options.flush, trace, open_files);
+    if let Some(folder) = output.folder() {
+        folder.describe(&description)?;
+    }
+    Ok(Join::new(clock, regions, classes, rules, description))
+}
+
+/// The process whose end ends the recording, if there is one: the command, stopped before its first
+/// instruction, or that of another recording.
+fn child(
+    options: &Options,
+    subject: &Subject<'_>,
+    listener: &Listener,
+    inheritance: &Inheritance,
+    join: &mut Join,
+) -> Result<Option<Child>, Error> {
+    let command = match subject {
+        Subject::Processes(..) => return Ok(None),
+        Subject::ProgramsOf(other) => return Ok(Some(Child::of_another(other.command_pid)?)),
+        Subject::Command(command) => command,
+    };
+    let outer = env::var_os(SOCKET_VARIABLE);
+    let (sockets, is_too_many) = sockets(listener.path(), outer.as_deref());
+    if is_too_many {
+        join.note(
+            "this is one recording in too many others: the outermost gets no events of programs".to_owned(),
+        );
+    }
+    let mut variables = vec![(SOCKET_VARIABLE.into(), sockets), (LATE_VARIABLE.into(), "0".into())];
+    let filters = seccomp::own();
+    if filters > 0 {
+        variables.push((FILTERS_VARIABLE.into(), filters.to_string().into()));
+    }
+    if let Some(preload) = &options.preload {
+        variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
+    }
+    Ok(Some(command.fork(&variables, inheritance)?))
+}
+
+/// The threads of which the kernel's events and samples are recorded.
+fn scope(options: &Options, subject: &Subject<'_>, child: Option<&Child>) -> Scope {
+    match (subject, child) {
+        _ if options.system_wide => Scope::System,
+        (Subject::Processes(found, attach), _) => Scope::Processes {
+            pids: found.processes.iter().map(|process| process.pid).collect(),
+            children: attach.children,
+        },
+        (_, Some(child)) => Scope::Tree(child.pid()),
+        (_, None) => Scope::System,
+    }
+}
+
+/// Begins to record what comes from the kernel: its events, and samples. A flight recorder keeps the latest
+/// of them, and lists threads itself if the kernel's events do not name them.
+fn drains(
+    options: &Options,
+    output: &Output,
+    scope: &Scope,
+    (clock, class): (&TraceClock, ClockClass),
+    join: &mut Join,
+) -> Result<(Drains, Option<Flight>), Error> {
+    let folder = output.folder().map(Folder::dir);
+    let note = &mut |line| join.note(line);
+    let kernel = Kernel::start(options, folder, clock, class.clone(), scope, note)?;
+    let profile = match options.profile.zip(folder) {
+        Some((hertz, folder)) => Profile::start(folder, hertz, scope, (clock, class), options.flush, note)?,
+        None => Profile::none(),
+    };
+    let flight = match output {
+        Output::Trace(_) => None,
+        Output::Snapshots(dir, _) => options.flight_recorder.map(|on| Flight::new(dir.clone(), on)),
+    };
+    let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
+    Ok((Drains { kernel, profile, threads }, flight))
+}
+
+/// The loop's descriptors that are there from the begin on.
+fn watch(signals: &Signals, child: Option<&Child>, processes: Option<&Processes>) -> Result<Poll, Error> {
+    let poll = Poll::new()?;
+    let watch = |file, token| poll.add(file, token, EventFlags::IN).map_err(Error::system("epoll_ctl"));
+    watch(signals.as_fd(), Token::Signals)?;
+    if let Some(child) = child {
+        watch(child.as_fd(), Token::Child)?;
+    }
+    if let Some(processes) = processes {
+        watch(processes.as_fd(), Token::Processes)?;
+    }
+    Ok(poll)
 }
 
 fn describe(
