@@ -140,15 +140,8 @@ impl Draft {
                 self.push(name, Load::NOTHING, Form::End(compound))
             }
             Kind::Array { length: Length::Slot(slot), element } => {
-                let element = program.nodes.get(*element as usize)?;
-                let Kind::Integer(integer, class) = &element.kind else { return None };
-                // So each element begins where the one before it ends.
-                let whole = element.align >= 8 && integer.size.is_multiple_of(element.align);
-                let plain = integer.slot == NONE && integer.role == Role::None && class.bit_order.is_none();
-                (whole && plain).then_some(())?;
-                let size = usize::try_from(integer.size / 8).ok()?;
-                let load = Load::new(0, integer.size, integer.order)?;
-                let element = Element { class: class.clone(), load, size };
+                let element = element_of(program.nodes.get(*element as usize)?)?;
+                let size = element.size;
                 self.push(name, Load::at_byte(self.at / 8)?, Form::Sequence(Box::new(element)))?;
                 self.counted(*slot, size)
             }
@@ -188,4 +181,14 @@ impl Draft {
         self.at = self.at.checked_add(bits)?;
         (self.at <= MOST_BITS).then_some(())
     }
+}
+
+/// The elements of a sequence that needs no walk: each begins where the one before it ends.
+fn element_of(node: &Node) -> Option<Element> {
+    let Kind::Integer(integer, class) = &node.kind else { return None };
+    let whole = node.align >= 8 && integer.size.is_multiple_of(node.align);
+    let plain = integer.slot == NONE && integer.role == Role::None && class.bit_order.is_none();
+    (whole && plain).then_some(())?;
+    let size = usize::try_from(integer.size / 8).ok()?;
+    Some(Element { class: class.clone(), load: Load::new(0, integer.size, integer.order)?, size })
 }

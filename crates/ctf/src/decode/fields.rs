@@ -1,12 +1,14 @@
 //! Compiles field classes into nodes.
 
+use std::sync::Arc;
+
 use super::compiler::Compiler;
 use super::program::{Integer, Kind, Length, NONE, Node, Optional, Role, Variant, keys};
 use super::refer::Referred;
 use super::resolve::Frame;
 use crate::model::{
     BitArrayClass, BitOrder, ByteOrder, Encoding, FieldClass, IntegerClass, OptionalClass, Scope,
-    VariantClass,
+    StructureClass, VariantClass,
 };
 use crate::{Error, Reference, TraceClassFault};
 
@@ -29,19 +31,22 @@ impl Compiler {
         if !align.is_power_of_two() {
             return Err(self.field_error(name, TraceClassFault::Alignment(align)));
         }
-        let number = match class {
-            FieldClass::BitArray(class) | FieldClass::Boolean(class) => Some((class.size, class.byte_order)),
-            FieldClass::BitMap(class) => Some((class.bits.size, class.bits.byte_order)),
-            FieldClass::Integer(class) => Some((class.size, class.byte_order)),
-            FieldClass::Enumeration(class) => Some((class.integer.size, class.integer.byte_order)),
-            FieldClass::Float(class) => Some((class.size, class.byte_order)),
-            _ => None,
-        };
-        if let Some((size, order)) = number {
+        if let Some((size, order)) = number(class) {
             self.packed[order as usize] |= align < 8;
             self.ragged[order as usize] |= align < 8 || !size.is_multiple_of(8);
         }
-        let kind = match class {
+        let kind = self.kind(scope, name, class, stack)?;
+        Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })
+    }
+
+    fn kind<'c>(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        class: &'c FieldClass,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<Kind, Error> {
+        Ok(match class {
             FieldClass::BitArray(class) => Kind::BitArray(self.bits(name, class)?, class.clone()),
             FieldClass::BitMap(class) => Kind::BitMap(self.bits(name, &class.bits)?, class.clone()),
             FieldClass::Boolean(class) => Kind::Boolean(self.bits(name, class)?),
@@ -75,22 +80,7 @@ impl Compiler {
             FieldClass::DynamicBlob(class) => {
                 Kind::Blob { length: self.length(scope, name, &class.length, stack)? }
             }
-            FieldClass::Structure(class) => {
-                let first = self.nodes(scope).len();
-                self.nodes(scope).resize_with(first + class.members.len(), placeholder);
-                for (index, member) in class.members.iter().enumerate() {
-                    stack.push(Frame::Structure { class, first, index });
-                    self.at = member.place.or(self.at);
-                    let node = self.node(scope, Some(&member.name), &member.class, stack)?;
-                    stack.pop();
-                    self.nodes(scope)[first + index] = node;
-                }
-                Kind::Structure {
-                    first: first as u32,
-                    count: class.members.len() as u32,
-                    class: class.clone(),
-                }
-            }
+            FieldClass::Structure(class) => self.structure(scope, class, stack)?,
             FieldClass::StaticArray(class) => {
                 self.array(scope, Length::Fixed(class.length), &class.element, stack)?
             }
@@ -100,8 +90,26 @@ impl Compiler {
             }
             FieldClass::Optional(class) => self.optional(scope, name, class, stack)?,
             FieldClass::Variant(class) => self.variant(scope, name, class, stack)?,
-        };
-        Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })
+        })
+    }
+
+    /// The members follow one another; what they contain comes after them.
+    fn structure<'c>(
+        &mut self,
+        scope: Scope,
+        class: &'c Arc<StructureClass>,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<Kind, Error> {
+        let first = self.nodes(scope).len();
+        self.nodes(scope).resize_with(first + class.members.len(), placeholder);
+        for (index, member) in class.members.iter().enumerate() {
+            stack.push(Frame::Structure { class, first, index });
+            self.at = member.place.or(self.at);
+            let node = self.node(scope, Some(&member.name), &member.class, stack)?;
+            stack.pop();
+            self.nodes(scope)[first + index] = node;
+        }
+        Ok(Kind::Structure { first: first as u32, count: class.members.len() as u32, class: class.clone() })
     }
 
     fn optional<'c>(
@@ -243,6 +251,18 @@ impl Compiler {
 /// Stands for a node that is being compiled; a string is what no program's root is.
 pub(super) fn placeholder() -> Node {
     Node { name: None, align: 1, skip: u64::MAX, kind: Kind::String }
+}
+
+/// Size and byte order of a number of fixed size.
+fn number(class: &FieldClass) -> Option<(u32, ByteOrder)> {
+    match class {
+        FieldClass::BitArray(class) | FieldClass::Boolean(class) => Some((class.size, class.byte_order)),
+        FieldClass::BitMap(class) => Some((class.bits.size, class.bits.byte_order)),
+        FieldClass::Integer(class) => Some((class.size, class.byte_order)),
+        FieldClass::Enumeration(class) => Some((class.integer.size, class.integer.byte_order)),
+        FieldClass::Float(class) => Some((class.size, class.byte_order)),
+        _ => None,
+    }
 }
 
 /// A string of so many bytes.

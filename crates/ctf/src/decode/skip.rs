@@ -2,9 +2,11 @@
 
 use super::program::{Kind, Length, NONE, Program, Role};
 
+/// The field has no size that is known before its data are.
+const UNKNOWN: u64 = u64::MAX;
+
 /// Sets how far each node below and including `index` can be skipped; gives that of `index`.
 pub(super) fn set_skips(program: &mut Program, index: usize) -> u64 {
-    const UNKNOWN: u64 = u64::MAX;
     let skip = match &program.nodes[index].kind {
         Kind::BitArray(integer, _)
         | Kind::BitMap(integer, _)
@@ -48,17 +50,7 @@ pub(super) fn set_skips(program: &mut Program, index: usize) -> u64 {
         Kind::Array { length, element } => {
             let (length, element) = (*length, *element as usize);
             let skip = set_skips(program, element);
-            let align = u64::from(program.nodes[element].align);
-            match (length, skip) {
-                (Length::Slot(_), _) | (_, UNKNOWN) => UNKNOWN,
-                (Length::Fixed(0), _) => 0,
-                // The possible number of them is checked.
-                (Length::Fixed(_), 0) => UNKNOWN,
-                (Length::Fixed(length), skip) => skip
-                    .checked_next_multiple_of(align)
-                    .and_then(|stride| stride.checked_mul(length - 1)?.checked_add(skip))
-                    .unwrap_or(UNKNOWN),
-            }
+            of_array(length, skip, u64::from(program.nodes[element].align))
         }
         Kind::Variant(variant) => {
             for child in variant.first..variant.first + variant.count {
@@ -69,4 +61,18 @@ pub(super) fn set_skips(program: &mut Program, index: usize) -> u64 {
     };
     program.nodes[index].skip = skip;
     skip
+}
+
+/// Of an array of elements that are each of `skip` bits.
+fn of_array(length: Length, skip: u64, align: u64) -> u64 {
+    match (length, skip) {
+        (Length::Slot(_), _) | (_, UNKNOWN) => UNKNOWN,
+        (Length::Fixed(0), _) => 0,
+        // The possible number of them is checked.
+        (Length::Fixed(_), 0) => UNKNOWN,
+        (Length::Fixed(length), skip) => skip
+            .checked_next_multiple_of(align)
+            .and_then(|stride| stride.checked_mul(length - 1)?.checked_add(skip))
+            .unwrap_or(UNKNOWN),
+    }
 }
