@@ -4,7 +4,8 @@ use super::attributes::entries;
 use super::location::Place;
 use super::page::{Page, decimal};
 use tracewing_ctf::model::{
-    Attributes, DisplayBase, Encoding, EnumerationClass, FieldClass, IntegerClass, Scope, StructureClass,
+    Attributes, BitMapClass, DisplayBase, Encoding, EnumerationClass, FieldClass, IntegerClass,
+    OptionalClass, Scope, StructureClass, VariantClass,
 };
 
 /// Whether a packet context has something besides what serves the reader.
@@ -105,17 +106,7 @@ impl<'c> FieldWriter<'_, 'c> {
     fn field(&mut self, name: Option<&'c str>, class: &'c FieldClass) {
         match class {
             FieldClass::BitArray(class) => self.leaf("Bit array", &class.attributes),
-            FieldClass::BitMap(class) => {
-                self.page.text("Bit array");
-                let listed = self.begin(&class.bits.attributes, "Flags", true);
-                let mut flags: Vec<_> = class.flags.iter().collect();
-                flags.sort_by(|left, right| left.name.cmp(&right.name));
-                for flag in flags {
-                    let wide = flag.ranges.iter().map(|&(first, last)| (first.into(), last.into()));
-                    self.labelled(&flag.name, wide.collect());
-                }
-                self.end(listed);
-            }
+            FieldClass::BitMap(class) => self.bit_map(class),
             FieldClass::Boolean(class) => self.leaf("Boolean", &class.attributes),
             FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
                 let sign = if class.signed { "Signed" } else { "Unsigned" };
@@ -160,47 +151,51 @@ impl<'c> FieldWriter<'_, 'c> {
                 self.page.text(&format!("Dynamic array (with length field) (Length field location {place})"));
                 self.content(name, "Element", &class.attributes, &class.element);
             }
-            FieldClass::Optional(class) => {
-                let selector = self.place.find(&class.selector);
-                let kind = match selector.class {
-                    _ if class.ranges.is_empty() => "boolean",
-                    Some(class) if is_signed(class) => "signed integer",
-                    _ => "unsigned integer",
-                };
-                let place = selector.text;
-                self.page.text(&format!("Option ({kind} selector) (Selector field location {place})"));
-                let listed = self.begin(&class.attributes, "", true);
-                self.page.newline();
-                self.page.line(&match class.ranges.is_empty() {
-                    true => "Selector is reversed: No".to_owned(),
-                    false => format!("Selector ranges:{}", ranges(class.ranges.clone())),
-                });
-                self.page.begin_line();
-                self.page.text("Content: ");
-                self.field(name, &class.class);
-                self.end(listed);
-            }
-            FieldClass::Variant(class) => {
-                let tag = self.place.find(&class.tag);
-                let kind = if tag.class.is_some_and(is_signed) { "signed" } else { "unsigned" };
-                let (count, place) = (class.options.len(), tag.text);
-                let options = format!("{} option{}", decimal(count as i128), plural(count));
-                self.page.text(&format!(
-                    "Variant ({kind} integer selector) ({options}, Selector field location {place})"
-                ));
-                let listed = self.begin(&class.attributes, "Options", count > 0);
-                for option in &class.options {
-                    let own = match option.ranges.as_slice() {
-                        [] => tag.class.map_or(Vec::new(), |tag| labelled_ranges(tag, &option.name)),
-                        ranges => ranges.to_vec(),
-                    };
-                    let plain = option.name.strip_prefix('_').filter(|_| self.plain_names);
-                    let name = plain.unwrap_or(&option.name);
-                    self.named(name, &format!("{}:", ranges(own)), &option.attributes, &option.class);
-                }
-                self.end(listed);
-            }
+            FieldClass::Optional(class) => self.optional(name, class),
+            FieldClass::Variant(class) => self.variant(class),
         }
+    }
+
+    fn optional(&mut self, name: Option<&'c str>, class: &'c OptionalClass) {
+        let selector = self.place.find(&class.selector);
+        let kind = match selector.class {
+            _ if class.ranges.is_empty() => "boolean",
+            Some(class) if is_signed(class) => "signed integer",
+            _ => "unsigned integer",
+        };
+        let place = selector.text;
+        self.page.text(&format!("Option ({kind} selector) (Selector field location {place})"));
+        let listed = self.begin(&class.attributes, "", true);
+        self.page.newline();
+        self.page.line(&match class.ranges.is_empty() {
+            true => "Selector is reversed: No".to_owned(),
+            false => format!("Selector ranges:{}", ranges(class.ranges.clone())),
+        });
+        self.page.begin_line();
+        self.page.text("Content: ");
+        self.field(name, &class.class);
+        self.end(listed);
+    }
+
+    /// An option's ranges are its own in CTF 2; in CTF 1.8 they are those of the tag's label with its name.
+    fn variant(&mut self, class: &'c VariantClass) {
+        let tag = self.place.find(&class.tag);
+        let kind = if tag.class.is_some_and(is_signed) { "signed" } else { "unsigned" };
+        let (count, place) = (class.options.len(), tag.text);
+        let options = format!("{} option{}", decimal(count as i128), plural(count));
+        self.page
+            .text(&format!("Variant ({kind} integer selector) ({options}, Selector field location {place})"));
+        let listed = self.begin(&class.attributes, "Options", count > 0);
+        for option in &class.options {
+            let own = match option.ranges.as_slice() {
+                [] => tag.class.map_or(Vec::new(), |tag| labelled_ranges(tag, &option.name)),
+                ranges => ranges.to_vec(),
+            };
+            let plain = option.name.strip_prefix('_').filter(|_| self.plain_names);
+            let name = plain.unwrap_or(&option.name);
+            self.named(name, &format!("{}:", ranges(own)), &option.attributes, &option.class);
+        }
+        self.end(listed);
     }
 
     /// A class of one line and its attributes.
@@ -236,6 +231,18 @@ impl<'c> FieldWriter<'_, 'c> {
         mappings.sort_by(|left, right| left.label.cmp(&right.label));
         for mapping in mappings {
             self.labelled(&mapping.label, mapping.ranges.clone());
+        }
+        self.end(listed);
+    }
+
+    fn bit_map(&mut self, class: &BitMapClass) {
+        self.page.text("Bit array");
+        let listed = self.begin(&class.bits.attributes, "Flags", true);
+        let mut flags: Vec<_> = class.flags.iter().collect();
+        flags.sort_by(|left, right| left.name.cmp(&right.name));
+        for flag in flags {
+            let wide = flag.ranges.iter().map(|&(first, last)| (first.into(), last.into()));
+            self.labelled(&flag.name, wide.collect());
         }
         self.end(listed);
     }
