@@ -17,23 +17,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             self.state = State::Done;
             return Ok(Step::End);
         }
-        // Until the packet is known to be good there is nothing to look at.
-        self.limit = 0;
-        self.window.from = from as usize;
-        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
-        if last.packet_bits > 0 && last.index != index {
-            self.packets.before = Some(last);
-        }
-        self.marks = Marks {
-            // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
-            clock: match self.decoder.trace_class().version {
-                Version::V1_8 => self.marks.clock,
-                Version::V2 => 0,
-            },
-            packet: std::mem::take(&mut self.marks.packet),
-            ..Marks::default()
-        };
-        let data = &data[from as usize..];
+        self.forget_packet(offset, index, from as usize);
+        let data = &self.window.data.as_ref()[from as usize..];
         let available = data.len() as u64 * 8;
         let place = Place { index, offset };
 
@@ -51,21 +36,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             return Err(place.error(0, PacketFault::Magic(magic)));
         }
         self.check_uuid(data, available, place)?;
-        let classes = &self.decoder.trace_class().data_stream_classes;
-        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
-            Some(id) => self.decoder.stream_ids.get(&id).copied(),
-            None => Some(0).filter(|_| classes.len() == 1),
-        };
-        let Some(stream) = stream else {
-            let fault = match self.marks.stream_id {
-                Some(id) => PacketFault::UnknownStream(id),
-                None => PacketFault::NoStreamId { streams: classes.len() },
-            };
-            return Err(place.error(at, fault));
-        };
+        let stream = self.named_stream().map_err(|fault| place.error(at, fault))?;
         if let Some(first) = self.packets.stream.replace(stream)
             && first != stream
         {
+            let classes = &self.decoder.trace_class().data_stream_classes;
             let (now, then) = (classes[stream].id, classes[first].id);
             return Err(place.error(at, PacketFault::OtherStream { now, then }));
         }
@@ -77,6 +52,54 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                 .map_err(|fault| place.fault(*fault, "packet context"))?;
         }
 
+        let (content, size) = self.sizes(at, from).map_err(|fault| place.error(at, fault))?;
+        let packet = &mut self.marks.packet;
+        (packet.content_bits, packet.packet_bits) = (content, size);
+        packet.data_stream_class = stream;
+        packet.compare(self.packets.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
+        self.limit = content.min(available);
+        self.at = at;
+        self.packets.next = (offset.saturating_add(size / 8), index + 1);
+        self.state = State::InPacket;
+        Ok(Step::Packet)
+    }
+
+    /// Forgets what is known of the packet before. Until the next one is known to be good there is nothing to
+    /// look at.
+    fn forget_packet(&mut self, offset: u64, index: u64, from: usize) {
+        self.limit = 0;
+        self.window.from = from;
+        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
+        if last.packet_bits > 0 && last.index != index {
+            self.packets.before = Some(last);
+        }
+        self.marks = Marks {
+            // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
+            clock: match self.decoder.trace_class().version {
+                Version::V1_8 => self.marks.clock,
+                Version::V2 => 0,
+            },
+            packet: std::mem::take(&mut self.marks.packet),
+            ..Marks::default()
+        };
+    }
+
+    /// The index of the data stream class that the packet's header names, or that needs no name.
+    fn named_stream(&self) -> Result<usize, PacketFault> {
+        let streams = self.decoder.trace_class().data_stream_classes.len();
+        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
+            Some(id) => self.decoder.stream_ids.get(&id).copied(),
+            None => Some(0).filter(|_| streams == 1),
+        };
+        stream.ok_or(match self.marks.stream_id {
+            Some(id) => PacketFault::UnknownStream(id),
+            None => PacketFault::NoStreamId { streams },
+        })
+    }
+
+    /// The bits of the packet's content and of the packet, of which one can be missing, or both: then it
+    /// reaches to the end of the data stream. Its header and context end at bit `heads`.
+    fn sizes(&self, heads: u64, from: u64) -> Result<(u64, u64), PacketFault> {
         let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
             (Some(content), Some(size)) => (content, size),
             (Some(content), None) => (content, content),
@@ -87,23 +110,15 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             }
         };
         if content > size {
-            return Err(place.error(at, PacketFault::LargeContent { content, size }));
+            return Err(PacketFault::LargeContent { content, size });
         }
-        if content < at {
-            return Err(place.error(at, PacketFault::SmallContent { content, heads: at }));
+        if content < heads {
+            return Err(PacketFault::SmallContent { content, heads });
         }
         if !size.is_multiple_of(8) || size == 0 {
-            return Err(place.error(at, PacketFault::NotWholeBytes { size }));
+            return Err(PacketFault::NotWholeBytes { size });
         }
-        let packet = &mut self.marks.packet;
-        (packet.content_bits, packet.packet_bits) = (content, size);
-        packet.data_stream_class = stream;
-        packet.compare(self.packets.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
-        self.limit = content.min(available);
-        self.at = at;
-        self.packets.next = (offset.saturating_add(size / 8), index + 1);
-        self.state = State::InPacket;
-        Ok(Step::Packet)
+        Ok((content, size))
     }
 
     /// Checks the UUID that the packet repeats, if it does.

@@ -151,18 +151,7 @@ impl Decoder {
             compiler.at = class.data_stream_classes[1].place;
             return Err(compiler.error(TraceClassFault::NoStreamId));
         }
-        let clocks = class.clock_classes.iter().enumerate().map(|(index, clock)| (clock.id.as_str(), index));
-        // Of several with one id the first counts.
-        let clocks: HashMap<&str, usize> = clocks.rev().collect();
-        let mut streams = Vec::with_capacity(class.data_stream_classes.len());
-        let mut stream_ids = HashMap::with_capacity(class.data_stream_classes.len());
-        for (index, stream) in class.data_stream_classes.iter().enumerate() {
-            compiler.at = stream.place;
-            if stream_ids.insert(stream.id, index).is_some() {
-                return Err(compiler.error(TraceClassFault::SameStreamId(stream.id)));
-            }
-            streams.push(compiler.stream(&clocks, stream)?);
-        }
+        let (mut streams, stream_ids) = compiler.streams(&class)?;
         let slots = compiler.slots as usize;
         let mut packet_header = compiler.programs[Scope::PacketHeader as usize].take();
         let ([le, be], [ragged_le, ragged_be]) = (compiler.packed, compiler.ragged);
@@ -193,6 +182,23 @@ impl Decoder {
 }
 
 impl Compiler {
+    /// All data stream classes, and their places by id.
+    fn streams(&mut self, class: &TraceClass) -> Result<(Vec<Stream>, HashMap<u64, usize>), Error> {
+        let clocks = class.clock_classes.iter().enumerate().map(|(index, clock)| (clock.id.as_str(), index));
+        // Of several with one id the first counts.
+        let clocks: HashMap<&str, usize> = clocks.rev().collect();
+        let mut streams = Vec::with_capacity(class.data_stream_classes.len());
+        let mut stream_ids = HashMap::with_capacity(class.data_stream_classes.len());
+        for (index, stream) in class.data_stream_classes.iter().enumerate() {
+            self.at = stream.place;
+            if stream_ids.insert(stream.id, index).is_some() {
+                return Err(self.error(TraceClassFault::SameStreamId(stream.id)));
+            }
+            streams.push(self.stream(&clocks, stream)?);
+        }
+        Ok((streams, stream_ids))
+    }
+
     /// `clocks` has the indices of clock classes by id.
     fn stream(&mut self, clocks: &HashMap<&str, usize>, class: &DataStreamClass) -> Result<Stream, Error> {
         let id = class.id;

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use super::compile::Decoder;
 use super::fault::{Fault, fault};
 use super::load::Load;
-use super::program::{Kind, Node, Program};
+use super::program::{Integer, Kind, Node, Optional, Program, Variant};
 use super::sink::Sink;
 use super::{Compound, Value, bits};
 use crate::FieldFault;
@@ -86,35 +86,60 @@ impl<'a> Walk<'a> {
             return self.after(node, at, node.skip);
         }
         match &node.kind {
-            Kind::Integer(integer, class) => {
-                let end = self.behind_number(node, at, integer.size, integer.order)?;
-                if integer.signed {
-                    let value = self.signed(integer, at);
-                    if S::SHOWS {
-                        sink.value(name, Value::Signed(value, class));
-                    }
-                } else {
-                    let value = self.unsigned(integer, at, sink);
-                    if S::SHOWS {
-                        sink.value(name, Value::Unsigned(value, class));
-                    }
+            Kind::Structure { first, count, class } => {
+                if S::SHOWS {
+                    sink.begin(name, Compound::Structure(class));
+                }
+                let end = self.members(program, *first, *count, at, sink)?;
+                if S::SHOWS {
+                    sink.end(Compound::Structure(class));
                 }
                 Ok(end)
             }
-            Kind::Enumeration(integer, class) => {
-                let end = self.behind_number(node, at, integer.size, integer.order)?;
-                if integer.signed {
-                    let value = self.signed(integer, at);
-                    if S::SHOWS {
-                        sink.value(name, Value::SignedEnumeration(value, class));
-                    }
-                } else {
-                    let value = self.unsigned(integer, at, sink);
-                    if S::SHOWS {
-                        sink.value(name, Value::UnsignedEnumeration(value, class));
-                    }
+            Kind::Array { length, element } => {
+                let length = self.length(*length);
+                self.array(program, node, name, length, &program.nodes[*element as usize], at, sink)
+            }
+            Kind::Optional(optional) => self.optional(program, name, optional, at, sink),
+            Kind::Variant(variant) => {
+                let Some(option) = variant.select(self.slots[variant.slot as usize].get()) else {
+                    return Err(self.no_option(node, variant, at));
+                };
+                let option = &program.nodes[option as usize];
+                let compound = Compound::Variant { option: option.name.as_deref().unwrap_or_default() };
+                if S::SHOWS {
+                    sink.begin(name, compound);
+                }
+                let end = self.option(program, option, at, sink)?;
+                if S::SHOWS {
+                    sink.end(compound);
                 }
                 Ok(end)
+            }
+            _ => self.leaf(node, name, at, sink),
+        }
+    }
+
+    /// A field that contains no others. Each kind has a call of its own to the sink, which is compiled for
+    /// it.
+    #[inline(always)]
+    fn leaf<S: Sink>(
+        &mut self,
+        node: &'a Node,
+        name: Option<&str>,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Box<Fault>> {
+        match &node.kind {
+            Kind::Integer(integer, class) => {
+                let (signed, unsigned) =
+                    (|value| Value::Signed(value, class), |value| Value::Unsigned(value, class));
+                self.integer(node, name, integer, at, sink, (signed, unsigned))
+            }
+            Kind::Enumeration(integer, class) => {
+                let signed = |value| Value::SignedEnumeration(value, class);
+                let unsigned = |value| Value::UnsignedEnumeration(value, class);
+                self.integer(node, name, integer, at, sink, (signed, unsigned))
             }
             Kind::Float { size, order, reversed } => {
                 let end = self.behind_number(node, at, *size, *order)?;
@@ -142,67 +167,72 @@ impl<'a> Walk<'a> {
                 }
                 Ok(end)
             }
-            Kind::BitArray(..)
-            | Kind::BitMap(..)
-            | Kind::Boolean(_)
-            | Kind::Variable(..)
-            | Kind::VariableEnumeration(..)
-            | Kind::WideString(_)
-            | Kind::WideText { .. }
-            | Kind::Blob { .. } => {
+            // Of CTF 2 only.
+            _ => {
                 let (value, end) = self.ctf2_only(node, at, sink)?;
                 if S::SHOWS {
                     sink.value(name, value);
                 }
                 Ok(end)
             }
-            Kind::Structure { first, count, class } => {
-                if S::SHOWS {
-                    sink.begin(name, Compound::Structure(class));
-                }
-                let end = self.members(program, *first, *count, at, sink)?;
-                if S::SHOWS {
-                    sink.end(Compound::Structure(class));
-                }
-                Ok(end)
+        }
+    }
+
+    /// An integer of fixed size; `value` makes of its number what the sink gets.
+    #[inline(always)]
+    fn integer<S: Sink>(
+        &mut self,
+        node: &'a Node,
+        name: Option<&str>,
+        integer: &Integer,
+        at: u64,
+        sink: &mut S,
+        value: (impl Fn(i64) -> Value<'a>, impl Fn(u64) -> Value<'a>),
+    ) -> Result<u64, Box<Fault>> {
+        let end = self.behind_number(node, at, integer.size, integer.order)?;
+        if integer.signed {
+            let number = self.signed(integer, at);
+            if S::SHOWS {
+                sink.value(name, (value.0)(number));
             }
-            Kind::Array { length, element } => {
-                let length = self.length(*length);
-                self.array(program, node, name, length, &program.nodes[*element as usize], at, sink)
-            }
-            Kind::Optional(optional) => {
-                let present = optional.enabled(self.slots[optional.slot as usize].get());
-                let compound = Compound::Optional { present };
-                if S::SHOWS {
-                    sink.begin(name, compound);
-                }
-                let mut end = at;
-                if present {
-                    end = self.option(program, &program.nodes[optional.field as usize], at, sink)?;
-                }
-                if S::SHOWS {
-                    sink.end(compound);
-                }
-                Ok(end)
-            }
-            Kind::Variant(variant) => {
-                let tag = self.slots[variant.slot as usize].get();
-                let Some(option) = variant.select(tag) else {
-                    let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
-                    return Err(fault(node, at, FieldFault::NoOption(tag)));
-                };
-                let option = &program.nodes[option as usize];
-                let compound = Compound::Variant { option: option.name.as_deref().unwrap_or_default() };
-                if S::SHOWS {
-                    sink.begin(name, compound);
-                }
-                let end = self.option(program, option, at, sink)?;
-                if S::SHOWS {
-                    sink.end(compound);
-                }
-                Ok(end)
+        } else {
+            let number = self.unsigned(integer, at, sink);
+            if S::SHOWS {
+                sink.value(name, (value.1)(number));
             }
         }
+        Ok(end)
+    }
+
+    #[inline(always)]
+    fn optional<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        name: Option<&str>,
+        optional: &Optional,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Box<Fault>> {
+        let present = optional.enabled(self.slots[optional.slot as usize].get());
+        let compound = Compound::Optional { present };
+        if S::SHOWS {
+            sink.begin(name, compound);
+        }
+        let mut end = at;
+        if present {
+            end = self.option(program, &program.nodes[optional.field as usize], at, sink)?;
+        }
+        if S::SHOWS {
+            sink.end(compound);
+        }
+        Ok(end)
+    }
+
+    #[cold]
+    fn no_option(&self, node: &Node, variant: &Variant, at: u64) -> Box<Fault> {
+        let tag = self.slots[variant.slot as usize].get();
+        let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
+        fault(node, at, FieldFault::NoOption(tag))
     }
 
     #[inline(never)]

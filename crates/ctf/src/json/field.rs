@@ -52,43 +52,9 @@ impl Parser {
 
     fn class_of_type(&self, object: &mut Object<'_>, level: u32) -> Result<Sized, Error> {
         let kind = object.require("type")?;
-        Ok(match kind.string()?.as_str() {
-            "fixed-length-bit-array" => FieldClass::BitArray(bits(object)?).into(),
-            "fixed-length-boolean" => FieldClass::Boolean(bits(object)?).into(),
-            "fixed-length-bit-map" => bit_map(object)?.into(),
-            "fixed-length-unsigned-integer" => fixed_integer(object, false)?.into(),
-            "fixed-length-signed-integer" => fixed_integer(object, true)?.into(),
-            "fixed-length-floating-point-number" => float(object)?.into(),
-            "variable-length-unsigned-integer" => variable_integer(object, false)?.into(),
-            "variable-length-signed-integer" => variable_integer(object, true)?.into(),
-            "null-terminated-string" => {
-                let (encoding, attributes) = (encoding(object)?, attributes(object)?);
-                FieldClass::String(StringClass { encoding, attributes }).into()
-            }
-            "static-length-string" => {
-                let length = object.require("length")?.unsigned()?;
-                let (encoding, attributes) = (encoding(object)?, attributes(object)?);
-                FieldClass::StaticString(Arc::new(StaticStringClass { length, encoding, attributes })).into()
-            }
-            "dynamic-length-string" => {
-                let length = location(object, "length-field-location")?;
-                let (encoding, attributes) = (encoding(object)?, attributes(object)?);
-                FieldClass::DynamicString(Arc::new(DynamicStringClass { length, encoding, attributes }))
-                    .into()
-            }
-            "static-length-blob" => {
-                let length = object.require("length")?.unsigned()?;
-                let (media_type, roles) = (media_type(object)?, roles(object, &[Role::MetadataStreamUuid])?);
-                let attributes = attributes(object)?;
-                FieldClass::StaticBlob(Arc::new(StaticBlobClass { length, media_type, roles, attributes }))
-                    .into()
-            }
-            "dynamic-length-blob" => {
-                let length = location(object, "length-field-location")?;
-                let (media_type, attributes) = (media_type(object)?, attributes(object)?);
-                FieldClass::DynamicBlob(Arc::new(DynamicBlobClass { length, media_type, attributes })).into()
-            }
-            "structure" => self.structure(object, level)?,
+        let word = kind.string()?;
+        match word.as_str() {
+            "structure" => self.structure(object, level),
             "static-length-array" => {
                 let mut whole = Whole::new();
                 let element = self.sized_field_class(object.require("element-field-class")?, level + 1)?;
@@ -98,7 +64,7 @@ impl Parser {
                     min_align: alignment(object, "minimum-alignment")?,
                     attributes: attributes(object)?,
                 };
-                whole.of(FieldClass::StaticArray(Arc::new(class)))
+                Ok(whole.of(FieldClass::StaticArray(Arc::new(class))))
             }
             "dynamic-length-array" => {
                 let mut whole = Whole::new();
@@ -109,7 +75,7 @@ impl Parser {
                     min_align: alignment(object, "minimum-alignment")?,
                     attributes: attributes(object)?,
                 };
-                whole.of(FieldClass::DynamicArray(Arc::new(class)))
+                Ok(whole.of(FieldClass::DynamicArray(Arc::new(class))))
             }
             "optional" => {
                 let mut whole = Whole::new();
@@ -121,11 +87,14 @@ impl Parser {
                     class: whole.add(class),
                     attributes: attributes(object)?,
                 };
-                whole.of(class)
+                Ok(whole.of(class))
             }
-            "variant" => self.variant(object, level)?,
-            other => return Err(kind.error(JsonFault::FieldClassType(other.to_owned()))),
-        })
+            "variant" => self.variant(object, level),
+            other => match leaf(other, object)? {
+                Some(class) => Ok(class.into()),
+                None => Err(kind.error(JsonFault::FieldClassType(word))),
+            },
+        }
     }
 
     fn structure(&self, object: &mut Object<'_>, level: u32) -> Result<Sized, Error> {
@@ -184,6 +153,46 @@ impl Parser {
         }
         Ok(whole.of(class))
     }
+}
+
+/// A field class that contains no others; `None` if no type is called so.
+fn leaf(kind: &str, object: &mut Object<'_>) -> Result<Option<FieldClass>, Error> {
+    Ok(Some(match kind {
+        "fixed-length-bit-array" => FieldClass::BitArray(bits(object)?),
+        "fixed-length-boolean" => FieldClass::Boolean(bits(object)?),
+        "fixed-length-bit-map" => bit_map(object)?,
+        "fixed-length-unsigned-integer" => fixed_integer(object, false)?,
+        "fixed-length-signed-integer" => fixed_integer(object, true)?,
+        "fixed-length-floating-point-number" => float(object)?,
+        "variable-length-unsigned-integer" => variable_integer(object, false)?,
+        "variable-length-signed-integer" => variable_integer(object, true)?,
+        "null-terminated-string" => {
+            let (encoding, attributes) = (encoding(object)?, attributes(object)?);
+            FieldClass::String(StringClass { encoding, attributes })
+        }
+        "static-length-string" => {
+            let length = object.require("length")?.unsigned()?;
+            let (encoding, attributes) = (encoding(object)?, attributes(object)?);
+            FieldClass::StaticString(Arc::new(StaticStringClass { length, encoding, attributes }))
+        }
+        "dynamic-length-string" => {
+            let length = location(object, "length-field-location")?;
+            let (encoding, attributes) = (encoding(object)?, attributes(object)?);
+            FieldClass::DynamicString(Arc::new(DynamicStringClass { length, encoding, attributes }))
+        }
+        "static-length-blob" => {
+            let length = object.require("length")?.unsigned()?;
+            let (media_type, roles) = (media_type(object)?, roles(object, &[Role::MetadataStreamUuid])?);
+            let attributes = attributes(object)?;
+            FieldClass::StaticBlob(Arc::new(StaticBlobClass { length, media_type, roles, attributes }))
+        }
+        "dynamic-length-blob" => {
+            let length = location(object, "length-field-location")?;
+            let (media_type, attributes) = (media_type(object)?, attributes(object)?);
+            FieldClass::DynamicBlob(Arc::new(DynamicBlobClass { length, media_type, attributes }))
+        }
+        _ => return Ok(None),
+    }))
 }
 
 fn encoding(object: &mut Object<'_>) -> Result<Encoding, Error> {

@@ -6,8 +6,8 @@ use super::text::write_value;
 use crate::model::{
     Attribute, Attributes, BitArrayClass, BitMapClass, BitOrder, ByteOrder, ClockClass, ClockOrigin,
     DEFAULT_MEDIA_TYPE, DataStreamClass, DisplayBase, Encoding, EnumerationClass, EnvValue, EventRecordClass,
-    FieldClass, FieldLocation, FloatClass, IntegerClass, Origin, Role, Roles, Scope, StructureClass,
-    TraceClass, VariantClass,
+    FieldClass, FieldLocation, FloatClass, IntegerClass, OptionalClass, Origin, Role, Roles, Scope,
+    StructureClass, TraceClass, VariantClass,
 };
 
 /// The record separator before each fragment.
@@ -210,62 +210,73 @@ fn field_class(class: &FieldClass) -> Attribute {
         }
         FieldClass::Float(class) => (float(class), &class.attributes),
         FieldClass::String(class) => {
-            let mut object = Object::of_type("null-terminated-string");
-            object.encoding(class.encoding);
-            (object, &class.attributes)
+            (string("null-terminated-string", None, class.encoding), &class.attributes)
         }
         FieldClass::StaticString(class) => {
-            let mut object = Object::of_type("static-length-string");
-            object.put("length", class.length);
-            object.encoding(class.encoding);
-            (object, &class.attributes)
+            let length = ("length", class.length.into());
+            (string("static-length-string", Some(length), class.encoding), &class.attributes)
         }
         FieldClass::DynamicString(class) => {
-            let mut object = Object::of_type("dynamic-length-string");
-            object.put("length-field-location", location(&class.length));
-            object.encoding(class.encoding);
-            (object, &class.attributes)
+            let length = ("length-field-location", location(&class.length));
+            (string("dynamic-length-string", Some(length), class.encoding), &class.attributes)
         }
         FieldClass::StaticBlob(class) => {
-            let mut object = Object::of_type("static-length-blob");
-            object.put("length", class.length);
-            object.media_type(&class.media_type);
+            let mut object = blob("static-length-blob", ("length", class.length.into()), &class.media_type);
             object.roles(class.roles);
             (object, &class.attributes)
         }
         FieldClass::DynamicBlob(class) => {
-            let mut object = Object::of_type("dynamic-length-blob");
-            object.put("length-field-location", location(&class.length));
-            object.media_type(&class.media_type);
-            (object, &class.attributes)
+            let length = ("length-field-location", location(&class.length));
+            (blob("dynamic-length-blob", length, &class.media_type), &class.attributes)
         }
         FieldClass::Structure(class) => return structure(class),
         FieldClass::StaticArray(class) => {
-            let mut object = Object::of_type("static-length-array");
-            object.put("length", class.length);
-            object.put("element-field-class", field_class(&class.element));
-            object.align("minimum-alignment", class.min_align);
-            (object, &class.attributes)
+            let length = ("length", class.length.into());
+            (array("static-length-array", length, &class.element, class.min_align), &class.attributes)
         }
         FieldClass::DynamicArray(class) => {
-            let mut object = Object::of_type("dynamic-length-array");
-            object.put("length-field-location", location(&class.length));
-            object.put("element-field-class", field_class(&class.element));
-            object.align("minimum-alignment", class.min_align);
-            (object, &class.attributes)
+            let length = ("length-field-location", location(&class.length));
+            (array("dynamic-length-array", length, &class.element, class.min_align), &class.attributes)
         }
-        FieldClass::Optional(class) => {
-            let mut object = Object::of_type("optional");
-            object.put("selector-field-location", location(&class.selector));
-            if !class.ranges.is_empty() {
-                object.put("selector-field-ranges", ranges(&class.ranges));
-            }
-            object.put("field-class", field_class(&class.class));
-            (object, &class.attributes)
-        }
+        FieldClass::Optional(class) => (optional(class), &class.attributes),
         FieldClass::Variant(class) => (variant(class), &class.attributes),
     };
     with_attributes(object, attributes)
+}
+
+/// `length` is the member that says it; a null-terminated string has none.
+fn string(kind: &str, length: Option<(&str, Attribute)>, encoding: Encoding) -> Object {
+    let mut object = Object::of_type(kind);
+    if let Some((key, length)) = length {
+        object.put(key, length);
+    }
+    object.encoding(encoding);
+    object
+}
+
+fn blob(kind: &str, (key, length): (&str, Attribute), media_type: &str) -> Object {
+    let mut object = Object::of_type(kind);
+    object.put(key, length);
+    object.media_type(media_type);
+    object
+}
+
+fn array(kind: &str, (key, length): (&str, Attribute), element: &FieldClass, min_align: u32) -> Object {
+    let mut object = Object::of_type(kind);
+    object.put(key, length);
+    object.put("element-field-class", field_class(element));
+    object.align("minimum-alignment", min_align);
+    object
+}
+
+fn optional(class: &OptionalClass) -> Object {
+    let mut object = Object::of_type("optional");
+    object.put("selector-field-location", location(&class.selector));
+    if !class.ranges.is_empty() {
+        object.put("selector-field-ranges", ranges(&class.ranges));
+    }
+    object.put("field-class", field_class(&class.class));
+    object
 }
 
 fn with_attributes(mut object: Object, attributes: &Attributes) -> Attribute {

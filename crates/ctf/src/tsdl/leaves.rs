@@ -143,13 +143,7 @@ impl Parser<'_> {
         let place = self.at;
         self.at += 1;
         let name = self.tag_name()?;
-        let container = match self.eat(":") {
-            true if matches!(self.peek_word(), Some("struct" | "variant" | "enum")) => {
-                return Err(self.unexpected("an integer"));
-            }
-            true => Some(self.class_specifier()?),
-            false => None,
-        };
+        let container = self.container()?;
         if container.is_none() && !self.at_sign("{") {
             return self.declared("enum", name, place);
         }
@@ -170,32 +164,12 @@ impl Parser<'_> {
         self.expect("{")?;
         let mut next = 0;
         while !self.eat("}") {
-            let label = match self.peek() {
-                Token::Text(label) | Token::Word(label) => label.clone(),
-                _ => return Err(self.unexpected("a label or `}`")),
-            };
-            self.at += 1;
-            let place = self.at;
-            let mut last = next;
-            if self.eat("=") {
-                next = self.number()?;
-                last = if self.eat("...") { self.number()? } else { next };
-            }
-            let (least, most) = match class.integer.signed {
-                true => (-(1_i128 << (class.integer.size - 1)), (1_i128 << (class.integer.size - 1)) - 1),
-                false => (0, (1_i128 << class.integer.size) - 1),
-            };
-            if next > last {
-                return Err(self.error(place, TsdlFault::EmptyRange { first: next, last }));
-            }
-            if next < least || last > most {
-                return Err(self.error(place, TsdlFault::LargeRange { first: next, last, least, most }));
-            }
+            let (label, (first, last)) = self.label(&class, next)?;
             let at = *labels.entry(label).or_insert_with_key(|label| {
                 class.mappings.push(EnumerationMapping { label: label.clone(), ranges: Vec::new() });
                 class.mappings.len() - 1
             });
-            class.mappings[at].ranges.push((next, last));
+            class.mappings[at].ranges.push((first, last));
             next = last + 1;
             if !self.eat(",") {
                 self.expect("}")?;
@@ -206,5 +180,42 @@ impl Parser<'_> {
             return Err(self.error(place, TsdlFault::NoLabels));
         }
         self.finish("enum", name, Sized { class: class.into(), nodes: 1, depth: 1, place })
+    }
+
+    /// `: CONTAINER`, if it is there.
+    fn container(&mut self) -> Result<Option<Sized>, Error> {
+        match self.eat(":") {
+            true if matches!(self.peek_word(), Some("struct" | "variant" | "enum")) => {
+                Err(self.unexpected("an integer"))
+            }
+            true => self.class_specifier().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// `LABEL (= FIRST (... LAST)?)?` with its range; without one of its own it is `next` alone.
+    fn label(&mut self, class: &EnumerationClass, next: i128) -> Result<(String, (i128, i128)), Error> {
+        let label = match self.peek() {
+            Token::Text(label) | Token::Word(label) => label.clone(),
+            _ => return Err(self.unexpected("a label or `}`")),
+        };
+        self.at += 1;
+        let place = self.at;
+        let (mut first, mut last) = (next, next);
+        if self.eat("=") {
+            first = self.number()?;
+            last = if self.eat("...") { self.number()? } else { first };
+        }
+        let (least, most) = match class.integer.signed {
+            true => (-(1_i128 << (class.integer.size - 1)), (1_i128 << (class.integer.size - 1)) - 1),
+            false => (0, (1_i128 << class.integer.size) - 1),
+        };
+        if first > last {
+            return Err(self.error(place, TsdlFault::EmptyRange { first, last }));
+        }
+        if first < least || last > most {
+            return Err(self.error(place, TsdlFault::LargeRange { first, last, least, most }));
+        }
+        Ok((label, (first, last)))
     }
 }

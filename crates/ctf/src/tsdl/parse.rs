@@ -51,13 +51,21 @@ pub(crate) fn parse_text(metadata: &Text<'_>, warnings: &mut Warnings) -> Result
     parser.document()
 }
 
+/// The blocks of a document, before what refers to others is put in its place.
+#[derive(Default)]
+struct Blocks {
+    clocks: HashSet<String>,
+    /// With their ids, if they have any, and the places of their blocks.
+    streams: Vec<(Option<u64>, DataStreamClass, usize)>,
+    /// With their ids and those of their streams.
+    events: Vec<(Option<u64>, Option<u64>, EventRecordClass, usize)>,
+}
+
 impl Parser<'_> {
     fn document(&mut self) -> Result<TraceClass, Error> {
         let mut trace = TraceClass::new();
         let mut has_trace = false;
-        let mut clocks = HashSet::new();
-        let mut streams: Vec<(Option<u64>, DataStreamClass, usize)> = Vec::new();
-        let mut events: Vec<(Option<u64>, Option<u64>, EventRecordClass, usize)> = Vec::new();
+        let mut blocks = Blocks::default();
         while *self.peek() != Token::End {
             let place = self.at;
             match self.peek_word() {
@@ -70,7 +78,7 @@ impl Parser<'_> {
                 Some("env") if self.opens_block() => self.env_block(&mut trace)?,
                 Some("clock") if self.opens_block() => {
                     let clock = self.clock_block()?;
-                    if !clocks.insert(clock.id.clone()) {
+                    if !blocks.clocks.insert(clock.id.clone()) {
                         return Err(self.error(place, TsdlFault::SecondClock(clock.id)));
                     }
                     trace.clock_classes.push(clock);
@@ -78,11 +86,11 @@ impl Parser<'_> {
                 Some("callsite") if self.opens_block() => self.skip_block()?,
                 Some("stream") if self.opens_block() => {
                     let (id, class) = self.stream_block()?;
-                    streams.push((id, class, place));
+                    blocks.streams.push((id, class, place));
                 }
                 Some("event") if self.opens_block() => {
                     let (id, stream, class) = self.event_block()?;
-                    events.push((id, stream, class, place));
+                    blocks.events.push((id, stream, class, place));
                 }
                 None if self.at_sign(";") => self.at += 1,
                 _ => self.declaration()?,
@@ -91,25 +99,7 @@ impl Parser<'_> {
         if !has_trace {
             return Err(self.error(self.at, TsdlFault::NoTrace));
         }
-        let mut places = HashMap::new();
-        for (id, mut class, place) in streams {
-            (class.id, class.place) = (id.unwrap_or(0), self.place(place));
-            if places.insert(class.id, trace.data_stream_classes.len()).is_some() {
-                return Err(self.error(place, TsdlFault::SecondStream(class.id)));
-            }
-            trace.data_stream_classes.push(class);
-        }
-        for (id, stream, class, place) in events {
-            self.attach(&mut trace, &mut places, (id, stream), class, place)?;
-        }
-        for (clock, place) in &self.clock_uses {
-            if !clocks.contains(clock) {
-                return Err(self.error(*place, TsdlFault::NoClock(clock.clone())));
-            }
-        }
-        if let Some((name, place)) = self.references.iter().find(|(name, _)| self.ambiguous.contains(name)) {
-            return Err(self.error(*place, TsdlFault::Ambiguous(name.clone())));
-        }
+        self.assemble(&mut trace, blocks)?;
         super::check::check(self.text, &trace)?;
         super::clocks::map_stamps(&mut trace);
         if matches!(trace.env("tracer_name"), Some(EnvValue::String(name)) if name.starts_with("lttng")) {
@@ -120,6 +110,31 @@ impl Parser<'_> {
         }
         trace.fill_roles();
         Ok(trace)
+    }
+
+    /// Puts streams into the trace and events into their streams, which may stand in any order, and checks
+    /// what names other blocks.
+    fn assemble(&self, trace: &mut TraceClass, blocks: Blocks) -> Result<(), Error> {
+        let mut places = HashMap::new();
+        for (id, mut class, place) in blocks.streams {
+            (class.id, class.place) = (id.unwrap_or(0), self.place(place));
+            if places.insert(class.id, trace.data_stream_classes.len()).is_some() {
+                return Err(self.error(place, TsdlFault::SecondStream(class.id)));
+            }
+            trace.data_stream_classes.push(class);
+        }
+        for (id, stream, class, place) in blocks.events {
+            self.attach(trace, &mut places, (id, stream), class, place)?;
+        }
+        for (clock, place) in &self.clock_uses {
+            if !blocks.clocks.contains(clock) {
+                return Err(self.error(*place, TsdlFault::NoClock(clock.clone())));
+            }
+        }
+        if let Some((name, place)) = self.references.iter().find(|(name, _)| self.ambiguous.contains(name)) {
+            return Err(self.error(*place, TsdlFault::Ambiguous(name.clone())));
+        }
+        Ok(())
     }
 
     /// Puts an event record class into its data stream class, of which `places` has the place by id; ids that
