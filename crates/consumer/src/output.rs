@@ -8,7 +8,7 @@ use tracewing_streams::{PacketTimes, Stream};
 use tracewing_units::Cpu;
 
 use crate::Error;
-use crate::firsts::Firsts;
+use crate::firsts::{Firsts, Replaced};
 use crate::memory::SharedMemory;
 use crate::names::Names;
 use crate::outside::Insider;
@@ -45,6 +45,43 @@ pub(crate) struct Appended {
 enum Way {
     Direct { stream: Stream, events: u64 },
     Queued { stream: Arc<QueuedStream>, writer: Arc<Writer> },
+}
+
+/// What a block's events are changed by before they are written.
+struct Replacer<'a> {
+    insider: Option<&'a Insider>,
+    firsts: &'a Firsts,
+    names: Option<&'a Names>,
+    seen: &'a Seen,
+    cpu: Cpu,
+    /// The begin of the block's packet, cycles.
+    begin: u64,
+    is_last: bool,
+    /// Whether the block has something to replace.
+    is_needed: Cell<bool>,
+}
+
+impl Replacer<'_> {
+    /// Takes note of an event of the block.
+    #[inline]
+    fn note(&self, id: u16) {
+        let is_first = self.firsts.is_first(id);
+        if !is_first {
+            self.seen.note(id);
+        }
+        if is_first || self.names.is_some_and(|names| names.is_one(id)) {
+            self.is_needed.set(true);
+        }
+    }
+
+    /// Replaces first events; returns how many events are left out, and how many are lost. `None` where
+    /// something is not known yet.
+    fn replace(&self, block: &mut Vec<u8>) -> Option<Replaced> {
+        self.insider.is_none_or(|insider| insider.replace(block, self.is_last)).then_some(())?;
+        let replaced = self.firsts.replace(block, self.cpu, self.is_last, |id| self.seen.note(id))?;
+        self.names.iter().for_each(|names| names.replace(block, self.begin));
+        Some(replaced)
+    }
 }
 
 impl Output {
@@ -94,31 +131,26 @@ impl Output {
         is_last: bool,
     ) -> Result<Option<Appended>, Error> {
         let times = self.of_stream(times);
-        let is_changed = Cell::new(insider.is_some());
-        let is_announcement = |id| self.names.as_ref().is_some_and(|names| names.is_one(id));
-        let note = |id| match self.firsts.is_first(id) {
-            true => is_changed.set(true),
-            false => {
-                self.seen.note(id);
-                is_changed.set(is_changed.get() || is_announcement(id));
-            }
+        let replacer = Replacer {
+            insider,
+            firsts: &self.firsts,
+            names: self.names.as_deref(),
+            seen: &self.seen,
+            cpu: self.cpu,
+            begin: times.begin,
+            is_last,
+            is_needed: Cell::new(insider.is_some()),
         };
-        // Replaces first events; returns how many events are left out, and how many are lost.
-        let change = |block: &mut Vec<u8>| {
-            insider.is_none_or(|insider| insider.replace(block, is_last)).then_some(())?;
-            let replaced = self.firsts.replace(block, self.cpu, is_last, |id| self.seen.note(id))?;
-            self.names.iter().for_each(|names| names.replace(block, times.begin));
-            Some(replaced)
-        };
+        let note = |id| replacer.note(id);
         let mut lost = 0;
         let len = match &mut self.way {
             Way::Direct { stream, events } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
                 let (mut count, len) = unsafe { whole_events(chunk.bytes(), note) };
-                if is_changed.get() {
+                if replacer.is_needed.get() {
                     let mut block = Vec::new();
                     memory.copy_into(&mut block, chunk.bytes().first(len));
-                    let Some(replaced) = change(&mut block) else { return Ok(None) };
+                    let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
                     count = count.saturating_sub(replaced.lost + replaced.left_out);
                     stream.write(&block, times)?;
@@ -136,8 +168,8 @@ impl Output {
                 // SAFETY: these are the block's own bytes.
                 let (mut count, len) = unsafe { whole_events(block.as_slice().into(), note) };
                 block.truncate(len);
-                if is_changed.get() {
-                    let Some(replaced) = change(&mut block) else { return Ok(None) };
+                if replacer.is_needed.get() {
+                    let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
                     count = count.saturating_sub(replaced.lost + replaced.left_out);
                 }

@@ -428,24 +428,30 @@ fn read(
                 continue;
             }
         };
-        let Chunk { begin, end, lost, overwritten, .. } = chunk;
-        let lost = lost.min(counted).saturating_add(found_lost);
-        let sub_buffers = overwritten.sub_buffers.saturating_add(left_out.sub_buffers);
-        if packets.last().is_some_and(|last| last.overwritten.sub_buffers < sub_buffers) {
-            left_out.sub_buffers += packets.len() as u64;
-            left_out.bytes += packets.drain(..).map(|packet| packet.events.len() as u64).sum::<u64>();
-        }
-        let overwritten = Overwritten {
-            sub_buffers: overwritten.sub_buffers.saturating_add(left_out.sub_buffers),
-            bytes: overwritten.bytes.saturating_add(left_out.bytes),
-        };
-        packets.push(Packet { events: memory.copy(chunk.bytes()), begin, end, lost, overwritten });
+        let lost = chunk.lost.min(counted).saturating_add(found_lost);
+        let overwritten = leave_out(&mut packets, &mut left_out, chunk.overwritten);
+        let (events, begin, end) = (memory.copy(chunk.bytes()), chunk.begin, chunk.end);
+        packets.push(Packet { events, begin, end, lost, overwritten });
         reader.give_back(chunk);
         if reach == Reach::Written && writers == Writers::Living {
             break;
         }
     }
     (packets, damages)
+}
+
+/// Leaves out the packets so far if more was overwritten since the last of them, so that those that remain
+/// follow one another. Returns what was overwritten up to the next packet, those left out included.
+fn leave_out(packets: &mut Vec<Packet>, left_out: &mut Overwritten, overwritten: Overwritten) -> Overwritten {
+    let sub_buffers = overwritten.sub_buffers.saturating_add(left_out.sub_buffers);
+    if packets.last().is_some_and(|last| last.overwritten.sub_buffers < sub_buffers) {
+        left_out.sub_buffers += packets.len() as u64;
+        left_out.bytes += packets.drain(..).map(|packet| packet.events.len() as u64).sum::<u64>();
+    }
+    Overwritten {
+        sub_buffers: overwritten.sub_buffers.saturating_add(left_out.sub_buffers),
+        bytes: overwritten.bytes.saturating_add(left_out.bytes),
+    }
 }
 
 /// The next full sub-buffer; or, with [`Reach::Written`], the content of the writers' current one. `None` if

@@ -196,11 +196,7 @@ impl<'a> Trace<'a> {
             }
             self.recovered.damages.extend(damage.as_ref().map(Damage::to_string));
             let Ok(mut sub_buffer) = read else { continue };
-            if self.clock.nanoseconds(sub_buffer.end).is_none() {
-                let (cpu, bytes) = (buffer.cpu(), sub_buffer.bytes.len());
-                let cause = "its time lies beyond what a trace can say";
-                let damage = Damage { cpu, sequence: sub_buffer.sequence, bytes, cause };
-                self.recovered.damages.push(damage.to_string());
+            if self.is_beyond_time(buffer.cpu(), &sub_buffer) {
                 continue;
             }
             if part == Part::Unreleased {
@@ -237,6 +233,17 @@ impl<'a> Trace<'a> {
             bytes: stream.bytes(),
             lost: stream.lost(),
         }))
+    }
+
+    /// Whether a trace cannot say the time of a sub-buffer, which is noted.
+    fn is_beyond_time(&mut self, cpu: Cpu, sub_buffer: &SubBuffer) -> bool {
+        let is_beyond = self.clock.nanoseconds(sub_buffer.end).is_none();
+        if is_beyond {
+            let (sequence, bytes) = (sub_buffer.sequence, sub_buffer.bytes.len());
+            let cause = "its time lies beyond what a trace can say";
+            self.recovered.damages.push(Damage { cpu, sequence, bytes, cause }.to_string());
+        }
+        is_beyond
     }
 
     fn stream(&mut self, name: &str, cpu: Cpu) -> Result<Stream, Error> {

@@ -46,6 +46,43 @@ impl Resolved {
     }
 }
 
+/// The address at an offset of a function, and its segment, if the kernel can place a probe there without
+/// harm.
+fn allowed(
+    path: &Path,
+    elf: &Elf<'_>,
+    function: &Function,
+    offset: u64,
+) -> Result<(u64, Segment), PlaceFault> {
+    if function.is_indirect {
+        return Err(PlaceFault::Chooser);
+    }
+    let address = function.address.wrapping_add(offset);
+    if function.size > 0 && offset >= function.size {
+        return Err(PlaceFault::AfterEnd(function.size));
+    }
+    let segment = *Segments::of(elf).code(address).ok_or(PlaceFault::NoCode)?;
+    if let Some((before, after)) = misplaced(elf, function, offset) {
+        return Err(PlaceFault::NoInstruction { before, after });
+    }
+    if Sequences::of(elf).contain(address) {
+        return Err(PlaceFault::InSequence);
+    }
+    match own_site(path, elf, address) {
+        Some(site) => Err(PlaceFault::Site(site)),
+        None => Ok((address, segment)),
+    }
+}
+
+/// How often a function is inlined, if it is.
+fn inlined(copies: usize) -> Option<String> {
+    match copies {
+        0 => None,
+        1 => Some("once".to_owned()),
+        copies => Some(format!("{copies} times")),
+    }
+}
+
 /// Whether two probes are equal, whatever paths name their files.
 fn is_same(one: &Probe, other: &Probe) -> bool {
     let file = |probe: &Probe| fs::canonicalize(&probe.file).unwrap_or_else(|_| probe.file.clone());
@@ -113,23 +150,7 @@ impl Resolver {
             place: text.split_whitespace().next().unwrap_or_default().to_owned(),
             reason,
         };
-        if function.is_indirect {
-            return Err(forbidden(PlaceFault::Chooser));
-        }
-        let address = function.address.wrapping_add(request.offset);
-        if function.size > 0 && request.offset >= function.size {
-            return Err(forbidden(PlaceFault::AfterEnd(function.size)));
-        }
-        let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden(PlaceFault::NoCode))?;
-        if let Some((before, after)) = misplaced(&elf, &function, request.offset) {
-            return Err(forbidden(PlaceFault::NoInstruction { before, after }));
-        }
-        if Sequences::of(&elf).contain(address) {
-            return Err(forbidden(PlaceFault::InSequence));
-        }
-        if let Some(site) = own_site(&path, &elf, address) {
-            return Err(forbidden(PlaceFault::Site(site)));
-        }
+        let (address, segment) = allowed(&path, &elf, &function, request.offset).map_err(forbidden)?;
         let mut remarks = self.unused(&path, &program);
         let variables = Variables::new(&elf, debug.as_ref(), function.address, address, segment);
         let arguments = request
@@ -144,12 +165,8 @@ impl Resolver {
                 })
             })
             .collect::<Result<_, _>>()?;
-        let times = match variables.inlined_copies() {
-            0 => None,
-            1 => Some("once".to_owned()),
-            copies => Some(format!("{copies} times")),
-        };
-        remarks.extend(times.map(|times| {
+        let copies = variables.inlined_copies();
+        remarks.extend(inlined(copies).map(|times| {
             format!("{program}:{} is also inlined {times}, which a probe does not see", function.symbol)
         }));
         let spot = match &request.place {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::event::epoll::EventFlags;
+use rustix::process::Rlimit;
 use tracewing_abi::region::{Geometry, Mode};
 use tracewing_abi::{FILTERS_VARIABLE, LATE_VARIABLE, SOCKET_VARIABLE};
 use tracewing_consumer::classes::{Classes, clock_class};
@@ -66,13 +67,8 @@ impl<'a> Recorder<'a> {
         let places = Places::new(output.dir(), files.as_ref().map(BufferFolder::dir));
         let mut join = prepare(options, output, files, (clock, begin, class.clone()), recording)?;
 
-        let inheritance = Inheritance {
-            mask: signals.mask_before(),
-            file_size_signal: signals.file_size_before(),
-            open_files,
-        };
         // The child waits until all that should see it has begun.
-        let mut child = child(options, subject, &listener, &inheritance, &mut join)?;
+        let mut child = child(options, subject, &listener, (&signals, open_files), &mut join)?;
         let priority = Priority::raise();
         let scope = scope(options, subject, child.as_ref());
         let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
@@ -164,7 +160,7 @@ fn child(
     options: &Options,
     subject: &Subject<'_>,
     listener: &Listener,
-    inheritance: &Inheritance,
+    (signals, open_files): (&Signals, Rlimit),
     join: &mut Join,
 ) -> Result<Option<Child>, Error> {
     let command = match subject {
@@ -187,7 +183,9 @@ fn child(
     if let Some(preload) = &options.preload {
         variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
     }
-    Ok(Some(command.fork(&variables, inheritance)?))
+    let (mask, file_size_signal) = (signals.mask_before(), signals.file_size_before());
+    let inheritance = Inheritance { mask, file_size_signal, open_files };
+    Ok(Some(command.fork(&variables, &inheritance)?))
 }
 
 /// The threads of which the kernel's events and samples are recorded.
