@@ -255,29 +255,7 @@ pub fn run<A: Analysis>(
     analysis: &mut A,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
-    let follower = Follower::of(recording);
-    if follower.state().coverage().of_some {
-        analysis.input(Input::FollowsSome);
-    }
-    let mut run = Run {
-        range: filter.range(recording)?,
-        selection: Selection::new(filter, recording)?,
-        follower,
-        filtered: Filtered::new(filter, analysis),
-        before: false,
-        lost_before: Vec::new(),
-        unseen: AllUnseen::of(recording),
-        blind_until: None,
-        begun: false,
-        ran: Ran {
-            cpus: kernel_cpus(recording),
-            recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
-            some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
-            some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
-            torn: filter.tears(recording, A::TOGETHER, A::SAME),
-            ..Ran::default()
-        },
-    };
+    let mut run = Run::new(recording, filter, analysis)?;
     // The first event after the range's end shows whether the recording continues there.
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let total = recording.bytes();
@@ -354,7 +332,33 @@ struct Run<'a, A> {
     ran: Ran,
 }
 
-impl<A: Analysis> Run<'_, A> {
+impl<'a, A: Analysis> Run<'a, A> {
+    fn new(recording: &Recording, filter: &'a Filter, analysis: &'a mut A) -> Result<Self, Error> {
+        let follower = Follower::of(recording);
+        if follower.state().coverage().of_some {
+            analysis.input(Input::FollowsSome);
+        }
+        Ok(Self {
+            range: filter.range(recording)?,
+            selection: Selection::new(filter, recording)?,
+            follower,
+            filtered: Filtered::new(filter, analysis),
+            before: false,
+            lost_before: Vec::new(),
+            unseen: AllUnseen::of(recording),
+            blind_until: None,
+            begun: false,
+            ran: Ran {
+                cpus: kernel_cpus(recording),
+                recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
+                some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
+                some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
+                torn: filter.tears(recording, A::TOGETHER, A::SAME),
+                ..Ran::default()
+            },
+        })
+    }
+
     /// Handles the next event; false if it lies after the range.
     #[inline]
     fn event(&mut self, event: &EventRef<'_>) -> bool {

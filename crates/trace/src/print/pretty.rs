@@ -125,32 +125,7 @@ fn print_form(
             .find_map(|scope| event.field(scope, name))
         {
             Some(value) => scalar(out, spec, value, unit),
-            None => {
-                scratch.clear();
-                let mut finder = Finder {
-                    inner: ValuePrinter::new(scratch, frames, false, &[]),
-                    name,
-                    found: false,
-                    option: None,
-                    skipped: 0,
-                };
-                event.visit(Scope::Payload, &mut finder);
-                if !finder.found {
-                    return None;
-                }
-                finder.inner.finish();
-                let option = finder.option;
-                // Around it stand `{ ` and ` }` of the payload.
-                let mut inner = scratch.get(2..scratch.len().saturating_sub(2)).unwrap_or_default();
-                if let Some(option) = &option {
-                    // So they do around a variant's value. An option without a value is its name.
-                    inner = inner.get(2..inner.len().saturating_sub(2)).unwrap_or_default();
-                    if matches!(inner, b"{ }" | b"") {
-                        inner = option.as_bytes();
-                    }
-                }
-                format(out, spec, Scalar::Text(&String::from_utf8_lossy(inner)));
-            }
+            None => compound(out, (name, spec), event, frames, scratch)?,
         }
         if let Some(Unit::Text(unit)) = unit {
             // An author may have written the unit already.
@@ -162,6 +137,42 @@ fn print_form(
             }
         }
     }
+    Some(())
+}
+
+/// Appends a field of the payload that contains others, as `list` prints it; `None` if there is none of this
+/// name.
+fn compound(
+    out: &mut Vec<u8>,
+    (name, spec): (&str, &Spec),
+    event: &Event<'_>,
+    frames: &mut Frames,
+    scratch: &mut Vec<u8>,
+) -> Option<()> {
+    scratch.clear();
+    let mut finder = Finder {
+        inner: ValuePrinter::new(scratch, frames, false, &[]),
+        name,
+        found: false,
+        option: None,
+        skipped: 0,
+    };
+    event.visit(Scope::Payload, &mut finder);
+    if !finder.found {
+        return None;
+    }
+    finder.inner.finish();
+    let option = finder.option;
+    // Around it stand `{ ` and ` }` of the payload.
+    let mut inner = scratch.get(2..scratch.len().saturating_sub(2)).unwrap_or_default();
+    if let Some(option) = &option {
+        // So they do around a variant's value. An option without a value is its name.
+        inner = inner.get(2..inner.len().saturating_sub(2)).unwrap_or_default();
+        if matches!(inner, b"{ }" | b"") {
+            inner = option.as_bytes();
+        }
+    }
+    format(out, spec, Scalar::Text(&String::from_utf8_lossy(inner)));
     Some(())
 }
 

@@ -172,8 +172,8 @@ fn parse_spec(text: &str) -> Option<Spec> {
     Some(spec)
 }
 
-/// Appends a value.
-pub(crate) fn format(out: &mut Vec<u8>, spec: &Spec, scalar: Scalar<'_>) {
+/// A value's sign, the prefix of its radix, and the rest, unpadded.
+fn parts(spec: &Spec, scalar: Scalar<'_>) -> (&'static str, &'static str, String) {
     let mut sign = "";
     let mut prefix = "";
     let body = match scalar {
@@ -212,6 +212,12 @@ pub(crate) fn format(out: &mut Vec<u8>, spec: &Spec, scalar: Scalar<'_>) {
         }
         Scalar::Text(text) => shown(text).chars().take(spec.precision.unwrap_or(usize::MAX)).collect(),
     };
+    (sign, prefix, body)
+}
+
+/// Appends a value.
+pub(crate) fn format(out: &mut Vec<u8>, spec: &Spec, scalar: Scalar<'_>) {
+    let (sign, prefix, body) = parts(spec, scalar);
     let numeric = !matches!(scalar, Scalar::Text(_));
     let length = sign.len() + prefix.len() + body.chars().count();
     let missing = spec.width.saturating_sub(length);

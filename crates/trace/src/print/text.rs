@@ -101,21 +101,10 @@ impl TextPrinter {
         self.head(out, event, decoded.class_index());
         let mut line = Line { out, first: true, scopes: names.scope };
 
-        let packet = &mut self.packets[event.stream_index()];
-        if packet.packet != Some(event.packet_serial()) {
-            packet.packet = Some(event.packet_serial());
-            packet.text.clear();
-            if event.has_packet_context() {
-                let hidden = PACKET_BOOKKEEPING;
-                let mut printer =
-                    ValuePrinter::new(&mut packet.text, &mut self.frames, names.context, hidden);
-                event.visit_packet_context(&mut printer);
-                printer.finish();
-            }
-        }
-        if !packet.text.is_empty() {
+        let packet = self.packet_text(event);
+        if !packet.is_empty() {
             line.part("stream.packet.context", |out| {
-                append::text(out, &packet.text);
+                append::text(out, packet);
                 true
             });
         }
@@ -155,6 +144,23 @@ impl TextPrinter {
                 (None, Prepared::Template(_)) => return,
             };
         }
+    }
+
+    /// The context of the event's packet, printed once for all its events.
+    #[inline(always)]
+    fn packet_text(&mut self, event: &EventRef<'_>) -> &[u8] {
+        let packet = &mut self.packets[event.stream_index()];
+        if packet.packet != Some(event.packet_serial()) {
+            packet.packet = Some(event.packet_serial());
+            packet.text.clear();
+            if event.has_packet_context() {
+                let (names, hidden) = (self.style.names.context, PACKET_BOOKKEEPING);
+                let mut printer = ValuePrinter::new(&mut packet.text, &mut self.frames, names, hidden);
+                event.visit_packet_context(&mut printer);
+                printer.finish();
+            }
+        }
+        &packet.text
     }
 
     /// Appends everything up to the event's name and the colon after it; `index` is that of its class.

@@ -23,7 +23,7 @@ use crate::stream::cursor::{Lost, LostKind, StreamCursor};
 use crate::stream::index_source;
 use crate::super_trace::{forget_scope, is_of_interrupt, is_of_system_call};
 use crate::time::range::TimeRange;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
-use tracewing_ctf::model::{TraceClass, Version};
+use tracewing_ctf::model::{DataStreamClass, TraceClass, Version};
 use tracewing_ctf::{json, tsdl};
 use tracewing_files::Dir;
 use tracewing_units::Timestamp;
@@ -172,6 +172,28 @@ fn make_below(top: &Dir, below: &Path) -> Result<Dir, Error> {
     Ok(folder)
 }
 
+/// By event record class: whether its events explain others, and whether they name threads.
+struct Always {
+    explains: Vec<bool>,
+    names: Vec<bool>,
+}
+
+impl Always {
+    fn has(&self, class: usize) -> bool {
+        self.explains[class] || self.names[class]
+    }
+}
+
+/// A data stream that is being written.
+struct StreamCopy<'p> {
+    /// Its place in the recording.
+    at: usize,
+    always: Always,
+    writer: StreamWriter,
+    file: File,
+    path: &'p Path,
+}
+
 struct Run<'r> {
     recording: &'r Recording,
     range: TimeRange,
@@ -210,16 +232,7 @@ impl Run<'_> {
         let streams = recording.streams().iter().enumerate();
         let (mut lost_at_begin, mut lost_at_end) = (Vec::new(), Vec::new());
         for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
-            let of_file = Path::new(stream.name()).file_name().unwrap_or_default();
-            let mut name = of_file.to_owned();
-            // Chunks have files of the same name, which may belong to different streams.
-            for number in 2.. {
-                if !folder.has(&name) {
-                    break;
-                }
-                name = of_file.to_owned();
-                name.push(format!("_{number}"));
-            }
+            let name = free_name(folder, stream);
             if let Some(mut lost) = stream.lost_at_end
                 && lost.cut(&self.range)
             {
@@ -285,38 +298,47 @@ impl Run<'_> {
         let Some(class) = streams.iter().position(|class| class.id == stream.class_id()) else {
             return Ok(None);
         };
-        let mut writer = StreamWriter::new(classes.clone(), class);
-        let mut file = folder.create_file(name).map_err(Error::io(path))?;
-        let recording = self.recording;
-        let classes = || streams[class].event_record_classes.iter();
-        let spot = |early, index| Spot { stream: at, early, index };
-        let explains: Vec<bool> = classes().map(|class| self.explained && explains(class)).collect();
-        // Where certain ones are wanted, those of others are not.
-        let all = self.explained && !self.selection.chooses_subjects();
-        let names: Vec<bool> =
-            classes().map(|class| all && (names_task(class) || names_lwp(class))).collect();
-        let mut cursor = recording.cursor(stream, self.range.begin);
+        let writer = StreamWriter::new(classes.clone(), class);
+        let file = folder.create_file(name).map_err(Error::io(path))?;
+        let mut copy = StreamCopy { at, always: self.always(&streams[class]), writer, file, path };
+        let mut cursor = self.recording.cursor(stream, self.range.begin);
+        let has_packet = cursor.begin_packet()?;
+        let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
+        // Up to when packets have been written.
+        let mut written = None;
+        let explains = copy.always.explains.contains(&true) || self.naming.is_early_in(at);
+        if self.range.begin != Timestamp::MIN && explains {
+            written = self.before(stream, seq, &mut copy)?;
+            self.converted.write(&mut copy)?;
+        }
+        if has_packet {
+            self.packets(&mut cursor, written, &mut copy)?;
+        }
+        Ok(Some(copy.file))
+    }
+
+    /// The packets of a stream from the begun one on, up to the range's end; their stamps follow `written`.
+    fn packets(
+        &mut self,
+        cursor: &mut StreamCursor,
+        mut written: Option<u64>,
+        copy: &mut StreamCopy<'_>,
+    ) -> Result<(), Error> {
+        let (recording, at) = (self.recording, copy.at);
         // The counter of discarded events at the beginning of the output. Counters of the packets that are
         // read may wrap, or go back.
         let mut discarded = 0_u64;
         // Of the next event of the range.
         let mut index = 0;
-        let mut goes_on = cursor.begin_packet()?;
-        let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
-        // Up to when packets have been written.
-        let mut written = None;
-        if self.range.begin != Timestamp::MIN && (explains.contains(&true) || self.naming.is_early_in(at)) {
-            written = self.before(at, stream, &explains, seq, &mut writer)?;
-            self.converted.write(&mut writer, &mut file, path)?;
-        }
         let mut decisions = self.decisions.of_stream(at, recording, &mut self.selection);
+        let mut goes_on = true;
         while goes_on {
             if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
                 break;
             }
             let Some((reader, from)) = cursor.reader() else { break };
             let packet = reader.packet().clone();
-            discarded = counted(&cursor, discarded, packet.discarded.unwrap_or(0));
+            discarded = counted(cursor, discarded, packet.discarded.unwrap_or(0));
             cursor.losses().for_each(|lost| self.converted.note(lost));
             let from = from.to_owned();
             let failed = |error| Error::ctf(&from)(error);
@@ -325,47 +347,57 @@ impl Run<'_> {
                 begin: packet.begin.max(written.take()),
                 seq: packet.seq,
             };
-            writer.begin_packet(&start, reader).map_err(failed)?;
+            copy.writer.begin_packet(&start, reader).map_err(failed)?;
             while cursor.step()? {
-                let event = EventRef::new(recording, &cursor, at);
+                let event = EventRef::new(recording, cursor, at);
                 if event.stamp().is_some_and(|stamp| stamp.time > self.range.end) {
                     continue;
                 }
                 let decoded = event.decoded();
+                let class = decoded.class_index();
                 let wanted = decisions.takes(&decoded);
                 self.converted.chosen += u64::from(wanted);
-                let named = self.naming.has(&spot(false, index));
+                let named = self.naming.has(&Spot { stream: at, early: false, index });
                 index += 1;
-                let class = decoded.class_index();
-                if !(wanted || explains[class] || names[class] || named) {
+                if !(wanted || copy.always.has(class) || named) {
                     continue;
                 }
-                writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;
+                copy.writer.event(class, decoded.clock_value(), &decoded).map_err(failed)?;
                 self.converted.events += 1;
             }
             let end = PacketEnd { end: packet.end, discarded, least_bytes: 0 };
-            writer.end_packet(&end).map_err(failed)?;
-            self.converted.write(&mut writer, &mut file, path)?;
+            copy.writer.end_packet(&end).map_err(failed)?;
+            self.converted.write(copy)?;
             self.progress.done += packet.packet_bits / 8;
             if (self.watch)(self.progress).is_break() {
                 return Err(Error::Stopped);
             }
             goes_on = cursor.begin_packet()?;
         }
-        Ok(Some(file))
+        Ok(())
+    }
+
+    /// The classes of a stream whose events are written whether or not they are selected.
+    fn always(&self, stream: &DataStreamClass) -> Always {
+        let classes = || stream.event_record_classes.iter();
+        // Where certain ones are wanted, those of others are not.
+        let all = self.explained && !self.selection.chooses_subjects();
+        Always {
+            explains: classes().map(|class| self.explained && explains(class)).collect(),
+            names: classes().map(|class| all && (names_task(class) || names_lwp(class))).collect(),
+        }
     }
 
     /// Puts the events of a stream that give names and lie before the range into a packet before number
     /// `seq`. Returns the stamp of the last one, in cycles. Damaged parts are left out.
     fn before(
         &mut self,
-        at: usize,
         stream: &Stream,
-        explains: &[bool],
         seq: Option<u64>,
-        writer: &mut StreamWriter,
+        copy: &mut StreamCopy<'_>,
     ) -> Result<Option<u64>, Error> {
-        let recording = self.recording;
+        let (recording, at) = (self.recording, copy.at);
+        let StreamCopy { always: Always { explains, .. }, writer, .. } = copy;
         let mut cursor = recording.cursor(stream, Timestamp::MIN);
         let mut last = None;
         let mut index = 0;
@@ -409,6 +441,21 @@ impl Run<'_> {
     }
 }
 
+/// A name for the file of a stream. Chunks have files of the same name, which may belong to different
+/// streams: a number is appended to the second.
+fn free_name(folder: &Dir, stream: &Stream) -> OsString {
+    let of_file = Path::new(stream.name()).file_name().unwrap_or_default();
+    let mut name = of_file.to_owned();
+    for number in 2.. {
+        if !folder.has(&name) {
+            break;
+        }
+        name = of_file.to_owned();
+        name.push(format!("_{number}"));
+    }
+    name
+}
+
 /// The counter of discarded events for the begun packet, whose own is `here`, after `before` in the previous
 /// one. If it is unknown how many of them belong to the recording, the counter is unchanged, so that readers
 /// of the copy do not know either.
@@ -422,7 +469,8 @@ fn counted(cursor: &StreamCursor, before: u64, here: u64) -> u64 {
 
 impl Converted {
     /// Writes the packet that has ended, if there is one.
-    fn write(&mut self, writer: &mut StreamWriter, file: &mut File, path: &Path) -> Result<(), Error> {
+    fn write(&mut self, copy: &mut StreamCopy<'_>) -> Result<(), Error> {
+        let StreamCopy { writer, file, path, .. } = copy;
         if !writer.bytes().is_empty() {
             file.write_all(writer.bytes()).map_err(Error::io(path))?;
             self.packets += 1;

@@ -282,23 +282,9 @@ impl<'t> ClassSchema<'t> {
             steps.push(Step::Name(SOME.to_owned()));
             class = some;
         }
-        let element = match class {
-            class if is_text(class) => None,
-            FieldClass::StaticArray(array) => Some((&array.element, Some(array.length))),
-            FieldClass::DynamicArray(array) => Some((&array.element, None)),
-            _ => None,
-        };
-        match (element, variable.index.map(u64::from)) {
-            (None, None) => {}
-            (None, Some(_)) => return Err(Problem::Single(variable.clone())),
-            (Some(_), None) => return Err(Problem::Several(variable.clone())),
-            (Some((_, Some(length))), Some(index)) if index >= length => {
-                return Err(Problem::AfterEnd(variable.clone(), length));
-            }
-            (Some((element, _)), Some(index)) => {
-                steps.push(Step::Index(index));
-                class = element;
-            }
+        if let Some((index, element)) = indexed(class, variable)? {
+            steps.push(Step::Index(index));
+            class = element;
         }
         let kind = match class {
             class if is_text(class) => Type::Text,
@@ -468,4 +454,23 @@ fn labels(class: &EnumerationClass) -> Type {
         mapping.ranges.iter().map(|&(first, last)| (first.into()..=last.into(), mapping.label.clone()))
     });
     Type::Enumeration(ranges.collect())
+}
+
+/// The element of an array that the variable's index names; `None` where neither has several values.
+fn indexed<'t>(class: &'t FieldClass, variable: &Variable) -> Result<Option<(u64, &'t FieldClass)>, Problem> {
+    let element = match class {
+        class if is_text(class) => None,
+        FieldClass::StaticArray(array) => Some((&array.element, Some(array.length))),
+        FieldClass::DynamicArray(array) => Some((&array.element, None)),
+        _ => None,
+    };
+    match (element, variable.index.map(u64::from)) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Problem::Single(variable.clone())),
+        (Some(_), None) => Err(Problem::Several(variable.clone())),
+        (Some((_, Some(length))), Some(index)) if index >= length => {
+            Err(Problem::AfterEnd(variable.clone(), length))
+        }
+        (Some((element, _)), Some(index)) => Ok(Some((index, element))),
+    }
 }

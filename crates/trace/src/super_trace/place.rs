@@ -132,16 +132,7 @@ impl SuperTrace {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         let tid = event.tid.or_else(|| cpu?.current);
         let lwp = tid.and_then(|tid| self.lwps.get(tid));
-        let in_program = matches!(
-            event.kind,
-            Kind::User
-                | Kind::UserThread(_)
-                | Kind::Waits { .. }
-                | Kind::Introduction { .. }
-                | Kind::Program { .. }
-                | Kind::PageFault { user: true, .. }
-                | Kind::Sample { user: true, .. }
-        );
+        let in_program = is_in_program(&event.kind);
         let in_thread = in_program
             || matches!(
                 event.kind,
@@ -189,4 +180,19 @@ impl SuperTrace {
         };
         Place { cpu: event.cpu, process, tid, lwp: lwp.map(|lwp| lwp.serial), thread, thread_serial, mode }
     }
+}
+
+/// Whether an event of this kind is recorded while a program runs, not the kernel.
+#[inline(always)]
+fn is_in_program(kind: &Kind<'_>) -> bool {
+    matches!(
+        kind,
+        Kind::User
+            | Kind::UserThread(_)
+            | Kind::Waits { .. }
+            | Kind::Introduction { .. }
+            | Kind::Program { .. }
+            | Kind::PageFault { user: true, .. }
+            | Kind::Sample { user: true, .. }
+    )
 }

@@ -3,7 +3,7 @@
 //! A user thread is known from its creation, or the first switch from or to it. Other events about an unknown
 //! one may refer to one that has ended, and are ignored.
 
-use super::activity::{SwitchCause, UserThreadKind};
+use super::activity::{Name, SwitchCause, UserThreadKind};
 use super::comm::Comm;
 use super::coverage::Coverage;
 use super::doing::{Mode, Waker};
@@ -83,61 +83,22 @@ impl Programs {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         let owner = owner(lwp);
         let key = |id| Key { owner, id };
-        let waker = |programs: &Self, lwp: &Lwp| programs.waker(lwp, lwp.cpu().or(cpu));
-        if let UserThreadKind::Create { thread, origin } = kind {
-            let waker = waker(self, lwp);
-            if let Some(namesake) = self.remove(key(thread)) {
-                self.interrupt(&namesake, lwps, now, fold);
-                self.finish_one(namesake, now, fold);
+        match kind {
+            UserThreadKind::Origin { .. } => {}
+            UserThreadKind::Create { thread, origin } => {
+                let waker = self.waker(lwp, lwp.cpu().or(cpu));
+                self.created(key(thread), origin, &waker, now, lwps, fold);
             }
-            let mut created = UserThread::new(TaskSerial(self.serials), key(thread), now).of_origin(origin);
-            created.learn_name(&self.origins);
-            // Else its first switch may be missing.
-            if !self.is_blind(now) && !self.unseen {
-                created = created.ready();
-            }
-            self.serials += 1;
-            fold.change(Change::UserThreadCreated { thread: &created, by: &waker, at: now });
-            self.programs.at(owner, Numbers::default).insert(thread, created);
-            return;
-        }
-        if let UserThreadKind::Existed { thread, origin } = kind {
-            let known = self.known(key(thread), times.1);
-            if known.name.is_empty() {
-                known.origin = Some(origin);
-                let thread = self.known(key(thread), times.1); // by its name
-                fold.change(Change::UserThreadNamed { thread });
-            }
-            return;
-        }
-        if let UserThreadKind::Rename { thread, name } = kind {
-            let thread = self.known(key(thread), times.1);
-            thread.rename(name);
-            fold.change(Change::UserThreadNamed { thread });
-            return;
-        }
-        if self.is_blind(now) {
+            UserThreadKind::Existed { thread, origin } => self.existed(key(thread), origin, times.1, fold),
+            UserThreadKind::Rename { thread, name } => self.renamed(key(thread), name, times.1, fold),
             // What has ended has, whatever is missing.
-            if let UserThreadKind::Exit { thread }
-            | UserThreadKind::Switch { prev: thread, cause: SwitchCause::Ended, .. } = kind
+            UserThreadKind::Exit { thread }
+            | UserThreadKind::Switch { prev: thread, cause: SwitchCause::Ended, .. }
+                if self.is_blind(now) =>
             {
                 self.end(key(thread), now, fold);
             }
-            return;
-        }
-        let carries = lwp.carries;
-        let carried = |programs: &mut Self, waits_for| {
-            if let Carries::Thread(key) = carries
-                && let Some(thread) = programs.get_mut(key)
-            {
-                thread.waits_for = waits_for;
-            }
-        };
-        match kind {
-            UserThreadKind::Create { .. }
-            | UserThreadKind::Existed { .. }
-            | UserThreadKind::Origin { .. }
-            | UserThreadKind::Rename { .. } => {}
+            _ if self.is_blind(now) => {}
             UserThreadKind::Switch { prev, next, cause } => {
                 self.leaves(prev, cause, tid, times, lwps, fold);
                 if !next.is_none() {
@@ -145,15 +106,8 @@ impl Programs {
                 }
             }
             UserThreadKind::Wake { thread } => {
-                let waker = waker(self, lwp);
-                let unseen = self.unseen;
-                if let Some(thread) = self.get_mut(key(thread)) {
-                    match unseen {
-                        true => thread.wakeups += 1,
-                        false => thread.wakes(now, fold),
-                    }
-                    fold.change(Change::UserThreadWoken { thread, by: &waker, at: now });
-                }
+                let waker = self.waker(lwp, lwp.cpu().or(cpu));
+                self.woken(key(thread), &waker, now, fold);
             }
             UserThreadKind::Exit { thread } => {
                 let runs = self.get(key(thread)).map(|thread| thread.state);
@@ -162,15 +116,80 @@ impl Programs {
                     self.end(key(thread), now, fold);
                 }
             }
-            UserThreadKind::Wait { kind } => carried(self, Some(kind)),
-            UserThreadKind::Acquired => carried(self, None),
-            UserThreadKind::Worker => {
-                if lwp.carries != Carries::None {
-                    lwp.tell(now, fold);
-                    self.let_go(lwp, fold);
-                    lwp.carries = Carries::None;
-                }
+            UserThreadKind::Wait { kind } => self.waits(lwp.carries, Some(kind)),
+            UserThreadKind::Acquired => self.waits(lwp.carries, None),
+            UserThreadKind::Worker => self.runs_none(lwp, now, fold),
+        }
+    }
+
+    /// A new user thread; one that had its number has ended.
+    fn created(
+        &mut self,
+        key: Key,
+        origin: u64,
+        by: &Waker,
+        now: Timestamp,
+        lwps: &mut Lwps,
+        fold: &mut impl Fold,
+    ) {
+        if let Some(namesake) = self.remove(key) {
+            self.interrupt(&namesake, lwps, now, fold);
+            self.finish_one(namesake, now, fold);
+        }
+        let mut created = UserThread::new(TaskSerial(self.serials), key, now).of_origin(origin);
+        created.learn_name(&self.origins);
+        // Else its first switch may be missing.
+        if !self.is_blind(now) && !self.unseen {
+            created = created.ready();
+        }
+        self.serials += 1;
+        fold.change(Change::UserThreadCreated { thread: &created, by, at: now });
+        self.programs.at(key.owner, Numbers::default).insert(key.id, created);
+    }
+
+    /// A user thread that was there before the recording, which began at `begin`.
+    fn existed(&mut self, key: Key, origin: u64, begin: Timestamp, fold: &mut impl Fold) {
+        let known = self.known(key, begin);
+        if known.name.is_empty() {
+            known.origin = Some(origin);
+            let thread = self.known(key, begin); // by its name
+            fold.change(Change::UserThreadNamed { thread });
+        }
+    }
+
+    fn renamed(&mut self, key: Key, name: &[u8], begin: Timestamp, fold: &mut impl Fold) {
+        let thread = self.known(key, begin);
+        thread.rename(name);
+        fold.change(Change::UserThreadNamed { thread });
+    }
+
+    /// A worker's own event: it runs no user thread now.
+    fn runs_none(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
+        if lwp.carries != Carries::None {
+            lwp.tell(now, fold);
+            self.let_go(lwp, fold);
+            lwp.carries = Carries::None;
+        }
+    }
+
+    /// A wake-up; without the switches it is not known whether the thread waited.
+    fn woken(&mut self, key: Key, by: &Waker, now: Timestamp, fold: &mut impl Fold) {
+        let unseen = self.unseen;
+        if let Some(thread) = self.get_mut(key) {
+            match unseen {
+                true => thread.wakeups += 1,
+                false => thread.wakes(now, fold),
             }
+            fold.change(Change::UserThreadWoken { thread, by, at: now });
+        }
+    }
+
+    /// What the running user thread waits for from now on.
+    fn waits(&mut self, carries: Carries, on: Option<Name>) {
+        if let Carries::Thread(key) = carries
+            && let Some(thread) = self.get_mut(key)
+        {
+            thread.waits_for = on;
         }
     }
 

@@ -127,17 +127,29 @@ impl SuperTrace {
             self.ends_interrupt(cpu, interrupt, now, fold);
         }
         if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
-            match event.kind {
-                // Of another CPU, perhaps, of whose switches nothing is known: it is there for the name.
-                Kind::Exec { file } if self.coverage.of_cpus => {
-                    self.executes(tid, program_name(file), now, fold)
-                }
-                Kind::NewTask { .. } | Kind::Fork { .. } if self.coverage.of_cpus => {}
-                Kind::Kernel if self.cpus.get(cpu).is_some_and(|cpu| cpu.is_left_by(tid)) => {}
-                _ => self.seen(tid, cpu, now, &event.kind, fold),
-            }
-            self.belongs(tid, event.process, now, fold);
+            self.seen_there(tid, cpu, event, fold);
         }
+        self.means(event, tid, begin, fold);
+    }
+
+    /// What every event says of its thread: it runs on the event's CPU, in its process.
+    #[inline(always)]
+    fn seen_there(&mut self, tid: Tid, cpu: Cpu, event: &Activity<'_>, fold: &mut impl Fold) {
+        let now = event.time;
+        match event.kind {
+            // Of another CPU, perhaps, of whose switches nothing is known: it is there for the name.
+            Kind::Exec { file } if self.coverage.of_cpus => self.executes(tid, program_name(file), now, fold),
+            Kind::NewTask { .. } | Kind::Fork { .. } if self.coverage.of_cpus => {}
+            Kind::Kernel if self.cpus.get(cpu).is_some_and(|cpu| cpu.is_left_by(tid)) => {}
+            _ => self.seen(tid, cpu, now, &event.kind, fold),
+        }
+        self.belongs(tid, event.process, now, fold);
+    }
+
+    /// What an event says by its kind. `tid` is the thread that recorded it.
+    #[inline(always)]
+    fn means(&mut self, event: &Activity<'_>, tid: Option<Tid>, begin: Timestamp, fold: &mut impl Fold) {
+        let now = event.time;
         match (event.kind, event.cpu) {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
                 // Else it has been seen there already.

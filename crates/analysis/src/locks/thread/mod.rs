@@ -70,11 +70,7 @@ impl Thread {
         }
         match *event {
             LockEvent::Requested { lock, caller, kind, owner, .. } => {
-                let request = self.request(lock, kind, caller, owner, at);
-                if self.request.replace(request).is_some() {
-                    tell(Told::Incomplete);
-                }
-                self.spins = None;
+                self.requested(self.request(lock, kind, caller, owner, at), tell);
             }
             LockEvent::Spun { spins } => self.spins = Some(spins),
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
@@ -138,6 +134,13 @@ impl Thread {
             (Some(GivenBack::Inner(_)) | None, _) => {}
         }
         false
+    }
+
+    fn requested(&mut self, request: Request, tell: &mut impl FnMut(Told)) {
+        if self.request.replace(request).is_some() {
+            tell(Told::Incomplete);
+        }
+        self.spins = None;
     }
 
     /// It has the lock, and the call ends for which it may have waited.
