@@ -7,8 +7,14 @@ use super::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::LazyLock;
 use tracewing_testing::{NOBODY, STRANGER, become_user};
+
+static HOSTILE: LazyLock<PathBuf> = LazyLock::new(|| {
+    recorded::build(&["-p", "tracewing-attach", "--example", "hostile"]).join("examples/hostile")
+});
 
 /// A hostile process. It is killed when dropped.
 struct Hostile {
@@ -18,8 +24,7 @@ struct Hostile {
 
 impl Hostile {
     fn start(way: &str, user: u32) -> Self {
-        let built = recorded::build(&["-p", "tracewing-attach", "--example", "hostile"]);
-        let mut command = Command::new(built.join("examples/hostile"));
+        let mut command = Command::new(&*HOSTILE);
         command.arg(way).stdin(Stdio::piped()).stdout(Stdio::piped());
         if user != 0 {
             // What its user cannot read it executes all the same.

@@ -104,10 +104,10 @@ fn a_server_of_tokio() {
         assert_eq!(program.tell(order), "done");
     }
     let known = threads(program.pid);
-    recorder.stop();
+    let said = recorder.stop();
     let table = json(&trace, &["tasks", "-n", "100"]);
     let tasks = table["tasks"].as_array().unwrap();
-    let born = tasks.iter().find(|row| row["name"] == "born").unwrap_or_else(|| panic!("{table}"));
+    let born = tasks.iter().find(|row| row["name"] == "born").unwrap_or_else(|| panic!("{said} {table}"));
     assert_eq!((&born["process"], &born["unknown_ns"]), (&program.pid.into(), &0.into()), "{born}");
     let workers = rows(&trace, program.pid);
     let polled = workers.iter().filter(|row| row["polls"].as_u64() > Some(0));
