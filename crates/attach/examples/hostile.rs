@@ -4,8 +4,9 @@
 //!
 //! | way | the function |
 //! |---|---|
-//! | `number`, `least` | gives a number that is none of a descriptor |
-//! | `error` | gives an error |
+//! | `number`, `least` | gives an address at which there is nothing |
+//! | `error`, `failed` | gives an error; in the word of a door |
+//! | `opening`, `nonsensical` | never opens its door; has a word that means nothing |
 //! | `closed`, `file`, `stream`, `foreign` | gives a descriptor that is closed; of a file; of a stream; of a connection that another process has made |
 //! | `endless` | does not return |
 //! | `late` | returns after 3 s |
@@ -21,11 +22,14 @@
 use std::io::{Read, stdin};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tracewing_abi::message::control::Control;
-use tracewing_abi::message::door::{Enter, Knock};
+use tracewing_abi::message::door::{Door, Enter, Knock};
 
+/// What it says of its door.
+static WORD: AtomicI64 = AtomicI64::new(0);
 static WAY: OnceLock<String> = OnceLock::new();
 /// A connection that this process's parent has made.
 static FOREIGN: OnceLock<RawFd> = OnceLock::new();
@@ -72,14 +76,17 @@ extern "C" fn function() -> i64 {
         "number" => 1 << 40,
         "least" => i64::MIN,
         "error" => -i64::from(libc::EMFILE),
-        "closed" => 555,
-        "file" => std::fs::File::open("/dev/zero").map_or(-1, |file| file.into_raw_fd().into()),
+        "failed" => word(Door::Failed(libc::EMFILE).word()),
+        "opening" => word(Door::Opening.word()),
+        "nonsensical" => word(1 << 40),
+        "closed" => word(Door::Open(555).word()),
+        "file" => open(std::fs::File::open("/dev/zero").map_or(-1, |file| file.into_raw_fd())),
         "stream" => {
             let (one, other) = pair(libc::SOCK_STREAM);
             std::mem::forget(other);
-            one.into_raw_fd().into()
+            open(one.into_raw_fd())
         }
-        "foreign" => FOREIGN.get().copied().unwrap_or(-1).into(),
+        "foreign" => open(FOREIGN.get().copied().unwrap_or(-1)),
         "endless" => loop {
             std::thread::sleep(Duration::from_millis(10));
         },
@@ -90,9 +97,19 @@ extern "C" fn function() -> i64 {
         _ => {
             let (own, recorders) = pair(libc::SOCK_SEQPACKET);
             std::thread::spawn(move || answer(way, &own));
-            recorders.into_raw_fd().into()
+            open(recorders.into_raw_fd())
         }
     }
+}
+
+/// Leaves a value in the word, and gives its address.
+fn word(value: i64) -> i64 {
+    WORD.store(value, Relaxed);
+    WORD.as_ptr().addr() as i64
+}
+
+fn open(number: RawFd) -> i64 {
+    word(Door::Open(number).word())
 }
 
 /// On its own end of a door.

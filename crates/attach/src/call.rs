@@ -18,12 +18,14 @@ use tracewing_abi::attach::{BUSY, NOT_READY, RED_ZONE, Saved, UNFINISHED, VECTOR
 use tracewing_programs::image::Process;
 use tracewing_units::Pid;
 
+use crate::alarm::Alarm;
 use crate::asleep::Asleep;
 use crate::filter::{self, SystemCall};
 use crate::restart::{Restart, alone, restart, resumed};
 use crate::status::{Sleeping, Status};
 use crate::threads::{Candidate, Rank, candidates, rank, threads};
 use crate::tracee::{NoStop, Registers, Stop, Tracee, is_64_bit};
+use crate::turn::{self, Turn};
 use crate::{Refusal, Target};
 
 /// How long a thread may take to stop, which has slept in a system call.
@@ -77,7 +79,10 @@ impl Target {
         let mut late = Vec::new();
         loop {
             // The kernel ties tracees to a thread, and lets them go when it ends.
-            let tracer = || self.borrow_one(entry, calls, begin, patience, &mut late);
+            let tracer = || {
+                turn::hurry();
+                self.borrow_one(entry, calls, begin, patience, &mut late)
+            };
             let called =
                 std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, tracer) {
                     Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -132,6 +137,8 @@ impl Target {
             Ok(tracee) => tracee,
             Err(error) => return self.not_seized(tid, &error),
         };
+        let alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
+        let turn = Turn::short(tid);
         let begin = Instant::now();
         tracee.interrupt().map_err(self.failed("PTRACE_INTERRUPT"))?;
         let stop = match tracee.wait(begin + STOPPING) {
@@ -148,6 +155,8 @@ impl Target {
         let Some(restart) = self.fitness(&registers, tid, &process)? else { return Ok(Borrowed::Unfit) };
         let is_filtered = Status::of_thread(self.pid(), tid).is_none_or(|status| status.seccomp != 0);
         let filters = if is_filtered { self.check_filters(&tracee, calls)? } else { 0 };
+        drop(alarm);
+        let _alarm = Alarm::after(CALLING).map_err(self.failed("timer_create"))?;
         let thread = Thread { target: self, tracee: &tracee, registers };
         let (block, mask) = thread.set_off(entry)?;
         let result = thread.finish(block)?;
@@ -158,6 +167,7 @@ impl Target {
         tracee.set_mask(mask).map_err(self.failed("PTRACE_SETSIGMASK"))?;
         tracee.set_registers(&registers).map_err(self.failed("PTRACE_SETREGS"))?;
         tracee.detach().map_err(self.failed("PTRACE_DETACH"))?;
+        drop(turn);
         match result {
             BUSY => Err(Refusal::Taken(self.pid())),
             NOT_READY => Err(Refusal::NotReady(self.pid())),

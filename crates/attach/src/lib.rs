@@ -7,10 +7,11 @@
 //! - `status`: what `/proc` reports of it; `threads`: which of its threads can be borrowed.
 //! - `tracee`: a stopped thread; `signal_frame`: whether it is in a signal handler; `restart`: how its
 //!   interrupted call continues; `filter`: what its seccomp filters let through.
-//! - `call`: stop, call, restore.
+//! - `turn`: how soon tracer and tracee run; `alarm`: how long the tracer waits; `call`: stop, call, restore.
 //!
 //! Linux on x86-64.
 
+mod alarm;
 mod asleep;
 mod bpf;
 mod call;
@@ -22,6 +23,7 @@ mod status;
 mod target;
 mod threads;
 mod tracee;
+mod turn;
 
 pub use call::Called;
 pub use filter::SystemCall;

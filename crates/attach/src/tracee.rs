@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ptr::null_mut;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Registers of a stopped thread.
 pub(crate) type Registers = libc::user_regs_struct;
@@ -14,10 +14,6 @@ pub(crate) type Registers = libc::user_regs_struct;
 const CODE_64: u64 = 0x33;
 /// What a stop at a system call adds to its signal (`PTRACE_O_TRACESYSGOOD`).
 const AT_CALL: libc::c_int = 0x80;
-/// How long a stop is looked for without a pause.
-const SPIN: Duration = Duration::from_micros(500);
-const PAUSE: Duration = Duration::from_micros(50);
-
 /// Why a thread has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -55,25 +51,21 @@ impl Tracee {
         request(libc::PTRACE_INTERRUPT, self.tid, 0, 0)
     }
 
-    /// Waits for a stop.
+    /// Waits for a stop. The [`Alarm`](crate::alarm::Alarm) of this thread has to ring by then.
     pub(crate) fn wait(&self, until: Instant) -> Result<Stop, NoStop> {
-        let begin = Instant::now();
         loop {
             let mut status = 0;
             // SAFETY: `status` is an integer of ours.
-            let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
+            let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) };
             if waited == self.tid {
                 return stop(status).ok_or(NoStop::Ended);
             }
-            let interrupted = waited < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-            if waited < 0 && !interrupted {
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 return Err(NoStop::Ended);
             }
-            let now = Instant::now();
-            if now >= until {
+            if Instant::now() >= until {
                 return Err(NoStop::Late);
             }
-            if now - begin > SPIN { std::thread::sleep(PAUSE) } else { std::thread::yield_now() }
         }
     }
 

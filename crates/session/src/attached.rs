@@ -10,17 +10,21 @@ mod calls;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
-use tracewing_abi::message::door::Enter;
+use tracewing_abi::message::door::{Door, Enter};
 use tracewing_attach::{Refusal, Target};
 use tracewing_programs::entries;
-use tracewing_programs::image::{Files, Process};
+use tracewing_programs::image::{Files, Memory, Process};
 use tracewing_units::Pid;
 
 use crate::credentials::peer;
+
+/// How long a program's agent may take to make a door, and the time between two looks for it.
+const OPENING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_micros(200);
 
 /// A copy of tracewing that has been entered.
 #[derive(Debug)]
@@ -55,10 +59,10 @@ pub(crate) enum Declined {
 }
 
 impl Declined {
-    fn of(result: i64) -> Self {
-        match i32::try_from(result.saturating_neg()) {
-            Ok(libc::ESHUTDOWN) => Self::Alone,
-            Ok(error) if error > 0 => Self::System(std::io::Error::from_raw_os_error(error)),
+    fn of(error: i32) -> Self {
+        match error {
+            libc::ESHUTDOWN => Self::Alone,
+            error if error > 0 => Self::System(std::io::Error::from_raw_os_error(error)),
             _ => Self::NoDoor,
         }
     }
@@ -107,10 +111,10 @@ fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> 
     let Answers { mut entered, mut declined } = Answers::default();
     for entry in entries(&process) {
         let called = target.call(entry, &calls::ALL, patience)?;
-        let number = match i32::try_from(called.result) {
-            Ok(number) if number >= 0 => number,
-            _ => {
-                declined = Some(Declined::of(called.result));
+        let number = match number(&process, called.result) {
+            Ok(number) => number,
+            Err(why) => {
+                declined = Some(why);
                 continue;
             }
         };
@@ -132,6 +136,25 @@ fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> 
 /// recorded.
 pub fn calls_of_programs() -> impl Iterator<Item = i64> {
     calls::ALL.iter().flat_map(|call| [Some(call), call.without]).flatten().map(|call| call.number)
+}
+
+/// The number of the recorder's end of a door, by what the entry's function has returned: the address of a
+/// word that says so in a moment, or a negative error number.
+fn number(process: &Process, result: i64) -> Result<i32, Declined> {
+    let Ok(address) = u64::try_from(result) else {
+        return Err(Declined::of(i32::try_from(result.saturating_neg()).unwrap_or(0)));
+    };
+    let begin = Instant::now();
+    while begin.elapsed() < OPENING {
+        let word = process.word(address).ok_or(Declined::NoDoor)?;
+        match Door::of(word.cast_signed()).map_err(|_| Declined::NoDoor)? {
+            Door::Opening => std::thread::sleep(LOOK),
+            Door::Open(number) => return Ok(number),
+            Door::Failed(error) => return Err(Declined::of(error)),
+            Door::Closed => return Err(Declined::NoDoor),
+        }
+    }
+    Err(Declined::NoDoor)
 }
 
 /// The door with this number, if it is one that the process has made.

@@ -1,8 +1,12 @@
 //! The door of a process that a recorder has attached to: a socket that only the two share, in place of the
 //! path at which recorders listen otherwise, which may not exist in the process's mount namespace.
 //!
-//! A thread that the recorder has borrowed makes it (`crate::attach`), and gives the number of the recorder's
-//! end; the recorder takes that by `pidfd_getfd`. Then
+//! A thread that the recorder has borrowed (`crate::attach`) starts one of the agent's, which makes the door, and
+//! returns the address of a word in which that one leaves the number of the recorder's end ([`Door`]): the
+//! borrowed thread is stopped for as short a time as possible. A table of descriptors that has to grow for
+//! another one keeps the thread that asks waiting, for 10 to 20 ms where the process has several
+//! (`expand_fdtable` of Linux, fs/file.c, waits until all CPUs have seen the new table). The recorder reads the
+//! word, and takes the descriptor by `pidfd_getfd`. Then
 //!
 //! ```text
 //! process                                   recorder
@@ -21,6 +25,45 @@ use crate::wire::{Input, Output, WireError};
 const ENTER: u32 = u32::from_le_bytes(*b"twEn");
 const JOIN: u32 = u32::from_le_bytes(*b"twDj");
 const ASK: u32 = u32::from_le_bytes(*b"twDa");
+
+/// What a process says of a door, in a word of its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// There is none: the word is for the next one.
+    Closed,
+    /// It is being made.
+    Opening,
+    /// The number of the recorder's end.
+    Open(i32),
+    /// It cannot be made: the error number.
+    Failed(i32),
+}
+
+impl Door {
+    /// The word's value.
+    pub const fn word(self) -> i64 {
+        match self {
+            Self::Closed => 0,
+            Self::Opening => i64::MAX,
+            Self::Open(number) => number as i64 + 1,
+            Self::Failed(error) => -(error as i64),
+        }
+    }
+
+    /// What a value means.
+    ///
+    /// # Errors
+    /// It means nothing.
+    pub fn of(word: i64) -> Result<Self, WireError> {
+        let small = |value: i64| i32::try_from(value).map_err(|_| WireError::Invalid("word of a door"));
+        Ok(match word {
+            0 => Self::Closed,
+            i64::MAX => Self::Opening,
+            1.. => Self::Open(small(word - 1)?),
+            _ => Self::Failed(small(word.saturating_neg())?),
+        })
+    }
+}
 
 /// The recorder's first and only message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -74,10 +74,13 @@ fn beside(way: &str, user: u32) -> String {
 }
 
 /// Each way, and what is said of it.
-const WAYS: [(&str, &str); 17] = [
+const WAYS: [(&str, &str); 20] = [
     ("least", "it has opened no door"),
     ("number", "it has opened no door"),
     ("error", "it has opened no door (Too many open files"),
+    ("failed", "it has opened no door (Too many open files"),
+    ("opening", "it has opened no door"),
+    ("nonsensical", "it has opened no door"),
     ("closed", "it has opened no door"),
     ("file", "it has opened no door"),
     ("stream", "it has opened no door"),

@@ -165,7 +165,8 @@ pub(crate) struct Watches {
     pub(crate) places: Places,
     /// When to look again which programs that have joined are filtered.
     pub(crate) filters_due: Instant,
-    pub(crate) left_out: LeftOut,
+    /// Programs that have not joined. Only those that a recorder has started know it by their environment.
+    pub(crate) left_out: Option<LeftOut>,
     /// Programs that were named because the library is not loaded into them.
     pub(crate) obstacles: usize,
 }

@@ -85,6 +85,7 @@ impl<'a> Recorder<'a> {
         if let Some(with) = &options.with {
             with.invite(listener.path()).map_err(Error::With)?;
         }
+        let left_out = matches!(subject, Subject::Command(_)).then(LeftOut::new);
         let mut recorder = Self {
             options,
             observer,
@@ -98,7 +99,7 @@ impl<'a> Recorder<'a> {
             drains,
             flight,
             join,
-            watches: Watches { places, filters_due: Instant::now(), left_out: LeftOut::new(), obstacles: 0 },
+            watches: Watches { places, filters_due: Instant::now(), left_out, obstacles: 0 },
             timers,
             told: 0,
             priority,

@@ -19,13 +19,15 @@ impl Recorder<'_> {
 
     /// Reports programs that were found filtered, and looks again if it is time for that.
     pub(super) fn look_for_left_out(&mut self) {
-        let found = self.watches.left_out.look(self.entrance.path());
+        let Some(left_out) = &mut self.watches.left_out else { return };
+        let found = left_out.look(self.entrance.path());
         self.report_left_out(&found);
     }
 
     /// Looks for them a last time.
     pub(super) fn find_left_out(&mut self) {
-        let found = self.watches.left_out.look_last(self.entrance.path());
+        let Some(left_out) = &mut self.watches.left_out else { return };
+        let found = left_out.look_last(self.entrance.path());
         self.report_left_out(&found);
     }
 

@@ -8,7 +8,7 @@ tracewing_abi::attach_entry!(entry, attach);
 /// By which other modules refer to the entry.
 pub(super) static ENTRY: &dyn Sync = &KEPT;
 
-/// The number of the recorder's end of a door, or a negative error number.
+/// The address of the word of a door, or a negative error number.
 extern "C" fn attach() -> i64 {
-    system::keeping_errno(reach::open_door).map_or_else(|error| -i64::from(error), i64::from)
+    system::keeping_errno(reach::open_door).map_or_else(|error| -i64::from(error), |address| address as i64)
 }

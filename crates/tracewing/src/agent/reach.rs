@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::ask::{Describe, Prepare, Taken};
-use tracewing_abi::message::door::Enter;
+use tracewing_abi::message::door::{Door, Enter};
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::late::{Farewell, Late};
@@ -26,6 +26,7 @@ use tracewing_ring::thread::RECORDINGS;
 use super::access::Access;
 use super::attach;
 use super::control::{self, Granted, Rest};
+use super::door::{self, Word};
 use super::filtered::{self, Witness};
 use super::join::{self, Candidate};
 use super::system::{self, Fd, Identity};
@@ -255,54 +256,53 @@ fn join_now(candidate: Candidate) {
 /// How long a recorder may take until it has taken what was made for it.
 const TAKING: Duration = Duration::from_secs(10);
 
-/// On a thread that a recorder has borrowed: starts an agent thread that joins that recorder, and returns the
-/// number of the recorder's end of a door, which the agent's thread closes once the recorder has taken it; an
-/// error number if that fails. Allocates nothing except what the C library's threads need.
-pub(super) fn open_door() -> Result<i32, i32> {
-    let (own, recorders) = system::socket_pair().ok_or(libc::EMFILE)?;
-    let (own, recorders) = (system::out_of_the_way(own), system::out_of_the_way(recorders));
+/// On a thread that a recorder has borrowed, which blocks all signals: starts an agent's thread that makes a
+/// door and joins that recorder by it. Returns the address of the word that says so; an error number if that
+/// fails. Allocates nothing except what the C library's threads need.
+pub(super) fn open_door() -> Result<usize, i32> {
+    let word = Word::take().ok_or(libc::EBUSY)?;
     if !filtered::begin_vouched() {
+        word.say(Door::Closed);
         return Err(libc::EAGAIN);
     }
     THREADS.fetch_add(1, Relaxed);
     // The recorder has looked at the filters. With `end`: one of the two sees the other.
     IS_ALONE.store(false, SeqCst); // with `end`
     // With `end`.
-    if IS_OVER_FOR_GOOD.load(SeqCst) {
+    let is_over = IS_OVER_FOR_GOOD.load(SeqCst);
+    if is_over {
         IS_ALONE.store(true, SeqCst); // with `serve`
-        THREADS.fetch_sub(1, Release); // with `end`
-        filtered::end_acting();
-        return Err(libc::ESHUTDOWN);
     }
-    let (own, recorders) = (own.leak(), recorders.leak());
-    let both = (own as usize) << 32 | recorders as usize;
-    if system::spawn_plain(STACK, enter, both as *mut libc::c_void) {
-        return Ok(recorders);
+    let address = word.address();
+    if !is_over && system::spawn_plain(STACK, enter, address as *mut libc::c_void) {
+        return Ok(address);
     }
-    THREADS.fetch_sub(1, Relaxed);
+    word.say(Door::Closed);
+    THREADS.fetch_sub(1, Release); // with `end`
     filtered::end_acting();
-    system::close(own);
-    system::close(recorders);
-    Err(libc::EAGAIN)
+    Err(if is_over { libc::ESHUTDOWN } else { libc::EAGAIN })
 }
 
-extern "C" fn enter(both: *mut libc::c_void) -> *mut libc::c_void {
-    let (own, recorders) = (both.addr() >> 32, both.addr() & 0xffff_ffff);
+extern "C" fn enter(word: *mut libc::c_void) -> *mut libc::c_void {
+    // They are blocked already, unless the recorder was killed just before the thread was made.
+    system::block_signals();
     system::begin_thread(|| {
-        // SAFETY: made for this thread, above.
-        let (own, recorders) = unsafe { (Fd::of(own as i32), Fd::of(recorders as i32)) };
-        enter_by(own, recorders);
+        Word::at(word.addr()).iter().for_each(enter_by);
         THREADS.fetch_sub(1, Release); // with `end`
         filtered::end_acting();
     });
     core::ptr::null_mut()
 }
 
-/// Joins by a door, whose other end the recorder takes.
-fn enter_by(own: Fd, recorders: Fd) {
+/// Joins by a door, one end of which the recorder takes.
+fn enter_by(word: &Word) {
+    let Some((own, recorders)) = system::socket_pair() else { return word.say(Door::Failed(libc::EMFILE)) };
+    let (own, recorders) = (system::out_of_the_way(own), system::out_of_the_way(recorders));
     system::wait_no_longer(&own, TAKING);
+    word.say(Door::Open(recorders.raw()));
     let mut message = [0; Enter::SIZE];
     let len = system::read(&own, &mut message);
+    word.say(Door::Closed);
     drop(recorders);
     let Ok(Enter { recording }) = Enter::decode(&message[..len]) else { return };
     sweep();
@@ -334,6 +334,7 @@ pub(super) fn go_on(rest: Rest) {
 /// In a forked child: connects to its parent's recorders, from threads of its own.
 pub(super) fn begin_in_child() {
     THREADS.store(0, Relaxed); // the parent's
+    door::forked();
     filtered::forked();
     if is_alone() {
         return;

@@ -1,0 +1,84 @@
+//! Turns on the CPUs while a thread is stopped: its program waits for it, so that it and its tracer are to run
+//! as soon as they can.
+//!
+//! The tracer sleeps until its tracee stops: one that looked again and again would keep the tracee, which is
+//! often woken on the same CPU, from running.
+
+use std::mem::size_of;
+
+/// Lowest priority of the policy `SCHED_RR`, above all ordinary threads.
+const REAL_TIME: libc::c_int = 1;
+/// Time after which an ordinary thread has had its turn, ns: the shorter, the sooner it gets one, the less of
+/// the CPU it takes at once; its share stays (`sched_setattr(2)`, `sched_runtime`; Linux since 6.12).
+const SLICE: u64 = 100_000;
+
+/// Has the calling thread, which does nothing but trace, run as soon as it can, as far as it may
+/// (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`).
+pub(crate) fn hurry() {
+    let parameters = libc::sched_param { sched_priority: REAL_TIME };
+    let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameters live through the call, which concerns the calling thread only.
+    let is_real_time = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } == 0;
+    if !is_real_time {
+        // The thread ends when it has traced.
+        Turn::short(0).into_iter().for_each(std::mem::forget);
+    }
+}
+
+/// A thread's turns are short as long as this lives. If the recorder is killed they stay so, which changes
+/// nothing but how often the thread is switched.
+pub(crate) struct Turn {
+    tid: libc::pid_t,
+    before: libc::sched_attr,
+}
+
+impl Turn {
+    /// `None` where the kernel knows no such thing, or the thread has a policy of its own.
+    pub(crate) fn short(tid: libc::pid_t) -> Option<Self> {
+        let before = attributes(tid)?;
+        let is_ordinary = before.sched_policy == libc::SCHED_OTHER as u32;
+        if !is_ordinary || before.sched_runtime <= SLICE {
+            return None;
+        }
+        set(tid, libc::sched_attr { sched_runtime: SLICE, ..before }).then_some(Self { tid, before })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        set(self.tid, self.before);
+    }
+}
+
+fn attributes(tid: libc::pid_t) -> Option<libc::sched_attr> {
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: all-zero is a valid `sched_attr`.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most `size` bytes to it.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, size, 0) };
+    (got == 0).then_some(attributes)
+}
+
+fn set(tid: libc::pid_t, attributes: libc::sched_attr) -> bool {
+    let size = size_of::<libc::sched_attr>() as u32;
+    let attributes = libc::sched_attr { size, ..attributes };
+    // SAFETY: the attributes live through the call.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_as_they_were_afterwards() {
+        let slice = || attributes(0).unwrap().sched_runtime;
+        let before = slice();
+        match Turn::short(0) {
+            // Linux before 6.12, or a policy of the test's.
+            None => {}
+            Some(_turn) => assert_eq!(slice(), SLICE),
+        }
+        assert_eq!(slice(), before);
+    }
+}
