@@ -79,7 +79,7 @@ const WAYS: [(&str, &str); 20] = [
     ("number", "it has opened no door"),
     ("error", "it has opened no door (Too many open files"),
     ("failed", "it has opened no door (Too many open files"),
-    ("opening", "it has opened no door"),
+    ("opening", "process PID did not finish the call in time"),
     ("nonsensical", "it has opened no door"),
     ("closed", "it has opened no door"),
     ("file", "it has opened no door"),
