@@ -19,7 +19,8 @@ impl Alarm {
     pub(crate) fn after(time: Duration) -> io::Result<Self> {
         let signal = signal();
         accept(signal);
-        // SAFETY: all-zero is a valid event; the kernel reads it during the call, and gives the timer a number.
+        // SAFETY: all-zero is a valid event; the kernel reads it during the call, and gives the timer a
+        // number.
         let timer = unsafe {
             let mut event: libc::sigevent = zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;

@@ -1,5 +1,5 @@
-//! Turns on the CPUs while a thread is stopped: its program waits for it, so that it and its tracer are to run
-//! as soon as they can.
+//! Turns on the CPUs while a thread is stopped: its program waits for it, so that it and its tracer are to
+//! run as soon as they can.
 //!
 //! The tracer sleeps until its tracee stops: one that looked again and again would keep the tracee, which is
 //! often woken on the same CPU, from running.

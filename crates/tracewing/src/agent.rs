@@ -9,7 +9,7 @@
 //! | `filters` | predicates that events must fulfil |
 //! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
 //! | `access` | how a recorder is reached: by a path, or by a door of a process that it has attached to |
-//! | `door` | tells a recorder that attaches which descriptor to take |
+//! | `door` | shows a recorder that attaches which descriptor to take |
 //! | `entry` | what a recorder makes a thread of the running process do to attach to it |
 //! | `reach` | the threads through which recorders reach the process |
 //! | `fork`, `spare` | keep all of this consistent across forks, and have buffers for the next child |

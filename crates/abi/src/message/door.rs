@@ -1,12 +1,12 @@
 //! The door of a process that a recorder has attached to: a socket that only the two share, in place of the
 //! path at which recorders listen otherwise, which may not exist in the process's mount namespace.
 //!
-//! A thread that the recorder has borrowed (`crate::attach`) starts one of the agent's, which makes the door, and
-//! returns the address of a word in which that one leaves the number of the recorder's end ([`Door`]): the
-//! borrowed thread is stopped for as short a time as possible. A table of descriptors that has to grow for
-//! another one keeps the thread that asks waiting, for 10 to 20 ms where the process has several
-//! (`expand_fdtable` of Linux, fs/file.c, waits until all CPUs have seen the new table). The recorder reads the
-//! word, and takes the descriptor by `pidfd_getfd`. Then
+//! A thread that the recorder has borrowed (`crate::attach`) starts one of the agent's, which makes the door,
+//! and returns the address of a word in which that one leaves the number of the recorder's end ([`Door`]):
+//! the borrowed thread is stopped for as short a time as possible. A table of descriptors that has to grow
+//! for another one keeps the thread that asks waiting, for 10 to 20 ms where the process has several
+//! (`expand_fdtable` of Linux, fs/file.c, waits until all CPUs have seen the new table). The recorder reads
+//! the word, and takes the descriptor by `pidfd_getfd`. Then
 //!
 //! ```text
 //! process                                   recorder

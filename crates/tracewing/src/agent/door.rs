@@ -1,4 +1,5 @@
-//! Words in which an agent's thread leaves what a recorder has to know of a door (`tracewing_abi::message::door`).
+//! Words in which an agent's thread leaves what a recorder has to know of a door
+//! (`tracewing_abi::message::door`).
 
 use core::sync::atomic::{AtomicI64, Ordering::*};
 

@@ -567,8 +567,8 @@ pub(super) fn begin_thread(body: impl FnOnce()) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
 }
 
-/// As [`spawn`], without memory of this crate's, and with the calling thread's signal mask: for a thread that a
-/// recorder has borrowed, which blocks all signals. Each system call here costs that thread some 60 µs.
+/// As [`spawn`], without memory of this crate's, and with the calling thread's signal mask: for a thread that
+/// a recorder has borrowed, which blocks all signals. Each system call here costs that thread some 60 µs.
 pub(super) fn spawn_plain(
     stack: usize,
     run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
