@@ -183,12 +183,12 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     }
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("disk")).unwrap();
-    let inside = "mount -t tmpfs -o size=2m tmpfs disk && (cd disk && \"$@\") && cp -r disk/t .";
+    let inside = "mount -t tmpfs -o size=2m tmpfs disk && (cd disk && \"$@\"; test $? = 1) && cp -r disk/t .";
     let script = format!("exec unshare -m sh -c '{inside}' sh \"$@\"");
     let (counts, summary) = record(folder.path(), &script, &[]);
     assert!(counts[..8].iter().all(|count| *count == PER_THREAD), "the program was disturbed: {counts:?}");
     assert_eq!(summary["state"], "cut_short", "{summary}");
-    // The killed child may also be reported, as one that waited in vain.
+    // The killed child may also be reported, as one that waited without success.
     let mut notes = summary["notes"].as_array().unwrap().iter();
     assert!(notes.any(|note| note.as_str().unwrap().contains("the disk is full")), "{summary}");
     assert!(summary["lost_events"].as_u64().unwrap() > 0, "{summary}");

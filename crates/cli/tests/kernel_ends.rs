@@ -144,6 +144,24 @@ fn record_to_disk(folder: &Path, size: &str, options: &[&str]) -> Output {
 }
 
 #[test]
+fn on_a_full_disk_a_status_of_the_command_other_than_0_is_kept() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("disk")).unwrap();
+    let inside = "mount -t tmpfs -o size=2m tmpfs disk && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.current_dir(folder.path()).args(["-m", "sh", "-c", inside, "sh", harness::TRACEWING]);
+    command.args(["record", "-o", "disk/t", "--", "sh", "-c"]);
+    command.arg("dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none; exit 3");
+    let output = command.ran();
+    let stderr = output.notes();
+    assert!(stderr.contains("the disk is full"), "{stderr}");
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+}
+
+#[test]
 fn on_a_full_disk_nobody_is_asked_for_other_rules() {
     if !traceable() {
         return;
@@ -157,7 +175,8 @@ fn on_a_full_disk_nobody_is_asked_for_other_rules() {
     // With the library, the command is a program that takes part.
     let output = record_to_disk(folder.path(), "2m", &["--locks", "-e", "nothing:*"]);
     let stderr = output.notes();
-    assert!(output.status.success() && stderr.contains("the disk is full"), "{stderr}");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the disk is full"), "{stderr}");
     for wrong in ["no event", "No events"] {
         assert!(!stderr.contains(wrong), "{stderr}");
     }
@@ -180,14 +199,15 @@ fn without_room_for_the_metadata_nothing_is_begun_or_left() {
 }
 
 #[test]
-fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
+fn a_full_disk_is_one_line_and_a_failure_of_the_recorder_only() {
     if !traceable() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let output = record_to_disk(folder.path(), "2m", &["--format", "json"]);
     let stderr = output.notes();
-    assert!(output.status.success(), "{stderr}");
+    // The command has ended with 0, but a part of its recording is missing.
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     let summary = summary(&output);
     assert_eq!(summary["state"], "cut_short", "{summary}");
     let description = fs::read_to_string(folder.path().join("t/tracewing.json")).unwrap();
@@ -271,7 +291,7 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     assert!(output.status.success(), "{stderr}");
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
     assert!(
-        matches!(&lines[..], [line] if line.contains("no kernel events") && line.contains("root")),
+        matches!(&lines[..], [line] if line.contains("the kernel is not recorded") && line.contains("root")),
         "{stderr}"
     );
     assert!(!folder.path().join("t/kernel").exists());

@@ -51,6 +51,8 @@ pub(crate) struct Join {
     pub makers: BTreeSet<Pid>,
     /// Processes that have given the buffers which they had for a child.
     pub parents: BTreeSet<Pid>,
+    /// Whether a program is not recorded because the disk has no room for the file of its buffers.
+    pub lacked_disk_space: bool,
     /// Lines about processes that had no room.
     left_out: u64,
 }
@@ -66,7 +68,7 @@ impl Join {
     ) -> Self {
         let limits = Limits::new(getuid().as_raw());
         let (programs, makers, parents) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
-        let (error, left_out) = (None, 0);
+        let (error, lacked_disk_space, left_out) = (None, false, 0);
         Self {
             clock,
             regions,
@@ -78,6 +80,7 @@ impl Join {
             limits,
             makers,
             parents,
+            lacked_disk_space,
             left_out,
         }
     }
@@ -237,7 +240,7 @@ impl Join {
         self.want(&on).then(|| self.bind(ids, decided))
     }
 
-    /// Whether a process has joined, as far as processes are described.
+    /// Whether a process is described as having joined.
     pub(crate) fn has_joined(&self, pid: Pid) -> bool {
         self.programs.contains_key(&pid)
     }
@@ -275,7 +278,12 @@ impl Host for Join {
         if hello.joining == Joining::Parent {
             return buffers.ok(); // its child asks, where there is none for it
         }
-        buffers.map_err(|reason| self.note_of(peer, &reason.to_string())).ok()
+        buffers
+            .map_err(|reason| {
+                self.lacked_disk_space |= matches!(&reason, NotJoined::Region(error) if error.is_disk_full());
+                self.note_of(peer, &reason.to_string());
+            })
+            .ok()
     }
 
     /// A program may have several agents, of libraries that each bring one: it is one program. Once it has
@@ -306,7 +314,7 @@ impl Host for Join {
         let [from, to] =
             [from, to].map(|time| Duration::from_nanos(time.saturating_sub(begin)).as_secs_f64());
         self.line_of(peer, format!(
-            "process {pid}{name}: unknown from {from:.3} s to {to:.3} s: it does not wait longer for the recorder, which was \
+            "process {pid}{name}: unknown from {from:.3} s to {to:.3} s: it no longer waits for the recorder, which was \
              stopped, or waited for its disk"
         ));
     }

@@ -70,12 +70,12 @@ pub(crate) struct KernelSummary {
     pub overwritten: Vec<OverwrittenRange>,
     /// The rest could not be written.
     pub error: Option<tracewing_consumer::Error>,
-    /// Files that were executed, and by which process, as far as [`Kernel::executed`] has not returned them.
+    /// Files that were executed, and by which process, that [`Kernel::executed`] has not returned yet.
     pub executed: Vec<(Pid, PathBuf)>,
 }
 
 impl Kernel {
-    /// Starts recording what the options ask for, as far as this process may: into a folder in `folder`, or
+    /// Starts recording what the options ask for and this process may record: into a folder in `folder`, or
     /// without one as a flight recorder. What is missing is a line for the user.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Kernel {
             return Ok(none);
         }
         if let Err(missing) = tracewing_kernel::privileges() {
-            note(format!("no kernel events: {missing}"));
+            note(format!("the kernel is not recorded: {missing}"));
             return Ok(none);
         }
         let settings = settings(options, clock, clock_class, recorded)?;
@@ -121,7 +121,7 @@ impl Kernel {
         };
         match begun {
             Err(error @ tracewing_kernel::Error::PidNamespace) if !are_asked_for(options) => {
-                note(format!("no kernel events: {error}"));
+                note(format!("the kernel is not recorded: {error}"));
                 drop(recorder);
                 return Ok(none);
             }

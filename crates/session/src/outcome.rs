@@ -9,8 +9,8 @@ use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 /// How a recording ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Exit status of the command: its own, or 128 and the number of the signal that ended it; 1 in place of
-    /// 0 where a flight recorder's last snapshot could not be written.
+    /// Exit status of the command: its own, or 128 and the number of the signal that ended it. 1 in place of
+    /// 0 where the recording is incomplete for want of disk space or because its folder is gone.
     pub exit_status: i32,
     /// What was recorded.
     pub summary: Summary,

@@ -22,7 +22,7 @@ fn each_refusal_has_its_words() {
         (vec!["--pid", "4194304"], "there is no process 4194304"),
         (vec!["--pid", &thread.to_string()], &format!("{thread} is a thread of process {pid}")),
         (vec!["--pid", &ended.id().to_string()], &format!("process {} has ended", ended.id())),
-        (vec!["--pid", "2"], "is a thread of the kernel"),
+        (vec!["--pid", "2"], "is a kernel thread"),
         (vec!["--name", "no-such-name-*"], "no process is called no-such-name-*"),
         (vec!["--cgroup", "/no/such"], "there is no control group /no/such"),
         (vec!["--pid", "0"], "the number of a process is expected"),
@@ -35,7 +35,7 @@ fn each_refusal_has_its_words() {
         (vec!["--pid", "4194304,2"], "no process can be recorded: process 2"),
     ] {
         let told = refusal(folder.path(), &options);
-        if words.contains("thread of the kernel") && told.contains("there is no process 2") {
+        if words.contains("kernel thread") && told.contains("there is no process 2") {
             continue; // In a container.
         }
         assert!(told.contains(words), "{options:?}: {told}");
@@ -90,7 +90,7 @@ fn processes_of_other_users_are_for_root() {
     let output = record("b", &format!("{},{}", roots.pid(), own.pid()));
     let told = output.notes();
     assert!(output.status.success() && told.contains(&expected), "{told}");
-    assert!(told.contains("no kernel events: kernel events need root"), "{told}");
+    assert!(told.contains("the kernel is not recorded: kernel events need root"), "{told}");
     assert!(told.contains(&format!("attached to 1 process: {} (own)", own.pid())), "{told}");
     // Root records anybody's.
     let recording =

@@ -174,7 +174,7 @@ fn a_disk_without_room_for_the_buffers_is_told() {
     let options = ["--buffers-in", "b", "--sub-buffers", "256", "--sub-buffer-size", "1G"];
     let output = recorder(folder.path(), &options).arg(program("pilot")).ran();
     let stderr = output.notes();
-    assert!(output.status.success(), "{stderr}");
+    assert_eq!(output.status.code(), Some(1), "the program succeeds, its recording does not: {stderr}");
     assert!(
         stderr.contains("is not recorded: cannot allocate b/") && stderr.contains("No space"),
         "{stderr}"

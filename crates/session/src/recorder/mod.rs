@@ -119,8 +119,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     }
     recorder.priority = None;
     let exit_status = match recorder.wait_for_child() {
-        0 if options.flight_recorder.is_some() && summary.state == State::CutShort => 1,
-        0 if recorder.watches.places.are_lost() => 1,
+        // A script that reads the trace next must not take what is left of it for the whole.
+        0 if summary.state == State::CutShort => 1,
+        0 if recorder.watches.places.are_lost() || recorder.join.lacked_disk_space => 1,
         status => status,
     };
     recorder.course.child.iter().for_each(Child::reap);
