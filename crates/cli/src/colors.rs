@@ -1,4 +1,4 @@
-//! A writer that leaves out colours where they are not wanted, and costs nothing for text that has none.
+//! A writer that removes colours where they are disabled, and costs nothing for text without colours.
 
 use anstream::ColorChoice;
 use anstream::adapter::StripBytes;
@@ -11,7 +11,7 @@ const ESC: u8 = 0x1b;
 #[derive(Debug)]
 pub struct Colors<W> {
     inner: W,
-    /// Where colours are left out.
+    /// `None` if colours pass.
     strip: Option<StripBytes>,
     /// Where the last write ended within a colour: how many bytes come before its parameters, 1 after ESC
     /// alone.
@@ -19,7 +19,7 @@ pub struct Colors<W> {
 }
 
 impl<W: Write> Colors<W> {
-    /// Colours pass where `choice` is one of those that always have them.
+    /// Removes colours if `choice` is `Never`.
     pub fn new(inner: W, choice: ColorChoice) -> Self {
         let strip = (choice == ColorChoice::Never).then(StripBytes::new);
         Self { inner, strip, within: None }
@@ -28,7 +28,7 @@ impl<W: Write> Colors<W> {
 
 impl<W: Write> Write for Colors<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        // Text without colours is nearly all there is, and looked through a word at a time.
+        // Nearly all text has no colours; it is searched a word at a time.
         let has_any = bytes.contains(&ESC);
         let last = has_any.then(|| bytes.iter().rposition(|byte| *byte == ESC)).flatten();
         match &mut self.strip {
@@ -43,7 +43,10 @@ impl<W: Write> Write for Colors<W> {
                 };
                 Ok(bytes.len())
             }
-            _ => self.inner.write(bytes),
+            _ => {
+                self.inner.write_all(bytes)?;
+                Ok(bytes.len())
+            }
         }
     }
 

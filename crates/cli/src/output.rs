@@ -46,7 +46,7 @@ pub struct Output {
     lines: usize,
 }
 
-/// So many lines are counted.
+/// Maximum number of lines that are counted.
 const COUNTED: usize = 2;
 
 impl Output {
@@ -73,7 +73,9 @@ impl Sink for Output {
     fn warning(&mut self, line: &[u8]) -> std::io::Result<()> {
         let line = String::from_utf8_lossy(line);
         let lines: Vec<_> = line.trim_end().split('\n').map(shown).collect();
-        writeln!(screen::stderr(Form::Text), "{WARNING}{}{WARNING:#}", lines.join("\n"))
+        let mut stderr = screen::stderr(Form::Text);
+        writeln!(stderr, "{WARNING}{}{WARNING:#}", lines.join("\n"))?;
+        stderr.flush()
     }
 }
 
@@ -143,7 +145,7 @@ fn without_codes(text: &str) -> String {
     plain
 }
 
-/// A path as a shell takes it, and a terminal.
+/// A path, quoted for a shell, without characters that control a terminal.
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.contains(is_unsafe) {
@@ -162,7 +164,7 @@ pub fn quoted(path: &Path) -> String {
     }
 }
 
-/// Whether the reader of standard output went away, which is its right.
+/// Whether the reader of standard output went away, which is not an error.
 pub fn is_broken_pipe(error: &Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)

@@ -17,7 +17,7 @@ use crate::pager;
 use crate::style::WARNING;
 use crate::terminal::{Terminal, terminal};
 use anstream::ColorChoice;
-use std::io::{self, IsTerminal, LineWriter, Result, StderrLock, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Result, StderrLock, StdoutLock, Write};
 use tracewing_trace::{is_unsafe, shown};
 
 /// In what form the output is.
@@ -83,10 +83,14 @@ pub fn stdout(form: Form) -> Screen<Colors<StdoutLock<'static>>> {
     Screen::new(Colors::new(io::stdout().lock(), colors), form, is_terminal)
 }
 
-/// Standard error, a line at a time: other processes may write to it, too.
-pub fn stderr(form: Form) -> Screen<Colors<LineWriter<StderrLock<'static>>>> {
-    let stream = Colors::new(LineWriter::new(io::stderr().lock()), terminal().error_colors);
-    Screen::new(stream, form, io::stderr().is_terminal())
+/// Bytes of a message that reach standard error in one write.
+const MESSAGE: usize = 64 << 10;
+
+/// Standard error for one message, which is written when this is flushed or dropped: in one piece, since
+/// other processes may write to the same pipe or file.
+pub fn stderr(form: Form) -> Screen<Colors<BufWriter<StderrLock<'static>>>> {
+    let stream = BufWriter::with_capacity(MESSAGE, io::stderr().lock());
+    Screen::new(Colors::new(stream, terminal().error_colors), form, io::stderr().is_terminal())
 }
 
 impl<W: Write> Screen<W> {
@@ -122,11 +126,12 @@ impl<W: Write> Screen<W> {
 
 impl<W: Write> Write for Screen<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        if self.form == Form::Data && !self.is_terminal {
-            return self.inner.write(bytes);
-        }
-        if self.rest.is_empty() && is_plain(bytes) {
-            return self.inner.write(bytes);
+        let passes = self.form == Form::Data && !self.is_terminal;
+        if passes || self.rest.is_empty() && is_plain(bytes) {
+            // All of it: after a partial write, the buffer of standard output would write a line and its end
+            // separately.
+            self.inner.write_all(bytes)?;
+            return Ok(bytes.len());
         }
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
@@ -196,6 +201,42 @@ mod tests {
         let shown = screened(Form::Json, false, &[json.as_bytes()]);
         assert!(shown.chars().all(|c| !is_unsafe(c)), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).expect("JSON"), "a\u{9b}\u{1b}\u{202e}\x7f😀");
+    }
+
+    /// What was written at once.
+    #[derive(Default)]
+    struct Writes(Vec<String>);
+
+    impl Write for &mut Writes {
+        fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+            self.0.push(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_and_its_end_are_written_at_once() {
+        for colors in [ColorChoice::Never, ColorChoice::AlwaysAnsi] {
+            // As standard output is buffered, and as standard error is.
+            let mut writes = Writes::default();
+            let lines = io::LineWriter::new(&mut writes);
+            let mut screen = Screen::new(Colors::new(lines, colors), Form::Text, false);
+            write!(screen, "{}: {}\n", "a note", 7).expect("memory takes all");
+            drop(screen);
+            assert_eq!(writes.0, ["a note: 7\n"]);
+
+            let mut writes = Writes::default();
+            let message = BufWriter::with_capacity(MESSAGE, &mut writes);
+            let mut screen = Screen::new(Colors::new(message, colors), Form::Text, false);
+            write!(screen, "{WARNING}{}{WARNING:#}: {}\n", "a note", "x".repeat(5000))
+                .expect("memory takes all");
+            drop(screen);
+            assert_eq!(writes.0.len(), 1, "{:?}", writes.0);
+        }
     }
 
     #[test]
