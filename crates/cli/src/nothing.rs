@@ -9,7 +9,8 @@ use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{Ran, total_count};
 use tracewing_rules::Glob;
-use tracewing_trace::{Filter, Recording, Statistics, described};
+use tracewing_trace::{Filter, Recording, Statistics, TimeRange, Zone, described};
+use tracewing_units::Timestamp;
 use tracewing_vocabulary::{kernel, user_thread};
 
 /// Events without which an analysis finds nothing.
@@ -90,8 +91,10 @@ struct Found {
     lost_packets: u64,
     /// Whether files of it are gone or cut off, or it could not be written to its end.
     is_incomplete: bool,
-    /// Whether the recording is a part of another one.
+    /// Whether the recording is an extract of another one.
     is_part: bool,
+    /// When the first and the last of all events happened.
+    range: Option<(Timestamp, Timestamp)>,
 }
 
 impl Needed {
@@ -135,8 +138,13 @@ impl Needed {
         let all = self.count(recording, &Filter::default())?;
         Ok(match all.events {
             0 => Some(self.none_recorded(&all, &asked_for(recording))),
-            events => (self.count(recording, &filter)?.events == 0)
-                .then(|| format!("The filter leaves none of the recording's {events} {events_of}.")),
+            events if self.count(recording, &filter)?.events == 0 => {
+                let none = format!("The filter leaves none of the recording's {events} {events_of}.");
+                let asked = filter.range(recording)?;
+                let hint = all.range.map(|range| outside(asked, range, input.zone()));
+                Some(none + &hint.unwrap_or_default())
+            }
+            _ => None,
         })
     }
 
@@ -144,7 +152,7 @@ impl Needed {
         let is_asked = |option| asked_for.iter().any(|asked| asked.split(' ').next() == Some(option));
         let none = format!("The recording has no {}", self.events());
         match self.how {
-            _ if is_part => format!("{none}: it is a part of another one."),
+            _ if is_part => format!("{none}: it is an extract of another one."),
             How::Else(how) => format!("{none}: {how}."),
             How::Option(option, why) if is_asked(option) => {
                 format!("{none}, though {option} was given: {why}.")
@@ -169,6 +177,7 @@ impl Needed {
             lost_packets: total_count(counted.streams.iter().map(|stream| stream.lost_packets)),
             is_incomplete: !recording.missing().is_empty(),
             is_part: recording.is_extract(),
+            range: counted.range,
         })
     }
 
@@ -192,6 +201,17 @@ impl Needed {
     }
 }
 
+/// Says that a range of `--from` and `--to` lies before or after all events, if so.
+fn outside(asked: TimeRange, (first, last): (Timestamp, Timestamp), zone: Zone) -> String {
+    if asked.begin > last {
+        format!(" --from is after the last event ({}).", zone.format(last))
+    } else if asked.end < first {
+        format!(" --to is before the first event ({}).", zone.format(first))
+    } else {
+        String::new()
+    }
+}
+
 /// The options that the recordings were made with, if they declare them.
 fn asked_for(recording: &Recording) -> Vec<String> {
     let all = described(recording);
@@ -208,8 +228,15 @@ mod tests {
         let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
         let line = |others, lost_events, lost_packets| {
             let asked_for = ["--locks".to_owned()];
-            let found =
-                Found { events: 0, others, lost_events, lost_packets, is_incomplete: false, is_part: false };
+            let found = Found {
+                events: 0,
+                others,
+                lost_events,
+                lost_packets,
+                is_incomplete: false,
+                is_part: false,
+                range: None,
+            };
             needed.none_recorded(&found, &asked_for)
         };
         assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");

@@ -74,7 +74,14 @@ fn a_filter_that_leaves_nothing_is_named() {
         events.iter().filter(|event| is_lock(&event.name) || conditions.contains(&&*event.name)).count();
     assert!(count > 0);
     let line = format!("The filter leaves none of the recording's {count} events about locks.");
-    for filter in [&["--process", "1"][..], &["--from", "+1h"], &["--kernel"], &["-e", "tracewing:*"]] {
+    for (option, value, hint) in [("--from", "+1h", " --from is after the last event ("), ("--to", "+0", "")]
+    {
+        let [table, _] = said(&recording, &["locks", option, value]);
+        let last = table.lines().last().unwrap();
+        let rest = last.strip_prefix(&*line).unwrap_or_else(|| panic!("{option}: {table}"));
+        assert!(rest.starts_with(hint) && rest.is_empty() == hint.is_empty(), "{option}: {rest}");
+    }
+    for filter in [&["--process", "1"][..], &["--kernel"], &["-e", "tracewing:*"]] {
         let [table, _] = said(&recording, &[&["locks"], filter].concat());
         assert_eq!(table.lines().last(), Some(&*line), "{filter:?}: {table}");
     }
@@ -154,7 +161,11 @@ fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     for command in commands {
         for filter in [&["--tid", "1"][..], &["--task", "nobody"], &["--from", "+1h"]] {
             let [_, warning] = said(&recording, &[command, filter].concat());
-            assert!(warning.trim_end().ends_with(&line), "{command:?} {filter:?}: {warning}");
+            let is_named = match filter[0] {
+                "--from" => warning.contains(&format!("{line} --from is after the last event (")),
+                _ => warning.trim_end().ends_with(&line),
+            };
+            assert!(is_named, "{command:?} {filter:?}: {warning}");
             clear();
         }
         let [_, warning] = said(&recording, command);
@@ -164,13 +175,13 @@ fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     let [json, _] = said(&recording, &["convert", "--to", "json", "-o", "-"]);
     assert_eq!(json, said(&recording, &["list", "--format", "json"])[0]);
     let [_, error] = said(&recording, &["extract", "-o", "-"]);
-    assert!(error.contains("traces are folders"), "{error}");
+    assert!(error.contains("a trace is a folder"), "{error}");
     // What a part has not, its recording may have.
     said(&recording, &["extract", "-o", out, "--tid", "1"]);
     let mut latency = harness::tracewing();
     let output = latency.args(["sched", "latency"]).arg(&place).ran();
     let told = output.text();
-    assert!(told.contains("no events about thread switches: it is a part of another one."), "{told}");
+    assert!(told.contains("no events about thread switches: it is an extract of another one."), "{told}");
 }
 
 #[test]

@@ -27,6 +27,9 @@ use tracewing_vocabulary::{own, recorder};
 pub struct Statistics {
     /// From the first of the counted events to the last, in nanoseconds.
     pub duration_ns: Duration,
+    /// When the first and the last of them happened; `None` without a stamped event.
+    #[serde(skip)]
+    pub range: Option<(Timestamp, Timestamp)>,
     /// All of them.
     pub total: Count,
     /// By trace and name, the most frequent first; classes without events are left out.
@@ -94,7 +97,7 @@ impl Count {
         self.bytes += other.bytes;
     }
 
-    /// How many events there are in a second of so many nanoseconds; `None` where none have passed.
+    /// Events per second over a period in nanoseconds; `None` for a period of 0.
     pub fn per_second(&self, duration: Duration) -> Option<f64> {
         (!duration.is_zero()).then(|| self.events as f64 * 1e9 / duration.as_ns() as f64)
     }
@@ -140,6 +143,7 @@ impl Statistics {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
         let mut range: Option<(Timestamp, Timestamp)> = None;
+        // A thread's process may be recorded in another stream of the trace than its events.
         let owners: HashMap<(usize, i64), i64> = tallies
             .iter()
             .flat_map(|(stream, tally)| {
@@ -182,6 +186,7 @@ impl Statistics {
             statistics.errors.extend(tally.error);
         }
         statistics.duration_ns = range.map_or(Duration::ZERO, |(first, last)| last - first);
+        statistics.range = range;
         let name = |trace: usize| recording.traces()[trace].name().to_owned();
         let classes = classes.into_iter();
         statistics.events = classes

@@ -44,50 +44,66 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
     }
     let mut found = Vec::new();
     let tree = Tree::open(&root).map_err(Error::io(input))?;
-    let mut seen = HashSet::from([tree.id().map_err(Error::io(input))?]);
-    visit(&tree, &root.as_path().into(), &root, MAX_DEPTH, &mut seen, &mut found)?;
-    if found.is_empty() {
-        return Err(Error::NotATrace {
+    let seen = HashSet::from([tree.id().map_err(Error::io(input))?]);
+    let mut search = Search { tree: &tree, root: root.as_path().into(), seen, refused: None };
+    search.visit(&root, MAX_DEPTH, &mut found)?;
+    match search.refused {
+        None if found.is_empty() => Err(Error::NotATrace {
             path: input.to_owned(),
             message: "no trace found: no file `metadata` in this folder or below it".into(),
-        });
+        }),
+        // Of a folder without a trace, a link is not what the user has to know first.
+        Some((link, _)) if found.is_empty() => Err(Error::NotATrace {
+            path: input.to_owned(),
+            message: format!(
+                "no trace found: no file `metadata` in this folder or below it; symbolic links that lead out of it ({}) are \
+                 not followed",
+                link.display()
+            ),
+        }),
+        Some((link, error)) => Err(Error::io(&link)(error)),
+        None => Ok(found),
     }
-    Ok(found)
 }
 
-fn visit(
-    tree: &Tree,
-    root: &Arc<Path>,
-    folder: &Path,
-    depth: usize,
-    seen: &mut HashSet<(u64, u64)>,
-    found: &mut Vec<Found>,
-) -> Result<(), Error> {
-    let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
-    let (metadata, path) = (below.join("metadata"), folder.join("metadata"));
-    if is_there(tree.file(&metadata)).map_err(Error::io(&path))?.is_some() {
-        let name = Some(below).filter(|name| !name.as_os_str().is_empty());
-        found.push(Found {
-            path: folder.to_owned(),
-            name: name.map(|name| name.to_string_lossy().into_owned()),
-            root: root.clone(),
-        });
-        return Ok(());
-    }
-    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-        let entry = entry.map_err(Error::io(folder))?;
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
+/// A search under way.
+struct Search<'a> {
+    tree: &'a Tree,
+    root: Arc<Path>,
+    /// Folders that were visited.
+    seen: HashSet<(u64, u64)>,
+    /// The first link that leads out of the recording.
+    refused: Option<(PathBuf, std::io::Error)>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, folder: &Path, depth: usize, found: &mut Vec<Found>) -> Result<(), Error> {
+        let below = folder.strip_prefix(&self.root).unwrap_or(Path::new("")).to_owned();
+        let (metadata, path) = (below.join("metadata"), folder.join("metadata"));
+        if is_there(self.tree.file(&metadata)).map_err(Error::io(&path))?.is_some() {
+            let name = Some(&below).filter(|name| !name.as_os_str().is_empty());
+            found.push(Found {
+                path: folder.to_owned(),
+                name: name.map(|name| name.to_string_lossy().into_owned()),
+                root: self.root.clone(),
+            });
+            return Ok(());
         }
-        let path = entry.path();
-        // What disappears meanwhile, or a link that leads nowhere, is no trace.
-        let opened = tree.folder(&below.join(entry.file_name())).and_then(|folder| folder.id());
-        let Some(id) = is_there(opened).map_err(Error::io(&path))? else { continue };
-        if depth > 1 && seen.insert(id) {
-            visit(tree, root, &path, depth - 1, seen, found)?;
+        for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+            let entry = entry.map_err(Error::io(folder))?;
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let path = entry.path();
+            // What disappears meanwhile, or a link that leads nowhere, is no trace.
+            match is_there(self.tree.folder(&below.join(entry.file_name())).and_then(|folder| folder.id())) {
+                Ok(Some(id)) if depth > 1 && self.seen.insert(id) => self.visit(&path, depth - 1, found)?,
+                Ok(_) => {}
+                Err(error) => _ = self.refused.get_or_insert((path, error)),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The opened file, or nothing if it does not exist or is of another kind; a link that leads out of the
@@ -166,6 +182,12 @@ mod tests {
         let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         trace(&other.path().join("trace"));
         std::os::unix::fs::symlink(other.path(), root.path().join("away")).unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(
+            message.contains("no trace found") && message.contains("away) are not followed"),
+            "{message}"
+        );
+        trace(&root.path().join("kernel"));
         let message = find(root.path()).unwrap_err().to_string();
         assert!(message.contains("away: a symbolic link leads out of the recording"), "{message}");
         assert_eq!(find(&root.path().join("away")).unwrap().len(), 1, "the user has named it");
