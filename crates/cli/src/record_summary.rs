@@ -8,7 +8,7 @@ use crate::style::{HEADER, WARNING};
 use crate::table::heads;
 #[cfg(test)]
 use crate::table::reference::View;
-use crate::table::{Cell, Column, Layout, bytes, columns};
+use crate::table::{Cell, Column, Layout, bytes, columns, number};
 use tracewing_abi::region::Loss;
 use tracewing_analysis::total_count;
 use tracewing_consumer::folder::State;
@@ -223,10 +223,10 @@ struct Row {
 fn columns() -> Vec<Column<Row>> {
     columns! { row: Row;
         text "stream" "stream" key + shrinking, "file of the stream in the trace folder" => row.stream.as_str().into();
-        number "events" "events" key, "events written" => Cell::Count(row.events);
+        number "events" "events" key, "events written" => Cell::Total(row.events);
         number "lost" "lost" key + alarming, "events lost; + where more were"
-            => if row.is_lost_unknown { Cell::AtLeast(row.lost) } else { Cell::Count(row.lost) };
-        number "packets" "packets" normal, "packets written" => Cell::Count(row.packets);
+            => if row.is_lost_unknown { Cell::AtLeast(row.lost) } else { Cell::Total(row.lost) };
+        number "packets" "packets" normal, "packets written" => Cell::Total(row.packets);
         size "size" "bytes" high, "size of the file" => Cell::Bytes(row.bytes);
     }
 }
@@ -271,19 +271,6 @@ fn events(count: u64) -> String {
     format!("{} {}", number(count), if count == 1 { "event" } else { "events" })
 }
 
-/// A number with its thousands apart.
-pub fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,7 +278,6 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!([0, 1, 1000].map(events), ["0 events", "1 event", "1,000 events"]);
-        assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1023, 1024, 5 << 20].map(bytes), ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::output::print_warning;
 use crate::record_summary;
-use crate::table::bytes;
+use crate::table::{bytes, number};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tracewing_session::outcome::SnapshotSummary;
@@ -57,7 +57,7 @@ impl Observer for Screen {
                 "flight recorder {:.1} s   {snapshots} {}   {} lost",
                 progress.elapsed.as_secs_f64(),
                 if snapshots == 1 { "snapshot" } else { "snapshots" },
-                record_summary::number(progress.lost)
+                number(progress.lost)
             ));
             return;
         }
@@ -66,8 +66,8 @@ impl Observer for Screen {
         self.show(&format!(
             "recording {:.1} s   {} events/s   {} lost   {}",
             progress.elapsed.as_secs_f64(),
-            record_summary::number(rate as u64),
-            record_summary::number(progress.lost),
+            number(rate as u64),
+            number(progress.lost),
             bytes(progress.bytes)
         ));
     }

@@ -19,6 +19,9 @@ pub enum Cell {
     Text(String),
     /// A number.
     Count(u64),
+    /// A number of a summary, shown with separators between its thousands. Numbers in other tables have none,
+    /// so that they can be copied into the next command.
+    Total(u64),
     /// A number that may be negative.
     Number(i64),
     /// A period.
@@ -39,7 +42,7 @@ pub enum Cell {
     AtLeast(u64),
     /// A size in bytes, shown with the unit that suits it.
     Bytes(u64),
-    /// A list of which JSON has each member with its structure, and all else one text.
+    /// A list: JSON has each member with its structure, other formats one text.
     List { text: String, members: serde_json::Value },
 }
 
@@ -123,6 +126,7 @@ impl Cell {
             Cell::None => "-".into(),
             Cell::Text(text) => shown(text),
             Cell::Count(count) => count.to_string().into(),
+            Cell::Total(count) => number(*count).into(),
             Cell::Number(number) => number.to_string().into(),
             Cell::Ns(ns) => milliseconds(*ns).into(),
             Cell::Time(time, zone) => {
@@ -140,7 +144,7 @@ impl Cell {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
             }
             Cell::AtLeast(0) => "unknown".into(),
-            Cell::AtLeast(count) => format!("{count}+").into(),
+            Cell::AtLeast(count) => (number(*count) + "+").into(),
             Cell::Bytes(count) => bytes(*count).into(),
             Cell::List { text, .. } => shown(text),
         }
@@ -177,7 +181,9 @@ impl Cell {
         match self {
             Cell::None => Ok(()),
             Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
-            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => write!(out, "{count}"),
+            Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
+                write!(out, "{count}")
+            }
             Cell::Ns(period) | Cell::Period(period) => write!(out, "{}", period.as_ns()),
             Cell::Number(number) | Cell::Longer(number) => write!(out, "{number}"),
             Cell::Time(time, _) => write!(out, "{}", time.as_ns()),
@@ -205,7 +211,9 @@ impl Cell {
         match self {
             Cell::None => None,
             Cell::Text(_) | Cell::List { .. } => Some(i128::MAX),
-            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => Some((*count).into()),
+            Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
+                Some((*count).into())
+            }
             Cell::Ns(period) | Cell::Period(period) => Some(period.as_ns().into()),
             Cell::Number(number) | Cell::Longer(number) => Some((*number).into()),
             Cell::Time(time, _) => Some(time.as_ns().into()),
@@ -221,7 +229,7 @@ impl Serialize for Cell {
         match self {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
-            Cell::Count(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
+            Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
                 serializer.serialize_u64(*count)
             }
             Cell::Ns(period) | Cell::Period(period) => period.serialize(serializer),
@@ -241,6 +249,19 @@ fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
         true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
         false => out.write_all(text.as_bytes()),
     }
+}
+
+/// A number with separators between its thousands.
+pub fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Milliseconds with three digits; a sum that no number holds is unknown.

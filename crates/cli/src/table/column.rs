@@ -56,7 +56,7 @@ impl Kind {
             Cell::None => true,
             Cell::Text(_) => self == Kind::Text,
             Cell::Count(_) | Cell::Number(_) => matches!(self, Kind::Number | Kind::Bound),
-            Cell::AtLeast(_) => self == Kind::Number,
+            Cell::Total(_) | Cell::AtLeast(_) => self == Kind::Number,
             Cell::Bytes(_) => self == Kind::Size,
             Cell::Share(_) => self == Kind::Share,
             Cell::List { .. } => self == Kind::List,

@@ -65,7 +65,7 @@ fn aligned(heads: &[Head], widths: &[Option<usize>], cells: &[Cell]) -> String {
         let blanks = repeat_n(' ', width.saturating_sub(cell_width));
         if head.kind.is_to_the_right() {
             line.extend(blanks);
-            match head.is_alarm && matches!(cell, Cell::Count(1..) | Cell::AtLeast(_)) {
+            match head.is_alarm && matches!(cell, Cell::Count(1..) | Cell::Total(1..) | Cell::AtLeast(_)) {
                 true => line.push_str(&format!("{WARNING}{}{WARNING:#}", cell.shown())),
                 false => cell.show(&mut line),
             }
@@ -87,7 +87,7 @@ pub(super) fn write_titles(out: &mut impl Write, heads: &[Head], widths: &[Optio
     writeln!(out, "{HEADER}{}{HEADER:#}", aligned(heads, widths, &titles))
 }
 
-/// Appends the begin of a text that is too wide.
+/// Appends the beginning of a text that is too wide.
 fn show_cut(cell: &Cell, width: usize, line: &mut String) {
     let text = cell.shown();
     let mut left = width.saturating_sub(1);

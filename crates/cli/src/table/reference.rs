@@ -96,7 +96,7 @@ names and headers, of columns that are not printed too; what is not known is las
         }
     }
 
-    /// What `--sort` does by such a column.
+    /// The order in which `--sort` puts a column of this kind.
     fn order(kind: Kind) -> &'static str {
         match kind {
             Kind::Text | Kind::List => "alphabetically",

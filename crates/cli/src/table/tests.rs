@@ -183,6 +183,13 @@ fn a_cell_is_as_wide_as_what_is_shown() {
 }
 
 #[test]
+fn a_summary_separates_thousands() {
+    let shown = |number| Cell::Total(number).shown().into_owned();
+    assert_eq!([0, 999, 1000, 1_234_567].map(shown), ["0", "999", "1,000", "1,234,567"]);
+    assert_eq!(Cell::AtLeast(1000).shown(), "1,000+");
+}
+
+#[test]
 fn a_period_has_the_unit_that_suits_it() {
     let cases =
         [(0, "0 ns"), (999, "999 ns"), (1_234, "1.23 µs"), (38_140_000, "38.1 ms"), (123_456_000, "123 ms")];
