@@ -13,10 +13,10 @@ pub enum Refusal {
     #[error("process {0} has ended; its parent has not yet collected it")]
     Zombie(i32),
     /// Its first thread has ended, and others have not, or not yet.
-    #[error("the first thread of process {0} has ended, without which its memory cannot be reached")]
+    #[error("the first thread of process {0} has ended, so its memory cannot be reached")]
     FirstThread(i32),
     /// A thread of the kernel.
-    #[error("{0} is a thread of the kernel")]
+    #[error("{0} is a kernel thread")]
     Kernel(i32),
     /// It belongs to another user, or may not be looked into.
     #[error("process {pid} belongs to user {uid}: only that user or root can attach to it")]
@@ -31,6 +31,11 @@ pub enum Refusal {
         "process {0} does not let its user look into it (it is not dumpable, or has capabilities): attach as root, with CAP_SYS_PTRACE"
     )]
     NotDumpable(i32),
+    /// Root has no rights over it, as in a user namespace or container.
+    #[error(
+        "process {0} cannot be attached to as root of this container or user namespace: attach as root of the host, with CAP_SYS_PTRACE"
+    )]
+    LimitedRoot(i32),
     /// The security module Yama lets a process be traced by its parents only.
     #[error(
         "process {pid} may be attached to by its parents only (kernel.yama.ptrace_scope is {scope}): attach as root"
@@ -108,7 +113,7 @@ pub enum Refusal {
     #[error("process {0} is starting, or ending, or loads or unloads a library: try again")]
     NotReady(i32),
     /// Two recorders attach at the same moment.
-    #[error("another recorder is attaching to process {0} at this moment: try again")]
+    #[error("another recorder is attaching to process {0}: try again")]
     Taken(i32),
     /// A system call failed that should not.
     #[error("process {pid}: {call}: {source}")]

@@ -45,7 +45,7 @@ impl Target {
     }
 
     /// The longest time for which one of its threads was stopped, from the request to stop until it was let
-    /// go; also where no call came of it. `None` where none was.
+    /// go; even where no call came of it. `None` where none was.
     pub fn longest_stop(&self) -> Option<Duration> {
         let ns = self.longest_stop.load(Relaxed);
         (ns > 0).then(|| Duration::from_nanos(ns))
@@ -163,6 +163,8 @@ fn forbidden(pid: i32, users: [u32; 3], own: u32, yama: Option<&str>) -> Refusal
     }
     match yama.and_then(|scope| scope.trim().parse().ok()) {
         Some(scope) if scope > 0 => Refusal::Yama { pid, scope },
+        // Of this user namespace only, or without the capabilities that root usually has.
+        _ if own == 0 => Refusal::LimitedRoot(pid),
         _ => Refusal::NotDumpable(pid),
     }
 }
@@ -189,6 +191,8 @@ mod tests {
         for yama in [None, Some("0\n"), Some("")] {
             assert!(matches!(forbidden(7, own, 1000, yama), Refusal::NotDumpable(7)), "{yama:?}");
         }
+        let refusal = forbidden(1, [65534; 3], 0, Some("0\n"));
+        assert!(matches!(refusal, Refusal::LimitedRoot(1)), "{refusal}");
         // Whatever Yama says, it is that of another user.
         for users in [[0; 3], [1000, 1000, 0], [0, 1000, 1000]] {
             assert!(matches!(forbidden(7, users, 1000, Some("1\n")), Refusal::OtherUser { uid: 0, .. }));
