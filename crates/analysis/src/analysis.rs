@@ -55,8 +55,8 @@ pub enum Input<'a> {
         /// Its text.
         text: &'a str,
     },
-    /// An event of any thread, whether or not the filter lets it through, from the recording's begin on: for
-    /// those that explain others.
+    /// An event of any thread, whether or not the filter lets it through, from the recording's beginning on:
+    /// for those that explain others.
     Explained(&'a EventRef<'a>),
     /// An event that the filter lets through.
     Event(&'a Seen<'a>),

@@ -30,7 +30,7 @@ struct Image {
 struct Process {
     /// Since when it executes its program: code that is reported late has been there since then.
     began: Epoch,
-    /// Of which process it is the forked child, and since when.
+    /// Its parent, if it is a forked child, and when it was forked.
     parent: Option<(Pid, Epoch)>,
     /// Those that are there; no two of them overlap.
     present: Vec<Image>,

@@ -102,6 +102,8 @@ impl Recorded {
         let left_out = recording.left_out();
         let mut this = Self::default();
         let mut faults = [false; 2];
+        // A recording without any event of a kind is not about it; one with some, but not all, lacks the
+        // rest.
         let has_user_threads = names.iter().any(|name| name.starts_with(user_thread::START));
         this.lacks_user_switches = has_user_threads && !names.contains(user_thread::Switch::NAME);
         this.lacks_user_wakes = has_user_threads && !names.contains(user_thread::Wake::NAME);
@@ -119,6 +121,7 @@ impl Recorded {
             faults[0] |= *name == kernel::PageFaultUser::NAME;
             faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
+        // With one kind alone, the count would be too small.
         this.page_faults = faults == [true; 2];
         let released_otherwise =
             [lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME];
@@ -138,6 +141,7 @@ impl Recorded {
             ),
         ];
         this.all_system_calls = Coverage::of(recording).system_call_entries;
+        // An extract may still have the class of events that were left out, or some of its events.
         for name in left_out {
             this.lacks_user_switches |= name == user_thread::Switch::NAME;
             this.lacks_user_wakes |= name == user_thread::Wake::NAME;
@@ -187,7 +191,7 @@ pub struct Ran {
     pub begin_ns: Timestamp,
     /// See [`Ran::begin_ns`].
     pub end_ns: Timestamp,
-    /// Events read, those before the begin included.
+    /// Events read, those before the beginning included.
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
     pub partial: bool,
@@ -414,7 +418,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
     }
 
-    /// The range begins, or with `time` the recording does: what lies before that is no time of it.
+    /// The range begins, or with `time` the recording does: time before that does not belong to it.
     #[cold]
     fn begin(&mut self, time: Timestamp) {
         let begin = if self.before { self.range.begin } else { time };
@@ -451,14 +455,14 @@ impl<'a, A: Analysis> Run<'a, A> {
         if to >= self.range.begin && scope != Scope::Samples {
             self.ran.incomplete_until = self.ran.incomplete_until.max(Some(to));
         }
-        self.is_blind_until(scope, to);
+        self.stay_blind_until(scope, to);
         let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
         if from <= to {
             self.filtered.input(Input::Lost(&Loss { scope, cpu, from, to, events: None }));
         }
     }
 
-    fn is_blind_until(&mut self, scope: Scope, to: Timestamp) {
+    fn stay_blind_until(&mut self, scope: Scope, to: Timestamp) {
         if scope == Scope::User {
             self.blind_until = self.blind_until.max(Some(to));
         }
@@ -479,7 +483,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             return;
         }
         let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
-        self.is_blind_until(scope, to);
+        self.stay_blind_until(scope, to);
         let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
         let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted) };
         match self.begun {

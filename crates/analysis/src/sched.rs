@@ -1,7 +1,8 @@
 //! The scheduler's decisions: each interval in which an LWP had a CPU, how long it had waited for it, and its
 //! waker.
 //!
-//! The figures are those of `perf sched timehist` and `perf sched latency`, as far as events prove them.
+//! The figures are those of `perf sched timehist` and `perf sched latency`, and unknown where events do not
+//! prove them.
 
 use crate::analysis::{Analysis, Input};
 use crate::run::Ran;
@@ -128,7 +129,7 @@ impl<S: SliceSink> Analysis for Slices<S> {
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
-            Input::FollowsSome => self.is_of_some(),
+            Input::FollowsSome => self.of_some = true,
             Input::Name { name, text } => self.name(name, text),
             _ => {}
         }
@@ -136,10 +137,6 @@ impl<S: SliceSink> Analysis for Slices<S> {
 }
 
 impl<S: SliceSink> Slices<S> {
-    fn is_of_some(&mut self) {
-        self.of_some = true;
-    }
-
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);
     }
@@ -202,10 +199,10 @@ impl<S: SliceSink> Slices<S> {
 
     fn lwp_stops(&mut self, lwp: &Lwp, cpu: Cpu, prev_state: TaskState, at: Timestamp) {
         self.follows |= lwp.followed;
-        let met_beside = self.of_some && self.follows && !lwp.followed;
+        let is_not_followed = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
         progress.cpu = Some(cpu);
-        if met_beside {
+        if is_not_followed {
             // The wake, and whether it had a CPU in between, are known only from events other than the
             // recorded ones.
             (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);

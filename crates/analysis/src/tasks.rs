@@ -73,7 +73,7 @@ pub struct Task {
     pub slept_on: Option<Name>,
     /// Pages that were not there when polls touched them.
     pub page_faults: u64,
-    /// Polls of which it is known how long it had been ready before.
+    /// Polls for which it is known how long the task was ready before.
     pub delays: u64,
     /// How long that was in all.
     pub delay_ns: Duration,
@@ -150,7 +150,7 @@ pub struct Tasks {
 struct Live {
     row: Task,
     poll: Option<Poll>,
-    /// How long it has been ready, if it is known since when.
+    /// How long it has been ready, if known.
     ready_ns: Option<Duration>,
     /// Its poll runs another one within itself.
     nested: bool,

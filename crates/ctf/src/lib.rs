@@ -50,7 +50,7 @@
 //! More examples: `count` (event records by name), `sum` (a field, of an asynchronous stream), `write` (a trace
 //! of either version).
 //!
-//! Words are those of CTF 2 (data stream class, event record class, field class) also where CTF 1.8 has others.
+//! Words are those of CTF 2 (data stream class, event record class, field class) even where CTF 1.8 has others.
 //!
 //! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns
 //! it off.

@@ -142,7 +142,7 @@ fn what_the_specification_forbids_is_refused() {
         (&[r#"{"type": "data-stream-class", "id": 1.0}"#], "expected an integer"),
         (&[r#"{"type": "data-stream-class", "id": 1, "id": 2}"#], "a second `id`"),
         (&[r#"{"type": "data-stream-class", "extensions": {"x": {"y": 1}}}"#], "extensions of `x`"),
-        (&[r#"{"type": "data-stream-class""#], "this is no JSON"),
+        (&[r#"{"type": "data-stream-class""#], "this is not JSON"),
         (&[r#"{"type": "stream"}"#], "unknown fragment type `stream`"),
         (&["[]"], "expected an object, found `[]`"),
     ] {
@@ -172,7 +172,7 @@ fn what_the_specification_forbids_is_refused() {
         ),
         (r#"{"type": "variable-length-signed-integer", "roles": ["data-stream-id"]}"#, "no property `roles`"),
         (r#"{"type": "variable-length-unsigned-integer", "roles": ["x"]}"#, "packet-magic-number"),
-        (r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": []}}"#, "one range at least"),
+        (r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": []}}"#, "at least one range"),
         (
             r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": [[2, 1]]}}"#,
             "from 2 to 1 is empty",
@@ -223,7 +223,7 @@ fn the_beginning_is_a_record_separator_and_a_preamble() {
         (b"\x1e{\"type\": \"preamble\", \"version\": 3}", "expected CTF version 2"),
         (b"\x1e{\"type\": \"preamble\", \"version\": 2, \"uuid\": [1]}", "16 bytes"),
         (b"\x1e\x1e \n", "there is no fragment"),
-        (b"\x1e{\"type\": \"\xff\"}", "no UTF-8"),
+        (b"\x1e{\"type\": \"\xff\"}", "not UTF-8"),
         (b"{\"type\": \"preamble\", \"version\": 2}", "neither CTF 1.8 nor CTF 2"),
     ] {
         let error = metadata::parse(bytes).unwrap_err().to_string();
@@ -324,7 +324,7 @@ fn a_reference_may_lead_out_of_structures_and_into_the_one_around() {
             format!(r#"{{"type": "dynamic-length-string", "length-field-location": {{"path": {path}}}}}"#);
         let members = [member("length", U8), member("text", &text), member("later", U8)].join(",");
         let error = read(&with_payload(&members), b"\x00\x00", |_| ()).unwrap_err().to_string();
-        assert!(error.contains("no earlier field"), "{error}");
+        assert!(error.contains("not an earlier field"), "{error}");
     }
 }
 
@@ -384,7 +384,7 @@ fn a_length_is_not_in_an_array_that_has_been_decoded() {
     let blob = r#"{"type": "dynamic-length-blob", "length-field-location": {"path": ["array", "length"]}}"#;
     let members = [member("array", &array), member("bytes", blob)].join(",");
     let error = read(&with_payload(&members), &[0, 0], |_| ()).unwrap_err().to_string();
-    assert!(error.contains("its length `array.length` is no earlier field"), "{error}");
+    assert!(error.contains("its length `array.length` is not an earlier field"), "{error}");
 }
 
 #[test]

@@ -146,8 +146,11 @@ fn errors_say_where_and_what() {
         ("event { fields := struct { enum : enum : string { A } a; }; };", "expected an integer"),
         ("event { fields := struct { variant { string a; } v; }; };", "has no tag"),
         // Also where no event uses them.
-        ("struct s { string n; variant <n> { string a; } v; };", "the tag `n` is no enumeration"),
-        ("struct s { integer { size = 8; } _n; variant v <n> { } v; };", "the tag `_n` is no enumeration"),
+        ("struct s { string n; variant <n> { string a; } v; };", "the tag `n` is not an enumeration"),
+        (
+            "struct s { integer { size = 8; } _n; variant v <n> { } v; };",
+            "the tag `_n` is not an enumeration",
+        ),
         (
             "struct s { enum : integer { size = 8; } { \" a \", b } n; variant <n> { string a; } v; };",
             "no option of this variant is a label of its tag `n`",
@@ -197,7 +200,7 @@ fn errors_say_where_and_what() {
     assert!(without("trace { major = 1; minor = 8; };").contains("no `byte_order`"));
     let header = "packet.header := struct { string a; integer { size = 32; } magic; };";
     let late = without(&format!("trace {{ major = 1; minor = 8; byte_order = le; {header} }};"));
-    assert!(late.contains("`magic` is to be the first field"), "{late}");
+    assert!(late.contains("`magic` must be the first field"), "{late}");
     assert!(without("trace { major = 2; minor = 0; byte_order = le; };").contains("version 2.0"));
     let byte = "integer { size = 8; }";
     for (member, is_good) in [
@@ -217,7 +220,7 @@ fn errors_say_where_and_what() {
         let text = format!("/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = le; {header} }};");
         match tsdl::parse(text.as_bytes()) {
             Ok(_) => assert!(is_good, "{member}"),
-            Err(error) => assert!(!is_good && error.to_string().contains("is to be"), "{member}: {error}"),
+            Err(error) => assert!(!is_good && error.to_string().contains("must be"), "{member}: {error}"),
         }
     }
 }
@@ -248,10 +251,10 @@ fn hostile_nesting_is_refused() {
 #[test]
 fn what_cannot_be_decoded_is_refused_before_decoding() {
     for (members, cause) in [
-        ("string a[n]; integer { size = 8; } n;", "field `a`: its length `n` is no earlier field"),
+        ("string a[n]; integer { size = 8; } n;", "field `a`: its length `n` is not an earlier field"),
         ("string n; string a[n];", "no integer"),
         ("integer { size = 8; signed = 1; } n; string a[n];", "signed"),
-        ("struct { integer { size = 8; } n; } h; variant <h.n> { string a; } v;", "no enumeration"),
+        ("struct { integer { size = 8; } n; } h; variant <h.n> { string a; } v;", "not an enumeration"),
     ] {
         let class = parse(&format!("event {{ name = e; fields := struct {{ {members} }}; }};")).unwrap();
         let error = Decoder::new(Arc::new(class)).unwrap_err().to_string();
@@ -266,7 +269,7 @@ fn what_cannot_be_decoded_is_shown_in_the_text() {
     for (text, shown) in [
         (
             "event { name = e; fields := struct {\n\tstruct { string s[stream.event.header.x]; } a; }; };",
-            "line 2, column 20: event \"e\" (id 0), field `s`: its length `x` is no earlier field; \
+            "line 2, column 20: event \"e\" (id 0), field `s`: its length `x` is not an earlier field; \
              expected an integer before it\n   struct { string s[stream.event.header.x]; } a; }; };\n                     ^",
         ),
         (
@@ -275,11 +278,11 @@ fn what_cannot_be_decoded_is_shown_in_the_text() {
         ),
         (
             "event { fields := struct { enum : integer { size = 8; } { a } n;\n variant <m> { string a; } v; }; };",
-            "line 2, column 11: event \"\" (id 0), field `v`: its tag `m` is no earlier field",
+            "line 2, column 11: event \"\" (id 0), field `v`: its tag `m` is not an earlier field",
         ),
         (
             "event { fields := struct { struct { integer { size = 8; } n; } h;\n variant <h.n> { string a; } v; }; };",
-            "line 2, column 25: event \"\" (id 0), field `v`: the tag is no enumeration",
+            "line 2, column 25: event \"\" (id 0), field `v`: the tag is not an enumeration",
         ),
         (
             "stream { event.header := struct { integer { size = 8; } id; }; };\nevent { id = 1; };\n event { id = 1; };",

@@ -149,7 +149,7 @@ const SECOND: &str =
 #[test]
 fn user_events() {
     let mut records = Vec::new();
-    // The low half of the stamp is below the packet's begin: it has wrapped.
+    // The low half of the stamp is below the packet's beginning: it has wrapped.
     records.extend(0x10_u32.to_le_bytes());
     records.extend(7_u16.to_le_bytes());
     let mut body = 42_i32.to_le_bytes().to_vec();

@@ -198,7 +198,7 @@ fn predicates_reach_inside_compounds() {
         ("matrix[0] == 1", "`matrix[0]` has several values"),
         ("tail[0] == 1", "`tail[0]`: the array has 0 values"),
         ("nobody == 1", "event \"bare\": it has no `nobody`; and so for 1 other event"),
-        ("point.x == 1 || nobody == 1", "no event has `nobody`, for which the condition asks"),
+        ("point.x == 1 || nobody == 1", "no event has `nobody`, which the condition uses"),
         ("$vtid == 1", "it has no `$vtid` (it has $event, $level, $level, "),
         ("tag == 'none'", "`tag` has no label \"none\" (it has number, text, pair)"),
     ] {

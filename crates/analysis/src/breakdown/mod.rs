@@ -106,7 +106,7 @@ impl Breakdown {
         }
     }
 
-    fn is_called(&mut self, lwp: &Lwp) {
+    fn learn_name(&mut self, lwp: &Lwp) {
         let process = lwp.tid.as_process();
         if lwp.process == Some(process) && !lwp.name.is_empty() {
             self.processes.insert(process, lwp.name.clone());
@@ -168,7 +168,7 @@ impl Breakdown {
     }
 
     fn other_ends(&mut self, lwp: &Lwp) {
-        self.is_called(lwp);
+        self.learn_name(lwp);
         self.lwps.take(lwp.serial);
     }
 }
@@ -235,7 +235,7 @@ impl Breakdown {
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        self.is_called(lwp);
+        self.learn_name(lwp);
         let mut account = self.lwps.take(lwp.serial);
         if !lwp.is_kernel {
             account.ends();

@@ -5,7 +5,7 @@ use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use tracewing_units::Timestamp;
 
-/// A block is written when it has so many bytes.
+/// A block is written when it has this many bytes.
 const BLOCK: usize = 32 << 10;
 
 /// Where a block lies in the file, and the latest time of all records up to its end.

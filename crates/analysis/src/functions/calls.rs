@@ -33,7 +33,7 @@ pub enum Function {
 /// What happens in a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// A function begins, with so many others around it in the thread.
+    /// A function begins, at this depth of calls in its thread.
     Begins {
         /// Which.
         function: FunctionId,
@@ -128,7 +128,7 @@ impl Calls {
         let (process, time) = (seen.place.process, activity.time);
         let key = (process, tid);
         let event = self.reader.read(seen);
-        // Others are asked for in vain: nothing of theirs can end.
+        // Other processes cannot be found: none of their calls can end.
         if (event.is_some() || self.threads.contains_key(&key))
             && let Some(since) = self.programs.changed(seen.state, process)
         {
@@ -181,7 +181,7 @@ impl Calls {
                     self.unmatched.not_followed += 1;
                     return;
                 }
-                // It rather has ended meanwhile than that it calls itself just now.
+                // It is more likely that it has ended meanwhile than that it calls itself just now.
                 let depth = match thread.doubtful_place(function) {
                     Some(place) => {
                         let end = thread.doubtful_at;
@@ -249,7 +249,7 @@ impl Calls {
         self.keys.len() as FunctionId
     }
 
-    /// Location of a function, as far as reported until now.
+    /// Location of a function, from the reports so far.
     pub fn function(&self, function: FunctionId) -> Function {
         let (process, epoch, address) = match &self.keys[function as usize] {
             Key::Named(name) => return Function::Named(name.to_string()),

@@ -1,9 +1,9 @@
 //! Functions: number of calls, durations with and without callees, and callers.
 //!
 //! From events of provider `function` (`docs/reference/functions.md`): of C and C++ functions by address, of
-//! Rust's by name; and from probes at a function's begin and return (`docs/reference/probes.md`). The figures
-//! are those of `uftrace report`: if a function calls itself, its total includes the outermost call only, but
-//! shortest, longest and average include all.
+//! Rust's by name; and from probes at a function's beginning and return (`docs/reference/probes.md`). The
+//! figures are those of `uftrace report`: if a function calls itself, its total includes the outermost call
+//! only, but shortest, longest and average include all.
 //!
 //! | module | does |
 //! |---|---|

@@ -26,7 +26,8 @@ pub struct Distribution {
     /// Standard deviation from the mean, of all durations that there are.
     #[serde(rename = "stdev_ns")]
     pub deviation_ns: f64,
-    /// Half of them are at most as long as this: like the following, the shortest one of which that is true.
+    /// The median: half of the periods are at most as long. Like the following, it is the shortest period for
+    /// which that holds.
     pub p50_ns: Duration,
     /// 90 % are at most as long.
     pub p90_ns: Duration,
@@ -123,7 +124,7 @@ impl Durations {
         let (quantiles, quantile_error) = match self.all {
             All::Each(mut each) => {
                 each.sort_unstable();
-                // The shortest that so many thousandths are no longer than.
+                // The shortest period that this many thousandths do not exceed.
                 let of = |thousandths: usize| {
                     let rank = (each.len() * thousandths).div_ceil(1000).max(1);
                     each.get(rank - 1).copied().unwrap_or_default()
@@ -197,7 +198,7 @@ mod tests {
             all.iter().for_each(|ns| durations.add(*ns));
             let told = durations.finish();
             all.sort_unstable();
-            // The first of which at least so many thousandths of all are at most as long.
+            // The first one that at least this many thousandths of all do not exceed.
             let quantile = |thousandths: usize| {
                 let enough = |ns: &&Duration| {
                     all.iter().filter(|other| other <= ns).count() * 1000 >= thousandths * all.len()

@@ -68,7 +68,7 @@ pub struct Question {
     pub begin: EventPattern,
     /// Where it ends.
     pub end: EventPattern,
-    /// What must be equal: a variable of the begin and one of the end.
+    /// What must be equal: a variable of the beginning and one of the end.
     pub by: Vec<(Variable, Variable)>,
     /// Which begin an end belongs to where there are several.
     pub nesting: Nesting,
@@ -86,13 +86,13 @@ pub struct LatencyTable {
     pub distribution: Distribution,
     /// Begins without an end.
     pub unmatched_begins: u64,
-    /// Ends without a begin.
+    /// Ends without a beginning.
     pub unmatched_ends: u64,
     /// Begins and ends that lack a value to match them by.
     pub without_key: u64,
     /// Unmatched begins that were forgotten for want of memory before an end could come.
     pub forgotten: u64,
-    /// Periods during which events were lost: a begin or an end of them may be among those.
+    /// Periods during which events were lost: a beginning or an end of them may be among those.
     pub across_losses: u64,
     /// The periods by what was asked for, those with the longest time in all first.
     pub groups: Vec<Group>,
@@ -106,11 +106,11 @@ pub struct Period {
     /// How long.
     #[serde(rename = "duration_ns")]
     pub ns: Duration,
-    /// Its begin.
+    /// Its beginning.
     pub begin: Moment,
     /// Its end.
     pub end: Moment,
-    /// What they have in common: variables of the begin, and their values.
+    /// What they have in common: variables of the beginning, and their values.
     pub key: Vec<(String, String)>,
     /// The end's LWP, and its activity during the period. For a switch it is the one that leaves the CPU, or,
     /// if periods are matched by the one that gets it (`next_tid`), that one.
@@ -181,7 +181,7 @@ impl Side {
     }
 }
 
-/// Which sides a class of events is on, as far as its name goes.
+/// Which sides a class of events is on, judged by its name.
 #[derive(Debug, Clone, Copy)]
 struct Sides {
     begin: bool,

@@ -60,7 +60,7 @@ pub(crate) struct Pairs {
     room: usize,
     /// Begins that will have no end.
     pub(crate) unmatched_begins: u64,
-    /// Ends that have no begin.
+    /// Ends that have no beginning.
     pub(crate) unmatched_ends: u64,
     /// Begins that were forgotten for want of room; they are unmatched, too.
     pub(crate) forgotten: u64,
@@ -86,7 +86,7 @@ impl Pairs {
         }
     }
 
-    /// Takes a begin.
+    /// Takes a beginning.
     pub(crate) fn begin(&mut self, key: &[u8], begin: Moment) {
         let Some(waiting) = self.open.get_mut(key) else {
             self.used += ENTRY + key.len();
@@ -108,7 +108,7 @@ impl Pairs {
         }
     }
 
-    /// Takes an end, and gives the begin that it belongs to.
+    /// Takes an end, and gives the beginning that it belongs to.
     pub(crate) fn end(&mut self, key: &[u8]) -> Option<Moment> {
         let Some(waiting) = self.open.get_mut(key) else {
             self.unmatched_ends += 1;

@@ -176,7 +176,7 @@ pub struct Account {
     pub unknown_waits: u64,
     /// Critical sections whose length is known.
     pub holds: Sum,
-    /// Those of unknown length: their end or their begin is missing.
+    /// Those of unknown length: their end or their beginning is missing.
     pub unknown_holds: u64,
     /// Acquisitions whose wait and release cannot be found: of unknown user threads in a recording without
     /// tickets; all, if only some CPUs are selected.

@@ -1,5 +1,5 @@
 //! The wait-for graph: an edge from each waiter of a lock to its holder, and the cycles among those that wait
-//! at the end, none of which can continue.
+//! at the end, so that none of them can continue.
 
 use std::collections::{HashMap, HashSet};
 use tracewing_units::{Duration, Pid};

@@ -59,7 +59,7 @@ impl Places {
         self.images.forget(process);
     }
 
-    /// What time it is, as far as places depend on it.
+    /// The current time, for places that depend on it.
     pub(super) fn epoch(&self) -> Epoch {
         self.images.epoch()
     }
@@ -69,7 +69,7 @@ impl Places {
         caller.map_or(0, |address| self.images.since(process, address, epoch))
     }
 
-    /// The same of a chain: since when all of its places have been what they were.
+    /// The same for a chain: since when all of its places are unchanged.
     pub(super) fn chain_since(&self, process: Option<Pid>, chain: Option<u64>, epoch: Epoch) -> Epoch {
         let frames = self.frames(chain).map(|address| self.images.since(process, address, epoch));
         frames.max().unwrap_or(0)

@@ -23,7 +23,7 @@ pub(super) struct Tickets {
     locks: HashMap<(Option<Pid>, u64), Lock>,
     /// How many locks a user thread holds.
     depths: HashMap<Party, usize>,
-    /// When a thread last ran another task than before, as far as events say.
+    /// When a thread last ran another task than before, if events show it.
     suspended: HashMap<Tid, Timestamp>,
 }
 

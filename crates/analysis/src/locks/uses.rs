@@ -1,4 +1,5 @@
-//! Waits for locks and critical sections one by one, each with its begin and its end: what is drawn of locks.
+//! Waits for locks and critical sections one by one, each with its beginning and its end: what is drawn of
+//! locks.
 
 use std::collections::HashMap;
 use tracewing_units::{Duration, Pid, Task, Timestamp};

@@ -14,7 +14,7 @@ use super::spaces::Spaces;
 pub enum Looked {
     /// The thread's call chain, as numbers of its code, the innermost first.
     Chain(Vec<u32>),
-    /// What counters have counted since the recording's begin.
+    /// What counters have counted since the recording's beginning.
     Counters {
         /// By their names.
         values: Vec<(String, u64)>,

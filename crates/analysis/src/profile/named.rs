@@ -128,8 +128,8 @@ impl Shown {
         (chains.0, (!self.samples.lacks_mappings).then_some(chains.1))
     }
 
-    /// Whether a program's chain leads to its begin. The functions around a thread's first one may themselves
-    /// be cut.
+    /// Whether a program's chain leads to its beginning. The functions around a thread's first one may
+    /// themselves be cut.
     fn is_whole(&self, program: &[u32]) -> bool {
         const OUTERMOST: usize = 4;
         let callers = program.get(1..).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! How a packet begins: header, context, and what they say of its sizes and its data stream.
 
-use super::packet::{Marks, Packet};
+use super::packet::{Packet, RoleValues};
 use super::place::Place;
 use super::reader::{State, Step, StreamReader};
 use super::walk::Walk;
@@ -27,10 +27,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if let Some(program) = &self.decoder.packet_header {
             self.starts[Scope::PacketHeader as usize] = at;
             at = walk
-                .scope(program, at, &mut self.marks)
+                .scope(program, at, &mut self.roles)
                 .map_err(|fault| place.fault(*fault, "packet header"))?;
         }
-        if let Some(magic) = self.marks.magic
+        if let Some(magic) = self.roles.magic
             && magic != u64::from(PACKET_MAGIC)
         {
             return Err(place.error(0, PacketFault::Magic(magic)));
@@ -48,12 +48,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if let Some(program) = &compiled.packet_context {
             self.starts[Scope::PacketContext as usize] = at;
             at = walk
-                .scope(program, at, &mut self.marks)
+                .scope(program, at, &mut self.roles)
                 .map_err(|fault| place.fault(*fault, "packet context"))?;
         }
 
         let (content, size) = self.sizes(at, from).map_err(|fault| place.error(at, fault))?;
-        let packet = &mut self.marks.packet;
+        let packet = &mut self.roles.packet;
         (packet.content_bits, packet.packet_bits) = (content, size);
         packet.data_stream_class = stream;
         packet.compare(self.packets.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
@@ -69,29 +69,29 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     fn forget_packet(&mut self, offset: u64, index: u64, from: usize) {
         self.limit = 0;
         self.window.from = from;
-        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
+        let last = std::mem::replace(&mut self.roles.packet, Packet { offset, index, ..Packet::default() });
         if last.packet_bits > 0 && last.index != index {
             self.packets.before = Some(last);
         }
-        self.marks = Marks {
+        self.roles = RoleValues {
             // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
             clock: match self.decoder.trace_class().version {
-                Version::V1_8 => self.marks.clock,
+                Version::V1_8 => self.roles.clock,
                 Version::V2 => 0,
             },
-            packet: std::mem::take(&mut self.marks.packet),
-            ..Marks::default()
+            packet: std::mem::take(&mut self.roles.packet),
+            ..RoleValues::default()
         };
     }
 
     /// The index of the data stream class that the packet's header names, or that needs no name.
     fn named_stream(&self) -> Result<usize, PacketFault> {
         let streams = self.decoder.trace_class().data_stream_classes.len();
-        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
+        let stream = match self.roles.stream_id.or(self.decoder.default_id) {
             Some(id) => self.decoder.stream_ids.get(&id).copied(),
             None => Some(0).filter(|_| streams == 1),
         };
-        stream.ok_or(match self.marks.stream_id {
+        stream.ok_or(match self.roles.stream_id {
             Some(id) => PacketFault::UnknownStream(id),
             None => PacketFault::NoStreamId { streams },
         })
@@ -100,7 +100,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The bits of the packet's content and of the packet, of which one can be missing, or both: then it
     /// reaches to the end of the data stream. Its header and context end at bit `heads`.
     fn sizes(&self, heads: u64, from: u64) -> Result<(u64, u64), PacketFault> {
-        let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
+        let (content, size) = match (self.roles.content_size, self.roles.packet_size) {
             (Some(content), Some(size)) => (content, size),
             (Some(content), None) => (content, content),
             (None, Some(size)) => (size, size),

@@ -44,7 +44,7 @@ pub struct Decoder {
 pub(crate) struct Stream {
     pub(super) packet_context: Option<Program>,
     pub(super) event_header: Option<Program>,
-    /// The usual form of the event header, if it has one.
+    /// The common form of the event header, if it has one.
     pub(super) header: Option<Header>,
     /// By id, how to step over an event record that has it.
     pub(super) strides: Vec<Stride>,
@@ -68,7 +68,7 @@ pub(crate) struct Stream {
 pub(super) struct EventPrograms {
     pub(super) specific_context: Option<Program>,
     pub(super) payload: Option<Program>,
-    /// The positions of all fields after a header of the usual form, if they are fixed.
+    /// The positions of all fields after a header of the common form, if they are fixed.
     pub(super) layout: Option<Arc<Layout>>,
 }
 

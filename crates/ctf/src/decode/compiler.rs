@@ -10,7 +10,7 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 
 /// A compilation under way.
 pub(super) struct Compiler {
-    /// The programs by scope, as far as they are compiled for the current event record class.
+    /// The programs by scope that are compiled so far for the current event record class.
     pub(super) programs: [Option<Program>; 6],
     pub(super) slots: u32,
     /// By scope: whether lengths or tags of other scopes refer to it.

@@ -94,7 +94,7 @@ impl<'a> Event<'a> {
     pub fn visit_all(&self, visitor: &mut impl Visitor) {
         match self.laid_out {
             Some(LaidOut { layout, record, .. }) => layout.show_all(record, visitor),
-            // By value: an event of which no reference is taken need not be in memory.
+            // By value: if no reference to an event is taken, it need not be in memory.
             None => (*self).walk_through_all(visitor),
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Event<'a> {
     }
 
     /// The event record's bytes, if the fields of its class's event records need no walk. Also `None` for the
-    /// rare event record of such a class whose header is not of a usual form, and near the end of the data.
+    /// rare event record of such a class whose header is not of a common form, and near the end of the data.
     #[inline(always)]
     pub fn record(&self) -> Option<Record<'a>> {
         self.laid_out.map(|laid_out| laid_out.record)

@@ -1,5 +1,5 @@
-//! Event record headers of the usual kinds: an id, a timestamp, and optionally a variant that the id selects,
-//! whose options contain the same in more or fewer bits. Other headers are walked.
+//! Event record headers of the common kinds: an id, a timestamp, and optionally a variant that the id
+//! selects, whose options contain the same in more or fewer bits. Other headers are walked.
 
 use super::load::Load;
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
@@ -13,7 +13,7 @@ pub(super) struct Header {
     /// Alignment in bits, less one.
     mask: u64,
     /// That of nearly all event records: the first option of the variant. Its id is the variant's tag.
-    usual: Form,
+    common: Form,
     /// Those of further options.
     others: Vec<Form>,
 }
@@ -45,23 +45,24 @@ impl Header {
     /// The forms of a header; `None` if it has to be walked.
     pub(super) fn new(program: &Program) -> Option<Self> {
         let root = program.nodes.first()?;
-        let (usual, tag) = Form::new(program, 0)?;
+        let (common, tag) = Form::new(program, 0)?;
         // The variant's tag must be the id.
-        (root.align >= 8 && tag.is_none_or(|tag| tag == usual.id)).then_some(())?;
+        (root.align >= 8 && tag.is_none_or(|tag| tag == common.id)).then_some(())?;
         // If a tag selects several forms, the first one that matches is used, and one that cannot be read
-        // hides the later ones. What follows the header must have the same alignment as after the usual form.
+        // hides the later ones. What follows the header must have the same alignment as after the common
+        // form.
         let others = (1..MOST_FORMS).map_while(|option| {
             let (form, other) = Form::new(program, option).filter(|_| tag.is_some())?;
-            let aligned = form.bits.abs_diff(usual.bits).is_multiple_of(root.align.into());
+            let aligned = form.bits.abs_diff(common.bits).is_multiple_of(root.align.into());
             (other == tag && aligned).then_some(form)
         });
         let others = others.collect();
-        Some(Header { mask: u64::from(root.align) - 1, usual, others })
+        Some(Header { mask: u64::from(root.align) - 1, common, others })
     }
 
     /// Whether it contains the event record's class.
     pub(super) fn has_id(&self) -> bool {
-        self.usual.id != Load::NOTHING
+        self.common.id != Load::NOTHING
     }
 
     /// Alignment in bits.
@@ -69,9 +70,9 @@ impl Header {
         (self.mask + 1) as u32
     }
 
-    /// Size in bits of the usual form.
+    /// Size in bits of the common form.
     pub(super) fn bits(&self) -> u64 {
-        self.usual.bits
+        self.common.bits
     }
 
     /// The bit at which a header at or after bit `at` begins.
@@ -83,8 +84,8 @@ impl Header {
     /// Reads the header that `record` begins with, if it has one of the forms and `record` is long enough.
     #[inline(always)]
     pub(super) fn read(&self, record: &[u8]) -> Option<Found> {
-        let id = self.usual.id.bits(record)?;
-        if self.usual.is_of(id) { self.usual.read(id, record) } else { self.read_other(id, record) }
+        let id = self.common.id.bits(record)?;
+        if self.common.is_of(id) { self.common.read(id, record) } else { self.read_other(id, record) }
     }
 
     #[inline(never)]
@@ -102,11 +103,11 @@ impl Form {
         let form =
             Form { tags: (0, u64::MAX), id: Load::NOTHING, stamp: Load::NOTHING, stamp_mask: 0, bits: 0 };
         let align = program.nodes.first()?.align;
-        let mut draft = Draft { program, option, align, form, tags: Vec::new(), tag: None };
+        let mut builder = FormBuilder { program, option, align, form, tags: Vec::new(), tag: None };
         for node in program.nodes.get(first as usize..(first + count) as usize)? {
-            draft.node(node)?;
+            builder.node(node)?;
         }
-        Some((draft.form, draft.tag))
+        Some((builder.form, builder.tag))
     }
 
     #[inline(always)]
@@ -120,8 +121,8 @@ impl Form {
     }
 }
 
-/// A form under way.
-struct Draft<'p> {
+/// A form being built.
+struct FormBuilder<'p> {
     program: &'p Program,
     /// Which of a variant's ranges is chosen.
     option: usize,
@@ -134,7 +135,7 @@ struct Draft<'p> {
     tag: Option<Load>,
 }
 
-impl Draft<'_> {
+impl FormBuilder<'_> {
     fn node(&mut self, node: &Node) -> Option<()> {
         // An option may be aligned to more than the header: how far from its beginning that is then depends
         // on where that is.

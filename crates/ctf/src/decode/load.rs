@@ -19,7 +19,7 @@ impl Load {
     /// A number of no bits.
     pub(super) const NOTHING: Load = Load { byte: 0, shift: 0, big: false, mask: 0 };
 
-    /// Byte `byte`, of which nothing is cut out.
+    /// The whole byte `byte`.
     pub(super) fn at_byte(byte: u64) -> Option<Self> {
         Some(Load { byte: u32::try_from(byte).ok()?, ..Load::NOTHING })
     }

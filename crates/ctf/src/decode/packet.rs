@@ -72,7 +72,7 @@ impl Packet {
 
 /// Collects the fields of packet header, packet context and event records that the decoder itself needs.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct RoleValues {
     /// The data stream's clock, cycles.
     pub(crate) clock: u64,
     pub(crate) magic: Option<u64>,
@@ -83,8 +83,8 @@ pub(crate) struct Marks {
     pub(crate) packet: Packet,
 }
 
-impl Marks {
-    /// Moves the clock to a stamp of which only the low `size` bits are known; it has wrapped at most once
+impl RoleValues {
+    /// Moves the clock to a stamp with only the low `size` bits known; it has wrapped at most once
     /// (specification 1.8.3, section 8).
     #[inline]
     fn tick(&mut self, size: u32, value: u64) {
@@ -100,7 +100,7 @@ impl Marks {
     }
 }
 
-/// A clock moved to a stamp of which the bits of `mask` are known; with none, it stays.
+/// A clock moved to a stamp with the bits of `mask` known; if `mask` is 0, it stays.
 #[inline(always)]
 pub(super) fn ticked(clock: u64, mask: u64, value: u64) -> u64 {
     let wraps = value < clock & mask;
@@ -109,7 +109,7 @@ pub(super) fn ticked(clock: u64, mask: u64, value: u64) -> u64 {
     (clock.wrapping_add(carry) & !mask) | value
 }
 
-impl Sink for Marks {
+impl Sink for RoleValues {
     const SHOWS: bool = false;
 
     #[inline]
@@ -148,20 +148,20 @@ mod tests {
 
     #[test]
     fn stamps_wrap_at_most_once() {
-        let mut marks = Marks { clock: 0x1_ffff_fff0, ..Marks::default() };
-        marks.tick(32, 0xffff_fff5);
-        assert_eq!(marks.clock, 0x1_ffff_fff5);
-        marks.tick(32, 0x10);
-        assert_eq!(marks.clock, 0x2_0000_0010);
-        marks.tick(27, 0x7ff_ffff);
-        assert_eq!(marks.clock, 0x2_07ff_ffff);
-        marks.tick(27, 0);
-        assert_eq!(marks.clock, 0x2_0800_0000);
-        marks.tick(64, 5);
-        assert_eq!(marks.clock, 5);
-        marks.clock = u64::MAX;
-        marks.tick(1, 0);
-        assert_eq!(marks.clock, 0);
+        let mut roles = RoleValues { clock: 0x1_ffff_fff0, ..RoleValues::default() };
+        roles.tick(32, 0xffff_fff5);
+        assert_eq!(roles.clock, 0x1_ffff_fff5);
+        roles.tick(32, 0x10);
+        assert_eq!(roles.clock, 0x2_0000_0010);
+        roles.tick(27, 0x7ff_ffff);
+        assert_eq!(roles.clock, 0x2_07ff_ffff);
+        roles.tick(27, 0);
+        assert_eq!(roles.clock, 0x2_0800_0000);
+        roles.tick(64, 5);
+        assert_eq!(roles.clock, 5);
+        roles.clock = u64::MAX;
+        roles.tick(1, 0);
+        assert_eq!(roles.clock, 0);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct PathHandle {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The node of a structure's member, of which that many others come before.
+    /// The node of the structure member with this index.
     Member {
         node: u32,
         before: u32,

@@ -229,7 +229,7 @@ pub(crate) fn key(signed: bool, value: u64) -> u64 {
     value ^ (u64::from(signed) << 63)
 }
 
-/// The keys of a range of values, as far as 64 bits, signed or not, have any of it.
+/// The keys of a range of values, limited to what 64 bits, signed or unsigned, can hold.
 pub(super) fn keys(signed: bool, (low, high): (i128, i128)) -> Option<(u64, u64)> {
     let (least, most) = match signed {
         true => (i128::from(i64::MIN), i128::from(i64::MAX)),

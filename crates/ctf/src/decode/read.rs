@@ -105,11 +105,11 @@ impl<'a> Walk<'a> {
                 (Value::WideText(WideText::new(&bytes[..length], *encoding)), end)
             }
             Kind::WideText { length, encoding } => {
-                let end = self.behind_bytes(node, at, *length)?;
+                let end = self.after_bytes(node, at, *length)?;
                 (Value::WideText(WideText::new(self.bytes(at, end), *encoding)), end)
             }
             Kind::Blob { length } => {
-                let end = self.behind_bytes(node, at, *length)?;
+                let end = self.after_bytes(node, at, *length)?;
                 (Value::Blob(self.bytes(at, end)), end)
             }
             _ => unreachable!("callers pass none of the other kinds"),

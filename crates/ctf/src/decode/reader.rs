@@ -7,11 +7,11 @@ use super::Visitor;
 use super::compile::{Decoder, EventPrograms};
 use super::event::{Event, LaidOut, Starts};
 use super::fault::Fault;
-use super::packet::{Marks, Packet, ticked};
+use super::packet::{Packet, RoleValues, ticked};
 use super::place::Place;
 use super::record::{MOST_PIECES, Pieces, Record};
 use super::sink::Shown;
-use super::usual::{Cursor, Usual};
+use super::unwalked::{Cursor, Unwalked};
 use super::walk::Walk;
 use super::window::Window;
 use crate::model::{DataStreamClass, Scope};
@@ -35,7 +35,7 @@ pub struct StreamReader<B> {
     pub(super) decoder: Arc<Decoder>,
     pub(super) window: Window<B>,
     pub(super) slots: Box<[Cell<u64>]>,
-    pub(super) marks: Marks,
+    pub(super) roles: RoleValues,
     pub(super) state: State,
     pub(super) packets: Packets,
     /// The current packet's content that is there, in bits.
@@ -65,7 +65,7 @@ struct Current {
     /// Its stamp.
     clock: u64,
     /// Whether the layout of its class applies, and there are enough data left to use it.
-    usual: bool,
+    is_unwalked: bool,
     /// If so, the bit from which on the layout counts, and where its pieces begin.
     origin: u64,
     pieces: Pieces,
@@ -95,7 +95,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             window: Window::new(data),
             slots: vec![Cell::new(0); decoder.slots].into_boxed_slice(),
             decoder,
-            marks: Marks::default(),
+            roles: RoleValues::default(),
             state: State::BetweenPackets,
             packets: Packets::default(),
             limit: 0,
@@ -129,7 +129,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// record cannot be accessed again.
     #[inline]
     pub fn advance_fast(&mut self) -> bool {
-        self.state == State::InPacket && self.usual_event_record()
+        self.state == State::InPacket && self.unwalked_event_record()
     }
 
     /// Makes the packet at byte `offset` of the data stream the next one; it gets this index. Losses before
@@ -137,7 +137,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     pub fn seek(&mut self, offset: u64, index: u64) {
         self.state = State::BetweenPackets;
         self.packets.next = (offset, index);
-        self.marks = Marks::default();
+        self.roles = RoleValues::default();
         self.packets.before = None;
         self.window.short.set(false);
     }
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             self.state = State::InPacket;
         }
         if self.state == State::InPacket {
-            self.limit = self.marks.packet.content_bits.min(self.window.bytes().len() as u64 * 8);
+            self.limit = self.roles.packet.content_bits.min(self.window.bytes().len() as u64 * 8);
         }
         result
     }
@@ -192,24 +192,24 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// Where the next event record of the packet begins.
     #[inline]
     pub fn position(&self) -> Position {
-        Position { bits: self.at, clock: self.marks.clock }
+        Position { bits: self.at, clock: self.roles.clock }
     }
 
     /// Continues at an earlier position of the same packet. `data` need not contain the bytes between header
     /// and position. Returns false, without a change, if the position is impossible, or there is no current
     /// packet.
     pub fn go_to(&mut self, position: Position) -> bool {
-        let packet = &self.marks.packet;
+        let packet = &self.roles.packet;
         let there = self.state == State::InPacket && (self.at..=packet.content_bits).contains(&position.bits);
         if there {
-            (self.at, self.marks.clock) = (position.bits, position.clock);
+            (self.at, self.roles.clock) = (position.bits, position.clock);
         }
         there
     }
 
     /// The current packet; the last one after its end.
     pub fn packet(&self) -> &Packet {
-        &self.marks.packet
+        &self.roles.packet
     }
 
     /// The data stream's class, once a packet has been read.
@@ -252,8 +252,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The current event record's bytes, as [`Event::record`].
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
-        let bytes =
-            self.window.bytes().get((self.current.origin / 8) as usize..).filter(|_| self.current.usual)?;
+        let bytes = self
+            .window
+            .bytes()
+            .get((self.current.origin / 8) as usize..)
+            .filter(|_| self.current.is_unwalked)?;
         Some(Record { bytes, pieces: &self.current.pieces })
     }
 
@@ -267,8 +270,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// Where everything lies in the current event record, if that is known.
     #[inline(always)]
     fn laid_out(&self, stream: usize) -> Option<LaidOut<'_>> {
-        let programs =
-            self.decoder.streams[stream].events.get(self.current.event).filter(|_| self.current.usual)?;
+        let programs = self.decoder.streams[stream]
+            .events
+            .get(self.current.event)
+            .filter(|_| self.current.is_unwalked)?;
         Some(LaidOut {
             layout: programs.layout.as_deref()?,
             origin: self.current.origin,
@@ -293,24 +298,25 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[inline]
     fn event_record(&mut self) -> Result<Step, Error> {
-        if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
+        if self.unwalked_event_record() { Ok(Step::Event) } else { self.any_event_record() }
     }
 
     /// Steps over an event record that needs no walk; false, and at most `pieces` have changed, if it is not
     /// one or not all there.
     #[inline(always)]
-    fn usual_event_record(&mut self) -> bool {
-        let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
+    fn unwalked_event_record(&mut self) -> bool {
+        let stream = &self.decoder.streams[self.roles.packet.data_stream_class];
         let data = self.window.bytes();
-        let mut cursor = Cursor { at: self.at, clock: self.marks.clock };
+        let mut cursor = Cursor { at: self.at, clock: self.roles.clock };
         let current = &mut self.current;
-        let Some(usual) = cursor.step(stream, data, self.limit, &mut current.pieces, &mut self.starts) else {
+        let Some(record) = cursor.step(stream, data, self.limit, &mut current.pieces, &mut self.starts)
+        else {
             return false;
         };
-        (self.at, self.marks.clock, current.clock) = (cursor.at, cursor.clock, cursor.clock);
-        current.event = usual.stride.event as usize;
-        current.usual = true;
-        current.origin = usual.origin;
+        (self.at, self.roles.clock, current.clock) = (cursor.at, cursor.clock, cursor.clock);
+        current.event = record.stride.event as usize;
+        current.is_unwalked = true;
+        current.origin = record.origin;
         true
     }
 
@@ -327,30 +333,30 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             return Ok(());
         }
         let decoder = self.decoder.clone();
-        let class = self.marks.packet.data_stream_class;
+        let class = self.roles.packet.data_stream_class;
         let stream = &decoder.streams[class];
-        let mut cursor = Cursor { at: self.at, clock: self.marks.clock };
+        let mut cursor = Cursor { at: self.at, clock: self.roles.clock };
         let mut pieces = [0; MOST_PIECES];
         loop {
             let data = self.window.bytes();
             let (event, laid_out) = match cursor.step(stream, data, self.limit, &mut pieces, &mut self.starts)
             {
-                Some(usual) => {
-                    let origin = usual.origin;
+                Some(found) => {
+                    let origin = found.origin;
                     let bytes = data.get((origin / 8) as usize..).unwrap_or_default();
                     let record = Record { bytes, pieces: &pieces };
-                    let layout = usual.stride.layout.as_deref();
+                    let layout = found.stride.layout.as_deref();
                     let laid_out = layout.map(|layout| LaidOut { layout, origin, record });
-                    (usual.stride.event as usize, laid_out)
+                    (found.stride.event as usize, laid_out)
                 }
                 None => {
-                    (self.at, self.marks.clock) = (cursor.at, cursor.clock);
+                    (self.at, self.roles.clock) = (cursor.at, cursor.clock);
                     let step = self.any_event_record();
                     if !matches!(step, Ok(Step::Event)) {
                         self.state = if step.is_err() { State::Done } else { self.state };
                         return step.map(|_| ());
                     }
-                    cursor = Cursor { at: self.at, clock: self.marks.clock };
+                    cursor = Cursor { at: self.at, clock: self.roles.clock };
                     (self.current.event, None)
                 }
             };
@@ -370,11 +376,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[inline(never)]
     fn any_event_record(&mut self) -> Result<Step, Error> {
-        let clock = self.marks.clock;
+        let clock = self.roles.clock;
         let step = self.walk_event_record();
         if step.is_err() {
             // What is tried again begins with the clock that it began with.
-            self.marks.clock = clock;
+            self.roles.clock = clock;
         }
         step
     }
@@ -383,26 +389,26 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if self.at >= self.limit {
             return self.end_packet();
         }
-        self.current.usual = false;
+        self.current.is_unwalked = false;
         let decoder = &*self.decoder;
-        let stream = &decoder.streams[self.marks.packet.data_stream_class];
+        let stream = &decoder.streams[self.roles.packet.data_stream_class];
         let data = self.window.bytes();
         let mut walk = Walk::new(decoder, data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
-        self.marks.event_id = decoder.default_id;
+        self.roles.event_id = decoder.default_id;
         self.starts[Scope::EventHeader as usize] = at;
-        if let Some((found, end)) = Usual::header(stream, data, (at, self.limit)) {
-            self.marks.event_id = Some(found.id);
-            self.marks.clock = ticked(self.marks.clock, found.stamp_mask, found.stamp);
+        if let Some((found, end)) = Unwalked::header(stream, data, (at, self.limit)) {
+            self.roles.event_id = Some(found.id);
+            self.roles.clock = ticked(self.roles.clock, found.stamp_mask, found.stamp);
             at = end;
         } else if let Some(program) = &stream.event_header {
             at = walk
-                .scope(program, at, &mut self.marks)
+                .scope(program, at, &mut self.roles)
                 .map_err(|fault| self.fault(*fault, "event header"))?;
         }
-        self.current.clock = self.marks.clock;
-        let event = match self.marks.event_id {
+        self.current.clock = self.roles.clock;
+        let event = match self.roles.event_id {
             Some(id) => stream.event_by_id(id),
             None => Some(0).filter(|_| stream.events.len() == 1),
         };
@@ -416,7 +422,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         ] {
             if let Some(program) = program {
                 self.starts[scope as usize] = at;
-                at = walk.scope(program, at, &mut self.marks).map_err(|fault| self.fault(*fault, what))?;
+                at = walk.scope(program, at, &mut self.roles).map_err(|fault| self.fault(*fault, what))?;
             }
         }
         if at == start {
@@ -427,32 +433,32 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     }
 
     fn end_packet(&mut self) -> Result<Step, Error> {
-        let packet = &self.marks.packet;
+        let packet = &self.roles.packet;
         let rest = self.window.left();
         if packet.content_bits > self.limit || packet.packet_bits / 8 > rest {
             let (size, at) = (packet.packet_bits / 8, self.at);
             self.window.short.set(packet.content_bits > self.limit);
             return Err(self.place().error(at, PacketFault::CutShort { size, there: rest, part: None }));
         }
-        // Stamps of fewer bits in the next packet count from here, should that have no begin stamp.
-        self.marks.clock = self.marks.clock.max(packet.end.unwrap_or(0));
+        // Stamps of fewer bits in the next packet count from here, should that have no beginning stamp.
+        self.roles.clock = self.roles.clock.max(packet.end.unwrap_or(0));
         self.state = State::BetweenPackets;
         Ok(Step::PacketEnd)
     }
 
     fn place(&self) -> Place {
-        Place { index: self.marks.packet.index, offset: self.marks.packet.offset }
+        Place { index: self.roles.packet.index, offset: self.roles.packet.offset }
     }
 
     #[cold]
     fn fault(&self, fault: Fault, part: &'static str) -> Error {
         let of_value =
             matches!(fault.fault, FieldFault::NoOption(_) | FieldFault::Mixed | FieldFault::Oversized);
-        let cut = self.marks.packet.content_bits > self.limit && !of_value;
+        let cut = self.roles.packet.content_bits > self.limit && !of_value;
         if cut {
             self.window.short.set(true);
             let there = self.window.left();
-            let size = self.marks.packet.packet_bits / 8;
+            let size = self.roles.packet.packet_bits / 8;
             let part = Some(part);
             return self.place().error(fault.at, PacketFault::CutShort { size, there, part });
         }
@@ -461,13 +467,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[cold]
     fn no_class(&self, at: u64) -> Error {
-        let fault = self.marks.event_id.map_or(PacketFault::NoEventId, PacketFault::UnknownEvent);
+        let fault = self.roles.event_id.map_or(PacketFault::NoEventId, PacketFault::UnknownEvent);
         self.place().error(at, fault)
     }
 }
 
 impl<B> std::fmt::Debug for StreamReader<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StreamReader").field("packet", &self.marks.packet).finish_non_exhaustive()
+        f.debug_struct("StreamReader").field("packet", &self.roles.packet).finish_non_exhaustive()
     }
 }

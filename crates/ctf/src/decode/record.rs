@@ -229,7 +229,7 @@ impl RecordField {
         }
     }
 
-    /// The value of an unsigned integer that is no enumeration; `None` of anything else.
+    /// The value of an unsigned integer that is not an enumeration; `None` of anything else.
     #[inline]
     pub fn unsigned(&self, record: &Record<'_>) -> Option<u64> {
         matches!(self.0.form, Form::Unsigned(_)).then(|| self.bits(*record))?

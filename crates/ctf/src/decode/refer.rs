@@ -63,7 +63,7 @@ impl Compiler {
         Err(self.field_error(name, TraceClassFault::Length { path, found }))
     }
 
-    /// The field, or the fields of which one will be there, that a length, a tag or a selector refers to.
+    /// The field that a length, a tag or a selector refers to; several if they are alternatives.
     pub(super) fn refer(
         &mut self,
         scope: Scope,

@@ -55,8 +55,8 @@ pub(super) fn find(
             let before = before.map(|earlier| (earlier, descend(compiler, earlier, 0, path)));
             let mut found =
                 here.map(|nodes| (scope, nodes)).chain(before).filter(|(_, nodes)| !nodes.is_empty());
-            // What is no integer hides none further out: a typedef may be used where another field has its
-            // length's name.
+            // What is not an integer hides none further out: a typedef may be used where another field has
+            // its length's name.
             let Some((first, nodes)) = found.next() else { return none };
             if is_integer(compiler, first, &nodes) {
                 return (first, nodes);

@@ -18,7 +18,7 @@ use crate::model::ByteOrder;
 /// Elements of arrays may have no size; more of those in one scope than this are an attack.
 const MOST_EMPTY_ELEMENTS: u32 = 1 << 20;
 
-/// An array may have so many elements in any packet, should they have no size.
+/// The maximum number of elements of an array whose elements have no size.
 const FEW_ELEMENTS: u64 = 1 << 16;
 /// A packet's bytes and the values kept for lengths and tags.
 pub(super) struct Walk<'a> {
@@ -82,9 +82,13 @@ impl<'a> Walk<'a> {
         sink: &mut S,
     ) -> Result<u64, Box<Fault>> {
         let at = self.aligned(node, at)?;
+        // Most steps only look for the next event record: a field of known size that the decoder does not
+        // need is one addition.
         if !S::SHOWS && node.skip != u64::MAX {
             return self.after(node, at, node.skip);
         }
+        // `S::SHOWS` is constant: for sinks that show nothing, this is compiled without the values, and only
+        // finds where fields end and what moves the clock, selects a class or determines a size.
         match &node.kind {
             Kind::Structure { first, count, class } => {
                 if S::SHOWS {
@@ -159,8 +163,9 @@ impl<'a> Walk<'a> {
                 Ok(at + 8 * text.to_bytes_with_nul().len() as u64)
             }
             Kind::Text { length } => {
-                let end = self.behind_bytes(node, at, *length)?;
+                let end = self.after_bytes(node, at, *length)?;
                 if S::SHOWS {
+                    // The text ends at its first NUL; the rest of the field is padding.
                     let bytes = self.bytes(at, end);
                     let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
                     sink.value(name, Value::Text(text));

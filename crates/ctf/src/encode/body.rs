@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::bits;
 use crate::ValueFault;
-use crate::decode::packet::Marks;
+use crate::decode::packet::RoleValues;
 use crate::decode::program::{Integer, Role};
 use crate::model::ByteOrder;
 
@@ -17,7 +17,7 @@ pub(super) struct Body {
     /// Values kept for lengths and tags, as the decoder keeps them.
     pub(super) slots: Box<[Cell<u64>]>,
     /// What a reader would know by now.
-    pub(super) marks: Marks,
+    pub(super) roles: RoleValues,
     /// Fields whose values are known when the packet ends.
     pub(super) later: Vec<Later>,
     /// The byte order of the number before.
@@ -35,7 +35,7 @@ pub(super) struct Later {
     /// Its bit in the packet.
     pub(super) at: u64,
     pub(super) integer: Integer,
-    /// Whether it has a variable length, of which the longest is kept free.
+    /// Whether it has a variable length; room for the longest form is kept free.
     pub(super) variable: bool,
 }
 
@@ -72,13 +72,13 @@ pub(super) struct Mark {
 }
 
 impl Body {
-    /// A packet that is not begun, with memory for so many lengths and tags.
+    /// A packet that has not begun, with memory for this many lengths and tags.
     pub(super) fn new(slots: usize) -> Self {
         Body { slots: vec![Cell::new(0); slots].into_boxed_slice(), ..Body::default() }
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), at: self.at, clock: self.marks.clock, last: self.last }
+        Mark { bytes: self.bytes.len(), at: self.at, clock: self.roles.clock, last: self.last }
     }
 
     /// Takes back what was written since `mark`.
@@ -91,14 +91,14 @@ impl Body {
                 _ => !(0xff << within),
             };
         }
-        (self.at, self.marks.clock, self.last) = (mark.at, mark.clock, mark.last);
-        self.marks.event_id = None;
+        (self.at, self.roles.clock, self.last) = (mark.at, mark.clock, mark.last);
+        self.roles.event_id = None;
         self.open.clear();
         self.error = None;
     }
 
-    /// Makes the packet at least so many bits long, with zeros.
-    pub(super) fn reach(&mut self, bits: u64) {
+    /// Extends the packet with zeros to at least this many bits.
+    pub(super) fn extend_to(&mut self, bits: u64) {
         self.bytes.resize(self.bytes.len().max(bits.div_ceil(8) as usize), 0);
     }
 
@@ -107,7 +107,7 @@ impl Body {
         let aligned = self.at.next_multiple_of(u64::from(align));
         if aligned != self.at {
             self.at = aligned;
-            self.reach(aligned);
+            self.extend_to(aligned);
         }
     }
 
@@ -128,12 +128,12 @@ impl Body {
                 _ => {}
             }
         }
-        self.reach(self.at + u64::from(size));
+        self.extend_to(self.at + u64::from(size));
         bits::put(&mut self.bytes, self.at, size, order, value);
         self.at += u64::from(size);
     }
 
-    /// Appends bytes at the begin of one.
+    /// Appends bytes at the beginning of one.
     #[inline]
     pub(super) fn append(&mut self, bytes: &[u8]) {
         debug_assert_eq!(self.bytes.len() as u64 * 8, self.at);

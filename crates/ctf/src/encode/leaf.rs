@@ -119,7 +119,7 @@ impl<'w> ScopeWriter<'w> {
             self.body.slots[integer.slot as usize].set(value);
         }
         if integer.role != Role::None {
-            self.body.marks.mark(integer.role, size, value);
+            self.body.roles.mark(integer.role, size, value);
             if let Some(role) = known::later(integer.role).filter(|_| self.known.in_packet) {
                 self.body.later.push(Later { role, at, integer: *integer, variable });
             }
@@ -158,7 +158,7 @@ impl<'w> ScopeWriter<'w> {
         }
         self.body.append(text);
         let end = self.body.at + 8 * rest;
-        self.body.reach(end);
+        self.body.extend_to(end);
         self.body.at = end;
         Ok(())
     }

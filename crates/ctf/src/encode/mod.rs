@@ -2,7 +2,7 @@
 //!
 //! [`StreamWriter`] takes packets and event records and gives bytes; the metadata that goes with them is
 //! printed from the same trace class. Values are checked against their classes: what does not fit is an
-//! [`Error::Value`](crate::Error::Value) that names the field, and nothing of the event record is written.
+//! [`Error::Value`](crate::Error::Value) that names the field, and no part of the event record is written.
 //!
 //! Values come from anything that is [`Fields`]: a [`Record`] made by hand, or a decoded [`Event`].
 //!

@@ -8,7 +8,7 @@ use super::known::{Known, NOTHING, low_bits};
 use super::scope::ScopeWriter;
 use super::{Fields, candidates, leb128};
 use crate::decode::Decoder;
-use crate::decode::packet::Marks;
+use crate::decode::packet::RoleValues;
 use crate::decode::program::Role;
 use crate::model::{DataStreamClass, Scope};
 use crate::{Error, ValueFault};
@@ -101,11 +101,11 @@ impl StreamWriter {
             seq: start.seq,
             ..Known::default()
         };
-        let clock = self.body.marks.clock;
+        let clock = self.body.roles.clock;
         self.body.bytes.clear();
         self.body.at = 0;
         self.body.later.clear();
-        self.body.marks = Marks { clock, ..Marks::default() };
+        self.body.roles = RoleValues { clock, ..RoleValues::default() };
         for scope in [Scope::PacketHeader, Scope::PacketContext] {
             self.scope(0, scope, &known, Some(fields))?;
         }
@@ -121,7 +121,7 @@ impl StreamWriter {
     /// writes nothing, if a packet that is not empty would become too large; then end the packet and begin
     /// another.
     ///
-    /// If `fields` contains nothing of the event record's header, the writer generates it from the class's id
+    /// If `fields` has no field of the event record's header, the writer generates it from the class's id
     /// and `stamp` (cycles of the data stream's clock), in a form that expresses both.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl StreamWriter {
             return Err(self.error(Scope::PacketContext, 0, "", ValueFault::Padding));
         }
         self.body.bytes.resize(bytes, 0);
-        let end_stamp = end.end.unwrap_or(self.body.marks.clock);
+        let end_stamp = end.end.unwrap_or(self.body.roles.clock);
         for Later { role, at, integer, variable } in &later {
             let value = match role {
                 Role::PacketSize => size,
@@ -186,7 +186,7 @@ impl StreamWriter {
             };
             if *role == Role::End {
                 // Stamps of fewer bits in the next packet count from here.
-                self.body.marks.clock = self.body.marks.clock.max(value);
+                self.body.roles.clock = self.body.roles.clock.max(value);
             }
             if *variable {
                 let place = (*at / 8) as usize;
@@ -248,8 +248,8 @@ impl StreamWriter {
 
     /// Whether a reader would get this id and stamp from the header as written.
     fn expresses(&self, id: u64, stamp: Option<u64>) -> bool {
-        let marks = &self.body.marks;
-        marks.event_id.is_none_or(|read| read == id) && stamp.is_none_or(|stamp| stamp == marks.clock)
+        let roles = &self.body.roles;
+        roles.event_id.is_none_or(|read| read == id) && stamp.is_none_or(|stamp| stamp == roles.clock)
     }
 
     fn scope(

@@ -8,7 +8,7 @@ use crate::model::Role;
 #[non_exhaustive]
 pub enum JsonFault {
     /// A fragment is no JSON text; what the JSON parser says.
-    #[error("this is no JSON: {0}")]
+    #[error("this is not JSON: {0}")]
     Syntax(String),
     /// A JSON value that is well-formed and cannot be read, as a number that is too large; what the JSON
     /// parser says.
@@ -62,7 +62,7 @@ pub enum JsonFault {
     #[error("a second trace class; there can be one")]
     SecondTraceClass,
     /// The trace class comes after a data stream class.
-    #[error("the trace class is to stand before all data stream classes")]
+    #[error("the trace class must come before all data stream classes")]
     LateTraceClass,
     /// Clock classes of one id.
     #[error("a second clock class with the id `{0}`")]
@@ -113,10 +113,10 @@ pub enum JsonFault {
     #[error("a second option called `{0}`")]
     SecondOption(String),
     /// A variant without options.
-    #[error("a variant has one option at least")]
+    #[error("a variant has at least one option")]
     NoOptions,
     /// A bit map without flags.
-    #[error("a bit map has one flag at least")]
+    #[error("a bit map has at least one flag")]
     NoFlags,
     /// A range that selects two options.
     #[error("[{first}, {last}] selects another option already")]

@@ -20,7 +20,7 @@ pub enum MetadataFault {
     #[error("expected CTF 2 metadata, found CTF 1.8's")]
     IsCtf1,
     /// Text of CTF 2 is not UTF-8.
-    #[error("these bytes are no UTF-8")]
+    #[error("these bytes are not UTF-8")]
     NotUtf8,
     /// Text of CTF 2 does not begin with a record separator.
     #[error("expected a record separator (byte 0x1E)")]

@@ -13,7 +13,7 @@ pub enum PacketFault {
     #[error("the packet's UUID is not that of the metadata")]
     Uuid,
     /// It belongs to a data stream class that is not there.
-    #[error("stream id {0}, of which the metadata knows nothing")]
+    #[error("stream id {0}, which is not in the metadata")]
     UnknownStream(u64),
     /// Its data stream class is not known.
     #[error("a packet without stream id, and the metadata has {streams} streams")]
@@ -45,7 +45,7 @@ pub enum PacketFault {
         /// Bits of header and context.
         heads: u64,
     },
-    /// It has no size, or one that is no number of bytes.
+    /// It has no size, or one that is not a number of bytes.
     #[error("a packet of {size} bits; expected whole bytes")]
     NotWholeBytes {
         /// Bits.
@@ -62,7 +62,7 @@ pub enum PacketFault {
         part: Option<&'static str>,
     },
     /// An event record is of a class that is not there.
-    #[error("event id {0}, of which the metadata knows nothing")]
+    #[error("event id {0}, which is not in the metadata")]
     UnknownEvent(u64),
     /// The class of an event record is not known.
     #[error("an event without id, and the metadata does not have exactly one event")]

@@ -26,7 +26,7 @@ pub enum TraceClassFault {
     #[error("field classes are nested more than {0} deep")]
     Depth(usize),
     /// An alignment that is none.
-    #[error("alignment {0} is no power of two")]
+    #[error("alignment {0} is not a power of two")]
     Alignment(u32),
     /// A floating point number of a size that is none.
     #[error("a floating point number of {0} bits")]
@@ -38,7 +38,7 @@ pub enum TraceClassFault {
     #[error("{0} bits; expected 1 to 64")]
     BitsSize(u32),
     /// A role's field that can be negative.
-    #[error("this field is to be unsigned")]
+    #[error("this field must be unsigned")]
     Signed,
     /// A magic number of another size.
     #[error("a magic of {0} bits, expected 32")]
@@ -53,7 +53,7 @@ pub enum TraceClassFault {
     #[error("its tag is a boolean; expected an integer")]
     BooleanTag,
     /// A variant's tag has no labels.
-    #[error("the tag is no enumeration")]
+    #[error("the tag is not an enumeration")]
     NoEnumeration,
     /// A length is no unsigned integer.
     #[error("its length `{path}` is {found}; expected an unsigned integer")]
@@ -63,7 +63,7 @@ pub enum TraceClassFault {
         /// What that is: `a boolean`, `signed`.
         found: &'static str,
     },
-    /// A length, a tag or a selector is no integer.
+    /// A length, a tag or a selector is not an integer.
     #[error("its {reference} `{path}` is no integer")]
     NoInteger {
         /// What the field is for.
@@ -80,7 +80,7 @@ pub enum TraceClassFault {
         path: String,
     },
     /// A length, a tag or a selector is not there, or only afterwards.
-    #[error("its {reference} `{path}` is no earlier field; expected an integer before it")]
+    #[error("its {reference} `{path}` is not an earlier field; expected an integer before it")]
     NoEarlierField {
         /// What the field is for.
         reference: Reference,
@@ -88,10 +88,10 @@ pub enum TraceClassFault {
         path: String,
     },
     /// A field refers to one that is not there.
-    #[error("it refers to `{0}`, which is no earlier field")]
+    #[error("it refers to `{0}`, which is not an earlier field")]
     NoField(String),
     /// CTF 1.8 has no such numbers.
-    #[error("CTF 1.8 as readers know it has no floating point numbers of 128 bits")]
+    #[error("readers of CTF 1.8 support no floating point numbers of 128 bits")]
     Float128,
     /// Members would be of one name.
     #[error("two of its members would be called `{0}` in CTF 1.8")]

@@ -93,7 +93,7 @@ pub enum TsdlFault {
         minor: u64,
     },
     /// The packet header's magic is not its first field.
-    #[error("`magic` is to be the first field of the packet header")]
+    #[error("`magic` must be the first field of the packet header")]
     LateMagic,
     /// The environment has a structure.
     #[error("an environment has no `{0}`")]
@@ -138,7 +138,7 @@ pub enum TsdlFault {
     #[error("this event has no `id`, and its stream has several events")]
     NoEventId,
     /// A field whose name has a meaning, but whose class does not fit it.
-    #[error("`{field}` is to be {expected}")]
+    #[error("`{field}` must be {expected}")]
     FieldWithMeaning {
         /// The field.
         field: String,
@@ -163,9 +163,9 @@ pub enum TsdlFault {
     #[error("this variant has no tag; expected `<TAG>`")]
     NoTag,
     /// A variant's tag that the structure around it has as something else.
-    #[error("the tag `{0}` is no enumeration")]
+    #[error("the tag `{0}` is not an enumeration")]
     TagBeside(String),
-    /// A variant of which nothing can ever be selected.
+    /// A variant none of whose options can be selected.
     #[error("no option of this variant is a label of its tag `{0}`")]
     NoOption(String),
     /// A type where a length belongs.

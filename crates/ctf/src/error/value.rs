@@ -105,7 +105,7 @@ pub enum ValueFault {
         present: bool,
     },
     /// An optional is not there, and its tag says that it is.
-    #[error("an optional that is not there, but the tag says that it is")]
+    #[error("an optional that is absent, but its tag says that it is present")]
     Absent,
     /// A field's tag selects no option.
     #[error("its tag selects no option")]

@@ -22,18 +22,18 @@ pub(super) fn bits(object: &mut Object<'_>) -> Result<BitArrayClass, Error> {
     })
 }
 
-/// Byte order, and bit order where it is not what follows from that.
+/// Byte order, and the bit order if it differs from the default of that byte order.
 fn orders(object: &mut Object<'_>) -> Result<(ByteOrder, Option<BitOrder>), Error> {
     let byte_order = object
         .require("byte-order")?
         .word(&[("little-endian", ByteOrder::Little), ("big-endian", ByteOrder::Big)])?;
-    let usual = match byte_order {
+    let default = match byte_order {
         ByteOrder::Little => BitOrder::FirstToLast,
         ByteOrder::Big => BitOrder::LastToFirst,
     };
     let words = [("first-to-last", BitOrder::FirstToLast), ("last-to-first", BitOrder::LastToFirst)];
     let bit_order = object.get("bit-order").map(|value| value.word(&words)).transpose()?;
-    Ok((byte_order, bit_order.filter(|order| *order != usual)))
+    Ok((byte_order, bit_order.filter(|order| *order != default)))
 }
 
 /// An alignment in bits; 0 if it is not given.

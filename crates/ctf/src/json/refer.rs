@@ -13,7 +13,7 @@ pub(super) fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
 pub(super) fn ranges_within(value: Value<'_>, least: i128, most: i128) -> Result<Vec<(i128, i128)>, Error> {
     let ranges = value.array()?;
     if ranges.is_empty() {
-        return Err(value.error(JsonFault::Expected("one range at least")));
+        return Err(value.error(JsonFault::Expected("at least one range")));
     }
     let range = |range: Value<'_>| match range.array()?.as_slice() {
         [first, last] => {

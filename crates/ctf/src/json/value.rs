@@ -205,7 +205,7 @@ impl<'t> Value<'t> {
     }
 }
 
-/// A JSON object of which every member is asked for, or is an error.
+/// A JSON object; a member that is never asked for is an error.
 pub(super) struct Object<'t> {
     whole: Value<'t>,
     /// Name, value, and whether it was read.

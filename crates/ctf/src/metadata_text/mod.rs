@@ -14,9 +14,9 @@ use crate::{Error, MetadataFault};
 /// Field classes inside one another; real ones stay below ten.
 pub(crate) const DEEPEST_FIELD_CLASS: u32 = 64;
 
-/// Field classes in all scopes of a trace together, of a text of so many bytes. A field class that has no
-/// name takes more text than that; named ones can be multiplied with each line of a hostile text, and each
-/// takes some 400 bytes of memory.
+/// The maximum number of field classes in all scopes of a trace together, for metadata of this many bytes. A
+/// field class that has no name takes more text than that; named ones can be multiplied with each line of a
+/// hostile text, and each takes some 400 bytes of memory.
 pub(crate) const fn most_field_classes(text_bytes: usize) -> u64 {
     (1 << 17) + text_bytes as u64 / 2
 }
@@ -135,7 +135,7 @@ mod tests {
         let line = format!("first\n{}\tX{}\nlast", "é".repeat(200), "b".repeat(100));
         let shown = error_at(&line, 6 + 401, MetadataFault::NotUtf8).to_string();
         let lines: Vec<_> = shown.lines().collect();
-        assert_eq!(lines[0], "metadata, line 2, column 402: these bytes are no UTF-8");
+        assert_eq!(lines[0], "metadata, line 2, column 402: these bytes are not UTF-8");
         assert_eq!(lines[1], format!("  …{} X{}…", "é".repeat(99), "b".repeat(59)));
         assert_eq!(lines[2].chars().count(), 2 + 1 + 99 + 1 + 1);
         assert!(lines[2].ends_with(" ^"));

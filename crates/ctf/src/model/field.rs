@@ -19,7 +19,7 @@ pub use compound::{
 pub enum FieldClass {
     /// Bits that mean nothing by themselves (CTF 2).
     BitArray(BitArrayClass),
-    /// Bits of which some have names (CTF 2).
+    /// Bits, some of them with names (CTF 2).
     BitMap(Arc<BitMapClass>),
     /// A boolean: false if all bits are 0 (CTF 2).
     Boolean(BitArrayClass),

@@ -205,7 +205,7 @@ pub struct Flag {
 }
 
 impl BitMapClass {
-    /// The flags of which a bit is set in `bits`, in order of declaration.
+    /// The flags that have a bit set in `bits`, in order of declaration.
     pub fn active(&self, bits: u64) -> impl Iterator<Item = &str> {
         let within = move |&(first, last): &(u64, u64)| {
             first < 64 && (bits >> first) & (u64::MAX >> (63 - last.min(63).saturating_sub(first))) != 0

@@ -15,7 +15,7 @@ pub enum Role {
     PacketTotalLength,
     /// The packet context's `content_size`, in bits.
     PacketContentLength,
-    /// The default clock's value at the begin of a packet (`timestamp_begin`) or at an event record.
+    /// The default clock's value at the beginning of a packet (`timestamp_begin`) or at an event record.
     DefaultClockTimestamp,
     /// The packet context's `timestamp_end`.
     PacketEndDefaultClockTimestamp,

@@ -27,7 +27,7 @@ const CALLS: (&str, &str) = (environment::EXTRACT_SYSTEM_CALLS, environment::SOM
 /// Whether interrupts that are in it are all that there were.
 const INTERRUPTS: (&str, &str) = (environment::EXTRACT_INTERRUPTS, environment::SOME);
 
-/// The names of classes of which events were left out, a line each.
+/// The names of classes with events that were left out, one per line.
 const LEFT_OUT: &str = environment::EXTRACT_LEFT_OUT;
 
 /// Patterns of the user threads that it contains, one per line. An extract of an extract has a second list,
@@ -56,7 +56,7 @@ pub(crate) struct Extract<'e> {
     pub some_system_calls: bool,
     /// Whether begins or ends of interrupts were left out.
     pub some_interrupts: bool,
-    /// The names of the classes of which events were left out.
+    /// The names of classes with events that were left out.
     pub left_out: Vec<&'e str>,
     /// The extract contains user threads that match one of these patterns; if there are none, all of them.
     pub threads: &'e [ThreadPattern],
@@ -167,7 +167,7 @@ impl Recording {
         texts.iter().map(|text| text.lines().map(ThreadPattern::new).collect()).collect()
     }
 
-    /// The names of classes of which events were left out when it was extracted from another one.
+    /// The names of classes with events that were left out when it was extracted from another recording.
     pub fn left_out(&self) -> BTreeSet<&str> {
         let texts = self.traces().iter().filter_map(|trace| match trace.class().env(LEFT_OUT) {
             Some(EnvValue::String(text)) => Some(text.lines()),

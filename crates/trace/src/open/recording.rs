@@ -144,7 +144,7 @@ impl Recording {
 }
 
 impl Trace {
-    /// Host name and path from where the search began, as far as there are any.
+    /// Host name and path from where the search began, if there are any.
     pub fn name(&self) -> &str {
         &self.name
     }

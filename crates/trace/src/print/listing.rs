@@ -18,7 +18,7 @@ pub struct Listing {
     pub filter: Filter,
     /// How many events are printed at most.
     pub count: Option<u64>,
-    /// Of those that would be printed otherwise only the last so many are. They are counted first, so the
+    /// Prints only the last ones, this many. They are counted first, so the
     /// recording is read twice.
     pub last: Option<u64>,
 }

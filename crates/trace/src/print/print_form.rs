@@ -68,7 +68,7 @@ impl Spec {
     }
 }
 
-/// A value as far as formatting must know it.
+/// What formatting must know of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'a> {
     /// An integer: its value, and its size in bits.

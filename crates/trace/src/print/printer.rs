@@ -52,7 +52,7 @@ impl<'l> Printer<'l> {
         Ok(Printer { lines, left: self.left, backwards, ..new })
     }
 
-    /// Whether it needs the super-trace's state, which has to be followed from the recording's begin.
+    /// Whether it needs the super-trace's state, which has to be followed from the recording's beginning.
     pub(crate) fn needs_places(&self) -> bool {
         self.selection.needs_places()
     }
@@ -69,7 +69,7 @@ impl<'l> Printer<'l> {
         self.print_some(merge, u64::MAX, sink).map(|_| ())
     }
 
-    /// Prints the next so many events and losses of `merge`; false at its end.
+    /// Prints the next events and losses of `merge`, this many; false at its end.
     pub(super) fn print_some(
         &mut self,
         merge: &mut Merge<'_>,
@@ -182,7 +182,7 @@ impl<'l> Printer<'l> {
         last.into_iter().for_each(|last| self.lines.text.stamps().go_on_behind(last));
     }
 
-    /// Hands the last lines to `sink`, also where printing failed with `result`.
+    /// Hands the last lines to `sink`, even where printing failed with `result`.
     pub(crate) fn finish(&mut self, result: Result<(), Error>, sink: &mut impl Sink) -> Result<(), Error> {
         if matches!(result, Err(Error::Output(_))) {
             return result;

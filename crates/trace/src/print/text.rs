@@ -108,6 +108,9 @@ impl TextPrinter {
                 true
             });
         }
+        // Events of a class with a fixed layout differ only in some characters. From the first ones a
+        // template is made, which prints the others without a walk over their fields; after some attempts
+        // without success the class is always walked. Print forms have texts of their own, so no template.
         let index = decoded.class_index();
         let templates = &mut self.templates[event.stream_index()];
         match templates.get(index) {

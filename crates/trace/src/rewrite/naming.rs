@@ -46,6 +46,8 @@ impl Naming {
         recording: &Recording,
         watch: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Self, Error> {
+        // Without a choice of subjects, only what precedes the range can be missing; with one, names can also
+        // be in events of other subjects within the range.
         let chooses = filter.chooses_subjects();
         let end = if chooses { range.end } else { range.begin.previous() };
         if end == Timestamp::MIN || !has_names(recording) {

@@ -131,7 +131,7 @@ impl EventValue {
 }
 
 impl Place {
-    /// An event's value there, of whose inner ones `values` are.
+    /// The value of an event there; `values` are those inside it.
     fn value<'v>(self, event: &Event<'v>, seen: Option<&Seen<'v>>, values: &'v Values) -> Option<Value<'v>> {
         match self {
             Place::Member(member) => event.member(member).map(value),
@@ -276,6 +276,7 @@ impl<'t> ClassSchema<'t> {
         if variable.length {
             return self.length(scope, steps, class, variable);
         }
+        // CTF 1.8 has optional fields as variants: a condition means the value, as in CTF 2.
         if let FieldClass::Variant(variant) = class
             && let Some(some) = optional(variant)
         {
@@ -308,6 +309,7 @@ impl<'t> ClassSchema<'t> {
             }
             _ => return Err(Problem::Several(variable.clone())),
         };
+        // A member at the top of its scope has a handle, which reads it faster than a path.
         let member = match &steps[..] {
             [Step::Name(name)] if !is_wide_text(class) => {
                 self.trace.decoder().member(self.stream, self.event, scope, name)

@@ -22,7 +22,7 @@ pub struct Filter {
     pub zone: Zone,
     /// Patterns for the names of events.
     pub events: Vec<String>,
-    /// Patterns, none of which an event's name may match.
+    /// Patterns that the name of an event must not match.
     pub exclude: Vec<String>,
     /// What must hold for an event.
     pub predicate: Option<Predicate>,

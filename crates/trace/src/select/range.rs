@@ -1,4 +1,5 @@
-//! The time range that a filter means in a recording: its ends may be events of it, or times since its begin.
+//! The time range that a filter means in a recording: its ends may be events of it, or times since its
+//! beginning.
 
 use crate::Error;
 use crate::merge::messages::{Merge, Message};
@@ -13,7 +14,7 @@ impl Filter {
     /// Reads both ends of the time range; civil times in [`Filter::zone`].
     ///
     /// # Errors
-    /// [`Error::Usage`] where one of them is no time.
+    /// [`Error::Usage`] where one of them is not a time.
     pub fn set_range(&mut self, from: Option<&str>, to: Option<&str>) -> Result<(), Error> {
         let read = |text: Option<&str>| text.map(|text| TimePoint::parse(text, self.zone)).transpose();
         (self.from, self.to) = (read(from)?, read(to)?);
@@ -23,7 +24,7 @@ impl Filter {
     /// The time range.
     ///
     /// # Errors
-    /// [`Error::Usage`] where its ends make no sense; the recording's begin has to be read for them, and
+    /// [`Error::Usage`] where its ends make no sense; the recording's beginning has to be read for them, and
     /// cannot be.
     pub fn range(&self, recording: &Recording) -> Result<TimeRange, Error> {
         let begin = match (&self.from, &self.to) {
@@ -46,7 +47,7 @@ impl Filter {
 }
 
 /// The beginning of the recording: declared by the recording if it is an extract; otherwise that of its first
-/// packet or, if packets have no begin stamp, its first event.
+/// packet or, if packets have no beginning stamp, its first event.
 fn begin(recording: &Recording) -> Result<Timestamp, Error> {
     if let Some(begin) = recording.extract_begin().or(recording.begin()) {
         return Ok(begin);
@@ -82,5 +83,5 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timest
         1 => "one such event only".to_owned(),
         _ => format!("only {seen} such events"),
     };
-    Err(Error::Usage(format!("`{event}#{number}` is no time: the recording has {has}")))
+    Err(Error::Usage(format!("`{event}#{number}` is not a time: the recording has {has}")))
 }

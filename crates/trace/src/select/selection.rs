@@ -90,7 +90,7 @@ impl Selection {
             return Err(Error::Usage(no_fit(reasons)));
         }
         match lacking.iter().flatten().map(Variable::to_string).min() {
-            Some(name) => Err(Error::Usage(format!("no event has `{name}`, for which the condition asks"))),
+            Some(name) => Err(Error::Usage(format!("no event has `{name}`, which the condition uses"))),
             None => Ok(()),
         }
     }
@@ -172,7 +172,7 @@ impl Selection {
         left.filter_map(|(.., class)| class.name.as_deref()).collect()
     }
 
-    /// Whether events of a class of this name are wanted, as far as the name goes.
+    /// Whether the name of a class lets its events pass.
     pub(crate) fn names(&self, name: Option<&str>) -> bool {
         let any = |globs: &[Glob]| name.is_some_and(|name| globs.iter().any(|glob| glob.matches(name)));
         (self.globs.is_empty() || any(&self.globs)) && !any(&self.exclude)

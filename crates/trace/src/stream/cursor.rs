@@ -92,7 +92,7 @@ impl Totals {
     fn packet(&mut self, head: &PacketHead) {
         self.packets += 1;
         self.bytes += head.bytes;
-        // A packet that a crash left open has an end before its begin.
+        // A packet that a crash left open has an end before its beginning.
         let end = head.end_ns.filter(|end| Some(*end) >= head.begin_ns);
         for ns in [head.begin_ns, end].into_iter().flatten() {
             self.stamp(ns);
@@ -449,5 +449,5 @@ impl StreamCursor {
 
 #[cold]
 fn outside(file: &PacketFile, cycles: Cycles) -> Error {
-    file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))
+    file.error(format!("the stamp {cycles} is outside the range of nanoseconds"))
 }

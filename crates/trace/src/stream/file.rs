@@ -12,7 +12,7 @@ use tracewing_units::Timestamp;
 #[derive(Debug)]
 pub(crate) struct StreamFile {
     pub(crate) path: PathBuf,
-    /// The folder out of which no link is followed.
+    /// Links out of this folder are not followed.
     pub(crate) root: Arc<Path>,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<Timestamp>,

@@ -176,7 +176,7 @@ fn make(file: &mut PacketFile, entries: &[Entry]) -> Option<PacketIndex> {
     PacketIndex::new(entries, &clock, file.metadata()?.len())
 }
 
-/// Adds the packets after those of `entries`, as far as headers can be read.
+/// Adds the packets after those of `entries`, up to the first header that cannot be read.
 fn extend(file: &mut PacketFile, mut entries: Vec<Entry>) -> Vec<Entry> {
     file.seek(0, 0, 0);
     if file.clock_set_by_packets().is_none() {

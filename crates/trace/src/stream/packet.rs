@@ -31,7 +31,7 @@ pub(crate) type PacketReader = StreamReader<Window>;
 /// A stream file and the packet where its reader stands.
 pub(crate) struct PacketFile {
     path: PathBuf,
-    /// The folder out of which no link is followed.
+    /// Links out of this folder are not followed.
     root: Arc<Path>,
     decoder: Arc<Decoder>,
     handle: Option<File>,
@@ -99,7 +99,7 @@ impl PacketFile {
         PacketFile { handle: Some(file), ..Self::new(path, root, decoder) }
     }
 
-    /// The folder out of which no link is followed.
+    /// Links out of this folder are not followed.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -118,7 +118,7 @@ impl PacketFile {
         self.inside = Some((packet, position));
     }
 
-    /// Reads so many bytes at once.
+    /// Number of bytes read at once.
     #[cfg(test)]
     pub(crate) fn read_in_parts_of(&mut self, bytes: u64) {
         self.part = bytes;
@@ -222,7 +222,7 @@ impl PacketFile {
     }
 
     /// What an index has about the packet at hand; `None` at the end, and where the packet is damaged or has
-    /// no begin.
+    /// no beginning.
     pub(crate) fn entry(&mut self) -> Option<Entry> {
         self.head().ok()??;
         let packet = self.reader.as_ref().filter(|_| self.cut.is_none())?.packet();

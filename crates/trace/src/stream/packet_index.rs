@@ -3,9 +3,9 @@
 //!
 //! An event between two packets, later than the first one's end stamp, belongs to the first: some tracers
 //! stamp it so. Thus a packet reaches up to its own end or the next one's beginning, whichever is later, and
-//! the last one without limit. A packet whose end lies before its begin was left open by a crash, and reaches
-//! to the next one's begin. Where packets overlap or do not come by time, all before have to be over: the
-//! greatest reach so far counts.
+//! the last one without limit. A packet whose end lies before its beginning was left open by a crash, and
+//! reaches to the next one's begin. Where packets overlap or do not come by time, all before have to be over:
+//! the greatest reach so far counts.
 //!
 //! Source: Wisniewski and Rosenburg (K42), section 3.2, where events never cross boundaries of 128 KiB, and
 //! tools begin reading at any of these. Packets have the same property at any size, so their places have to

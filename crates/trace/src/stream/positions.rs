@@ -20,7 +20,7 @@ const LEAST_KEPT: usize = 16;
 /// Bytes of a position in the cache: bits, clock and time as little-endian words.
 const ENTRY_SIZE: usize = 24;
 
-/// Positions inside of one packet, from its beginning as far as it has been read.
+/// Positions inside of one packet, from its beginning up to where it has been read.
 #[derive(Debug)]
 pub(crate) struct Positions {
     places: Vec<Place>,

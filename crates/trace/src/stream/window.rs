@@ -45,7 +45,7 @@ impl Window {
     /// Forgets everything, and makes place for a packet of `bytes` bytes.
     ///
     /// # Errors
-    /// There is no address space for so many.
+    /// There is not enough address space.
     pub(crate) fn reset(&mut self, bytes: u64) -> io::Result<()> {
         self.len = 0;
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?.max(LEAST_SPACE);
@@ -88,7 +88,7 @@ impl Window {
         self.len as u64
     }
 
-    /// Gives back the memory of these bytes, as far as whole pages go.
+    /// Gives back the whole pages among these bytes.
     pub(crate) fn forget(&mut self, bytes: Range<u64>) {
         let page = |byte: u64| usize::try_from(byte).map_or(self.len, |byte| byte.min(self.len)) / PAGE;
         let (from, to) = ((page(bytes.start) + 1) * PAGE, page(bytes.end) * PAGE);

@@ -156,7 +156,7 @@ pub enum Kind<'a> {
         process: Pid,
         /// Its name.
         name: &'a [u8],
-        /// Whether it is a thread of the kernel's own.
+        /// Whether it is a kernel thread's own.
         is_kernel: bool,
     },
     /// A thread slept when its events began to be recorded, whichever thread says so.

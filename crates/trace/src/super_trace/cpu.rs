@@ -26,7 +26,7 @@ pub(super) struct CpuState {
 }
 
 impl CpuState {
-    /// A CPU that is watched since `begin`, and of which nothing is known.
+    /// A CPU that is watched since `begin` and whose state is unknown.
     pub fn since(begin: Timestamp) -> Self {
         let (interrupts, raised) = (Vec::new(), Vec::new());
         Self {

@@ -150,7 +150,7 @@ pub struct Lwp {
 }
 
 impl Lwp {
-    /// A thread of which nothing is known since `begin`.
+    /// A thread whose state is unknown since `begin`.
     pub(super) fn new(serial: LwpSerial, tid: Tid, begin: Timestamp) -> Self {
         Self {
             serial,
@@ -194,7 +194,7 @@ impl Lwp {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
     }
 
-    /// Its creator made it so: it begins in the system call that made it, or is a thread of the kernel's own,
+    /// Its creator made it so: it begins in the system call that made it, or is a kernel thread's own,
     /// too.
     pub(super) fn inherit(&mut self, mode: Mode, is_kernel: bool) {
         self.is_kernel = is_kernel;
@@ -225,7 +225,7 @@ impl Lwp {
         self.calls.are_missing()
     }
 
-    /// Whether it runs a user thread, as far as anybody knows.
+    /// Whether it is known to run a user thread.
     #[inline]
     pub fn runs_user_thread(&self) -> bool {
         matches!(self.carries, Carries::Thread(_))

@@ -30,7 +30,7 @@ pub struct Place<'s> {
 }
 
 impl Place<'_> {
-    /// The place of an event of which only the CPU is known.
+    /// The place of an event if only its CPU is known.
     pub(super) fn unknown(cpu: Option<Cpu>) -> Self {
         let (thread, mode) = (Carried::Unknown, Mode::Unknown);
         Place { cpu, process: None, tid: None, lwp: None, thread, thread_serial: None, mode }
@@ -64,7 +64,7 @@ impl SuperTrace {
         self.programs.get(Key { owner: Owner::of(process, tid), id })
     }
 
-    /// The user thread that an LWP runs, as far as anybody knows.
+    /// The user thread that an LWP runs, if known.
     pub fn carried(&self, lwp: &Lwp) -> Option<&UserThread> {
         match lwp.carries {
             Carries::Thread(key) => self.programs.get(key),

@@ -357,7 +357,7 @@ impl Programs {
         }
     }
 
-    /// The LWP `tid`, which runs none, begins to run a user thread; on `cpu`, as far as its event says.
+    /// The LWP `tid`, which runs none, begins to run a user thread, on `cpu` if its event says so.
     fn runs(
         &mut self,
         key: Key,
@@ -371,7 +371,7 @@ impl Programs {
         if let State::Running { tid: other } = thread.state {
             match other == tid || is_extract || self.unseen {
                 true => self.leaves_others(key, now, lwps, fold),
-                false => self.is_taken_over(key, other, now, lwps, fold),
+                false => self.stop_unreported(key, other, now, lwps, fold),
             }
             thread = self.known(key, begin);
         }
@@ -409,9 +409,9 @@ impl Programs {
         }
     }
 
-    /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so
-    /// yet.
-    fn is_taken_over(&mut self, key: Key, tid: Tid, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
+    /// A user thread has blocked and was woken, but the LWP `tid` that ran it has not reported the stop yet:
+    /// it is taken to have stopped now.
+    fn stop_unreported(&mut self, key: Key, tid: Tid, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         lwp.tell(now, fold);
         if let Some(thread) = self.get_mut(key) {

@@ -53,7 +53,7 @@ impl Default for SuperTrace {
 }
 
 impl SuperTrace {
-    /// A state of which nothing is known, of a recording that can know so much.
+    /// The initial state, in which nothing is known; `coverage` is what the recording can show.
     pub fn new(coverage: Coverage) -> Self {
         Self {
             lwps: Numbers::default(),
@@ -120,7 +120,7 @@ impl SuperTrace {
         let begin = *self.begin.get_or_insert(event.time);
         let now = event.time;
         let tid = event.tid.or_else(|| self.cpus.get(event.cpu?)?.current);
-        if self.coverage.begin.is_some_and(|begin| now < begin) && self.is_told_before(tid, &event.kind) {
+        if self.coverage.begin.is_some_and(|begin| now < begin) && self.apply_earlier(tid, &event.kind) {
             return;
         }
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
@@ -155,7 +155,7 @@ impl SuperTrace {
                 // Else it has been seen there already.
                 if tid != Some(prev) || !self.coverage.switches {
                     self.takes_over(prev, cpu, now, fold);
-                    self.has_cpu(prev, cpu, now, fold);
+                    self.occupy_cpu(prev, cpu, now, fold);
                 }
                 self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name), fold);
             }

@@ -108,7 +108,7 @@ pub struct UserThread {
 }
 
 impl UserThread {
-    /// A user thread of which nothing is known since `since`.
+    /// A user thread whose state is unknown since `since`.
     pub(super) fn new(serial: TaskSerial, key: Key, since: Timestamp) -> Self {
         UserThread {
             serial,

@@ -14,13 +14,13 @@ pub enum TimePoint {
     Absolute(Timestamp),
     /// So long after midnight on the day on which the trace begins.
     TimeOfDay(Duration),
-    /// So long after the trace's begin.
+    /// So long after the trace's beginning.
     FromBegin(Duration),
     /// When an event of such a name occurs.
     Occurrence {
         /// The name.
         event: Glob,
-        /// For which time since the trace's begin, from 1 on.
+        /// For which time since the trace's beginning, from 1 on.
         number: u64,
     },
 }
@@ -30,10 +30,10 @@ impl TimePoint {
     ///
     /// | form | example |
     /// |---|---|
-    /// | after the begin | `+1.5s`, `+200ms`, `+10us`, `+5ns`, `+2min`, `+1h`, `+0.25` (seconds) |
+    /// | after the beginning | `+1.5s`, `+200ms`, `+10us`, `+5ns`, `+2min`, `+1h`, `+0.25` (seconds) |
     /// | date and time | `2026-11-21 04:25`, `2026-11-21 04:25:40.5`, `2026-11-21T04:25:40Z`, `…+02:00` |
     /// | date | `2026-11-21` (its midnight) |
-    /// | time on the day of the begin | `04:25`, `04:25:40.934685633` |
+    /// | time on the day of the beginning | `04:25`, `04:25:40.934685633` |
     /// | seconds since the origin | `1795235140.934685633`, `-3.5` |
     /// | third event of a name, or of names that match | `shop:served#3`, `shop:*#3` |
     ///
@@ -74,7 +74,7 @@ impl TimePoint {
                     second.checked_add(Duration::from_ns(after.as_ns() % NS_PER_S as u64))
                 }),
         };
-        point.ok_or_else(|| Error::Usage("the time lies outside what a trace's clock can say".into()))
+        point.ok_or_else(|| Error::Usage("the time is outside the range of a trace's clock".into()))
     }
 }
 

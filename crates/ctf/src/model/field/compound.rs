@@ -177,7 +177,7 @@ pub struct VariantClass {
 /// An option of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantOption {
-    /// The name shown to people. TSDL: the label of the tag that selects it, also where
+    /// The name shown to people. TSDL: the label of the tag that selects it, even where
     /// [`ranges`](Self::ranges) say it; CTF 2 may have none, which is empty here.
     pub name: String,
     /// The tag's values that select it. Empty (as TSDL has it) for those that have the label `name`.

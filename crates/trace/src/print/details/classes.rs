@@ -107,7 +107,7 @@ impl<'c> Classes<'c> {
     }
 }
 
-/// ` \`name\` (Namespace \`…\`, UID \`…\`, ID 5)`, as far as there is any.
+/// ` \`name\` (Namespace \`…\`, UID \`…\`, ID 5)`, with the parts that there are.
 fn identity(name: &Option<String>, namespace: &Option<String>, uid: &Option<String>, id: u64) -> String {
     let name = name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     let part = |what: &str, value: &Option<String>| {

@@ -27,11 +27,11 @@ pub(super) struct Source<'r> {
     cursor: StreamCursor,
     class: Option<&'r DataStreamClass>,
     clock: Option<Clock>,
-    /// The clock in the packet at hand: its begin, then its last event.
+    /// The clock in the packet at hand: its beginning, then its last event.
     now: Option<Cycles>,
     state: State,
     waiting: VecDeque<Message>,
-    /// The message after the begin of a packet, following the one that is waiting.
+    /// The message after the beginning of a packet, following the one that is waiting.
     first: Option<Result<Message, Error>>,
     rank: u32,
 }
@@ -113,7 +113,7 @@ impl Source<'_> {
                 self.now = begin;
                 let first = self.step();
                 if let Ok(Message::Event(Some(stamp))) = &first {
-                    // barectf before 2.3.1 may write an event before its packet's begin stamp.
+                    // barectf before 2.3.1 may write an event before its packet's beginning stamp.
                     begin = begin.map(|begin| begin.min(stamp.cycles));
                 }
                 self.waiting.push_back(Message::PacketBegin(self.stamp(begin)));

@@ -1,5 +1,5 @@
 //! Everything that a recording says, message by message, in the layout of babeltrace2's `sink.text.details`:
-//! trace classes, the begin and end of streams and packets, events with every field, losses.
+//! trace classes, the beginning and end of streams and packets, events with every field, losses.
 //!
 //! Names of traces and streams are left out; babeltrace2 makes them from paths.
 

@@ -58,7 +58,7 @@ impl PacketFile {
             )
         });
         if bytes == 0 {
-            return Err(self.error(format!("packet {} claims to have no bytes", self.index)));
+            return Err(self.error(format!("packet {} has a size of 0 bytes", self.index)));
         }
         let clock = match self.clock {
             Some((id, clock)) if id == class_id => clock,
@@ -71,7 +71,7 @@ impl PacketFile {
         let time = |cycles: Option<u64>| match (cycles.map(Cycles), clock) {
             (Some(cycles), Some(clock)) => clock.time(cycles).map(Some).ok_or_else(|| {
                 self.error(format!(
-                    "packet {}: the stamp {cycles} lies outside of what nanoseconds can say",
+                    "packet {}: the stamp {cycles} is outside the range of nanoseconds",
                     self.index
                 ))
             }),
@@ -101,8 +101,7 @@ impl PacketFile {
         match Clock::new(class) {
             Some(clock) => Ok(Some(clock)),
             None => {
-                Err(self
-                    .error(format!("the offset of clock `{name}` lies outside of what nanoseconds can say")))
+                Err(self.error(format!("the offset of clock `{name}` is outside the range of nanoseconds")))
             }
         }
     }

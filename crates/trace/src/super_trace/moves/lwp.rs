@@ -180,7 +180,7 @@ impl Lwp {
     pub(in crate::super_trace) fn ends_call(&mut self, call: Name, now: Timestamp, fold: &mut impl Fold) {
         self.calls.confirm();
         self.settle_mode(Mode::SystemCall(call), now, fold);
-        // In its program, in another call or in none that is known: the begin of this one is missing.
+        // In its program, in another call or in none that is known: the beginning of this one is missing.
         if self.mode != Mode::SystemCall(call) {
             self.doubt_mode(now, fold);
         }
@@ -188,7 +188,7 @@ impl Lwp {
         self.enter_mode(self.mode_of_program(), now, fold);
     }
 
-    /// It sleeps outside of any recorded call, as far as its mode says.
+    /// According to its mode, it sleeps outside of any recorded call.
     fn sleeps(&mut self, left_in: TaskState, now: Timestamp, fold: &mut impl Fold) {
         if self.mode != Mode::User || !self.tells_modes {
             return;
@@ -310,11 +310,12 @@ impl Lwp {
             (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
             (false, None) => {}
         }
-        self.is_back();
+        self.clear_interrupts();
     }
 
-    /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
-    pub(in crate::super_trace) fn was_interrupted(&mut self, now: Timestamp, fold: &mut impl Fold) {
+    /// An interrupt ends whose beginning is missing: since the last event either the thread or the interrupt
+    /// ran.
+    pub(in crate::super_trace) fn end_unbegun_interrupt(&mut self, now: Timestamp, fold: &mut impl Fold) {
         let Some(cpu) = self.cpu() else { return };
         self.enter(self.state, self.confirmed.min(now), fold);
         self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
@@ -325,7 +326,7 @@ impl Lwp {
         // From all states but the last one: what is missing may have moved it anywhere.
         if self.state != State::Ended {
             self.enter(State::Unknown, from, fold);
-            self.is_back();
+            self.clear_interrupts();
             self.calls.doubt();
             (self.mode, self.mode_settled, self.executes) = (Mode::Unknown, true, false);
         }
@@ -348,8 +349,8 @@ impl Lwp {
         self.cut(self.doing(), now, fold);
     }
 
-    /// No interrupt has its CPU.
-    fn is_back(&mut self) {
+    /// No interrupt occupies its CPU any more.
+    fn clear_interrupts(&mut self) {
         self.interrupted = None;
         self.interrupts.clear();
     }

@@ -71,10 +71,10 @@ impl SuperTrace {
         }
     }
 
-    /// Handles events from before the beginning of an extract, which only give names of threads. False if it
-    /// is another event.
+    /// Takes the names of threads from an event before the beginning of an extract. False if the event has
+    /// none.
     #[cold]
-    pub(super) fn is_told_before(&mut self, tid: Option<Tid>, kind: &Kind<'_>) -> bool {
+    pub(super) fn apply_earlier(&mut self, tid: Option<Tid>, kind: &Kind<'_>) -> bool {
         let (tid, process, name) = match *kind {
             Kind::NewTask { child, same_process: false } => (child, Some(child.as_process()), None),
             Kind::NewTask { child, .. } => (child, tid.and_then(|tid| self.process_of(tid)), None),
@@ -84,8 +84,8 @@ impl SuperTrace {
                 (tid, Some(tid.as_process()), Some(program_name(file)))
             }
             Kind::Switch { prev, prev_name, next, next_name, .. } => {
-                self.was_called(prev, prev_name);
-                self.was_called(next, next_name);
+                self.name_earlier(prev, prev_name);
+                self.name_earlier(next, next_name);
                 return true;
             }
             _ => return false,
@@ -97,8 +97,8 @@ impl SuperTrace {
         true
     }
 
-    /// A thread had this name before the part began.
-    fn was_called(&mut self, tid: Tid, name: &[u8]) {
+    /// A thread had this name before the extract began.
+    fn name_earlier(&mut self, tid: Tid, name: &[u8]) {
         match self.lwps.get_mut(tid) {
             Some(lwp) => lwp.rename(name),
             None if !tid.is_idle() => self.dumped.entry(tid).or_default().name = name.to_owned(),
@@ -159,7 +159,7 @@ impl SuperTrace {
         }
     }
 
-    /// A thread's name, as far as it is known.
+    /// A thread's name, if known.
     fn name(&self, tid: Tid) -> Option<Vec<u8>> {
         let met = self.lwps.get(tid).map(|lwp| lwp.name.clone().into_bytes());
         met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
@@ -227,7 +227,7 @@ impl SuperTrace {
         }
     }
 
-    /// When it is known what a thread does, of which nothing was known so far.
+    /// When the state of a thread becomes known that was unknown so far.
     fn sight(&self, tid: Tid) -> Sight {
         if self.coverage.leaves_out(tid) {
             return Sight::Stranger;

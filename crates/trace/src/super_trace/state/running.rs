@@ -38,7 +38,7 @@ impl SuperTrace {
             match (began, state.interrupt()) {
                 (true, Some(outer)) => lwp.interrupted(outer, now, fold),
                 (true, None) => lwp.resumes(true, now, fold),
-                (false, None) => lwp.was_interrupted(now, fold),
+                (false, None) => lwp.end_unbegun_interrupt(now, fold),
                 (false, Some(_)) => {}
             }
         }
@@ -84,7 +84,7 @@ impl SuperTrace {
                 | Kind::PageFault { user: false, .. }
         );
         if in_thread && self.coverage.switches {
-            self.has_cpu(tid, cpu, now, fold);
+            self.occupy_cpu(tid, cpu, now, fold);
         }
         if !tid.is_idle() {
             self.acts(tid, cpu, now, kind, fold);
@@ -152,8 +152,8 @@ impl SuperTrace {
         }
     }
 
-    /// A thread, not an interrupt, does something on a CPU.
-    pub(super) fn has_cpu(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
+    /// A thread does something on a CPU, so no interrupt occupies it any more.
+    pub(super) fn occupy_cpu(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         if let Some(state) = self.cpus.get_mut(cpu)
             && state.is_interrupted()
         {

@@ -13,9 +13,9 @@ impl<'a> Walk<'a> {
         &self.data[(at / 8) as usize..(end / 8).max(at / 8) as usize]
     }
 
-    /// As [`Walk::behind`] for so many bytes.
+    /// As [`Walk::after`], for a length in bytes.
     #[inline]
-    pub(super) fn behind_bytes(&self, node: &Node, at: u64, length: Length) -> Result<u64, Box<Fault>> {
+    pub(super) fn after_bytes(&self, node: &Node, at: u64, length: Length) -> Result<u64, Box<Fault>> {
         let length = self.length(length);
         match length.checked_mul(8) {
             Some(size) => self.after(node, at, size),
@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
         Ok(at + size)
     }
 
-    /// As [`Walk::behind`] for a number: the byte order changes only between bytes (specification 1.8.3,
+    /// As [`Walk::after`] for a number: the byte order changes only between bytes (specification 1.8.3,
     /// section 4.1.5).
     #[inline]
     pub(super) fn behind_number(

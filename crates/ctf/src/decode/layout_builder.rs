@@ -18,11 +18,11 @@ const MOST_FIELDS: usize = 512;
 /// copy here.
 const MOST_NAME_BYTES: usize = 1 << 16;
 
-/// A layout under way.
-struct Draft {
+/// A layout being built.
+struct LayoutBuilder {
     /// Bits from the beginning of the piece.
     at: u64,
-    /// The piece begins at a multiple of so many bits.
+    /// The piece begins at a multiple of this, in bits.
     align: u64,
     ends: Vec<PieceEnd>,
     fields: Vec<Field>,
@@ -34,7 +34,7 @@ struct Draft {
 impl Layout {
     /// The layout after a header, if it can be expressed, and the decoder itself needs no field in it.
     pub(super) fn new(header: &Header, scopes: [Option<&Program>; 3]) -> Option<Self> {
-        let mut draft = Draft {
+        let mut builder = LayoutBuilder {
             at: header.bits(),
             align: header.align().into(),
             ends: Vec::new(),
@@ -44,31 +44,31 @@ impl Layout {
         };
         let (mut starts, mut ranges) = ([(0, 0); 3], [const { 0..0 }; 3]);
         for ((start, range), program) in starts.iter_mut().zip(&mut ranges).zip(scopes) {
-            let first = draft.fields.len();
-            draft.counts.clear();
+            let first = builder.fields.len();
+            builder.counts.clear();
             if let Some(program) = program {
                 let root = program.nodes.first()?;
-                draft.align(root.align)?;
-                *start = (draft.piece(), draft.at);
+                builder.align(root.align)?;
+                *start = (builder.piece(), builder.at);
                 let Kind::Structure { first, count, .. } = root.kind else { return None };
                 for node in program.nodes.get(first as usize..(first + count) as usize)? {
-                    draft.node(program, node, node.name.as_deref())?;
+                    builder.node(program, node, node.name.as_deref())?;
                 }
             } else {
-                *start = (draft.piece(), draft.at);
+                *start = (builder.piece(), builder.at);
             }
-            *range = first..draft.fields.len();
+            *range = first..builder.fields.len();
         }
-        Some(Layout { starts, ends: draft.ends, bits: draft.at, fields: draft.fields, scopes: ranges })
+        Some(Layout { starts, ends: builder.ends, bits: builder.at, fields: builder.fields, scopes: ranges })
     }
 }
 
-impl Draft {
+impl LayoutBuilder {
     fn piece(&self) -> u8 {
         self.ends.len() as u8
     }
 
-    /// Moves up to a multiple of so many bits.
+    /// Moves up to a multiple of this many bits.
     fn align(&mut self, align: u32) -> Option<()> {
         if u64::from(align) > self.align {
             let bytes = usize::try_from(align / 8).ok()?;

@@ -9,11 +9,11 @@ use super::record::Pieces;
 use crate::model::Scope;
 
 /// An event record that needs no walk.
-pub(super) struct Usual<'s> {
+pub(super) struct Unwalked<'s> {
     /// Where it begins and ends, in bits.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The bit that its layout counts from: where it would begin if its header had the usual form.
+    /// The bit that its layout counts from: where it would begin if its header had the common form.
     pub(super) origin: u64,
     pub(super) stride: &'s Stride,
     /// Its stamp.
@@ -40,15 +40,15 @@ impl Cursor {
         limit: u64,
         pieces: &mut Pieces,
         starts: &mut Starts,
-    ) -> Option<Usual<'s>> {
-        let usual = Usual::next(stream, data, (self.at, limit), self.clock, pieces)?;
-        *self = Self { at: usual.end, clock: usual.clock };
-        starts[Scope::EventHeader as usize] = usual.start;
-        Some(usual)
+    ) -> Option<Unwalked<'s>> {
+        let record = Unwalked::next(stream, data, (self.at, limit), self.clock, pieces)?;
+        *self = Self { at: record.end, clock: record.clock };
+        starts[Scope::EventHeader as usize] = record.start;
+        Some(record)
     }
 }
 
-impl<'s> Usual<'s> {
+impl<'s> Unwalked<'s> {
     /// The event record at or after bit `at` of a packet, if there is one and it ends before bit `limit`;
     /// stores the beginnings of its pieces in `pieces`.
     #[inline(always)]
@@ -68,11 +68,11 @@ impl<'s> Usual<'s> {
         let first = (origin / 8) as usize;
         let end = origin + stride.measure(data.get(first..)?, first, pieces)?;
         let clock = ticked(clock, found.stamp_mask, found.stamp);
-        (end <= limit && end > at).then_some(Usual { start, end, origin, stride, clock })
+        (end <= limit && end > at).then_some(Unwalked { start, end, origin, stride, clock })
     }
 
     /// The header of an event record of any layout at bit `at`, and the bit after it, if the header has a
-    /// usual form.
+    /// common form.
     #[inline]
     pub(super) fn header(stream: &Stream, data: &[u8], (at, limit): (u64, u64)) -> Option<(Found, u64)> {
         let header = stream.header.as_ref().filter(|header| header.has_id())?;
