@@ -12,7 +12,7 @@ impl Geometry {
     /// `count` sub-buffers of `size` bytes.
     ///
     /// # Panics
-    /// If one is no power of two.
+    /// If one is not a power of two.
     pub const fn new(count: u64, size: u64) -> Self {
         assert!(count.is_power_of_two() && size.is_power_of_two());
         Self { sub_buffer: size, total: count * size }

@@ -105,7 +105,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Lists from `from` to `to`, nanoseconds after the begin.
+/// Lists from `from` to `to`, nanoseconds after the beginning.
 fn slice(tracewing: &Path, trace: &Path, cache: &Path, from: u64, to: u64) -> Result<Slice> {
     let mut command = Command::new(tracewing);
     command.env("XDG_CACHE_HOME", cache).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -15,8 +15,8 @@ use tracewing_vocabulary::user_thread;
 /// The event without which no hold is known.
 const RELEASED: &str = user_thread::Released::NAME;
 
-/// Warns of each lock for which `is_meant` is true and that is held so in the selected part; `more` names the
-/// command with details. The recording is read once more, if it has locks of tasks.
+/// Warns of each lock for which `is_meant` is true and that is held across an `.await` in the selected part;
+/// `more` names the command with details. The recording is read once more, if it has locks of tasks.
 ///
 /// # Errors
 /// The recording can no longer be read.

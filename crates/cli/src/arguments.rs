@@ -1,5 +1,4 @@
-//! Reads the command line. What is wrong with it is said without anything in it that could command the
-//! terminal.
+//! Reads the command line. Errors show it without characters that could control the terminal.
 
 use clap::Parser;
 use std::ffi::OsString;
@@ -8,7 +7,7 @@ use tracewing_trace::shown;
 
 use crate::screen::{self, Form};
 
-/// The command line; ends the process where it is wrong, or only asks for help.
+/// The command line; ends the process if it is wrong or only asks for help.
 pub fn parse<P: Parser>() -> P {
     P::try_parse().unwrap_or_else(|error| explain::<P>(std::env::args_os().collect(), &error))
 }
@@ -19,8 +18,8 @@ fn explain<P: Parser>(given: Vec<OsString>, error: &clap::Error) -> ! {
     if escaped == given {
         error.exit();
     }
-    // What is wrong with them is mostly wrong with the escaped ones, too. Otherwise it is said without
-    // colours: arguments could have some.
+    // The escaped arguments usually have the same error. If not, it is printed without colours, since
+    // arguments could contain some.
     let Err(same) = P::try_parse_from(escaped) else {
         let text = error.render().to_string();
         for line in text.lines() {

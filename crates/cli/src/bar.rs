@@ -1,6 +1,6 @@
-//! Bars made of letters.
+//! Bars made of block characters.
 
-/// A bar for `count` where the longest, of `width` letters, is for `most`.
+/// A bar for `count`; the longest one, for `most`, has `width` characters.
 pub fn bar(count: u64, most: u64, width: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (u128::from(count) * u128::from(width * 8)).div_ceil(u128::from(most.max(1))) as usize;

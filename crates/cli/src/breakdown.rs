@@ -26,11 +26,11 @@ Examples:
   tracewing breakdown my-trace --process postgres --sort ipc
   tracewing breakdown my-trace --from +1s --to +2s --format csv > breakdown.csv
 
-Times are in ms (ns in JSON and CSV). A row is a system call, the program's own code (user), or the work of a thread of the \
-kernel's own (kernel). `unknown` is time for which no event shows what was done.
+Times are in ms (ns in JSON and CSV). A row is a system call, the program's own code (user), or the work of a \
+kernel thread (kernel). `unknown` is time for which no event shows what was done.
 
-Outside is what others did for the process: those that it woke, until they waited again, and the interrupts that woke it. That is \
-part of their time. Then come its threads, by the name of their first function if the program records it, else by their own; and at the end what \
+`outside` is what others did for the process: threads that it woke, until they waited again, and interrupts that woke it. This time is also \
+part of theirs. Below that are its threads, by the name of their first function if the program records it, else by their own; and at the end what \
 all CPUs did, if the recording is of the whole machine (--system-wide) and no filter leaves out any thread.
 ";
 
@@ -60,7 +60,7 @@ pub struct Args {
 const PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known, only how often something was done"),
     MissingPart::system_calls(
-        "which of them, or which code of the program, took the time in `unknown` is not known (-)",
+        "whether one of them or the code of the program took the time in `unknown` is not shown (-)",
     ),
     MissingPart::wakes(
         "waits for others, wakes, and what others did for a process are not known; waits are `blocked`",

@@ -1,5 +1,5 @@
-//! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and
-//! changing it.
+//! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: show and change what a running
+//! recording records.
 
 use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_warning, shown};
@@ -14,7 +14,7 @@ use tracewing_session::running::Kind;
 const CHANGE_EXAMPLES: &str = "\
 Examples:
   tracewing enable -e 'shop:*'
-      the recording that runs, if it is the only one, also takes the events of the provider shop
+      the running recording, if it is the only one, also takes the events of the provider shop
   tracewing enable server -e 'shop:dequeued' --where 'depth > 100'
       the recording of the command `server` takes these events from now on only where depth is large
   tracewing disable -e '*' --exclude 'shop:*'
@@ -24,8 +24,8 @@ Examples:
   tracewing disable --major 3,8-12
       major classes, in the recording's mask
 
-When the command returns, every program has confirmed the change: no event is written any more that it forbids. Programs \
-that have not answered after two seconds (because they are stopped, say) are named, and change when they continue.
+When the command returns, every program has confirmed the change, and writes no event any more that the rules disable. Programs \
+that have not answered after two seconds (because they are stopped, for example) are named; they make the change when they continue.
 
 The exit status is 0 if all programs have confirmed, 1 if some have not, or if there is no such recording.";
 
@@ -36,8 +36,8 @@ Examples:
   tracewing resume server
       continues the recording of the command `server`
 
-A pause is one store into the memory that programs and recorder share; programs need no message. Kernel events are recorded \
-all the same.";
+A pause is one store into the memory that programs and recorder share; programs need no message. Kernel events are still \
+recorded.";
 
 #[derive(Debug, clap::Args)]
 pub struct Common {
@@ -66,7 +66,7 @@ pub struct DisableArgs {
     common: Common,
     #[command(flatten)]
     selection: Selection,
-    /// Refused, with a word on what to do instead
+    /// Refused, with a hint on what to do instead
     #[arg(long = "where", value_name = "CONDITION", hide = true)]
     condition: Option<String>,
 }
@@ -82,7 +82,7 @@ pub struct PauseArgs {
 #[command(after_help = "\
 Examples:
   tracewing rules
-      of the recording that runs, if it is the only one
+      of the running recording, if it is the only one
   tracewing rules server --format json
       of the one that records the command `server`")]
 pub struct RulesArgs {

@@ -67,9 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let is_time = |text: &&String| !text.starts_with(char::is_alphabetic) || text.contains('#');
         let other = input.to().iter().find(|text| !is_time(text));
         let other = other.map(|text| format!("there is no format `{text}`; ")).unwrap_or_default();
-        anyhow::bail!(
-            "{other}say what to write, and say it once: --to ctf1, --to ctf2, --to json or --to csv"
-        );
+        anyhow::bail!("{other}give the output format once: --to ctf1, --to ctf2, --to json or --to csv");
     };
     let Some(out) = output.or_else(|| input.take_last()) else {
         anyhow::bail!("say where to write: tracewing convert --to FORMAT TRACE OUT");
@@ -92,7 +90,7 @@ pub fn write_traces(
 ) -> anyhow::Result<ExitCode> {
     ensure!(
         out.as_os_str() != "-",
-        "traces are folders, which standard output cannot take: give the name of one"
+        "a trace is a folder and cannot be written to standard output: give a path"
     );
     check_outside(input.traces(), out)?;
     let (recording, filter) = input.open()?;
@@ -114,7 +112,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     let listing = Listing { format, style, filter, ..Listing::default() };
     if out.as_os_str() == "-" {
         let form = if format == Format::Csv { Form::Data } else { Form::Json };
-        // Below what the columns are called.
+        // Below the line of column names.
         let head = usize::from(format == Format::Csv);
         let mut output = Output::new(form);
         listing.print(recording, &mut output)?;
@@ -139,7 +137,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// What were written into one of the traces would from then on be read as a part of it.
+/// Output inside one of the traces would from then on be read as part of it.
 pub fn check_outside(traces: &[PathBuf], out: &Path) -> anyhow::Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for trace in traces {

@@ -18,7 +18,7 @@ use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, NoPath, 
 use tracewing_trace::{Filter, TimePoint, Zone};
 use tracewing_units::{Duration, Timestamp};
 
-/// So much of what happened is held in memory before a temporary file is made, in bytes.
+/// Bytes of the history that are held in memory before a temporary file is made.
 const HELD: usize = 64 << 20;
 
 const HELP: &str = "\
@@ -26,21 +26,21 @@ Examples:
   tracewing critical-path my-trace --task daemon --from +1.2s --to +1.3s
   tracewing critical-path my-trace --tid 4711 --sort time -n 10      the ten longest steps
   tracewing critical-path my-trace --task 4711/21 --format json
-  tracewing critical-path my-trace --process cargo       of the process' first thread
+  tracewing critical-path my-trace --process cargo       of the first thread of the process
 
 --task or --tid choose whose path it is, with --process in that process; --process alone means its first \
-thread. Other filters would leave out what the path goes over, and are refused.
+thread. Other filters are refused, since the path crosses all threads.
 
-The path is found from --to backwards. While the task or thread runs, the time is its own; where it was blocked, the path continues \
-with the thread or task that woke it; where it waited for a CPU, the time is of those that had the CPU, and where a task waited for a \
-thread to run it, the path continues with that thread. A wake by an interrupt ends such a detour: the wait was for a timer or a \
-device. Each step has a thread or task, what it did, and why that is on the path; together they are the whole time from \
+The path is followed backwards from --to. While the task or thread runs, the time is its own. While it is blocked, the path continues \
+with the thread or task that woke it. While it waits for a CPU, the time belongs to the threads that had that CPU; while a task waits for a \
+thread to run it, the path continues with that thread. A wake by an interrupt ends the detour: the wait was for a timer or a \
+device. Each step names a thread or task, what it did, and why that is on the path; together the steps cover the whole time from \
 --from to --to (by default, all the time in which the task or thread is known).
 
-Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
-parts of others one of the whole machine (--system-wide). What all did in the time is kept until the path is found, in some 10 \
-bytes for each system call, switch and wake: up to 64 MB in memory, more in a temporary file (in $TMPDIR). Of a path of more \
-than 262144 steps, only the last ones are printed; the sums are of all.
+Times are in ms (ns in JSON and CSV), `at` counts from the beginning of the path. It needs a recording of kernel events; to show what other \
+programs did, of the whole machine (--system-wide). About 10 bytes for each system call, switch and wake are kept until the path is \
+found: up to 64 MB in memory, more in a temporary file in $TMPDIR. Of a path with more \
+than 262144 steps, only the last ones are printed; the sums cover all of them.
 ";
 
 /// What `tracewing critical-path` accepts.
@@ -173,7 +173,7 @@ impl<'p> Document<'p> {
 /// A step as a line of the table.
 struct Line<'p> {
     step: &'p Step,
-    /// The path's begin.
+    /// The path's beginning.
     begin: Timestamp,
     zone: Zone,
 }
@@ -191,7 +191,7 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
     columns! { line: Line<'p>;
         clock "begin" "begin_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
         clock "end" "end_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
-        duration "at" "offset_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns - line.begin);
+        duration "at" "offset_ns" high, "time from the beginning of the path to that of the step" => Cell::Ns(line.step.from_ns - line.begin);
         duration "time" "duration_ns" key, "length of the step" => Cell::Ns(line.step.ns());
         number "cpu" "cpu" low, "the CPU" => line.step.cpu.into();
         text "subject" "subject" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());

@@ -65,7 +65,7 @@ The server must have been built for it: by gcc or clang with -finstrument-functi
 have the attribute #[tracewing::traced].
 ";
 
-/// Those by which there is a call; of a probe, where its function returns.
+/// Events that complete a call; for a probe, the return of its function.
 const NEEDED: Needed = Needed {
     what: "about functions",
     names: &[Named::GLOBS[0], Named::GLOBS[1], "*%return"],
@@ -150,7 +150,7 @@ fn fail_early(ran: Ran) -> Result<()> {
     ran.failure.map_or(Ok(()), |failure| Err(failure.into()))
 }
 
-/// What functions are called.
+/// The names of functions.
 #[derive(Default)]
 struct Names {
     symbols: Symbols,
@@ -247,7 +247,7 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) ->
             unmatched.left,
             "functions were left without returning; they count until a function around them returned",
         ),
-        (unmatched.ends, "ends of functions have no begin, and are left out"),
+        (unmatched.ends, "ends of functions have no beginning, and are left out"),
         (unmatched.not_followed, "calls were within too many others to be followed, and are left out"),
     ] {
         if count > 0 {

@@ -1,4 +1,4 @@
-//! What every command that analyses recordings is given: where they are, and which part of them is meant.
+//! The input of every command that analyses recordings: where they are, and which part of them is chosen.
 
 use crate::options::{EventNames, Processes, TimeZone};
 use crate::output::{
@@ -28,7 +28,7 @@ pub struct Input {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// The recordings, once they are open: what explains a result asks them again.
+    /// The recordings, once they are open; they are used again to explain a result.
     #[arg(skip)]
     opened: OnceCell<Recording>,
 }
@@ -72,7 +72,7 @@ pub struct FilterArgs {
     #[arg(long)]
     kernel: bool,
 
-    /// Only that for which this is true, as in 'depth > 3 && $cpu == 1'
+    /// Only what satisfies CONDITION, as in 'depth > 3 && $cpu == 1'
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 
@@ -99,7 +99,7 @@ impl Input {
         self.filter.chooses()
     }
 
-    /// Takes the values of `--to` that mean something else than a time.
+    /// Takes the values of `--to` that do not mean a time.
     pub fn take_to<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let taken = self.filter.to.iter().filter_map(|text| meaning(text)).collect();
         self.filter.to.retain(|text| meaning(text).is_none());
@@ -149,7 +149,7 @@ impl Input {
     /// What the options ask for.
     ///
     /// # Errors
-    /// A time is none.
+    /// A time is invalid.
     pub fn filter(&self) -> Result<Filter> {
         self.filter.filter()
     }
@@ -240,7 +240,7 @@ impl FilterArgs {
     /// What the options ask for.
     ///
     /// # Errors
-    /// A time is none.
+    /// A time is invalid.
     pub fn filter(&self) -> Result<Filter> {
         let mut filter = Filter {
             zone: self.zone(),

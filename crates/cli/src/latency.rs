@@ -170,7 +170,7 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args)
     let LatencyTable { distribution, unmatched_begins, unmatched_ends, .. } = table;
     writeln!(
         out,
-        "\n{} periods; {unmatched_begins} begins without an end, {unmatched_ends} ends without a begin",
+        "\n{} periods; unmatched: {unmatched_begins} begin events, {unmatched_ends} end events",
         distribution.count
     )?;
     let remarks = [

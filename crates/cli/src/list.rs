@@ -18,7 +18,7 @@ pub struct Args {
     #[command(flatten)]
     first: First,
 
-    /// Also print what is added to traces that are still being written, until they are complete
+    /// Continue with what is added to traces that are still being written, until they are complete
     #[arg(long)]
     follow: bool,
 
@@ -47,15 +47,15 @@ pub struct Args {
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
 
-    /// Print stamps in cycles of the clock
+    /// Print time stamps in cycles of the clock
     #[arg(long)]
     clock_cycles: bool,
 
-    /// Print stamps as seconds since the clock's origin
+    /// Print time stamps as seconds since the clock's origin
     #[arg(long)]
     clock_seconds: bool,
 
-    /// Print dates in stamps
+    /// Print time stamps with their date
     #[arg(long)]
     clock_date: bool,
 
@@ -98,25 +98,26 @@ Examples:
   tracewing list my-trace --format json | jq .event
 
 TIME is one of
-  +1.5s, +200ms, +10us, +5ns, +2min, +1h         after the trace's begin
+  +1.5s, +200ms, +10us, +5ns, +2min, +1h         after the beginning of the trace
   '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z  date and time
   04:25:40.934685633                             on the day the trace begins
   1795235140.934685633                           seconds since the clock's origin
   shop:served#3, shop:*#3                        the third event with such a name
 
---task, --tid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
-task belongs to it, too. All that comes before is read then, to know which thread runs where (docs/reference/filters.md). Several options all \
-have to fit; of several values of one option, one.
+--task, --tid and --process choose events of the kernel and of programs by the thread or task that they belong to; a switch belongs to the \
+one that it leads to, too. With these options the recording is read from its beginning, to find which thread runs where (docs/reference/filters.md). All given \
+options have to match, and at least one value of each.
 
-CONDITION compares what is in an event; a comparison with a field that the event lacks is unknown, and so is its opposite.
+CONDITION compares the fields of an event. A comparison with a field that the event lacks is unknown, and so is its negation; \
+only events with a true condition match.
   == != < <= > >=          numbers; == and != texts, too
   =~ !~                    texts with patterns: *, ?, [a-z], [!a-z]
   && || ! ( )              and, or, not
   flags & 0x10             a bit is set; (flags & 6) == 2 compares some of them
   state == \"running\"       an enumeration, by label or number
-  point.x, sizes[0]        a part of a structure, an element of an array
+  point.x, sizes[0]        a member of a structure, an element of an array
   len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
-  $cpu, $tid, $pid         contexts: whatever the trace has in addition to the event's own fields, or what was running
+  $cpu, $tid, $pid         contexts that the trace has in addition to the event's own fields, else what was running
   $comm, $process          the thread's name, its process' name
   $task, $task_name        the user thread's number (0: none), its name
   $mode, $call, $state     user, syscall or interrupt; which system call; running, blocked, unknown, ...
@@ -127,16 +128,15 @@ specific_context and payload; those that an event does not have are left out. En
 {\"value\": 1, \"labels\": [\"running\"]}.
 
 --super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the event \
-class's id), name, param(s). ? is what no event shows; - under thr: none, as in interrupts. The state at --from is that of \
-the whole recording before, which is read for it. JSON and CSV also have mode: user, syscall (call says which), interrupt.
+class's id), name, param(s). ? means that no event shows it; - under thr means none, as in interrupts. The recording is read from its \
+beginning, so the state at --from is known. JSON and CSV also have mode: user, syscall (call says which), interrupt.
 
---follow prints whole packets as they appear, at most 1.1 s late, and ends with Ctrl-C, or when the recording does (which \
-only tracewing's own say). Events whose packets appear more than 1.1 s after later events do are not in order.
+--follow prints packets when they are complete, at most 1.1 s later, and ends with Ctrl-C or when the recording ends (which \
+only recordings of tracewing report). Events of packets that appear more than 1.1 s after later events are printed out of order.
 
-The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
-error; but what could command a terminal is escaped (docs/reference/terminals.md). Where a trace is damaged, what precedes the damage is printed, then an error \
-says what is wrong and where, \
-and the exit status is not 0.";
+The text is what babeltrace2 prints for the same trace and options, including losses, which go to standard \
+error; but characters that control a terminal are escaped (docs/reference/terminals.md). A damaged trace is printed up to the damage; an error then says \
+what is wrong and where, and the exit status is not 0.";
 
 /// Events of the kernel that the super-trace may lack.
 const PARTS: [Part; 1] = [Part::interrupts(

@@ -57,11 +57,11 @@ use std::process::ExitCode;
 #[command(name = "tracewing", bin_name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     /// When output has colours
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, display_order = 900)]
     color: style::Color,
 
     /// Print on the terminal without a pager
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     no_pager: bool,
 
     #[command(subcommand)]
@@ -90,7 +90,7 @@ enum Command {
     Pause(control::PauseArgs),
     /// End a pause
     Resume(control::PauseArgs),
-    /// Print the event rules of a recording that runs
+    /// Print the event rules of a running recording
     Rules(control::RulesArgs),
     /// Have a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),

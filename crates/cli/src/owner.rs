@@ -1,4 +1,4 @@
-//! Which running recording a command is about, and `--user`: that of which user.
+//! The running recording that a command is about, and `--user`, its owner.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::getuid;
@@ -19,7 +19,7 @@ pub struct Which {
 
 impl Which {
     /// # Errors
-    /// There is none or there are several, or the user may not ask it.
+    /// There is none, or there are several, or the user may not ask it.
     pub fn find(&self, kind: Kind) -> Result<Running> {
         Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
     }

@@ -111,7 +111,7 @@ pub fn explain_missing(
     Ok(())
 }
 
-/// Whether a recording is one of which events of this part were left out.
+/// Whether events of this part were left out of a recording.
 ///
 /// # Errors
 /// See [`Input::open`].

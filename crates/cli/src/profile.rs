@@ -182,7 +182,7 @@ fn named(samples: Samples) -> Shown {
     });
     for path in others {
         print_warning(&format!(
-            "{path} is not the file that was recorded (its build id is another): no names of its functions"
+            "{path} is not the file that was recorded (its build id differs), so its functions have no names"
         ));
     }
     named

@@ -64,7 +64,7 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     print_calibration(out, note, zone)
 }
 
-/// Which processes were recorded that ran already, and since when.
+/// Processes that were running already and were attached to, and when their recording began.
 fn print_attached(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     let attached = note.pointer("/attached").and_then(Value::as_array).into_iter().flatten();
     for process in attached.clone().take(MAX_ATTACHED) {

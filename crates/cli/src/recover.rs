@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(short, long, value_name = "TRACE", requires = "folder")]
     output: Option<PathBuf>,
 
-    /// Also what the recording's own trace folder has already, as far as it still lies in the buffers
+    /// Also write events that the recording's own trace already has, if the buffers still hold them
     #[arg(long, requires = "folder")]
     all: bool,
 
@@ -59,24 +59,24 @@ const HELP: &str = "\
 Examples:
   tracewing recover --core core.4711                  all events that the buffers still held
   tracewing recover --core core.4711 -n 20            the last 20
-  tracewing recover --pid 4711 -e 'app:*'             of a living process, those of one provider
-  tracewing recover -o T buffers                      after the death of program and recorder: what their
+  tracewing recover --pid 4711 -e 'app:*'             of a running process, the events of one provider
+  tracewing recover -o T buffers                      after program and recorder were killed: what their
                                                       files hold, as a trace in the folder T
 
-The program must have been recorded: by `tracewing record`, a flight recorder or not, or by itself. Its \
-buffers hold its last events whether a recorder has written them to its trace or not, and those of other programs \
+The program must have been recorded, by `tracewing record` (with or without --flight-recorder) or by itself. Its \
+buffers hold its last events, whether or not a recorder has written them to its trace, and those of other programs \
 that share them. Kernel events are not in the memory of programs.
 
 Events of classes that the program does not know are named `?`, with the class's id and the bytes. A process is only \
 read; events that are overwritten meanwhile are left out. A core dump must have the program's shared memory (bit 1 of \
 /proc/PID/coredump_filter, which is set by default).
 
-A recording with --buffers-in that has written a trace has the older events there; recover adds those that had not \
-been written (the last packet of a CPU may be in both), --all gives what lies in the buffers, written or not. A flight \
-recorder had written nothing. After a crash of the machine, what had not reached the disk is missing, and what does not \
-make sense is left out with a warning. The files are not changed; remove them when you have what you want.
+The trace of a recording with --buffers-in has the older events. By default recover gives those that had not \
+been written yet (the last packet of a CPU may be in both); --all gives everything in the buffers. A flight \
+recorder has written nothing. After a crash of the machine, events that had not reached the disk are missing, and damaged \
+parts are left out with a warning. The files are not changed; remove them when you have what you want.
 
-In gdb: contrib/gdb/tracewing.py adds a command that does this for the program or core dump at hand.";
+In gdb: contrib/gdb/tracewing.py adds a command that does this for the current program or core dump.";
 
 impl Args {
     /// Whether it prints events, rather than writing a trace.

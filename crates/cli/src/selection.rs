@@ -6,19 +6,19 @@ use tracewing_vocabulary::user_thread;
 
 /// What the options mean, for the long help.
 pub const LONG_HELP: &str = "\
-Event rules: -e, --exclude, --provider, --level, --major, --process and --where together are one rule, which is for the \
-events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
-`tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
-`tracewing disable`, which add a rule each: the last rule that is for an event decides. Where user_thread:create is chosen by name \
-(or user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up), user_thread:origin is, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
+Event rules: -e, --exclude, --provider, --level, --major, --process and --where together form one rule, for the \
+events that match all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
+`tracewing sites PROGRAM` lists the events of a program. `tracewing enable` and `tracewing disable` \
+add a rule to a running recording; the last rule that matches an event decides. A rule that names user_thread:create \
+(or user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up) also enables user_thread:origin, which has the names of tasks and the lines of requests, unless --exclude names it.
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
-combine. It is looked at before the event is written. Events without such a field are left out. `disable` does \
-not have it.
+combine. The program evaluates it before it writes the event. Events that lack such a field are left out. `disable` does \
+not have this option.
 
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
-the recording's mask: programs need no message, so it is the fastest way. With other options it is a part of the rule.";
+the recording's mask: programs need no message, so this is the fastest way. With other options it is part of the rule.";
 
 /// That a task is created, was there before, waits, has something, or does not get it; and what those of one
 /// place have in common: their name, file and line.
@@ -105,7 +105,7 @@ impl Selection {
         )
     }
 
-    /// Whether events of a class of this name are meant, as far as that goes.
+    /// Whether the name of a class is one that is meant.
     fn choose(&self, name: &str) -> bool {
         let provider = name.split(':').next().unwrap_or_default();
         self.names.choose(name) && (self.providers.is_empty() || matches_any(&self.providers, provider))

@@ -31,19 +31,19 @@ Examples:
   tracewing tasks my-trace --by name --long-poll 1ms
   tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
 
-A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what only they show \
-is not known (-).
+A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). What only the kernel's switches show \
+is unknown (-) if they were not recorded.
 
-Warnings are about the columns blocking, long and spurious. Spurious wakes are those of polls, but not the first, that ended pending within \
-10 us and in which the task recorded no event, began no system call, and woke and created no thread or task; the warning comes where at least half \
-of its polls, and ten, are such.
+Warnings are about the columns blocking, long and spurious. A wake is spurious if the poll after it (not the first poll of the task) ended pending within \
+10 us, and the task recorded no event in it, began no system call, and woke or created no thread or task. The warning is printed if at least ten polls of a task, and half \
+of them, are of this kind.
 ";
 
 /// What `tracewing tasks` accepts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What a line is
+    /// What each row is about
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
@@ -127,7 +127,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::Ns(line.task.unknown_ns);
         duration "longest" "longest_poll_ns" normal, "the longest poll"
             => Cell::ns_if(line.polls(), line.task.longest_ns);
-        clock "at" "longest_poll_begin_ns" low, "begin of the longest poll" => line.time(line.task.longest_begin);
+        clock "at" "longest_poll_begin_ns" low, "beginning of the longest poll" => line.time(line.task.longest_begin);
         duration "running" "running_ns" extra, "part of busy: its worker ran on a CPU"
             => Cell::ns_if(line.worker(), line.task.running_ns);
         duration "preempted" "preempted_ns" low, "part of busy: the kernel had taken the CPU from its worker"
@@ -165,7 +165,7 @@ pub fn views() -> Vec<View> {
 const PARTS: [Part; 2] = [
     Part::task_switches("no poll is known, nor how long any took"),
     Part::task_wakes(
-        "between its polls a task may have been ready or idle, which is not known (-); `delay` is of first polls",
+        "between its polls a task may have been ready or idle, which is unknown (-); `delay` is of first polls",
     ),
 ];
 
@@ -263,7 +263,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
     if warnings.len() > WARNINGS {
         writeln!(
             out,
-            "and {} more warnings; --sort long, blocking or spurious shows whose",
+            "and {} more warnings; --sort long, blocking or spurious shows the tasks",
             warnings.len() - WARNINGS
         )?;
     }

@@ -19,7 +19,7 @@ use tracewing_analysis::{Ran, Threads, ThreadsTable, total};
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What a line is
+    /// What each row is about
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
@@ -42,11 +42,11 @@ Examples:
   tracewing threads my-trace --sort ready -n 10
   tracewing threads my-trace --columns name,running,switches --format csv > threads.csv
 
-Times are in ms (ns in JSON and CSV). The rest of running that is not user, system or irq is of unknown mode. JSON and CSV have all \
-causes of blocked-on with their times. The process of a thread is - where no event shows it. It needs a recording of kernel events.
+Times are in ms (ns in JSON and CSV). The part of running that is not user, system or irq is time of unknown mode. JSON and CSV have all \
+causes of blocked-on with their times. The process of a thread is - if no event shows it. This command needs a recording of kernel events.
 
-With --by task, a line is a user thread (events user_thread:*). What the thread did while it ran the task is the task's; a task also \
-waits while no thread is free for it.
+With --by task, a line is a user thread (events user_thread:*). What a thread does while it runs a task counts for the task; a task is also \
+ready while no thread is free for it.
 ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -63,16 +63,18 @@ enum By {
 /// What `threads` takes from kernel events that a recording may lack.
 const KERNEL_PARTS: [MissingPart; 5] = [
     MissingPart::switches("no time is known (-)"),
-    MissingPart::system_calls("`user`, `system` and the number of calls are not known (-)"),
-    MissingPart::wakes("`ready`, `blocked` and the number of wakes are not known (-)"),
-    MissingPart::interrupts("`irq` is not known (-), and their time is that of what they interrupted"),
-    MissingPart::page_faults("`faults` are not known (-)"),
+    MissingPart::system_calls("`user`, `system` and the number of calls are unknown (-)"),
+    MissingPart::wakes("`ready`, `blocked` and the number of wakes are unknown (-)"),
+    MissingPart::interrupts(
+        "`irq` is unknown (-), and the time of interrupts counts for what they interrupted",
+    ),
+    MissingPart::page_faults("`faults` are unknown (-)"),
 ];
 
 /// The same of events of programs about their tasks.
 const TASK_PARTS: [MissingPart; 2] = [
     MissingPart::task_switches("no poll is known (-), nor how long any took"),
-    MissingPart::task_wakes("whether a task was ready or idle between its polls is not known (-)"),
+    MissingPart::task_wakes("whether a task was ready or idle between its polls is unknown (-)"),
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {

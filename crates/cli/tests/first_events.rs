@@ -1,5 +1,5 @@
 //! First events of call sites of `tracing` (`crates/tracing/tests/programs/tracing_sandbox.rs`): recorded by
-//! whatever kind of recording, also where the program makes no system call any more, is killed, or is a child
+//! whatever kind of recording, even where the program makes no system call any more, is killed, or is a child
 //! that ends at once. Nothing is asked for meanwhile.
 
 mod harness;

@@ -3,7 +3,7 @@
 //! `docs/explanation/clock.md`.
 //!
 //! Some virtual machines record no switch away from certain threads (idle ones that were restored from a
-//! snapshot): where only a stretch's end is recorded, the switch before it on that CPU bounds its begin.
+//! snapshot): where only a stretch's end is recorded, the switch before it on that CPU bounds its beginning.
 
 mod harness;
 mod kernel_common;

@@ -181,7 +181,8 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
     let of = |begin: &str, end: &str, by: &str| {
         json(&["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1"])
     };
-    // Only one task receives messages, so that it is the same one adds nothing; the event is end and begin.
+    // Only one task receives messages, so that it is the same one adds nothing; the event is end and
+    // beginning.
     let table = of(received, received, "$task");
     let expected = periods(received, received, |_| [Value::Null, Value::Null]);
     assert_eq!((table["count"].as_u64(), table["max_ns"].as_u64()), (Some(4), expected.last().copied()));

@@ -13,9 +13,9 @@ use std::process::Stdio;
 
 /// As in the program.
 const TIMES: u64 = 40;
-/// As in the command: so many polls in vain are worth a warning.
+/// As in the command: so many polls without success are worth a warning.
 const FEW: u64 = 10;
-/// Polls in vain are shorter, in ns.
+/// Polls without success are shorter, in ns.
 const AT_ONCE: i64 = 10_000;
 
 /// Polls of a task, but not its first, that ended pending at once, by the stamps of its switches.

@@ -6,7 +6,7 @@ mod recorded;
 use recorded::{Recording, program, record};
 
 /// What a program may take on a machine that does much else, in milliseconds: ten seconds, as of old, are
-/// waited in vain.
+/// waited without success.
 const LONG: u64 = 10_000;
 
 fn number(recording: &Recording, name: &str) -> u64 {

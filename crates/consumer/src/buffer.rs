@@ -86,7 +86,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of which nothing has been read.
+    /// A buffer from which nothing has been read.
     pub(crate) fn new(cpu: Cpu, reader: Reader, now: Instant, origin: u64) -> Self {
         Self {
             cpu,
@@ -271,7 +271,7 @@ impl Buffer {
         self.lost.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
 
-    /// Whether there was enough time to write so many sub-buffers since the buffer was made; if not, a
+    /// Whether enough time has passed since the buffer was made to write this many sub-buffers; if not, a
     /// process has overwritten the position.
     pub(crate) fn can_have_written(&self, sub_buffers: u64) -> bool {
         let bytes = u128::from(sub_buffers) * self.reader.sub_buffer_bytes() as u128;

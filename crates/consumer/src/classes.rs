@@ -80,7 +80,7 @@ enum Refusal {
     Unfit(#[from] Unfit),
     #[error("the recording has too many classes")]
     Full,
-    #[error("its program, or its user, has as many classes as it may have")]
+    #[error("its program, or its user, has the maximum number of classes")]
     Quota,
 }
 

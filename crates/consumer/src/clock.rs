@@ -2,7 +2,8 @@
 //!
 //! User events and kernel events are stamped by the same counter (the kernel's trace clocks `x86-tsc` and
 //! `mono` read what programs read), so one clock class serves both traces and any reader merges them. Real
-//! time comes in only here: pairs of counter and `CLOCK_REALTIME`, taken at the recording's begin and end.
+//! time comes in only here: pairs of counter and `CLOCK_REALTIME`, taken at the recording's beginning and
+//! end.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::Error;
 mod tsc;
 
 const NANOSECONDS: u64 = 1_000_000_000;
-/// Readings of which a calibration keeps the tightest.
+/// Number of readings in a calibration, which keeps the tightest.
 const ATTEMPTS: usize = 32;
 
 /// Which clock a user asks for.
@@ -109,7 +110,7 @@ impl TraceClock {
         (u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(self.frequency)) as u64
     }
 
-    /// The real time of a stamp by the calibration at the recording's begin, nanoseconds since 1970: what
+    /// The real time of a stamp by the calibration at the recording's beginning, nanoseconds since 1970: what
     /// readers of the trace compute from the clock class.
     pub fn realtime_ns(&self, begin: &Calibration, stamp: u64) -> u64 {
         if stamp >= begin.cycles {

@@ -34,7 +34,7 @@ const RESERVE: u64 = 64 << 10;
 pub struct Folder {
     dir: Dir,
     user: Dir,
-    /// The folder and its parents, as far as they were created.
+    /// Those of the folder and its parents that were created.
     made: Made,
     /// An anonymous file whose space is released for the description if the disk is full.
     reserve: Arc<Mutex<Option<File>>>,
@@ -201,7 +201,7 @@ pub struct SnapshotDescription {
     pub number: u64,
     /// What asked for it.
     pub reason: String,
-    /// When it was begun, cycles: everything emitted before is in it, as far as the buffers still hold it.
+    /// When it was begun, cycles: everything emitted before that is still in the buffers is in it.
     #[serde(rename = "taken_cycles")]
     pub taken: u64,
 }

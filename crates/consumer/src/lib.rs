@@ -13,7 +13,7 @@
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | `streams` | stream files, each continued by one region after another |
 //! | `writer`, `output` | a queue to the disk and the thread that empties it; or direct output |
-//! | `seen` | event classes of which an event was seen |
+//! | `seen` | event classes that had an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`outside`] | the numbers of threads of programs of other PID namespaces |
 //! | `children` | where children of a program without buffers count their losses |

@@ -24,9 +24,9 @@ use crate::firsts::{Firsts, Walk};
 pub const UNSEEN: i32 = 1 << 30;
 /// Time between two looks, where nothing waits for them.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Threads that one look sees, and of which numbers are kept.
+/// Maximum number of threads that one look sees and whose numbers are kept.
 const MOST: usize = 1 << 14;
-/// Bytes between the begin of a first event's payload and its process.
+/// Bytes between the beginning of a first event's payload and its process.
 const KEY: usize = 16;
 
 /// What the programs of other namespaces have in common.
@@ -160,7 +160,7 @@ impl Insider {
         (threads.looked, threads.took) = (begin, begin.elapsed());
     }
 
-    /// Puts the numbers outside into the events of a packet, all of which are whole. `false`, and nothing was
+    /// Puts the numbers outside into the events of a packet, which are all complete. `false`, and nothing was
     /// done, where it is better to wait for them, which is not done where it `is_last`.
     pub(crate) fn replace(&self, events: &mut [u8], is_last: bool) -> bool {
         let is_new = |event: &crate::firsts::Event| {
@@ -187,7 +187,7 @@ impl Insider {
             let process = self.outside.process_at(event.id).map(|far| context + CONTEXT + far);
             let place =
                 process.filter(|start| start + 4 <= at).and_then(|start| events.get_mut(start..start + 4));
-            // A description is no process's.
+            // A description is not a process's.
             if let Some(place) = place.filter(|place| **place != DESCRIPTION.to_le_bytes()) {
                 let pid = match &self.process {
                     Some(process) => process.pid.0,

@@ -1,4 +1,4 @@
-//! Event classes of which an event was seen.
+//! Event classes that had an event.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

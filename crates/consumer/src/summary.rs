@@ -17,7 +17,7 @@ pub struct StreamSummary {
     pub packets: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Events lost, as far as known.
+    /// Events known to be lost.
     #[serde(rename = "lost_events")]
     pub lost: u64,
     /// Whether more were lost: a process has overwritten the counters with nonsense.

@@ -89,7 +89,7 @@ impl KernelFlightRecorder {
         self.source.recorded()
     }
 
-    /// What the user should know of the recording's begin, a line each.
+    /// What the user should know of the recording's beginning, a line each.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
     }

@@ -6,7 +6,7 @@
 //! by its [`Guardian`]. Where that was killed as well, the next recorder recognises the instance by a process
 //! that is gone, or that started at another time, and removes it. Two things protect the instance of a living
 //! recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which `tracing_on` is
-//! open, which a recorder keeps open from the beginning; the latter also where the recorder lives in another
+//! open, which a recorder keeps open from the beginning; the latter even where the recorder lives in another
 //! PID namespace. (Files below `options/` do not keep an instance from being removed; Linux 6.18 dereferences
 //! freed memory when one of them is written then.)
 

@@ -92,7 +92,7 @@ pub enum PageError {
         /// Bytes there are.
         room: usize,
     },
-    /// A record does not fit between its begin and the end of the records.
+    /// A record does not fit between its beginning and the end of the records.
     #[error("record at byte {offset}: its length of {len} bytes does not fit the page")]
     Record {
         /// Where the record begins.

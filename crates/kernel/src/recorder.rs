@@ -141,7 +141,7 @@ impl KernelRecorder {
         self.source.set_root_pid(pid)
     }
 
-    /// What the user should know of the recording's begin, a line each.
+    /// What the user should know of the recording's beginning, a line each.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
     }

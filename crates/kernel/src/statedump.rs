@@ -174,7 +174,7 @@ pub(crate) fn threads_of(process: Pid) -> Vec<Tid> {
 /// Those of `tids` that live.
 pub(crate) fn of(tids: &[Tid]) -> Vec<Thread> {
     let thread = |tid: &Tid| {
-        // A thread that is no process has a directory all the same; it is only not listed.
+        // A thread that is not a process has a directory all the same; it is only not listed.
         let status = fs::read(format!("/proc/{tid}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let process: Pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;

@@ -177,7 +177,7 @@ impl Stream {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
-    /// Converts a page. All of it also where a packet could not be written, whose events are counted as lost
+    /// Converts a page. All of it even where a packet could not be written, whose events are counted as lost
     /// then; the first such error is returned.
     pub(crate) fn page<S: Sink>(
         &mut self,

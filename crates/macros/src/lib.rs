@@ -106,7 +106,7 @@ pub fn derive_event_field(input: TokenStream) -> TokenStream {
     enumeration::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Records the begin and end of a function, by two sites of its own.
+/// Records the beginning and end of a function, by two sites of its own.
 ///
 /// ```
 /// #[tracewing::traced]

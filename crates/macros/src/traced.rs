@@ -1,4 +1,4 @@
-//! `#[traced]`: records the begin and end of a function.
+//! `#[traced]`: records the beginning and end of a function.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;

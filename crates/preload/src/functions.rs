@@ -1,4 +1,4 @@
-//! Functions of programs that were built with calls at the begin and end of functions.
+//! Functions of programs that were built with calls at the beginning and end of functions.
 //!
 //! | module | does |
 //! |---|---|
@@ -48,7 +48,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Handles the begin or end of a recording.
+/// Handles the beginning or end of a recording.
 pub(crate) fn at_change() {
     // Release, with `is_on`: the work of `prepare` is done.
     IS_ON.store((ARE_ENABLED.load(Relaxed) && is_recorded()).into(), Release);
@@ -68,7 +68,7 @@ fn is_on() -> bool {
 
 tracewing_vocabulary::function_events!(tracewing::declared_events);
 
-/// gcc and clang insert a call of this at a function's begin.
+/// gcc and clang insert a call of this at a function's beginning.
 ///
 /// # Safety
 /// None: the addresses are only numbers.

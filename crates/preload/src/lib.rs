@@ -14,7 +14,7 @@
 //! | `hash` | numbers that identify chains and files in events |
 //! | `image` | the files of the code in chains |
 //! | `seen` | what was described lately |
-//! | `functions` | functions of programs that were built with calls at their begin and end |
+//! | `functions` | functions of programs that were built with calls at their beginning and end |
 //! | `start` | what happens when the library is loaded, and in a forked child |
 //! | `children` | `vfork` and `clone`, which the crate `tracewing` has to notice |
 //! | `unload` | `dlclose`, after which other code may be at the same addresses |

@@ -39,7 +39,7 @@ extern "C" fn at_start() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-/// Handles the begin or end of a recording: a new one lacks all earlier descriptions.
+/// Handles the beginning or end of a recording: a new one lacks all earlier descriptions.
 fn at_change() {
     seen::forget_all();
     functions::at_change();
@@ -88,7 +88,7 @@ fn report_if_shadowed() {
     }
 }
 
-/// The begin of the object that contains this address.
+/// The beginning of the object that contains this address.
 fn object(address: usize) -> Option<usize> {
     image::find(address).map(|image| image.begin)
 }

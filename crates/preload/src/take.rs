@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-/// Whether the caller now holds the lock: also if its last owner was a process that has died (`EOWNERDEAD`).
+/// Whether the caller now holds the lock: even if its last owner was a process that has died (`EOWNERDEAD`).
 fn is_taken(answer: c_int) -> bool {
     answer == 0 || answer == libc::EOWNERDEAD
 }

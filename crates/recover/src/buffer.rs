@@ -8,9 +8,9 @@
 //!   ring can hold now: at most one lap before the write position.
 //! - A sub-buffer that the writers have left records how much of it is used; the write position determines
 //!   the current one's size. With protocols `Smp` and `Local`, only bytes committed without a gap are used.
-//! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its
-//!   end, and no sub-buffer older than the one before it. Everything after the first violation is treated as
-//!   damaged.
+//! - Events must follow each other without a gap, none older than its sub-buffer's beginning or younger than
+//!   its end, and no sub-buffer older than the one before it. Everything after the first violation is treated
+//!   as damaged.
 //! - In memory that other threads may be writing to, a sub-buffer is copied first, then the write position is
 //!   read again: if that has come around meanwhile, or the header has changed, the copy is dropped.
 //! - In overwrite mode, a sub-buffer that a recorder has taken out of the ring and not released is treated
@@ -53,8 +53,8 @@ struct Found {
 struct Extent {
     /// Bytes that writers have reserved.
     reserved: usize,
-    /// Bytes from the begin on that are completely written. A sub-buffer that is not completely written is
-    /// not closed either.
+    /// Bytes from the beginning on that are completely written. A sub-buffer that is not completely written
+    /// is not closed either.
     finished: usize,
     /// Upper bound of the stamps, if known.
     end: u64,
@@ -312,8 +312,8 @@ impl Buffer<'_> {
         usize::try_from(used).unwrap_or(usize::MAX)
     }
 
-    /// Protocols `Smp` and `Local`: committed bytes of a sub-buffer, and committed bytes from its begin on
-    /// without a gap.
+    /// Protocols `Smp` and `Local`: committed bytes of a sub-buffer, and committed bytes from its beginning
+    /// on without a gap.
     fn committed(&self, sequence: u64) -> Option<(usize, usize)> {
         let geometry = self.region.geometry;
         if self.region.protocol == Protocol::Publish {

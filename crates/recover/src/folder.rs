@@ -239,7 +239,7 @@ impl AddressSpace for BufferFolder {
 /// `F_SETLEASE`). If it cannot say, the answer is no.
 fn has_writers(file: &File) -> bool {
     let set = |lease: libc::c_int| {
-        // SAFETY: an own descriptor and an integer.
+        // SAFETY: a separate descriptor and an integer.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) }
     };
     if set(libc::F_RDLCK) == 0 {

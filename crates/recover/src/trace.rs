@@ -124,8 +124,8 @@ pub(crate) struct Trace<'a> {
     /// The trace's id of the class `?`.
     unknown: u16,
     streams: u64,
-    /// CPU, number and begin of each sub-buffer so far. A program that records itself has its region mapped
-    /// twice.
+    /// CPU, number and beginning of each sub-buffer so far. A program that records itself has its region
+    /// mapped twice.
     seen: HashSet<(Cpu, u64, u64)>,
     recovered: &'a mut Recovered,
 }

@@ -1,14 +1,14 @@
-//! A recording that runs, as other processes see it, and why it did not do what it was asked for.
+//! A running recording, as other processes see it, and why it did not do what it was asked for.
 
 use std::path::PathBuf;
 use tracewing_units::Pid;
 
-/// A recording that runs.
+/// A running recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     /// Its sockets' folder.
     pub(crate) folder: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     pub user: u32,
     /// The recorder's process id.
     pub pid: Pid,
@@ -26,7 +26,7 @@ pub struct Running {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// No recording runs that this user may ask.
+    /// There is no running recording that this user may ask.
     #[error("no recording is running; start one with `tracewing record{} -- CMD`", options(.0))]
     NoneRuns(Kind),
     /// The word names no recording.
@@ -37,7 +37,7 @@ pub enum AskError {
         /// Those that run.
         running: Vec<Running>,
     },
-    /// The one that is meant may be one of those that do not answer.
+    /// The recording that is meant may be one that does not answer.
     #[error(
         "recorders that do not answer (process {}): stopped, or of another version of tracewing; say which recording is meant{}",
         pids(.0), others(.1)
@@ -48,7 +48,7 @@ pub enum AskError {
     Several(Kind, Vec<Running>),
     /// It keeps everything on disk already.
     #[error(
-        "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
+        "process {0} is not a flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
     )]
     NotFlightRecorder(Pid),
     /// The recorder could not write a snapshot; why, in its words: it is another process.

@@ -1,10 +1,10 @@
-//! Attaches to a process that runs: has each copy of tracewing in it (executable, plug-ins, the C library,
-//! the library that is pre-loaded) open a door (`tracewing_abi::message::door`), by which the copy then joins
-//! as programs do that the recorder has started.
+//! Attaches to a running process: has each copy of tracewing in it (in the executable, plug-ins, the C
+//! library, the pre-loaded library) open a door (`tracewing_abi::message::door`). Through it the copy then
+//! joins like a program that the recorder has started.
 //!
-//! What the process gives is not trusted: a descriptor that is no such door is not read from. Whether it can
-//! be one is looked at before a copy of it is made, since to close a copy of a file can take as long as its
-//! file system wants.
+//! What the process gives is not trusted. Whether a descriptor can be a door is checked before a copy of it
+//! is made, since closing a copy of a file can take as long as its file system likes; anything else is not
+//! read.
 
 mod calls;
 
@@ -31,8 +31,8 @@ const LOOK: Duration = Duration::from_micros(200);
 pub(crate) struct Entered {
     /// The recorder's end of its door.
     pub(crate) door: OwnedFd,
-    /// Filters for system calls of the thread that has opened it, which its agent's threads have, too: they
-    /// let through all that the agent does.
+    /// Number of seccomp filters of the thread that opened it, and of its agent's threads: they allow all
+    /// that the agent does.
     pub(crate) filters: u32,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Answers {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Declined {
     /// The program wants no threads but its own.
-    #[error("it wants no threads of tracewing's any more (tracewing::before_sandbox)")]
+    #[error("it has asked for no more threads of tracewing (tracewing::before_sandbox)")]
     Alone,
     /// The system refuses a descriptor or a thread.
     #[error("it has opened no door ({0})")]
@@ -68,7 +68,7 @@ impl Declined {
     }
 }
 
-/// What became of an attempt to attach to a process.
+/// The result of an attempt to attach to a process.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Why the process was not attached to. It runs as before; copies that were entered before that give up.
@@ -86,7 +86,7 @@ pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Outco
             Outcome { result: enter(&target, pid, recording, patience), longest_stop: target.longest_stop() }
         }
         Err(refusal) => {
-            // What keeps a recorder from a program without events costs none.
+            // A process without a copy of tracewing has no events of its own that a refusal could lose.
             let result = if is_plain(pid) { Ok(Answers::default()) } else { Err(refusal) };
             Outcome { result, longest_stop: None }
         }
@@ -177,7 +177,7 @@ pub(crate) fn is_connection(file: BorrowedFd<'_>) -> bool {
         && socket_acceptconn(file) == Ok(false)
 }
 
-/// Lets go of a descriptor that is not what it should be, which can take as long as its maker wants.
+/// Closes a descriptor that is not a door, which can take as long as its maker likes.
 pub(crate) fn dispose(file: OwnedFd) {
     let number = file.as_raw_fd();
     let closing = std::thread::Builder::new().name(format!("close {number}")).spawn(move || drop(file));

@@ -1,6 +1,6 @@
-//! A thread that has others attach to processes, since that can take as long as a process has no thread that
-//! can be borrowed, or does not return from the call: the recorder's loop asks for it, and hears of the
-//! result by a descriptor.
+//! A thread that has others attach to processes. An attempt lasts until the process has a thread that can be
+//! borrowed, and that thread returns from the call, so the recorder's loop only requests it, and is notified
+//! of the result through a descriptor.
 
 mod turns;
 
@@ -31,7 +31,7 @@ const TURN: Duration = Duration::from_millis(50);
 /// left alone in the middle waits for the recorder.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) pid: Pid,
@@ -118,8 +118,8 @@ impl Attaching {
         }
     }
 
-    /// Whether a process has not been asked for, or has executed a file since; from now on it has.
-    pub(crate) fn is_new(&mut self, program: Program) -> bool {
+    /// Notes that a process is asked. False if it was before and has executed no file since.
+    pub(crate) fn mark_asked(&mut self, program: Program) -> bool {
         let is_known = self.asked.get(&program.pid) == Some(&program);
         if !is_known {
             self.asked.insert(program.pid, program);

@@ -13,7 +13,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What has changed since the recording began, and the connections that wait for a change.
 pub(crate) struct Changes {
-    /// The mask word but for pauses.
+    /// The mask word, without the effect of pauses.
     pub(crate) majors: u64,
     pub(crate) is_paused: bool,
     pub(crate) waiting: Vec<Waiting>,
@@ -60,7 +60,7 @@ impl Changes {
 /// Why a recording is not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotChanged {
-    /// The message is none, or one of another version.
+    /// The bytes are not a message, or one of another version.
     #[error(transparent)]
     Message(#[from] WireError),
     #[error("the message has more than a rule")]

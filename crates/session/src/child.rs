@@ -1,5 +1,5 @@
 //! The recorded command: found as a shell finds it, forked, and held before its `exec` until kernel tracing
-//! knows its process id, so that nothing of it is missed.
+//! knows its process id, so that no event of it is missed.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use tracewing_units::Pid;
 
 use crate::Error;
 
-/// Where the shell looks if nothing says where.
+/// Where the shell looks without `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A command that was found.
@@ -34,7 +34,7 @@ pub(crate) struct Child {
     pidfd: OwnedFd,
     /// Held while the child waits; a byte lets it go.
     gate: Option<OwnedFd>,
-    /// Where the system's answer to `exec` comes from; nothing where it is not ours.
+    /// Where the system's answer to `exec` comes from; `None` if the process is not ours.
     failure: Option<OwnedFd>,
 }
 
@@ -97,7 +97,7 @@ impl Command {
             unsafe {
                 libc::close(other_end);
                 let mut byte = 0_u8;
-                // Without the byte the recorder is gone, and there is nothing to run for.
+                // Without the byte the recorder is gone, and the command is not run.
                 if libc::read(gate, (&raw mut byte).cast(), 1) == 1 {
                     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                     libc::signal(libc::SIGXFSZ, file_size);
@@ -165,8 +165,8 @@ impl Child {
         }
     }
 
-    /// The exit status if it has ended, as shells count it, or 0 where it is not ours. To be called when the
-    /// descriptor is readable. What is left of the process stays until [`Child::reap`].
+    /// The exit status if it has ended, as a shell gives it, or 0 if it is not ours. To be called when the
+    /// descriptor is readable. The process stays a zombie until [`Child::reap`].
     pub(crate) fn ended(&self) -> Option<i32> {
         if !self.is_ours() {
             return Some(0);

@@ -4,8 +4,7 @@
 //! the ids that the program waits for are kept here. One change is under way at a time, so no socket buffer
 //! fills up, and a program that does not answer delays no other.
 //!
-//! A program that sends nonsense, or more than it should, is disconnected, as is one that stays silent before
-//! it has joined.
+//! A program is disconnected if it sends nonsense or too much, or stays silent before it has joined.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IoSlice;
@@ -47,8 +46,8 @@ pub(crate) trait Host {
     fn taken(&mut self, peer: Peer);
     /// Ids for class descriptions, one each; 0 where a class is not taken.
     fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16>;
-    /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if
-    /// the recording cannot continue.
+    /// What the current rules make of each of these classes in a program. `None` if the recording cannot
+    /// continue.
     fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>>;
 }
 
@@ -67,16 +66,16 @@ pub(crate) struct Client {
     /// Filters for system calls of its process that let through what it does.
     filters: u32,
     stage: Stage,
-    /// Until when it has to say something.
+    /// When it has to have sent a message.
     deadline: Option<Instant>,
     /// What the loop waits for.
     pub(crate) interest: EventFlags,
 }
 
 enum Stage {
-    /// It has said nothing yet, and is to say hello; what it is, as long as that has to be known.
+    /// It has sent nothing yet, and has to send its hello; its process, while that has to be known.
     Arrived(OwnedFd),
-    /// It has said nothing yet, and is to ask something.
+    /// It has sent nothing yet, and has to send a question.
     Silent,
     Member(Box<Member>),
     /// It waits for the answer to a [`Control`].
@@ -110,7 +109,7 @@ pub(crate) struct Member {
     until: u64,
 }
 
-/// What becomes of a connection.
+/// What to do next with a connection.
 #[derive(Debug)]
 pub(crate) enum Fate {
     Stays,
@@ -119,13 +118,13 @@ pub(crate) enum Fate {
     Ends,
     /// It has asked something, and ends with the answer.
     Asks(Question),
-    /// It wants the recording changed; the message is the buffer's first so many bytes. It ends with the
-    /// answer.
+    /// It asks for a change of the recording; the message is this many bytes at the beginning of the buffer.
+    /// It ends with the answer.
     Controls(usize),
 }
 
 impl Client {
-    /// A process that is to join; `pidfd` is its own, and so many `filters` were looked at.
+    /// A process that is to join, with its `pidfd` and the number of `filters` that were checked.
     pub(crate) fn program(socket: OwnedFd, peer: Peer, pidfd: OwnedFd, filters: u32, now: Instant) -> Self {
         Self { stage: Stage::Arrived(pidfd), filters, ..Self::asker(socket, peer, now) }
     }
@@ -241,7 +240,7 @@ impl Client {
                 let taken = member.take(host, self.peer, message).and_then(|()| self.send(host));
                 if taken.is_some() { Fate::Stays } else { Fate::Ends }
             }
-            // It has nothing more to say.
+            // It sends nothing more.
             Stage::Asking => Fate::Ends,
         }
     }
@@ -296,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Another process may have its id by now, whose name it must not get.
+    /// Another process may have its id by now; its name must not be used.
     fn missed(&self, host: &mut dyn Host, hello: &Hello) {
         if hello.joining == Joining::Program {
             host.missed(self.peer, &Program::nameless(self.pid()), hello.waits[0], None);
@@ -356,7 +355,7 @@ impl Client {
         Some(())
     }
 
-    /// Sends grants, and then a change, as far as they are due and the socket takes them. `None` if the
+    /// Sends grants, and then a change, if they are due and the socket takes them. `None` if the
     /// connection, or the recording, is at its end.
     pub(crate) fn send(&mut self, host: &mut dyn Host) -> Option<()> {
         let Stage::Member(member) = &mut self.stage else { return Some(()) };
@@ -385,7 +384,7 @@ struct Grants {
 }
 
 impl Member {
-    /// Whether its program went on before it received everything.
+    /// Whether its program continued before it had received everything.
     fn is_late(&self) -> bool {
         self.joining == Joining::Program && self.until < time_of_day() && self.classes.is_empty()
     }
@@ -395,12 +394,12 @@ impl Member {
         self.joining == Joining::Program && self.classes.is_empty() && self.due.is_empty()
     }
 
-    /// Whether it knows, and has confirmed, what the rules of the moment make of its classes.
+    /// Whether it has confirmed what the current rules make of its classes.
     pub(crate) fn is_settled(&self) -> bool {
         self.behind.is_empty() && !self.is_asked
     }
 
-    /// A message from a program that has joined. `None` if it makes no sense.
+    /// Handles a message from a program that has joined. `None` if the message is invalid.
     fn take(&mut self, host: &mut dyn Host, peer: Peer, message: &[u8]) -> Option<()> {
         if let Ok(done) = Done::decode(message) {
             if !replace(&mut self.is_asked, false) || done.number != self.change {

@@ -1,7 +1,7 @@
 //! The connections of all programs: kept while a program is recorded, so that it can receive changes, and
-//! looked up by process. How they come is `recorder`'s.
+//! looked up by process. How they are accepted is in `recorder`.
 //!
-//! A program's hang-up says nothing about its buffers: it may write events until it is dead.
+//! A program that has closed its connection may still write events until it is dead.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -21,11 +21,11 @@ use crate::program::{Program, parent};
 
 /// Further recorders that programs are invited to: as many as they join.
 const MOST_OTHERS: usize = 7;
-/// Connections of one process, dead ones that it may still be known by included.
+/// Maximum number of connections of one process, including dead ones by which it may still be known.
 const MOST_OF_A_PROCESS: usize = 1024;
-/// Connections that come to nothing: at once, and a second.
+/// Connections without a result: how many at once, and how many per second.
 const WASTED: (u32, f64) = (1024, 2000.0);
-/// Programs that have left: from so many on it is looked which of them are dead.
+/// Maximum number of programs that have left before it is checked which of them are dead.
 const MANY_LEFT: usize = 1024;
 
 /// Why programs are not invited to a further recorder.
@@ -51,14 +51,14 @@ pub(crate) struct Connections {
     look_at_left: usize,
     /// Sockets of recorders that want the same programs.
     others: Vec<PathBuf>,
-    /// Connections that have said nothing yet, oldest first, and where they have come from.
+    /// Connections that have sent nothing yet, the oldest first, and their origin.
     pub(crate) silent: BTreeMap<u64, (Peer, Purpose)>,
-    /// What processes and users have of the connections.
+    /// The shares of processes and users in the connections.
     pub(crate) quota: Quota,
-    /// Connections that come to nothing.
+    /// Connections without a result.
     pub(crate) wasted: Budget,
-    /// Connections that have said too much in too short a time: they are not listened to before the next
-    /// look.
+    /// Connections that have sent too much in too short a time: the recorder does not read from them before
+    /// the next look.
     resting: Vec<u64>,
     /// Room for one message.
     pub(crate) message: Vec<u8>,
@@ -93,7 +93,7 @@ impl Connections {
         number
     }
 
-    /// Takes out a connection that ends.
+    /// Removes a connection that ends.
     pub(crate) fn remove(&mut self, number: u64) -> Option<Client> {
         self.silent.remove(&number);
         let client = self.clients.remove(&number)?;
@@ -108,7 +108,7 @@ impl Connections {
         self.most
     }
 
-    /// Connection `number` is not listened to before the next look.
+    /// Does not read from connection `number` before the next look.
     pub(crate) fn rest(&mut self, number: u64) {
         self.resting.push(number);
     }
@@ -188,13 +188,13 @@ impl Connections {
         if !joining.is_passing() {
             self.left.retain(|(left, _), _| *left != pid);
             let before = has_room.then(|| self.members.insert((pid, copy), number)).flatten();
-            // It has executed another file, or makes fun of us.
+            // It has executed another file, or is hostile.
             if let Some(client) = before.and_then(|before| self.clients.get_mut(&before)) {
                 client.hurry(Instant::now());
             }
         }
         if let Some(client) = self.clients.get_mut(&number) {
-            // A forked child follows its parent into whatever that has joined.
+            // A forked child joins whatever its parent has joined.
             for other in self.others.iter().filter(|other| joining == Joining::Program && other.exists()) {
                 client.invite(other.as_os_str().as_bytes());
             }

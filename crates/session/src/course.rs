@@ -11,11 +11,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Signals taken from the kernel at once.
 const BATCH: usize = 64;
 
-/// The command, the signals, and what has come of them.
+/// The command, the signals, and their result.
 pub(crate) struct Course {
-    /// Nothing where processes are recorded that ran already.
+    /// `None` if running processes are recorded.
     pub(crate) child: Option<Child>,
-    /// The command's, once it has ended; 0 once all processes have ended that ran already.
+    /// The status of the command, once it has ended; 0 once all processes that were attached to have ended.
     pub(crate) exit_status: Option<i32>,
     pub(crate) stop: Stop,
     signals: Signals,
@@ -61,8 +61,7 @@ impl Course {
 
     /// Takes what signals have come. Gives whether one of them was for a snapshot.
     pub(crate) fn take_signals(&mut self) -> bool {
-        // However fast the signal for snapshots comes again: one snapshot, and then whatever else there is to
-        // do.
+        // One snapshot, then the loop's other work, however fast the signal for snapshots is repeated.
         let mut snapshot = false;
         for _ in 0..BATCH {
             let Some(signal) = self.signals.next() else { break };
@@ -70,7 +69,7 @@ impl Course {
                 snapshot = true;
                 continue;
             }
-            // What the terminal sends, the command has got already.
+            // The command has already received what the terminal sends.
             if signal.from_process {
                 self.child.iter().for_each(|child| child.signal(signal.number));
             }

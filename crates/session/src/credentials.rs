@@ -1,11 +1,11 @@
-//! The process at the other end of a connection, as the kernel vouches for it, and pinned so that its id
-//! means no other one.
+//! The process at the other end of a connection, confirmed by the kernel, and pinned so that its id cannot
+//! mean another one.
 //!
 //! The kernel keeps process id and effective user of the moment of `connect` (`SO_PEERCRED`). The pidfd is
-//! that process's own (`SO_PEERPIDFD`, Linux 6.5); before, one is opened by the id. Either way what `/proc`
-//! says of the id counts only while the pidfd says that the process lives: then both are of one process. An
-//! id that was reused before the pidfd was opened gains nothing, since all users of the process found must be
-//! the user that connected.
+//! that process's own (`SO_PEERPIDFD`, Linux 6.5); on older kernels one is opened by the id. Either way, what
+//! `/proc` says about the id is only used if the pidfd shows afterwards that the process lives: then both are
+//! about one process. An id that was reused before the pidfd was opened gains nothing, since all users of the
+//! process found must be the user that connected.
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! Which programs may share a region where the user has asked for that (`--buffers user`): those that have
-//! the same rights, and no way to others.
+//! Which programs may share a region if the user has asked for that (`--buffers user`): those that have the
+//! same rights and cannot gain others.
 //!
 //! The rights are those at the time at which a program joins. Any process can take a filter for system calls,
 //! or enter a new user namespace, later: it still has what it has mapped then. Only

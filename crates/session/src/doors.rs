@@ -1,10 +1,9 @@
-//! The doors of processes that the recorder has attached to, and the connections that come by them.
+//! The doors of processes that the recorder has attached to, and the connections that come through them.
 //!
 //! The process at the other end of a door, or of a connection, may have copies of the recorder's own ends:
-//! those of a door were the process's, and a connection's has come from it. So the recorder never waits on
-//! them, whatever has become of their flags, and takes them out of the loop before it closes them. What
-//! comes by a door counts only if it is a connection, made by the process that has sent it, as the kernel
-//! says.
+//! it has created both ends of a door, and has sent a connection's end. So the recorder never waits on them,
+//! whatever their flags are now, and removes them from the loop before it closes them. It accepts only
+//! connections that, according to the kernel, were made by the process that sent them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{MaybeUninit, zeroed};
@@ -38,7 +37,7 @@ pub(crate) struct Door {
 pub(crate) enum Knocked {
     Nothing,
     Connection(OwnedFd, Knock),
-    /// No process has it any more, or what came makes no sense.
+    /// No process has its other end any more, or what came is invalid.
     End,
 }
 
@@ -67,14 +66,14 @@ impl Doors {
         self.doors.get_mut(&number)
     }
 
-    /// A door that leads nowhere any more.
+    /// Removes a door that is of no use any more.
     pub(crate) fn remove(&mut self, number: u64, poll: &Poll) -> Option<Door> {
         let door = self.doors.remove(&number)?;
         poll.remove(&door.file);
         Some(door)
     }
 
-    /// Closes all of them, at the recording's end, and gives whose they were.
+    /// Closes all of them at the end of the recording, and gives their processes.
     pub(crate) fn clear(&mut self, poll: &Poll) -> BTreeSet<Pid> {
         self.doors.values().for_each(|door| poll.remove(&door.file));
         std::mem::take(&mut self.doors).into_values().map(|door| door.pid).collect()
@@ -89,7 +88,7 @@ impl Doors {
         self.doors.values().flat_map(|door| (0..BATCH).map_while(move |_| next(door))).collect()
     }
 
-    /// Connections that come get their turn at a later look.
+    /// New connections wait until a later look.
     pub(crate) fn close(&mut self, poll: &Poll) {
         self.doors.values().for_each(|door| poll.remove(&door.file));
         self.are_closed = true;
@@ -168,7 +167,7 @@ fn receive(file: BorrowedFd<'_>, message: &mut [u8]) -> Option<(usize, Come)> {
     Some((len, come(&header)))
 }
 
-/// All descriptors that have come are taken over, whatever for.
+/// Takes ownership of all descriptors that have come, so that they are closed.
 fn come(header: &libc::msghdr) -> Come {
     let mut come = Come::default();
     // SAFETY: the kernel has filled the control data in; the macros give null or a whole cmsghdr inside it.
@@ -181,13 +180,14 @@ fn come(header: &libc::msghdr) -> Come {
         let size = len.saturating_sub(empty);
         match (one.cmsg_level, one.cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if size >= size_of::<libc::ucred>() => {
-                // SAFETY: so many bytes are there.
+                // SAFETY: the buffer has this many bytes.
                 let sender = unsafe { data.cast::<libc::ucred>().read_unaligned() };
                 come.sender = (sender.pid > 0).then_some(Pid(sender.pid));
             }
             (libc::SOL_SOCKET, libc::SCM_RIGHTS | PIDFD) => {
                 for at in 0..size / size_of::<libc::c_int>() {
-                    // SAFETY: so many descriptors are there, which the kernel has just made for this process.
+                    // SAFETY: the message has this many descriptors, which the kernel has just made for this
+                    // process.
                     let file = unsafe { data.cast::<libc::c_int>().add(at).read_unaligned() };
                     // SAFETY: as above.
                     come.files.extend((file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file) }));
@@ -244,7 +244,7 @@ mod tests {
             send(&other, &knock.encode(), &[sent.as_fd()]);
             assert!(matches!(door.knocked(), Knocked::Connection(_, come) if come == knock));
         }
-        // Whatever the process has done with the recorder's end.
+        // Whatever the process has done to the recorder's end.
         rustix::io::ioctl_fionbio(&door.file, false).unwrap();
         assert!(matches!(door.knocked(), Knocked::Nothing));
         drop(other);

@@ -14,7 +14,7 @@ pub(crate) struct Drains {
 }
 
 impl Drains {
-    /// What they have come to so far, together with the events of programs.
+    /// Their totals so far, together with the events of programs.
     pub(crate) fn totals(&self, user: Totals) -> Totals {
         let kernel = self.kernel.progress();
         let (events, lost, bytes) = self.profile.progress();

@@ -1,11 +1,11 @@
-//! What is left of regions that are finished: numbers.
+//! The totals of regions that are finished.
 
 use std::collections::BTreeMap;
 
 use tracewing_consumer::drain::Drain;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 
-/// Ranges of losses that are kept apart; from then on the last one of a stream grows.
+/// Maximum number of separate ranges of losses; beyond that, the last one of a stream grows.
 const MOST_RANGES: usize = 10_000;
 
 /// Regions that are finished.
@@ -19,7 +19,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Takes note of what a region has come to.
+    /// Adds the totals of a region.
     pub(crate) fn take(&mut self, drain: &Drain) {
         for stream in drain.summary() {
             match self.streams.get_mut(&stream.name) {
@@ -49,7 +49,7 @@ impl Ended {
         }
     }
 
-    /// The streams are these, in place of what regions said of them.
+    /// Replaces the streams by these.
     pub(crate) fn set_streams(&mut self, streams: Vec<StreamSummary>) {
         self.streams = streams.into_iter().map(|stream| (stream.name.clone(), stream)).collect();
     }

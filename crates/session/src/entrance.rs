@@ -1,4 +1,4 @@
-//! The sockets at which connections arrive, and whether they are listened to.
+//! The sockets at which connections arrive, and whether the recorder listens to them.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;

@@ -54,7 +54,7 @@ impl std::fmt::Display for Reason {
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoSnapshot {
-    #[error("this is no flight recorder")]
+    #[error("this is not a flight recorder")]
     NotFlightRecorder,
     /// The kernel gives no random bytes for the trace's UUID.
     #[error("{0}")]

@@ -127,7 +127,8 @@ fn is_own_users(status: &str) -> bool {
     users.next().is_some_and(|users| users.split_whitespace().all(|user| user == own))
 }
 
-/// Whether this process, or one that it has started, has started a process, as far as its ancestors live.
+/// Whether this process, or one that it has started, has started a process, found by the ancestors that still
+/// live.
 fn is_descendant(pid: Pid) -> bool {
     let ancestors = std::iter::successors(parent(pid), |pid| parent(*pid));
     let own = Pid::from_unsigned(std::process::id());

@@ -35,12 +35,12 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Of a resource of which there is `total`.
+    /// For a resource with this `total`.
     pub(crate) const fn of(total: usize, process: usize) -> Self {
         Self { process, user: total / 8, others: total / 2 }
     }
 
-    /// Of regions of `size` bytes, of which there can be `total`, in a machine with so many bytes of memory:
+    /// For at most `total` regions of `size` bytes, in a machine with this many bytes of memory:
     /// all that other users have, written full, takes half of it, and one user's a quarter, if that is enough
     /// for a few.
     pub(crate) fn of_regions(total: usize, size: usize, memory: u64) -> Self {
@@ -137,7 +137,7 @@ fn lower<K: Ord>(taken: &mut BTreeMap<K, usize>, key: K, amount: usize) {
     }
 }
 
-/// A rate: so many at once, and so many a second from then on.
+/// A rate: `burst` at once, then `per_second`.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     burst: f64,
@@ -153,7 +153,7 @@ impl Budget {
 
     /// Whether one more may be now; takes it.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
-        let may = self.has_any(now);
+        let may = self.refill(now);
         if may {
             self.left -= 1.0;
         }
@@ -165,8 +165,8 @@ impl Budget {
         self.left -= amount;
     }
 
-    /// Whether one more may be now.
-    pub(crate) fn has_any(&mut self, now: Instant) -> bool {
+    /// Adds what has accrued until `now`; whether that allows one more.
+    pub(crate) fn refill(&mut self, now: Instant) -> bool {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * self.per_second;
         (self.left, self.at) = ((self.left + gained).min(self.burst), now.max(self.at));
         self.left >= 1.0
@@ -216,7 +216,7 @@ impl Rates {
 
 /// What members of a recording may have and do, but for connections.
 pub(crate) struct Limits {
-    /// Of class descriptions, in units of an id and so many bytes.
+    /// For class descriptions, in units of one id and a number of bytes.
     pub(crate) classes: Quota,
     pub(crate) notes: Quota,
     /// Programs that are described one by one.

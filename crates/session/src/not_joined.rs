@@ -13,10 +13,10 @@ pub(crate) enum NotJoined {
     )]
     Version { theirs: u32 },
     /// It has regions for as many children as it may have.
-    #[error("it has as many buffers as it may have")]
+    #[error("it has the maximum number of buffers")]
     Spares,
     /// It, or its user, has as many regions as it may have.
-    #[error("it, or its user, has as many buffers as it may have")]
+    #[error("it, or its user, has the maximum number of buffers")]
     Quota,
     /// The recorder has as many open files as it may have.
     #[error(

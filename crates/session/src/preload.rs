@@ -27,13 +27,13 @@ const PRELOAD: &str = "LD_PRELOAD";
 pub struct Preload {
     /// The library to pre-load ([`find_library`]).
     pub library: PathBuf,
-    /// Records locks; of which acquisitions there are call chains.
+    /// Records locks, and call chains of these acquisitions.
     pub locks: Option<Chains>,
     /// Records functions of C and C++ whose names match one of these shell patterns, if there are any.
     pub functions: Vec<String>,
 }
 
-/// Of which acquisitions of locks there are call chains.
+/// Which acquisitions of locks are recorded with call chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Chains {
     /// Of those that wait.

@@ -31,7 +31,7 @@ impl Program {
         }
     }
 
-    /// One that has died, of which only its id was known.
+    /// A program that has died; only its id was known.
     pub(crate) fn nameless(pid: Pid) -> Self {
         Self { pid, name: String::new(), began: 0, stack: 0 }
     }
@@ -80,7 +80,7 @@ fn field(pid: Pid, number: usize) -> u64 {
     stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
 }
 
-/// Whether a process is a thread of the kernel (`PF_KTHREAD` of its `linux/sched.h`).
+/// Whether a process is a kernel thread (`PF_KTHREAD` of its `linux/sched.h`).
 pub(crate) fn is_of_kernel(pid: Pid) -> bool {
     field(pid, 9) & 0x0020_0000 != 0
 }

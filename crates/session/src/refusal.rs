@@ -29,8 +29,8 @@ pub enum Refusal {
         /// Its number.
         pid: Pid,
     },
-    /// It is a thread of the kernel.
-    #[error("process {} ({name}) is a thread of the kernel: `tracewing record --system-wide -- sleep 10` records those", pid.0)]
+    /// It is a kernel thread.
+    #[error("process {} ({name}) is a kernel thread: `tracewing record --system-wide -- sleep 10` records those", pid.0)]
     OfKernel {
         /// Its number.
         pid: Pid,

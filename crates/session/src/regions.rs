@@ -150,7 +150,7 @@ pub(crate) struct Joined {
 /// The program that a new region is for.
 struct Wanted {
     peer: Peer,
-    /// Many programs, of which that is the first.
+    /// Many programs; this is the first of them.
     for_many: bool,
     /// Children that are forked use it, too.
     shared: bool,
@@ -439,7 +439,7 @@ impl Regions {
             }
             let Some((_, key)) = self.agenda.pop_first() else { break };
             let Some(mut living) = self.living.remove(&key) else { continue };
-            let ended = living.is_over();
+            let ended = living.ask_if_over();
             let result = self.look(&mut living, ended);
             // What is found in it at last is decided before it goes.
             let is_waited_for = self.keep_found(living.peer, key);
@@ -611,8 +611,8 @@ impl Regions {
 }
 
 impl Living {
-    /// Whether no process can write to it any more, as far as that is asked now.
-    fn is_over(&mut self) -> bool {
+    /// Asks whether no process can write to it any more, unless it is too early to ask again.
+    fn ask_if_over(&mut self) -> bool {
         let Some(wait) = self.question else { return false };
         if self.asked.elapsed() < wait {
             return false;

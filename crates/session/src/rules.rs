@@ -182,9 +182,11 @@ impl Fit {
         }
         let (misfits, all) = (self.misfits.len(), self.matching.len());
         let which = if misfits == all {
-            "none of the events that it names can fulfil the condition".to_owned()
+            "none of the events that it names can satisfy the condition".to_owned()
         } else {
-            format!("{misfits} of the {all} events that it names cannot fulfil the condition and are off")
+            format!(
+                "{misfits} of the {all} events that it names cannot satisfy the condition and are disabled"
+            )
         };
         let mut why = self.misfits[..misfits.min(MOST_NAMED)].join("; ");
         if misfits > MOST_NAMED {

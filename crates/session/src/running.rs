@@ -279,8 +279,8 @@ mod tests {
         let error = |all: &[Running], word| flight(all, word).unwrap_err().to_string();
         assert!(error(&[], None).contains("no recording is running"));
         assert!(error(&[], Some("1")).contains("record --flight-recorder --"));
-        assert!(error(&all, Some("make")).contains("20 is no flight recorder"));
-        assert!(error(&all[1..], None).contains("20 is no flight recorder"));
+        assert!(error(&all, Some("make")).contains("20 is not a flight recorder"));
+        assert!(error(&all[1..], None).contains("20 is not a flight recorder"));
         assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
         let two = [one, running(40, true, "server")];
         assert!(

@@ -11,7 +11,7 @@ pub(crate) enum Scope {
     Tree(Pid),
     /// Those of processes that run already, and of what they start.
     Processes {
-        /// The processes that are recorded from the begin on.
+        /// The processes that are recorded from the beginning on.
         pids: Vec<Pid>,
         /// Whether the processes that they fork are recorded, too.
         children: bool,

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit on open files, raised as far as it may be: buffers per process need descriptors per process.
+/// The limit on open files, raised as far as allowed: buffers per process need descriptors per process.
 /// Gives what it was, which the recorded command is to get back.
 pub(crate) fn raise_open_files() -> Rlimit {
     let before = getrlimit(Resource::Nofile);

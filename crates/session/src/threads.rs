@@ -17,7 +17,7 @@ use tracewing_vocabulary::recorder::KnownThread;
 
 /// Time between two looks; longer where looking takes more than a hundredth of it.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// From so many on, threads that have ended are forgotten.
+/// Above this number, threads that have ended are forgotten.
 const MOST: usize = 1 << 16;
 
 const CLASS: Class<'_> = Class {

@@ -1,4 +1,4 @@
-//! The recording's times: since when it runs, and when something is due again.
+//! The recording's times: when it began, and when something is due again.
 
 use std::time::{Duration, Instant};
 

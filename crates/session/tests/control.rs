@@ -470,7 +470,7 @@ fn what_a_condition_leaves_out_and_what_matches_nothing_is_told() {
             });
             let notes = changed.unwrap().notes;
             assert!(
-                notes[0].contains("none of the events that it names can fulfil the condition"),
+                notes[0].contains("none of the events that it names can satisfy the condition"),
                 "{notes:?}"
             );
             let notes = recording.change(&enable("nobody:*")).unwrap().notes;
@@ -492,7 +492,7 @@ fn what_a_condition_leaves_out_and_what_matches_nothing_is_told() {
     let notes = outcome.summary.notes;
     let [note] = &notes[..] else { panic!("{notes:?}") };
     assert!(
-        note.contains("1 of the 2 events that it names cannot fulfil the condition") && note.contains("a:y"),
+        note.contains("1 of the 2 events that it names cannot satisfy the condition") && note.contains("a:y"),
         "{note}"
     );
 }

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((times.begin, times.end, times.lost), (1 << 40, (1 << 40) + (1 << 32), 3));
         assert!(gathered.is_enough());
         assert_eq!((gathered.clear(), gathered.is_empty()), (3, true));
-        // The packet's begin determines the time of its first event.
+        // The packet's beginning determines the time of its first event.
         append(&mut gathered, 1 << 50);
         assert_eq!(gathered.packet(0).0.len(), 7);
     }

@@ -151,7 +151,7 @@ impl Stream {
         self.packets.bytes
     }
 
-    /// The begin of the first packet, cycles; 0 without packets.
+    /// The beginning of the first packet, cycles; 0 without packets.
     pub fn begin(&self) -> u64 {
         self.packets.begin
     }

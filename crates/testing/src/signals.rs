@@ -9,7 +9,7 @@ use std::{io, mem, ptr};
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
 /// Makes a command start with stopping signals neither ignored nor blocked: otherwise a test that sends one
-/// of them would wait in vain if the tests run under `nohup` or in the background of a script.
+/// of them would wait without success if the tests run under `nohup` or in the background of a script.
 pub fn with_default_signals(command: &mut Command) -> &mut Command {
     let prepare = || {
         // SAFETY: all of these may be called after a fork; the set is a live local.

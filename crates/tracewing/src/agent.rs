@@ -6,7 +6,7 @@
 //! | `join` | at the program's start: finds recorders through the environment, gets buffers, describes classes |
 //! | `attach` | which buffers the process writes to for each recording, across forks and until the recording ends |
 //! | `control` | which classes the recordings enable, and which sites are on |
-//! | `filters` | predicates that events must fulfil |
+//! | `filters` | predicates that events must satisfy |
 //! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
 //! | `access` | how a recorder is reached: by a path, or by a door of a process that it has attached to |
 //! | `door` | shows a recorder that attaches which descriptor to take |

@@ -36,7 +36,7 @@ pub const fn function_classes<F: FunctionDeclaration>() -> [EventClass; 2] {
     ]
 }
 
-/// The begin or the end of a function: its event, declaration and place.
+/// The beginning or the end of a function: its event, declaration and place.
 struct Boundary<F, const INDEX: usize>(PhantomData<fn(F)>);
 
 impl<F: FunctionDeclaration, const INDEX: usize> Declaration for Boundary<F, INDEX> {

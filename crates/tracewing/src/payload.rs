@@ -105,7 +105,7 @@ pub fn gather<const WORDS: usize, const SEGMENTS: usize, const ORDERED: bool, F:
 }
 
 /// As [`gather`] where the caller has no constants for the layout: field types that the compiler infers. The
-/// buffers come in four sizes, of which one remains after inlining.
+/// buffers come in four sizes; after inlining, one remains.
 #[inline(always)]
 pub(crate) fn gather_inferred<F: Fields, S: Sink>(fields: &F, sink: S) {
     const { assert!(F::COUNT <= 255, "an event has at most 255 fields") };

@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// Writes the content of a flight recorder's buffers into a new folder: a complete trace with everything
-    /// that was emitted before the call, as far as the buffers reach back. Recording continues; the next
+    /// that was emitted before the call and is still in the buffers. Recording continues; the next
     /// snapshot contains the same events again as long as the buffers hold them.
     ///
     /// Any thread may call it, also from a panic hook, but not from a signal handler.
@@ -299,7 +299,7 @@ impl SessionBuilder {
     ///
     /// # Errors
     /// The program takes part in eight recordings already; the folder is not empty or cannot be made; there
-    /// is no memory for the buffers, or their numbers are no powers of two.
+    /// is no memory for the buffers, or their numbers are not powers of two.
     pub fn start(self) -> Result<Session, SessionError> {
         if self.flight_recorder {
             return Recording::begin(self, None).and_then(Recording::spawn);

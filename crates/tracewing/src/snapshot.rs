@@ -36,7 +36,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRecorded => f.write_str("no snapshot: `tracewing record` does not record this program"),
-            Self::NotFlightRecorder => f.write_str("no snapshot: the recorder is no flight recorder"),
+            Self::NotFlightRecorder => f.write_str("no snapshot: the recorder is not a flight recorder"),
             Self::NotReached => f.write_str(
                 "no snapshot: the recorder is gone, or another user's, which takes none for this one",
             ),
@@ -60,12 +60,12 @@ impl From<Unanswered> for SnapshotError {
 
 /// Makes the flight recorder that records this program (`tracewing record --flight-recorder`) write the
 /// content of its buffers, and waits until that is done, for half a minute at most. Returns the folder: a
-/// complete trace with everything that was emitted before the call, as far as the buffers reach back.
+/// complete trace with everything that was emitted before the call and is still in the buffers.
 ///
 /// Recording continues in the meantime. Not to be called from a signal handler.
 ///
 /// # Errors
-/// There is no flight recorder, or it cannot write the snapshot.
+/// There is not a flight recorder, or it cannot write the snapshot.
 pub fn snapshot() -> Result<PathBuf, SnapshotError> {
     ask(Asker::Program)
 }

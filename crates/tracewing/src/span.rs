@@ -86,12 +86,13 @@ fn tell<D: SpanDeclaration, const INDEX: usize>(id: u64) {
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Opening {
-    /// 0: the begin event is not enabled.
+    /// 0: the beginning event is not enabled.
     id: u64,
 }
 
 impl Opening {
-    /// The span's id, for the begin event. Only that the event is wanted makes it a span that is recorded.
+    /// The span's id, for the beginning event. Only that the event is wanted makes it a span that is
+    /// recorded.
     #[cold]
     pub fn begin(&mut self) -> u64 {
         self.id = next_id();

@@ -173,7 +173,7 @@ pub fn wants_create() -> bool {
 pub fn existed(thread: UserThread, reported: &mut Reported, describe: impl Fn() -> u64) {
     let mut is_new = false;
     emit!({
-        is_new = reported.is_due();
+        is_new = reported.take_due();
         if !is_new {
             return;
         }

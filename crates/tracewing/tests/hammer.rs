@@ -135,7 +135,7 @@ fn hammer(thread: u32) -> Vec<u64> {
     sure
 }
 
-/// Stops the threads, also where a check has failed.
+/// Stops the threads, even where a check has failed.
 struct StopAtTheEnd;
 
 impl Drop for StopAtTheEnd {

@@ -99,7 +99,7 @@ fn among_threads(body: impl FnOnce()) {
                 }
             });
         }
-        // The threads end also where a check fails.
+        // The threads end even where a check fails.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
         done.store(true, Relaxed);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

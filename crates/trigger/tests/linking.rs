@@ -143,7 +143,7 @@ fn sites_are_found_in_every_build() {
         },
     );
     check("thin LTO, many units", Build { profile: &[("LTO", "thin"), ("CODEGEN_UNITS", "64")], ..PLAIN });
-    // Keeps a whole section if anything refers to its begin, and with it the functions of its sites.
+    // Keeps a whole section if anything refers to its beginning, and with it the functions of its sites.
     check("GNU ld", Build { rustflags: "-Clinker-features=-lld", drops: false, ..PLAIN });
     check(
         "GNU ld, fat LTO, small",

@@ -52,7 +52,8 @@ keys! {
     PROFILE_HERTZ = "profile_hertz";
     /// In a trace of samples: the scope of counters, [`OF_CPU`] or [`OF_TREE`].
     PROFILE_COUNTERS = "profile_counters";
-    /// In an extract: its begin, in nanoseconds on the recording's clock. Earlier events only provide names.
+    /// In an extract: its beginning, in nanoseconds on the recording's clock. Earlier events only provide
+    /// names.
     EXTRACT_BEGIN = "extract_begin_ns";
     /// In an extract: its end, likewise. Events between its last one and its end are not missing.
     EXTRACT_END = "extract_end_ns";
@@ -94,7 +95,7 @@ pub const TRACEWING: &str = "tracewing";
 pub const SYSTEM: &str = "system";
 /// [`SYSTEM_CALLS`]: begin and end of each call that the kernel records.
 pub const ALL: &str = "all";
-/// [`SYSTEM_CALLS`]: the begin of each, not all ends.
+/// [`SYSTEM_CALLS`]: the beginning of each, not all ends.
 pub const ENTRIES: &str = "entries";
 /// [`PROFILE_COUNTERS`] per CPU.
 pub const OF_CPU: &str = "cpu";

@@ -124,7 +124,7 @@ impl Class {
     }
 
     /// Whether its events explain values in others: names of threads and tasks, source lines, mappings. An
-    /// extract needs them, also those from before its begin.
+    /// extract needs them, also those from before its beginning.
     pub fn explains(self) -> bool {
         match self {
             Self::UserThread(class) => class == user_thread::Class::Origin,

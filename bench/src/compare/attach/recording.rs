@@ -46,7 +46,7 @@ pub fn attach(tracewing: &Path, side: &Side, folder: &Path) -> Result<Attached> 
     let notes = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "tracewing record failed: {}", notes.trim());
     let summary: Value = serde_json::from_str(notes.lines().next_back().unwrap_or_default())?;
-    // The state dump is stamped with the begin, and is no event of the program's.
+    // The state dump is stamped with the beginning, and is not an event of the program.
     let kernel = first(tracewing, folder, &["--exclude", "lttng_statedump*", "--exclude", "bench_attach:*"])?;
     let program = first(tracewing, folder, &["-e", "bench_attach:turn"])?;
     fs::remove_dir_all(folder)?;

@@ -21,7 +21,7 @@ const DISTANCE: u64 = 100;
 pub struct Made {
     pub packets: u64,
     pub events: u64,
-    /// From the begin of each stream to its end.
+    /// From the beginning of each stream to its end.
     pub nanoseconds: u64,
 }
 

@@ -15,7 +15,7 @@ pub struct Grant<'a> {
     pub id: u16,
     /// Whether its events are enabled.
     pub on: bool,
-    /// The predicate that an event must fulfil (`tracewing_rules::filter`), or empty.
+    /// The predicate that an event must satisfy (`tracewing_rules::filter`), or empty.
     pub filter: &'a [u8],
 }
 

@@ -106,12 +106,12 @@ fn has_places(row: &Row, known: Known) -> bool {
     known.modes || matches!(row.place, Spent::Unknown | Spent::Kernel)
 }
 
-/// Switches say how long a thread waited.
+/// Switches show how long a thread waited.
 fn has_switches(row: &Row, known: Known) -> bool {
     known.recorded.switches && row.has_times()
 }
 
-/// The wait's cause is known from the system calls of both threads; the thread waited for, from wakes.
+/// The cause of the wait is known from the system calls of both threads; the other thread, from wakes.
 fn has_ipc(row: &Row, known: Known) -> bool {
     has_switches(row, known) && known.recorded.wakes && known.modes
 }
@@ -175,7 +175,7 @@ pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
     is_known.then_some(other.ns)
 }
 
-/// How often: wakes say it.
+/// How often: known from wakes.
 pub fn outside_count(other: &Outside, known: Known) -> Option<u64> {
     known.recorded.wakes.then_some(other.count)
 }

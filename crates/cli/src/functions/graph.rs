@@ -42,7 +42,7 @@ pub fn table(graph: &CallNode, has_selves: bool, options: &TableOptions) -> Resu
     Ok(options.layout(&columns())?.table(&places))
 }
 
-/// What is to come next is last.
+/// A stack: the next place is the last one.
 fn below(node: &CallNode, depth: usize) -> impl Iterator<Item = (usize, &str, &CallNode)> {
     sorted(node).into_iter().rev().map(move |(name, node)| (depth, name, node))
 }

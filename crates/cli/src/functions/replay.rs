@@ -56,7 +56,7 @@ struct Replay<W> {
 
 struct Lines<W> {
     out: W,
-    /// So many are still to be printed.
+    /// Number of lines still to be printed.
     left: usize,
     names: Names,
     waiting: VecDeque<Line>,

@@ -29,17 +29,17 @@ Examples:
 
 A PATTERN is a shell pattern for names of events; a condition on the event's fields may follow after ` where `, as for --where. \
 --match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
-the begin calls it A and the end B. Without --match, any begin fits any end. An event that fits both patterns ends a period and \
+the begin event calls it A and the end event B. Without --match, any begin fits any end. An event that fits both patterns ends a period and \
 begins the next.
 
---by adds figures for each value that ends have in common: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest time in all come first. With --match …=next_tid or thread=next, a switch belongs to the thread or task that it leads to.
+--by adds figures for each value of the end event: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest total time come first. With --match …=next_tid or thread=next, a switch belongs to the thread or task that it leads to.
 
-Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. For the worst periods, the output has what the end's \
-thread and task did in them, for which the recording is read a second time; for a switch that is the thread that leaves the CPU, or with --match …=next_tid the one \
-that gets it. Begins without an end and ends without a begin \
+Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. For the longest periods, the output shows what the thread and task of the end event did \
+in them, for which the recording is read a second time; for a switch that is the thread that leaves the CPU, or with --match …=next_tid the one \
+that gets it. Unmatched begin and end events \
 are counted.
 
-As CSV and by --columns, JSON has the worst periods as rows; without --columns JSON has all that is known of them.
+With --columns, JSON has the longest periods as rows, like CSV; without it, JSON has all that is known of them.
 ";
 
 /// What `tracewing latency` accepts.
@@ -54,15 +54,15 @@ pub struct Args {
     #[arg(long, value_name = "PATTERN")]
     pub end: EventPattern,
 
-    /// Pair a begin with an end that has the same value of this; several with commas
+    /// Pair begin and end events in which FIELD has the same value; several with commas
     #[arg(long = "match", value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
     pub matched: Vec<(Variable, Variable)>,
 
-    /// Print the figures also for each value that this has at the end; several with commas
+    /// Also print the figures for each value of FIELD in end events; several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = variable)]
     pub by: Vec<Variable>,
 
-    /// To which begin an end belongs if there are several
+    /// Which begin event an end event is paired with if several are open
     #[arg(long, value_enum, default_value_t)]
     pub nested: Nested,
 
@@ -90,14 +90,14 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Nested {
-    /// The latest; those before it wait for ends of their own
+    /// The latest; the others stay open
     #[default]
     Stack,
-    /// The earliest; those after it wait for ends of their own
+    /// The earliest; the others stay open
     Queue,
-    /// The latest; those before it have no end
+    /// The latest; the others remain without an end
     Latest,
-    /// The earliest; those after it have no end
+    /// The earliest; the others remain without an end
     First,
 }
 

@@ -56,8 +56,8 @@ fn figures<'t>() -> Vec<Column<Figures<'t>>> {
 pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
     let mut columns = figures();
     columns.extend(columns! { line: Figures<'t>;
-        number "begins" "unmatched_begins" extra, "begins without an end" => line.of_all(|all| all.unmatched_begins);
-        number "ends" "unmatched_ends" extra, "ends without a begin" => line.of_all(|all| all.unmatched_ends);
+        number "begins" "unmatched_begins" extra, "begin events without an end event" => line.of_all(|all| all.unmatched_begins);
+        number "ends" "unmatched_ends" extra, "end events without a begin event" => line.of_all(|all| all.unmatched_ends);
         number "keyless" "without_key" extra, "begins and ends without a value to match them by"
             => line.of_all(|all| all.without_key);
         number "losses" "across_losses" extra, "periods in which events were lost, and which may be wrong"

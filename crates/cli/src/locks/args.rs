@@ -16,17 +16,17 @@ Examples:
   tracewing locks my-trace --graph=dot | dot -Tsvg > waits.svg
   tracewing locks my-trace --process 4711 --format csv > locks.csv
 
-Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are in the recording only where a thread waits, and have no holds. \
-futex is a wait in the kernel whose reason no other event shows: \
-locks of Rust's standard library and parking_lot among them, by the address that the kernel was given. A wait that lasts at the end of the recording is counted up to there, as refused. \
-A task that is not instrumented is known by the place of its request only. A time that cannot be known is -, with the reason below the table.
+Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are in the recording only if a thread waits for them, and their holds are unknown. \
+futex is a wait in the kernel that no other event explains, by its address; \
+locks of Rust's standard library and parking_lot are among them. A wait that lasts at the end of the recording is counted up to there, as refused. \
+A task that is not instrumented is shown by the place of its request. An unknown time is -, with the reason below the table.
 
 A warning names each lock of tasks that was held across an .await, for 1 ms or longer, while others waited for it.
 
 --histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth). \
-Sequences that lack their begin or their end are left out and counted.
+Critical sections whose beginning or end is missing are left out and counted.
 
---graph prints which threads and tasks waited for which others, and deadlocks: those that wait for each other when the recording, or the snapshot of a flight \
+--graph prints which threads and tasks waited for which others, and deadlocks: threads and tasks that wait for each other when the recording, or the snapshot of a flight \
 recorder, ends.
 ";
 
@@ -34,19 +34,19 @@ recorder, ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&super::views()[..3])))]
 pub struct Args {
-    /// What a line is
+    /// What each row is about
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
 
-    /// Print the lengths of critical sections and the depth of nesting instead
+    /// Instead of the table, print the lengths of critical sections and the depth of nesting
     #[arg(long, value_name = "BINS", num_args = 0..=1, default_missing_value = "log", require_equals = true)]
     pub histogram: Option<BinsArg>,
 
-    /// Draw the histogram into FILE as well
+    /// Also draw the histogram into FILE
     #[arg(long, value_name = "FILE", requires = "histogram")]
     pub svg: Option<PathBuf>,
 
-    /// Print which threads and tasks wait for which instead, and deadlocks
+    /// Instead of the table, print which threads and tasks wait for which, and deadlocks
     #[arg(
         long,
         value_name = "FORM",
@@ -71,11 +71,11 @@ pub enum By {
     Lock,
     /// A thread
     Thread,
-    /// A user thread, such as a task of an async runtime; what threads do for none is a line together
+    /// A user thread, such as a task of an async runtime; one row for threads outside of tasks
     Task,
     /// A place in the program that acquires locks; for the kernel's locks, the system call
     Caller,
-    /// A call chain; acquisitions without one are a line together
+    /// A call chain; one row for acquisitions without one
     Chain,
 }
 

@@ -15,6 +15,9 @@ use tracewing_vocabulary::{kernel, lock, user_thread};
 const RECORD_ALL: &str =
     "`tracewing record` without -e and --exclude records all events of a program about its locks.";
 
+/// How to record waits for the kernel's locks, which are not among the events recorded by default.
+const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks`, run by root, records them.";
+
 /// What is recorded by events that a recording of locks may be without.
 pub const PARTS: [Part; 3] = [
     Part {
@@ -83,7 +86,7 @@ pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result
     if found.incomplete > 0 {
         writeln!(
             out,
-            "{} requests, acquisitions and releases lack their other half and are left out; only waits up to the end, and from the begin on, are in the table",
+            "{} requests, acquisitions and releases lack their other half and are left out; of incomplete waits, only those at the beginning or end are in the table",
             found.incomplete
         )?;
     }
@@ -114,7 +117,7 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
     let format = args.table.format();
     if args.by == By::Task && ran.recorded.lacks_user_switches {
         explain_missing(
-            &[Part::task_switches("of which task locks were is not known (-)")],
+            &[Part::task_switches("of which task locks were is unknown (-)")],
             RECORD_TASKS,
             out,
             format,
@@ -129,16 +132,17 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
                 "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
             }
         };
-        say(out, args.table.format(), &format!("Waits and holds are not known (-): {why}."))?;
+        say(out, args.table.format(), &format!("Waits and holds are unknown (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
-        let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
+        let why = "Waits and holds of tasks that are not instrumented are unknown (-): the program was built with a \
                    tracewing-tokio whose events do not say which of them belong together.";
         say(out, args.table.format(), why)?;
     }
     explain_left_out(found, args, out)?;
     let is_table = args.graph.is_none() && args.histogram.is_none();
     if is_table && args.by != By::Lock {
-        explain_missing(&OTHER_WAITS, RECORD_KERNEL, out, format, &args.input)?;
+        explain_missing(&OTHER_WAITS[..1], RECORD_KERNEL, out, format, &args.input)?;
+        explain_missing(&OTHER_WAITS[1..], RECORD_KERNEL_LOCKS, out, format, &args.input)?;
     }
     if found.rows.iter().any(is_of_programs) {
         match leaves_out(&REFUSALS, &args.input)? {

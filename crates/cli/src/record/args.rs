@@ -84,12 +84,12 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct AttachArgs {
-    /// Record the process PID, which runs already, in place of CMD: all its threads, and what it forks; until
-    /// it ends, or Ctrl-C, neither of which changes it
+    /// Record the running process PID instead of CMD, with all its threads and what it forks, until it ends
+    /// or Ctrl-C; the process continues
     #[arg(long = "pid", value_name = "PID[,PID]...", value_delimiter = ',', value_parser = parse_pid)]
     pub pids: Vec<Pid>,
 
-    /// Likewise the processes that are called NAME now, by their executable or their first thread; may be
+    /// Record the running processes whose executable or first thread has a name that matches GLOB; may be
     /// given several times
     #[arg(long = "name", value_name = "GLOB", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub names: Vec<String>,

@@ -104,8 +104,8 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
     };
     if let Some(option) = preloaded {
         bail!(
-            "{option} needs a library that is loaded when a program starts, so it cannot be had of one that runs: start the \
-             program with `tracewing record {option} -- CMD`, or use --probe"
+            "{option} needs a library that is loaded when a program starts, so it cannot be used for a running program: start \
+             the program with `tracewing record {option} -- CMD`, or use --probe"
         );
     }
     Ok(Some(Attach {
@@ -156,9 +156,7 @@ fn check_kernel(args: &Args, is_with: bool, has_probes: bool) -> Result<()> {
     let kernel = &args.kernel;
     let has_events = has_probes || !kernel.kernel_events.is_empty();
     if is_with && !kernel.system_wide && has_events {
-        bail!(
-            "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
-        );
+        bail!("--with records kernel events only of the whole machine: add --system-wide");
     }
     if kernel.no_kernel && kernel.system_wide && !has_probes {
         bail!("--system-wide is about kernel events, of which --no-kernel leaves none");

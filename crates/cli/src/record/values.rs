@@ -25,22 +25,22 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
         _ => (text, 0),
     };
     let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
-    size.map(Size).ok_or_else(|| "a number of bytes, or one followed by K, M or G, is expected".to_owned())
+    size.map(Size).ok_or_else(|| "expected a number of bytes, optionally followed by K, M or G".to_owned())
 }
 
 pub fn parse_hertz(text: &str) -> Result<u32, String> {
     let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
-    hertz.ok_or_else(|| "a number of samples a second is expected; a command comes after --".to_owned())
+    hertz.ok_or_else(|| "expected a number of samples per second; put the command after --".to_owned())
 }
 
 pub fn parse_pid(text: &str) -> Result<Pid, String> {
     let pid = text.trim().parse().ok().filter(|pid| *pid > 0);
-    pid.map(Pid).ok_or_else(|| "the number of a process is expected; --name takes names".to_owned())
+    pid.map(Pid).ok_or_else(|| "expected a process id; --name takes names".to_owned())
 }
 
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| "a number of seconds is expected".to_owned())
+    seconds.ok_or_else(|| "expected a number of seconds".to_owned())
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         duration "avg" "avg_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
             => Cell::ns_if(row.wakes, row.thread.mean_ns());
         duration "max" "max_delay_ns" key, "the longest time that it was ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
-        clock "from" "max_delay_begin_ns" low, "begin of the longest wait" => row.time(row.thread.max_begin());
+        clock "from" "max_delay_begin_ns" low, "beginning of the longest wait" => row.time(row.thread.max_begin());
         clock "to" "max_delay_end_ns" low, "end of the longest wait" => row.time(row.thread.max_end);
         text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
             => row.thread.max_waker.as_ref().filter(|_| row.wakes).map_or(Cell::None, name_of_waker);

@@ -74,7 +74,7 @@ fn slice_columns() -> Vec<Column<Left>> {
         duration(11) "wait" "wait_ns" high, "time off CPUs before" => Cell::ns(left.wait_ns);
         duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
             => Cell::ns(left.delay_ns);
-        duration(9) "run" "run_ns" high, "time on the CPU; unknown where its begin is" => Cell::ns(left.run_ns);
+        duration(9) "run" "run_ns" high, "time on the CPU; unknown if its beginning is" => Cell::ns(left.run_ns);
         text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
             => left.state.letters().into();
         text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
@@ -158,7 +158,7 @@ impl<W: Write> SliceSink for Printer<W> {
                 cpu: slice.cpu,
                 wait_ns: slice.wait_ns,
                 delay_ns: slice.delay_ns,
-                // Where the begin is not known, there was more.
+                // Where the beginning is not known, there was more.
                 run_ns: slice.begin.map(|_| slice.run_ns),
                 waker: slice.waker,
                 interrupt: interrupt.map(|name| self.names.get(name).to_owned()),

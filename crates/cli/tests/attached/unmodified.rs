@@ -48,7 +48,7 @@ fn all_threads_are_recorded_from_the_attach_on() {
         known.iter().find(|(_, name)| name.starts_with("target::is_run")).map(|(tid, _)| &rows[tid]);
     let waiting = waiting.unwrap();
     assert!(number(waiting, "blocked_ns") >= pause, "{waiting}");
-    // A thread that began during the recording is known from its begin.
+    // A thread that began during the recording is known from its beginning.
     let late = named("late");
     assert!(number(late, "unknown_ns") < pause / 4 && number(late, "switches") > 10, "{late}");
 

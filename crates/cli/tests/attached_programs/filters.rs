@@ -197,7 +197,7 @@ fn system_service() -> Option<Vec<c_long>> {
     };
     let (mut todo, mut calls) = (vec!["@system-service"], Vec::new());
     while let Some(name) = todo.pop() {
-        // A set's name stands at the begin of a line, and what it has on indented lines after that.
+        // A set's name stands at the beginning of a line, and what it has on indented lines after that.
         let lines = sets.lines().skip_while(|line| *line != name).skip(1);
         let members = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
         for member in members.filter(|member| !member.starts_with('#')) {

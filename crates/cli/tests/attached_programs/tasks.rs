@@ -88,10 +88,11 @@ fn tasks_and_locks_of_before() {
     let mutex = row(&rows, "kind", "mutex");
     let counts = ["acquired", "waited", "refused", "held"].map(|column| number(mutex, column));
     assert_eq!(counts, [3, 2, 0, 3], "{mutex}");
-    // The only wait whose begin is known.
+    // The only wait whose beginning is known.
     let waits = ["wait_min_ns", "wait_max_ns", "wait_avg_ns", "wait_ns"].map(|column| number(mutex, column));
     assert!(waits.iter().all(|wait| *wait == waits[0]), "{mutex}");
-    // Of the lock of threads, both holds are without begin: one of before, and one after a wait of before.
+    // Of the lock of threads, both holds are without beginning: one of before, and one after a wait of
+    // before.
     assert_eq!(rows.as_array().unwrap().len(), 1, "{rows}");
     assert_eq!(locks["incomplete"], 4, "{locks}");
 }

@@ -16,7 +16,7 @@ impl Sums {
     }
 }
 
-/// Lines of the log: operation, object, stamps before and after the begin, before and after the end.
+/// Lines of the log: operation, object, stamps before and after the beginning, before and after the end.
 pub struct Log(pub Vec<(String, u64, [u64; 4])>);
 
 impl Log {

@@ -32,7 +32,7 @@ fn a_part_knows_names_and_when_it_begins() {
     let report: Value = serde_json::from_str(&run(&["info", "late", "--format", "json"])).expect("JSON");
     let begin = super_trace(&filter).first().expect("it has events")["ns"].clone();
     assert_eq!(report["begin_ns"], begin, "what is told before it is no time of it");
-    // Without its begin, a part of the part is the same.
+    // Without its beginning, a part of the part is the same.
     run(&["extract", "late", "-o", "later", "--to", "+1min"]);
     assert_eq!(
         run(&["list", "later", "--from", "2001-01-01"]),

@@ -17,7 +17,7 @@ fn the_nth_occurrence_bounds_a_time_range() {
     never.current_dir(recording()).args(["list", "trace", "--from", "reactivity:*#99"]);
     let output = never.ran();
     let said = output.notes();
-    assert!(said.contains("`reactivity:*#99` is no time: the recording has only 6 such events"), "{said}");
+    assert!(said.contains("`reactivity:*#99` is not a time: the recording has only 6 such events"), "{said}");
     assert!(!output.status.success());
 }
 

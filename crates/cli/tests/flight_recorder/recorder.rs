@@ -10,8 +10,8 @@ fn a_recorder_that_is_none_says_so() {
     let output = snapshot(&[&pid]);
     assert!(!output.status.success() && output.stdout.is_empty());
     let error = output.notes();
-    assert!(error.contains(&format!("process {pid} is no flight recorder")), "{error}");
-    assert!(flight.order("snapshot").contains("no flight recorder"));
+    assert!(error.contains(&format!("process {pid} is not a flight recorder")), "{error}");
+    assert!(flight.order("snapshot").contains("not a flight recorder"));
     let output = snapshot(&["nobody-is-called-so"]);
     assert!(!output.status.success());
     let error = output.notes();

@@ -136,7 +136,7 @@ fn what_was_waited_for_before_a_part_begins_is_known() {
         rows.map(|row| row[count].as_u64().unwrap_or(0)).sum::<u64>()
     };
     assert_eq!(["acquired", "waited", "refused", "held"].map(sum), [0, 4, 4, 0], "{threads}");
-    // Four waits lack their begin and their end, three critical sections lack both.
+    // Four waits lack their beginning and their end, three critical sections lack both.
     assert_eq!(threads["incomplete"], 4 + 4 + 3, "{threads}");
     let behind = table(&recording, &["--from", "+1h", "--graph"]);
     assert_eq!(behind["graph"], Value::Array(Vec::new()));

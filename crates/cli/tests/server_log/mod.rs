@@ -182,7 +182,7 @@ pub fn locks(table: &Value) -> BTreeMap<u64, &Value> {
 }
 
 /// Whether time on CPUs is what the program's clock of CPU time says. Interrupts may be part of the latter,
-/// which leaves out what the host took; the clock is read some time after the begin, and before the end.
+/// which leaves out what the host took; the clock is read some time after the beginning, and before the end.
 pub fn is_cpu_time(run: &Run, row: &Value, computed: u64) -> bool {
     let interrupted = row["interrupted_ns"].as_u64().unwrap_or(0);
     let (running, slack) = (number(row, "running_ns"), computed / 4 + 2_000_000);
@@ -201,7 +201,8 @@ pub fn sum_of<'v>(rows: impl Iterator<Item = &'v Value>, columns: [(&str, &str);
 }
 
 /// Waits of tasks for tokio's mutex, as the periods say, against the program's own: what is known of a wait
-/// begins after the poll that was in vain and ends before the wake, after which the task waits for a thread.
+/// begins after the poll that was without success and ends before the wake, after which the task waits for a
+/// thread.
 pub fn compare_waits(run: &Run, periods: &[Value]) {
     let (mut blocked, mut ready) = (0, 0);
     for period in periods {

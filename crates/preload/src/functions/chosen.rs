@@ -26,8 +26,8 @@ use crate::seen::{Seen, round};
 /// recorded.
 const FILES: usize = 256;
 
-/// Bytes from a function's begin in which an address identifies it: `__fentry__` returns after `endbr64` (4
-/// bytes), `push r10` (2) and the call (5 or 6), where the function continues.
+/// Bytes from a function's beginning in which an address identifies it: `__fentry__` returns after `endbr64`
+/// (4 bytes), `push r10` (2) and the call (5 or 6), where the function continues.
 const BEGIN: u64 = 13;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];

@@ -183,7 +183,7 @@ unsafe fn begins_within(function: usize, place: *mut usize) -> bool {
     false
 }
 
-/// Records the begin of a function and returns whether its end can be followed.
+/// Records the beginning of a function and returns whether its end can be followed.
 ///
 /// # Safety
 /// The function's return address is at `place`.

@@ -13,7 +13,7 @@ use tracewing_units::Pid;
 
 use crate::{emit, recover};
 
-/// Ends the threads, also if the test fails.
+/// Ends the threads, even if the test fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

@@ -189,7 +189,7 @@ fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
 }
 
 /// SWITCHOLDSUBBUF: ends the sub-buffer at `head`, and commits its unused rest. Returns its end time, not
-/// below its begin, and the bytes of events up to there.
+/// below its beginning, and the bytes of events up to there.
 fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64, u64) {
     let geometry = buffer.geometry();
     let (bytes, at) = (geometry.sub_buffer_bytes(), geometry.at(head));

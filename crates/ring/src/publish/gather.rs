@@ -98,7 +98,7 @@ macro_rules! instruction {
             "lea {t}, [{base} + {t} + {CONTROL}]"
         ]
     };
-    // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's begin.
+    // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's beginning.
     (Age) => {
         lines![
             "mov rsi, [{base} + rdi + {CONTROL}]"

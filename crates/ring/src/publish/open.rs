@@ -35,8 +35,8 @@ pub(super) struct Request {
 /// Closes the sub-buffer of `cpu` that an event found full at position `head`, and opens the next one, unless
 /// the reader still holds it.
 ///
-/// The begin time of the new sub-buffer is the end time of the old one, which is never below the old one's
-/// begin.
+/// The beginning time of the new sub-buffer is the end time of the old one, which is never below the old
+/// one's begin.
 ///
 /// # Safety
 /// As for [`super::gather`], with `region` the attached region while the attachment's key is `to.key`; and

@@ -15,7 +15,7 @@
 /// | `Enabled` | compares the id with the one in the class's word, looks at the mask of major classes | they differ; the major class is off |
 /// | `Room` | compares what is left of the sub-buffer | it is not open, or the event would reach its end |
 /// | `Place` | masks the position: the event's address, and the sub-buffer's | |
-/// | `Age` | subtracts the sub-buffer's begin from the time | the difference does not fit 32 bits |
+/// | `Age` | subtracts the sub-buffer's beginning from the time | the difference does not fit 32 bits |
 /// | `Header` | writes stamp, id and length | |
 /// | `Thread` | writes the thread id | |
 /// | `Payload` | writes the payload | |

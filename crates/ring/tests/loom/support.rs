@@ -56,7 +56,7 @@ impl Check {
             let (low, mut id, length) = split_header_word(reader.word(chunk, at));
             let mut header = HEADER;
             if id == EXTENDED_ID {
-                // The writer did not yet know the sub-buffer's begin.
+                // The writer did not yet know the sub-buffer's beginning.
                 header = EXTENDED_HEADER;
                 assert_eq!(reader.word(chunk, at + HEADER) as u32, low, "an event has one stamp");
                 id = reader.word(chunk, at + HEADER + 8) as u16;

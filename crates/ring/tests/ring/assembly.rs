@@ -19,7 +19,7 @@ unsafe extern "C" {
 /// The descriptors of all sequences in this program, which are the crate's.
 fn descriptors() -> &'static [Descriptor] {
     let (first, end) = (&raw const FIRST, &raw const END);
-    // SAFETY: the linker's symbols for the begin and the end of section `__rseq_cs`, an array of 32-byte
+    // SAFETY: the linker's symbols for the beginning and the end of section `__rseq_cs`, an array of 32-byte
     // records.
     unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
 }

@@ -155,7 +155,7 @@ fn a_full_buffer_loses_the_new_event_until_the_reader_gives_back() {
 #[test]
 fn stamps_long_after_the_begin_take_the_long_form() {
     const WRAP: u64 = 1 << 32;
-    // Distance of the first event from its sub-buffer's begin, and whether it needs the long form.
+    // Distance of the first event from its sub-buffer's beginning, and whether it needs the long form.
     for (age, extends) in [(WRAP / 2, false), (WRAP - (1 << 28), false), (WRAP, true), (5 * WRAP + 99, true)]
     {
         let Some(publisher) = Publisher::new(16, 256) else { return };
@@ -193,7 +193,7 @@ fn low_halves_wrap_within_a_sub_buffer() {
     let cpu = stay();
     publisher.enter(1);
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
-    // A begin whose low half is just below its wrap: the largest that is not in the future.
+    // A beginning whose low half is just below its wrap: the largest that is not in the future.
     let begin = ((now() >> 32) << 32) - 1;
     publisher.region.cpu(cpu).header(0).begin.store(begin, Relaxed);
     let before = now();

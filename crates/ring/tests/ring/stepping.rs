@@ -139,7 +139,8 @@ fn a_handler_that_emits_at_any_instruction_comes_first() {
             tracee.rearm();
             assert_eq!(tracee.finish(libc::SIGUSR1), 0, "{sequence:?}+{at:#x}");
             let writers: Vec<_> = setting.events().iter().map(|event| event.writer).collect();
-            // An opened sub-buffer is no event yet: the handler's event comes first even after that commit.
+            // An opened sub-buffer is not an event yet: the handler's event comes first even after that
+            // commit.
             let first = inside || matches!(sequence, Sequence::Open | Sequence::FirstOpen);
             let expected = if first { [HANDLER, MAIN] } else { [MAIN, HANDLER] };
             assert_eq!(writers, expected, "{sequence:?}+{at:#x}");

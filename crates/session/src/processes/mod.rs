@@ -36,7 +36,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 const LONGEST_INTERVAL: Duration = Duration::from_millis(800);
 /// Pidfds taken from the kernel at once.
 const BATCH: usize = 64;
-/// Numbers of processes that are remembered because they are refused; from so many on, those that have ended
+/// Maximum number of refused processes that are remembered; beyond that, those that have ended
 /// are forgotten.
 const MOST_REFUSED: usize = 1 << 12;
 
@@ -76,7 +76,7 @@ impl Processes {
         Ok(this)
     }
 
-    /// The processes that live, as far as is known.
+    /// The processes that live, if known.
     pub(crate) fn pids(&self) -> Vec<Pid> {
         self.living.keys().copied().collect()
     }
@@ -91,7 +91,7 @@ impl Processes {
         }
     }
 
-    /// Whether none is left, as far as is known.
+    /// Whether none is left, if known.
     pub(crate) fn is_over(&self) -> bool {
         self.living.is_empty()
     }

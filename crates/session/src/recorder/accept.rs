@@ -33,12 +33,12 @@ impl Recorder<'_> {
         let now = Instant::now();
         self.entrance.open(Purpose::Control, &self.poll);
         if self.entrance.is_closed(Purpose::Join)
-            && self.connections.wasted.has_any(now)
+            && self.connections.wasted.refill(now)
             && has_descriptors(self.poll.own())
         {
             self.entrance.open(Purpose::Join, &self.poll);
         }
-        if self.attaching.doors.are_closed() && self.connections.wasted.has_any(now) {
+        if self.attaching.doors.are_closed() && self.connections.wasted.refill(now) {
             self.attaching.doors.open(&self.poll);
         }
     }
@@ -47,7 +47,7 @@ impl Recorder<'_> {
         for _ in 0..BATCH {
             let now = Instant::now();
             let Some(listener) = &self.entrance.listener else { return };
-            if purpose == Purpose::Join && !self.connections.wasted.has_any(now) {
+            if purpose == Purpose::Join && !self.connections.wasted.refill(now) {
                 return self.entrance.close(purpose, &self.poll);
             }
             match accept(purpose.of(listener)) {

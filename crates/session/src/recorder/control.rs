@@ -117,7 +117,7 @@ impl Recorder<'_> {
         let now = Instant::now();
         let mut waiting = std::mem::take(&mut self.changes.waiting);
         waiting.retain_mut(|one| {
-            one.concerned.retain(|number| self.is_behind(*number, &mut one.failures));
+            one.concerned.retain(|number| self.await_member(*number, &mut one.failures));
             let is_over = one.concerned.is_empty() || now >= one.until;
             if is_over {
                 self.report(one);
@@ -127,9 +127,9 @@ impl Recorder<'_> {
         self.changes.waiting.append(&mut waiting);
     }
 
-    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it,
-    /// that is added to `failures`.
-    fn is_behind(&mut self, number: u64, failures: &mut Vec<String>) -> bool {
+    /// Whether the program of a connection has yet to confirm a change. Once it has reported that it could
+    /// not make the change, that moves to `failures`.
+    fn await_member(&mut self, number: u64, failures: &mut Vec<String>) -> bool {
         let client = self.connections.clients.get_mut(&number);
         let Some(member) = client.and_then(Client::member_mut) else { return false };
         let is_behind = !member.is_settled();

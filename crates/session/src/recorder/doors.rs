@@ -21,7 +21,7 @@ impl Recorder<'_> {
         let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
         self.attaching.forget_all_but(&pids);
         for pid in pids {
-            if self.connections.of_process(pid).is_empty() && self.attaching.is_new(Program::of(pid)) {
+            if self.connections.of_process(pid).is_empty() && self.attaching.mark_asked(Program::of(pid)) {
                 self.attach(pid);
             }
         }
@@ -68,7 +68,7 @@ impl Recorder<'_> {
     pub(crate) fn knocked(&mut self, number: u64) {
         for _ in 0..BATCH {
             let now = Instant::now();
-            if !self.connections.wasted.has_any(now) {
+            if !self.connections.wasted.refill(now) {
                 return self.attaching.doors.close(&self.poll);
             }
             let Some(door) = self.attaching.doors.get(number) else { return };

@@ -9,8 +9,7 @@ use crate::options::Options;
 /// Where a recording goes.
 pub(super) enum Output {
     Trace(Folder),
-    /// The folder of a flight recorder's snapshots; and it and its parents, as far as they were not there
-    /// before.
+    /// The folder of a flight recorder's snapshots; and those of it and its parents that had to be created.
     Snapshots(Dir, Made),
 }
 

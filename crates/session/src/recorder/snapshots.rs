@@ -102,6 +102,8 @@ impl Recorder<'_> {
         let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock)?;
         self.join.resolve_firsts(); // of programs that have ended
         self.join.regions.add_past(&mut snapshot)?;
+        // Writers are not stopped: each region is copied as it is at its turn, so regions end at different
+        // times.
         for key in self.join.regions.keys() {
             let Some(contents) = self.join.regions.copy(key, reason == Reason::Exit) else { continue };
             self.join.resolve_firsts();

@@ -55,9 +55,9 @@ impl Log {
         std::fs::write(file, log.as_bytes()).expect("the log");
     }
 
-    /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was in vain,
-    /// stamps around both calls, and after the first poll and before the last one. Or, if it does not get the
-    /// lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
+    /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was without
+    /// success, stamps around both calls, and after the first poll and before the last one. Or, if it does
+    /// not get the lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
     async fn lock<G>(
         &self,
         (address, line): (u64, u32),

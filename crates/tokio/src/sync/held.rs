@@ -6,7 +6,7 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use tracewing::user_thread::Request;
 
-/// A guard of tokio's; its begin and end are recorded.
+/// A guard of tokio's; its beginning and end are recorded.
 #[must_use = "what is held is given back when this is dropped"]
 pub struct Held<G> {
     // Dropped first: the next holder's acquisition comes after this release.

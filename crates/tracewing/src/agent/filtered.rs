@@ -143,7 +143,7 @@ pub(super) fn in_read<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Waits until the agent's threads that were started have come to rest, but no longer than that: a filter
+/// Waits until the agent's threads that were started are idle, but no longer than this: a filter
 /// that is not noticed can come next.
 pub(super) fn settle(longest: Duration) {
     let begin = Instant::now();
@@ -236,6 +236,7 @@ mod calls {
             "je 4f",
             "cmp rdi, {PRCTL}",
             "je 5f",
+            // Any other call: the C library's own code, with its error in `errno`.
             "2: mov rax, rdi",
             "mov rdi, rsi",
             "mov rsi, rdx",
@@ -254,6 +255,7 @@ mod calls {
             "mov dword ptr [rax], ecx",
             "mov rax, -1",
             "ret",
+            // `seccomp`: only an operation that installs a filter concerns the agent.
             "4: test rcx, rcx", // a program asks which flags the kernel knows
             "jz 2b",
             "cmp esi, {FILTER}",
@@ -267,6 +269,7 @@ mod calls {
             "cmp rax, -4095",
             "jae 3b",
             "ret",
+            // `prctl`: the wrapper decides; it sets `errno` itself.
             "5: mov edi, esi",
             "mov rsi, rdx",
             "mov rdx, rcx",

@@ -1,4 +1,4 @@
-//! The filters of classes: predicates that an event must fulfil before a recording takes it.
+//! The filters of classes: predicates that an event must satisfy before a recording takes it.
 //!
 //! They lie in a pool of places of constant size that is never freed. A place is reused once its filter is
 //! disabled. A thread that is evaluating it at that moment gets some answer (evaluation is total on any

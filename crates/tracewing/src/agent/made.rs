@@ -72,7 +72,7 @@ impl Made {
         &self.described[slot]
     }
 
-    /// The class, for the whole of which its address serves.
+    /// The class, identified by its address.
     fn class(this: *const Self) -> &'static EventClass {
         // SAFETY: it is never freed.
         unsafe { &*this.cast::<EventClass>() }

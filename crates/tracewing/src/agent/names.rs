@@ -1,4 +1,4 @@
-//! Names of threads, as far as they are known without a system call: the name that a thread gives itself by
+//! Names of threads that are known without a system call: the name that a thread gives itself by
 //! `pthread_setname_np`, which is defined here and interposes the C library's, or by `prctl` (`filtered`),
 //! stored in the thread's block; otherwise the program's, which the kernel gives to new threads of the first
 //! one, too.

@@ -446,7 +446,7 @@ fn serve(connection: Connection) {
     }
 }
 
-/// A recorder is gone, of whose recording the process has buffers already.
+/// A recorder is gone; the process has buffers of its recording already.
 pub(super) fn hung_up(slot: usize, table: Option<ClassTable>) {
     if !over(slot) {
         orphan(slot, table);

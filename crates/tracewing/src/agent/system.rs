@@ -147,7 +147,7 @@ pub(super) fn allocated(file: libc::c_int) -> usize {
     data.map_or(0, |data| usize::try_from(data.st_blocks).unwrap_or(0).saturating_mul(BLOCK))
 }
 
-/// Has the kernel map pages of a mapping (madvise(2), `MADV_POPULATE_WRITE`, Linux 5.14), as far as it can.
+/// Has the kernel map pages of a mapping (madvise(2), `MADV_POPULATE_WRITE`, Linux 5.14), as many as it can.
 pub(super) fn populate(base: NonNull<u8>, offset: usize, len: usize) {
     let start = (base.addr().get() + offset).next_multiple_of(4096);
     let end = (base.addr().get() + offset + len) & !4095;
@@ -383,7 +383,7 @@ pub(super) fn wait_for_ever(socket: &Fd) {
     wait_no_longer(socket, Duration::ZERO);
 }
 
-/// Has a receive on the socket take no longer than that; zero: as long as it takes.
+/// Limits how long a receive on the socket may take; zero: no limit.
 pub(super) fn wait_no_longer(socket: &Fd, time: Duration) {
     let limit = libc::timeval {
         tv_sec: time.as_secs() as libc::time_t,
@@ -507,7 +507,7 @@ fn received_descriptors(header: &libc::msghdr) -> Files {
     // All that have come are taken over, and closed where they are too many.
     let mut files = none;
     for at in 0..count {
-        // SAFETY: the message holds so many descriptors, by its length.
+        // SAFETY: by its length, the message holds this many descriptors.
         let file = Fd::new(unsafe { data.add(at).read_unaligned() });
         if let Some(place) = files.get_mut(at) {
             *place = file;

@@ -1,6 +1,6 @@
 //! The ids of the program's classes, and what the classes are, in memory where `tracewing recover` finds them
 //! in a core dump (layout: `tracewing_abi::class_table`). Written once, when the ids are known; the event
-//! path knows nothing of it.
+//! path does not use it.
 
 use core::ptr::NonNull;
 

@@ -1,5 +1,5 @@
 //! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here
-//! and interpose the C library's. All they add is a mark in the thread's block, because of which such a
+//! and interpose the C library's. They only add a mark in the thread's block, because of which such a
 //! child's events (and, while it runs, the parent's) are counted as lost: the block's id and its `struct
 //! rseq` are the parent's, and replacing them takes system calls, for which a filter may end the child.
 //!

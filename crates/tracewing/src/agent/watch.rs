@@ -16,7 +16,7 @@ struct Watcher {
     before: *const Watcher,
 }
 
-/// Watchers, of which the newest is known. No lock, which a forked child might find taken.
+/// The newest watcher. No lock, which a forked child might find taken.
 struct Watchers(AtomicPtr<Watcher>);
 
 /// Of changes.

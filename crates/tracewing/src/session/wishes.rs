@@ -92,7 +92,7 @@ impl Wishes {
         Ok(self.decide(&mut state, ids))
     }
 
-    /// The rules' decisions about the classes with these ids, all of which are in the metadata when it
+    /// The rules' decisions about the classes with these ids, which are all in the metadata when it
     /// returns.
     fn decide(&self, state: &mut State, ids: Vec<u16>) -> Vec<Granted> {
         let process = Process { pid: self.pid, name: &self.name };

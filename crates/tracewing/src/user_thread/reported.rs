@@ -16,9 +16,9 @@ impl Reported {
         Self(if wants_create() { now } else { now.wrapping_sub(1) })
     }
 
-    /// Whether it is to be reported; from then on it is not.
+    /// Whether it has to be reported; the caller does that, so the next call gives false.
     #[inline]
-    pub(super) fn is_due(&mut self) -> bool {
+    pub(super) fn take_due(&mut self) -> bool {
         let now = changes();
         std::mem::replace(&mut self.0, now) != now
     }

@@ -79,7 +79,7 @@ const STARTS: [(&str, Interrupt); 5] = [
 const CALLS: [&str; 3] = ["call_function", "call_function_single", "reschedule"];
 
 impl<'n> InterruptEvent<'n> {
-    /// Parses a class name; `None` if the class is not a begin or an end of an interrupt.
+    /// Parses a class name; `None` if the class is not a beginning or an end of an interrupt.
     pub fn of_name(name: &'n str) -> Option<Self> {
         let mut kinds = STARTS.into_iter();
         let (kind, part) = kinds.find_map(|(start, kind)| Some((kind, name.strip_prefix(start)?)))?;

@@ -44,7 +44,7 @@ macro_rules! instruction {
             "or rax, rdx"
         ]
     };
-    // The end is never below the begin, even where the clock stepped back.
+    // The end is never below the beginning, even where the clock stepped back.
     (Close) => {
         lines![
             "mov {t}, [{request} + {R_OLD}]"
