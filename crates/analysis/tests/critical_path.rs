@@ -109,9 +109,9 @@ fn turns(time: i64, cpu: u32, tid: i32, prev: u64, next: u64, cause: SwitchCause
 /// A path's steps as lines: from, to, party, activity, reason, and for which party.
 fn steps(path: &CriticalPath) -> Vec<String> {
     let step = |step: &tracewing_analysis::Step| {
-        let whom = step.whom.as_ref().map(|whom| format!(" {whom}")).unwrap_or_default();
+        let waiter = step.waiter.as_ref().map(|waiter| format!(" {waiter}")).unwrap_or_default();
         format!(
-            "{}-{} {}: {}, {}{whom}",
+            "{}-{} {}: {}, {}{waiter}",
             step.from_ns.as_ns(),
             step.to_ns.as_ns(),
             step.who,

@@ -198,7 +198,7 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
         text "activity" "activity" key, "what it did" => Cell::Text(line.step.what.to_string());
         text "reason" "reason" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
         text "waiter" "waiter" normal + shrinking, "thread or task that it held up or woke"
-            => Cell::Text(line.step.whom.as_ref().map(ToString::to_string).unwrap_or_default());
+            => Cell::Text(line.step.waiter.as_ref().map(ToString::to_string).unwrap_or_default());
         number "process" "process" extra, "number of the process that the time is of" => line.step.who.process.into();
         number "tid" "tid" extra, "number of its thread" => line.step.who.tid.into();
         text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.who.name);

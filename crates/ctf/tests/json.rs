@@ -164,7 +164,7 @@ fn what_the_specification_forbids_is_refused() {
         ),
         (
             r#"{"type": "fixed-length-bit-map", "length": 8, "byte-order": "big-endian", "flags": {}}"#,
-            "one flag at least",
+            "at least one flag",
         ),
         (
             r#"{"type": "fixed-length-floating-point-number", "length": 80, "byte-order": "big-endian"}"#,
@@ -189,7 +189,7 @@ fn what_the_specification_forbids_is_refused() {
         ),
         (
             r#"{"type": "variant", "selector-field-location": {"path": ["s"]}, "options": []}"#,
-            "one option at least",
+            "at least one option",
         ),
         (
             r#"{"type": "variant", "selector-field-location": {"path": ["s"]}, "options": [

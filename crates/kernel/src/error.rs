@@ -129,7 +129,7 @@ pub enum Error {
     },
     /// Process numbers are not the kernel's here.
     #[error(
-        "kernel events of one process tree cannot be told apart inside a container (PID namespace): record the whole \
+        "kernel events of one process tree cannot be identified inside a container (PID namespace): record the whole \
          system, or from outside of the container"
     )]
     PidNamespace,

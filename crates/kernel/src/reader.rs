@@ -42,7 +42,7 @@ pub(crate) struct CpuReader {
     /// Pages in the buffer, the most that one drain takes.
     pages: usize,
     /// Losses that a taker has got.
-    told: Counts,
+    reported: Counts,
 }
 
 /// How the buffers of an instance are.
@@ -71,7 +71,7 @@ impl CpuReader {
         let stats = Stats { fd, path };
         let Buffers { layout, clock, page_size, pages } = buffers;
         let page = vec![0; page_size];
-        Ok(Self { cpu, raw, raw_path, stats, layout, clock, page, pages, told: Counts::default() })
+        Ok(Self { cpu, raw, raw_path, stats, layout, clock, page, pages, reported: Counts::default() })
     }
 
     /// How the pages are laid out.
@@ -105,8 +105,8 @@ impl CpuReader {
         // that is in it and before `begin`; later ones somewhere between `begin` and `end`.
         let before = self.stats.read()?;
         let begin = self.clock.now();
-        taker.dropped(None, begin, before.dropped.saturating_sub(self.told.dropped));
-        self.told.dropped = before.dropped;
+        taker.dropped(None, begin, before.dropped.saturating_sub(self.reported.dropped));
+        self.reported.dropped = before.dropped;
         // One page more than the buffer has: the reader's own.
         let mut left = self.pages + 1;
         while left > 0 || all {
@@ -118,9 +118,9 @@ impl CpuReader {
             };
             if let Some(missed) = page.missed {
                 // The page of a full buffer seldom has room for the number; the sum is always in `stats`.
-                let untold = self.stats.read()?.overrun.saturating_sub(self.told.overrun);
-                let events = if let Missed::Count(events) = missed { events.min(untold) } else { untold };
-                self.told.overrun += events;
+                let unreported = self.stats.read()?.overrun.saturating_sub(self.reported.overrun);
+                let events = if let Missed::Count(events) = missed { events.min(unreported) } else { unreported };
+                self.reported.overrun += events;
                 taker.overwritten(page.stamp, events);
             }
             let taken = taker.page(&page, &self.page[..len])?;
@@ -131,9 +131,9 @@ impl CpuReader {
             }
         }
         let after = self.stats.read()?;
-        if after.dropped > self.told.dropped {
-            taker.dropped(Some(begin), self.clock.now(), after.dropped - self.told.dropped);
-            self.told.dropped = after.dropped;
+        if after.dropped > self.reported.dropped {
+            taker.dropped(Some(begin), self.clock.now(), after.dropped - self.reported.dropped);
+            self.reported.dropped = after.dropped;
         }
         Ok(())
     }

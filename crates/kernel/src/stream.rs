@@ -295,8 +295,8 @@ impl Stream {
         if let Some(gap) = self.gaps.last() {
             let now = now.max(self.last()).max(gap.at);
             written = written.and(self.close_gaps(now, sink));
-            let told = sink.packet(self.summary.cpu, &[], PacketTimes::empty(now, self.discarded, 0));
-            written = written.and(told.map(|()| self.count_packet(0, 0)));
+            let empty = sink.packet(self.summary.cpu, &[], PacketTimes::empty(now, self.discarded, 0));
+            written = written.and(empty.map(|()| self.count_packet(0, 0)));
         }
         written
     }

@@ -361,7 +361,7 @@ impl Client {
         let Stage::Member(member) = &mut self.stage else { return Some(()) };
         while let Some(grants) = member.grants(host)? {
             match send(&self.socket, &grants.message, FLAGS) {
-                Ok(_) => member.told(grants),
+                Ok(_) => member.mark_sent(grants),
                 Err(Errno::AGAIN | Errno::INTR) => return Some(()),
                 Err(_) => {
                     if !grants.is_change && member.joining == Joining::Program {
@@ -379,7 +379,7 @@ impl Client {
 /// A message, and what it says.
 struct Grants {
     message: Vec<u8>,
-    told: Vec<(u16, bool)>,
+    sent: Vec<(u16, bool)>,
     is_change: bool,
 }
 
@@ -445,20 +445,20 @@ impl Member {
             self.due.iter().copied().collect()
         };
         let decided = host.decide(&self.program, &ids)?;
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for (&id, decided) in ids.iter().zip(&decided) {
             if writer.push(Grant { id, on: decided.on, filter: &decided.filter }).is_err() {
                 break;
             }
-            told.push((id, decided.on));
+            sent.push((id, decided.on));
         }
         let len = writer.finish().len();
         message.truncate(len);
-        Some(Some(Grants { message, told, is_change }))
+        Some(Some(Grants { message, sent, is_change }))
     }
 
-    fn told(&mut self, grants: Grants) {
-        for (id, on) in grants.told {
+    fn mark_sent(&mut self, grants: Grants) {
+        for (id, on) in grants.sent {
             if grants.is_change {
                 self.behind.remove(&id);
             } else {

@@ -87,7 +87,7 @@ impl Join {
 
     /// Keeps a line for the user: why a process is not recorded.
     pub(crate) fn note_of(&mut self, peer: Peer, reason: &str) {
-        let (pid, name) = Program::of(peer.pid).told();
+        let (pid, name) = Program::of(peer.pid).identity();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
         self.line_of(peer, format!("process {pid}{name} is not recorded: {reason}"));
     }
@@ -105,7 +105,7 @@ impl Join {
     }
 
     /// At the end: what has had no room so far.
-    pub(crate) fn tell_left_out(&mut self) {
+    pub(crate) fn note_left_out(&mut self) {
         let notes = &mut self.description.notes;
         notes.extend(self.classes.refusals());
         if self.left_out > 0 {
@@ -305,7 +305,7 @@ impl Host for Join {
     }
 
     fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>) {
-        let (pid, name) = program.told();
+        let (pid, name) = program.identity();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
         let begin = self.description.clock.begin.realtime_ns;
         let to = to.unwrap_or_else(time_of_day);

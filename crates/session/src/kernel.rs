@@ -257,15 +257,15 @@ impl Kernel {
             Source::None => return KernelSummary::default(),
             Source::Trace(recorder) => recorder,
             Source::Flight(recorder) => {
-                let told = recorder.notices().len();
-                recorder.finish().into_iter().skip(told).for_each(note);
+                let shown = recorder.notices().len();
+                recorder.finish().into_iter().skip(shown).for_each(note);
                 return KernelSummary::default();
             }
         };
-        let told = recorder.notices().len();
+        let shown = recorder.notices().len();
         match recorder.finish() {
             Ok(summary) => {
-                summary.notices.iter().skip(told).cloned().for_each(&mut *note);
+                summary.notices.iter().skip(shown).cloned().for_each(&mut *note);
                 let error = summary.unwritten.and_then(|error| unwritten(error).err());
                 KernelSummary { error, executed: summary.executed, ..summarise(&summary.streams) }
             }

@@ -36,7 +36,7 @@ impl fmt::Display for Obstacle {
             Self::OtherProcessor => "is no 64-bit x86 program: its loader leaves the library out",
             Self::OtherLibc => "does not use glibc, for which the library to pre-load is made",
             Self::Privileged => {
-                "gets privileges when it is executed: its loader ignores what it is told to pre-load; record it as \
+                "gets privileges when it is executed: its loader ignores the library to pre-load; record it as \
                  the user whose privileges it gets"
             }
         })

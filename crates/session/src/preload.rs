@@ -136,7 +136,7 @@ impl Preload {
         let found = Obstacle::find(program);
         let shown = program.display();
         match &found {
-            Some(obstacle) => note(self.told(program, *obstacle)),
+            Some(obstacle) => note(self.report(program, *obstacle)),
             None if !self.functions.is_empty() => {
                 if let Some(lack) = lack_of_functions(program) {
                     note(format!("functions: {shown} {lack}"));
@@ -176,14 +176,14 @@ impl Preload {
             } else {
                 ""
             };
-            return Some(self.told(name, obstacle) + more);
+            return Some(self.report(name, obstacle) + more);
         }
         // Most programs that are started have nothing to report; this one seems to have been built for it.
         let lack = if self.functions.is_empty() { None } else { lack_of_functions(program) };
         lack.filter(|lack| *lack == TOO_LATE).map(|lack| format!("functions: {} {lack}", name.display()))
     }
 
-    fn told(&self, program: &Path, obstacle: Obstacle) -> String {
+    fn report(&self, program: &Path, obstacle: Obstacle) -> String {
         match self.locks {
             Some(_) => format!("locks: {} {obstacle}{KERNEL}", program.display()),
             None => format!("functions: {} {obstacle}", program.display()),

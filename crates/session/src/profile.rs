@@ -104,9 +104,9 @@ impl Profile {
     /// Stops and writes the rest.
     pub(crate) fn finish(&mut self, note: &mut dyn FnMut(String)) -> Summary {
         let Some(recorder) = self.recorder.take() else { return Summary::default() };
-        let told = recorder.notices().len();
+        let shown = recorder.notices().len();
         let summary = recorder.finish();
-        summary.notices.iter().skip(told).cloned().for_each(note);
+        summary.notices.iter().skip(shown).cloned().for_each(note);
         summary
     }
 }

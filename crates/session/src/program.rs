@@ -42,7 +42,7 @@ impl Program {
     }
 
     /// As messages have it.
-    pub(crate) fn told(&self) -> (Pid, String) {
+    pub(crate) fn identity(&self) -> (Pid, String) {
         (self.pid, self.name.clone())
     }
 

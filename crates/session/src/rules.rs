@@ -149,11 +149,11 @@ pub(crate) struct Fit {
 impl Fit {
     pub(crate) fn of(rule: &Rule, classes: &Classes) -> Self {
         let anywhere = Rule { processes: Vec::new(), ..rule.clone() };
-        let nobody = Process { pid: 0, name: "" };
+        let any = Process { pid: 0, name: "" };
         let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new(), lacking: None };
         for (id, class) in classes.described().filter(|(_, class)| !is_own(class)) {
             this.is_any = true;
-            if !anywhere.matches(&class, &nobody) {
+            if !anywhere.matches(&class, &any) {
                 continue;
             }
             this.matching.insert(id);

@@ -84,7 +84,7 @@ pub struct Step {
     /// What the path has to do with that.
     pub why: Why,
     /// The one of `why` that had to wait.
-    pub whom: Option<Arc<Who>>,
+    pub waiter: Option<Arc<Who>>,
 }
 
 /// What it did.
@@ -183,7 +183,7 @@ impl Step {
     /// Whether this step continues `before`.
     fn continues(&self, before: &Step) -> bool {
         (self.cpu, &self.why) == (before.cpu, &before.why)
-            && (&self.who, &self.what, &self.whom) == (&before.who, &before.what, &before.whom)
+            && (&self.who, &self.what, &self.waiter) == (&before.who, &before.what, &before.waiter)
     }
 }
 

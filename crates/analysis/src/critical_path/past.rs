@@ -157,7 +157,7 @@ impl<F: Read + Seek> Past<F> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
             self.unread = self.tape.latest()?;
-            if self.unread.is_none_or(|told| told < time) {
+            if self.unread.is_none_or(|latest| latest < time) {
                 break;
             }
             if let Some(record) = self.tape.take() {

@@ -131,7 +131,7 @@ const LATE: u8 = 0x80;
 pub(super) struct Encoder {
     pub bytes: Vec<u8>,
     /// The latest time of all records so far.
-    pub told: Timestamp,
+    pub latest: Timestamp,
 }
 
 impl Encoder {
@@ -214,11 +214,11 @@ impl Encoder {
 
     #[inline]
     fn times(&mut self, tag: u8, from: Timestamp, to: Timestamp) {
-        let late = to < self.told;
+        let late = to < self.latest;
         self.number((to - from).as_ns());
-        self.number(to.abs_diff(self.told).as_ns());
+        self.number(to.abs_diff(self.latest).as_ns());
         self.bytes.push(tag | if late { LATE } else { 0 });
-        self.told = self.told.max(to);
+        self.latest = self.latest.max(to);
     }
 
     #[inline]
@@ -242,7 +242,7 @@ impl Encoder {
 pub(super) struct Decoder {
     pub bytes: Vec<u8>,
     /// The latest time of all records that have not been read, and those before.
-    pub told: Timestamp,
+    pub latest: Timestamp,
 }
 
 impl Decoder {
@@ -330,12 +330,12 @@ impl Decoder {
 
     #[inline]
     fn times(&mut self, tag: u8) -> Option<(Timestamp, Timestamp)> {
-        let told = self.told;
-        let before = told.saturating_sub(Duration::from_ns(self.number()?));
+        let latest = self.latest;
+        let before = latest.saturating_sub(Duration::from_ns(self.number()?));
         let to = match tag & LATE {
             0 => {
-                self.told = before;
-                told
+                self.latest = before;
+                latest
             }
             _ => before,
         };

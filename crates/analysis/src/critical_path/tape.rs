@@ -13,7 +13,7 @@ const BLOCK: usize = 32 << 10;
 struct Block {
     offset: u64,
     length: usize,
-    told: Timestamp,
+    latest: Timestamp,
 }
 
 /// Takes records.
@@ -44,15 +44,15 @@ impl<F: Read + Write + Seek> Tape<F> {
 
     /// Nothing is appended any more: the records from the last to the first.
     pub fn rewind(self) -> Rewind<F> {
-        let Encoder { bytes, told } = self.encoder;
-        Rewind { file: self.file, blocks: self.blocks, block: Decoder { bytes, told } }
+        let Encoder { bytes, latest } = self.encoder;
+        Rewind { file: self.file, blocks: self.blocks, block: Decoder { bytes, latest } }
     }
 
     #[cold]
     fn write(&mut self) -> io::Result<()> {
-        let Encoder { bytes, told } = &mut self.encoder;
+        let Encoder { bytes, latest } = &mut self.encoder;
         self.file.write_all(bytes)?;
-        self.blocks.push(Block { offset: self.written, length: bytes.len(), told: *told });
+        self.blocks.push(Block { offset: self.written, length: bytes.len(), latest: *latest });
         self.written += bytes.len() as u64;
         bytes.clear();
         Ok(())
@@ -78,11 +78,12 @@ impl<F: Read + Seek> Rewind<F> {
     pub fn latest(&mut self) -> io::Result<Option<Timestamp>> {
         match self.block.bytes.is_empty() && !self.read()? {
             true => Ok(None),
-            false => Ok(Some(self.block.told)),
+            false => Ok(Some(self.block.latest)),
         }
     }
 
-    /// Takes the record before the one that was taken last, once [`Rewind::told`] has said that there is one.
+    /// Takes the record before the one that was taken last, once [`Rewind::latest`] has said that there is
+    /// one.
     #[inline]
     pub fn take(&mut self) -> Option<Record> {
         self.block.take()
@@ -91,10 +92,10 @@ impl<F: Read + Seek> Rewind<F> {
     /// Loads the previous block; false before the first.
     #[cold]
     fn read(&mut self) -> io::Result<bool> {
-        let Some(Block { offset, length, told }) = self.blocks.pop() else { return Ok(false) };
+        let Some(Block { offset, length, latest }) = self.blocks.pop() else { return Ok(false) };
         self.file.seek(SeekFrom::Start(offset))?;
         self.block.bytes.resize(length, 0);
-        self.block.told = told;
+        self.block.latest = latest;
         self.file.read_exact(&mut self.block.bytes)?;
         Ok(true)
     }

@@ -26,7 +26,7 @@ struct Frame {
     actor: Actor,
     until: Timestamp,
     why: Why,
-    whom: Option<Arc<Who>>,
+    waiter: Option<Arc<Who>>,
 }
 
 pub(super) struct Walk<'n, F> {
@@ -63,7 +63,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         self.time = to;
         self.past.go_to(to, go_on)?;
         let target = self.who(actor);
-        self.frames.push(Frame { actor, until: from, why: Why::Itself, whom: None });
+        self.frames.push(Frame { actor, until: from, why: Why::Itself, waiter: None });
         while let Some(frame) = self.frames.last().cloned() {
             if self.time <= frame.until {
                 self.frames.pop();
@@ -99,8 +99,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         let frame = Frame { actor: Actor::Lwp(serial, user_thread), ..frame };
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt(by) } => {
-                let (at, whom) = ((frame.until, from, Some(cpu)), self.who(frame.actor));
-                self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(whom));
+                let (at, waiter) = ((frame.until, from, Some(cpu)), self.who(frame.actor));
+                self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(waiter));
             }
             Doing::Running { cpu, mode } => self.own(frame, from, Some(cpu), self.what(mode)),
             Doing::Runnable { .. } => match next {
@@ -147,8 +147,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             }
             UserDoing::Off(Doing::Runnable { .. }) => match next {
                 Some(Stretch { from: begin, doing: UserDoing::On(lwp), .. }) if begin == to => {
-                    let (actor, whom) = (Actor::Lwp(LwpSerial(lwp.0), None), Some(self.who(frame.actor)));
-                    let next = Frame { actor, until, why: Why::HasThread, whom };
+                    let (actor, waiter) = (Actor::Lwp(LwpSerial(lwp.0), None), Some(self.who(frame.actor)));
+                    let next = Frame { actor, until, why: Why::HasThread, waiter };
                     self.go(frame, next, What::Ready);
                 }
                 _ => self.own(frame, from, None, What::Ready),
@@ -161,8 +161,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     /// It was blocked until now.
     fn blocked(&mut self, frame: Frame, since: Timestamp, on: Option<Name>, woken: Option<By>) {
         let what = What::Blocked(on.map(|on| self.names.get(on).into()));
-        let (until, whom) = (frame.until.max(since), Some(self.who(frame.actor)));
-        let next = |actor, why| Frame { actor, until, why, whom: whom.clone() };
+        let (until, waiter) = (frame.until.max(since), Some(self.who(frame.actor)));
+        let next = |actor, why| Frame { actor, until, why, waiter: waiter.clone() };
         match woken {
             Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None), Why::Wakes), what),
             Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread), Why::Wakes), what),
@@ -174,7 +174,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             }
             Some(By::Interrupt(name)) => {
                 let who = self.interrupt(name);
-                self.step((frame.until, since, None), who, what, Why::Wakes, whom);
+                self.step((frame.until, since, None), who, what, Why::Wakes, waiter);
             }
             Some(By::Unknown) | None => self.own(frame, since, None, what),
         }
@@ -189,8 +189,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
                 return self.own(frame, Timestamp::MIN, None, What::Unknown);
             }
         };
-        let whom = Some(self.who(frame.actor));
-        let next = Frame { actor, until: frame.until, why: Why::Creates, whom };
+        let waiter = Some(self.who(frame.actor));
+        let next = Frame { actor, until: frame.until, why: Why::Creates, waiter };
         self.go(frame, next, What::Unknown);
     }
 
@@ -209,9 +209,9 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
     }
 
-    /// Attributes the time in which `whom` waited for a CPU, from `since` until now, to the threads that had
-    /// it.
-    fn others_on(&mut self, cpu: Cpu, since: Timestamp, whom: Actor) {
+    /// Attributes the time in which `waiter` waited for a CPU, from `since` until now, to the threads that
+    /// had it.
+    fn others_on(&mut self, cpu: Cpu, since: Timestamp, waiter: Actor) {
         let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
             Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
                 match mode {
@@ -221,14 +221,14 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             }
             slot => (self.past.gap(slot.map(|slot| slot.to)), Arc::default(), What::Unknown),
         };
-        let whom = self.who(whom);
-        self.step((since, from, Some(cpu)), who, what, Why::HasCpu, Some(whom));
+        let waiter = self.who(waiter);
+        self.step((since, from, Some(cpu)), who, what, Why::HasCpu, Some(waiter));
     }
 
     /// The time since `from` is the followed one's own.
     fn own(&mut self, frame: Frame, from: Timestamp, cpu: Option<Cpu>, what: What) {
         let who = self.who(frame.actor);
-        self.step((frame.until, from, cpu), who, what, frame.why, frame.whom);
+        self.step((frame.until, from, cpu), who, what, frame.why, frame.waiter);
     }
 
     /// Adds a step `at` a CPU from the second time, but not from before the first, to now, and goes there.
@@ -238,11 +238,11 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         who: Arc<Who>,
         what: What,
         why: Why,
-        whom: Option<Arc<Who>>,
+        waiter: Option<Arc<Who>>,
     ) {
         let (until, from, cpu) = at;
         let from_ns = from.max(until);
-        self.steps.push(Step { from_ns, to_ns: self.time, cpu, who, what, why, whom });
+        self.steps.push(Step { from_ns, to_ns: self.time, cpu, who, what, why, waiter });
         (self.time, self.turns) = (from_ns, 0);
     }
 

@@ -157,9 +157,9 @@ impl Recorder<'_> {
             .concerned
             .iter()
             .filter_map(|number| self.connections.clients.get(number)?.member())
-            .map(|member| member.program.told())
+            .map(|member| member.program.identity())
             .collect();
-        let unreachable: Vec<_> = self.connections.unreachable().map(|program| program.told()).collect();
+        let unreachable: Vec<_> = self.connections.unreachable().map(|program| program.identity()).collect();
         let effect = Effect {
             programs: pids.len() as u32,
             classes: on.len() as u32,

@@ -14,7 +14,7 @@ const MOST_TOLD: usize = 8;
 impl Recorder<'_> {
     /// Reports those of these files, with the processes that have executed them, into which nothing can be
     /// pre-loaded.
-    pub(crate) fn tell_of_executed(&mut self, executed: Vec<(Pid, PathBuf)>) {
+    pub(crate) fn note_executed(&mut self, executed: Vec<(Pid, PathBuf)>) {
         let Some(preload) = self.options.preload.as_ref().filter(|_| !self.options.system_wide) else {
             return;
         };

@@ -28,7 +28,7 @@ impl Recorder<'_> {
         for number in filtered {
             let Some(client) = self.connections.clients.get(&number) else { continue };
             client.leave_alone();
-            if let Some((pid, name)) = client.member().map(|member| member.program.told()) {
+            if let Some((pid, name)) = client.member().map(|member| member.program.identity()) {
                 self.join.note(format!(
                     "process {pid} ({name}) is filtered by seccomp and cannot be changed: it keeps its \
                      event rules"

@@ -157,7 +157,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) watches: Watches,
     pub(crate) timers: Timers,
     /// Notes that the observer has seen.
-    pub(crate) told: usize,
+    pub(crate) shown_notes: usize,
     priority: Option<Priority>,
 }
 

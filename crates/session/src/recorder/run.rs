@@ -26,7 +26,7 @@ impl Recorder<'_> {
             if self.timers.remaining().is_zero() {
                 self.look();
             }
-            self.tell_notes();
+            self.show_notes();
         }
     }
 
@@ -80,7 +80,7 @@ impl Recorder<'_> {
             self.cannot_write(&error);
         }
         let executed = self.drains.kernel.executed();
-        self.tell_of_executed(executed);
+        self.note_executed(executed);
         if let Err(error) = self.drains.profile.poll(now, longest) {
             self.cannot_write(&error);
         }
@@ -113,11 +113,11 @@ impl Recorder<'_> {
     }
 
     /// Shows the observer the notes that are new.
-    pub(crate) fn tell_notes(&mut self) {
-        for note in &self.join.description.notes[self.told..] {
+    pub(crate) fn show_notes(&mut self) {
+        for note in &self.join.description.notes[self.shown_notes..] {
             self.observer.note(note);
         }
-        self.told = self.join.description.notes.len();
+        self.shown_notes = self.join.description.notes.len();
     }
 
     /// Stops because the trace cannot be written; reported once.

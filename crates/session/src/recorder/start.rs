@@ -101,7 +101,7 @@ impl<'a> Recorder<'a> {
             join,
             watches: Watches { places, filters_due: Instant::now(), left_out, obstacles: 0 },
             timers,
-            told: 0,
+            shown_notes: 0,
             priority,
         };
         if let Subject::Processes(found, _) = subject {
