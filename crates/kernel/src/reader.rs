@@ -119,7 +119,8 @@ impl CpuReader {
             if let Some(missed) = page.missed {
                 // The page of a full buffer seldom has room for the number; the sum is always in `stats`.
                 let unreported = self.stats.read()?.overrun.saturating_sub(self.reported.overrun);
-                let events = if let Missed::Count(events) = missed { events.min(unreported) } else { unreported };
+                let events =
+                    if let Missed::Count(events) = missed { events.min(unreported) } else { unreported };
                 self.reported.overrun += events;
                 taker.overwritten(page.stamp, events);
             }
