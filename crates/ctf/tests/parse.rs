@@ -177,13 +177,13 @@ fn errors_say_where_and_what() {
         ("nonsense;", "expected `trace`, `env`"),
         (
             "stream { packet.context := struct { integer { size = 8; signed = true; } content_size; }; };",
-            "`content_size` is to be an unsigned integer",
+            "`content_size` must be an unsigned integer",
         ),
-        ("stream { packet.context := struct { string packet_size; }; };", "is to be an unsigned integer"),
-        ("stream { packet.context := struct { string timestamp_end; }; };", "is to be an unsigned integer"),
+        ("stream { packet.context := struct { string packet_size; }; };", "must be an unsigned integer"),
+        ("stream { packet.context := struct { string timestamp_end; }; };", "must be an unsigned integer"),
         (
             "stream { event.header := struct { integer { size = 8; signed = true; } id; }; };",
-            "`id` is to be an unsigned integer",
+            "`id` must be an unsigned integer",
         ),
         (
             "clock { name = c; }; event { fields := struct { integer { size = 8; map = clock.c.v; } a; }; };",

@@ -2,8 +2,8 @@
 //!
 //! If every field has a known size, all positions are known. Strings and sequences divide an event record
 //! into pieces with known positions inside; the beginnings of the pieces are found once per event record,
-//! before any field is read. Layouts are determined when a class is compiled ([`super::layout_builder`]); everything
-//! else is left to [`super::walk`], which returns the same values.
+//! before any field is read. Layouts are determined when a class is compiled ([`super::layout_builder`]);
+//! everything else is left to [`super::walk`], which returns the same values.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -37,13 +37,13 @@ impl Recorder<'_> {
         let sources = self.end_sources();
         self.give_hints(&sources.user);
         self.check_places(true);
-        self.join.tell_left_out();
+        self.join.note_left_out();
         self.describe_end(output, sources);
         self.check_places(true);
         if self.course.stop == Stop::CannotWrite {
             self.join.description.state = State::CutShort;
         }
-        self.tell_notes();
+        self.show_notes();
         self.summary(output, seconds)
     }
 
@@ -65,7 +65,7 @@ impl Recorder<'_> {
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
         }
-        self.tell_of_executed(mem::take(&mut kernel.executed));
+        self.note_executed(mem::take(&mut kernel.executed));
         Sources { user, kernel, profile, is_snapshot_written }
     }
 
