@@ -69,14 +69,14 @@ impl Outside {
     }
 }
 
-/// Whether a process is of another PID namespace than the recorder. The recorder can see it, so that this is
-/// one below its own.
-pub fn is_of_other_namespace(pid: Pid) -> bool {
+/// Whether a process is of another PID namespace than the recorder, which can see it, so that this is one
+/// below its own. `None` where it has ended.
+pub fn is_of_other_namespace(pid: Pid) -> Option<bool> {
     let count = |process: &str| {
         let status = fs::read(format!("/proc/{process}/status")).ok()?;
         Some(numbers(&status)?.count())
     };
-    count(&pid.to_string()) > count("self")
+    Some(count(&pid.to_string())? > count("self")?)
 }
 
 /// The numbers of a task, from the outermost namespace that can be seen to its own.
@@ -255,7 +255,7 @@ mod tests {
         let expected = [event(ANNOUNCEMENT, pid, &name), event(9, pid, b""), event(9, UNSEEN, b"")].concat();
         assert_eq!(events, expected);
         assert_eq!(insider.outside.unseen(), 1);
-        assert!(!is_of_other_namespace(Pid(pid)) && !is_of_other_namespace(Pid(i32::MAX)));
+        assert_eq!([pid, i32::MAX].map(Pid).map(is_of_other_namespace), [Some(false), None]);
     }
 
     #[test]

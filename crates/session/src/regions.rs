@@ -157,6 +157,14 @@ struct Wanted {
     /// The next child that is forked.
     for_child: bool,
     protocol: Protocol,
+    /// Whether its numbers are those of another PID namespace.
+    is_insider: bool,
+}
+
+/// Whether a process is of another PID namespace. One that has ended has said which number it knew: a child
+/// can end before its region is made. One that lies spoils the numbers of its own events only.
+fn is_insider(pid: Pid, hello: &Hello) -> bool {
+    is_of_other_namespace(pid).unwrap_or(hello.pid != pid.as_unsigned())
 }
 
 impl Regions {
@@ -206,15 +214,15 @@ impl Regions {
     pub(crate) fn join(&mut self, peer: Peer, hello: &Hello) -> Result<Joined, NotJoined> {
         let publishes = hello.can_publish && self.clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
+        let is_insider = is_insider(peer.pid, hello);
         if hello.joining == Joining::Parent {
             // Those that it had may have gone to children that were too short to say so.
             self.ask_for_writers(peer.pid, |living| living.is_spare);
-            let (spare, files) = self.spare(peer, protocol).ok_or(NotJoined::Spares)?;
+            let (spare, files) = self.spare(peer, protocol, is_insider).ok_or(NotJoined::Spares)?;
             return Ok(Joined { files, size: self.size(), shared: false, spare });
         }
         let shares = publishes && self.sharing != Sharing::Process;
         // The numbers of threads in one region mean those of one process.
-        let is_insider = is_of_other_namespace(peer.pid);
         let domain = shares.then(|| Domain::of(peer)).flatten().filter(|_| !is_insider);
         // A program that can become another user shares with none, children included.
         let shared = domain.is_some();
@@ -224,14 +232,15 @@ impl Regions {
             Some(key) => key,
             None => {
                 let for_many = domain.is_some();
-                let key = self.make(Wanted { peer, for_many, shared, for_child: false, protocol })?;
+                let wanted = Wanted { peer, for_many, shared, for_child: false, protocol, is_insider };
+                let key = self.make(wanted)?;
                 self.shared.extend(domain.map(|domain| (domain, key)));
                 key
             }
         };
         let mut files = self.files_of(key)?;
-        let spare =
-            (!shared && hello.joining == Joining::Program).then(|| self.spare(peer, protocol)).flatten();
+        let has_spare = !shared && hello.joining == Joining::Program;
+        let spare = has_spare.then(|| self.spare(peer, protocol, is_insider)).flatten();
         let spare = spare.map_or(0, |(number, more)| {
             files.extend(more);
             number
@@ -250,14 +259,14 @@ impl Regions {
 
     /// A region for the next child of a process: its number, and the descriptors. `None` where there is no
     /// plenty of regions, or where each takes room on a disk: then children ask for theirs.
-    fn spare(&mut self, peer: Peer, protocol: Protocol) -> Option<(u64, Vec<OwnedFd>)> {
+    fn spare(&mut self, peer: Peer, protocol: Protocol, is_insider: bool) -> Option<(u64, Vec<OwnedFd>)> {
         let pid = peer.pid;
         let others = self.living.range((pid, 0)..=(pid, u64::MAX)).filter(|(_, living)| living.is_spare);
         let has_plenty = self.living.len() < self.most / 2 && others.count() < MOST_SPARES;
         if !has_plenty || self.maker.files.is_some() || !self.quota.take_for_child(peer) {
             return None;
         }
-        let wanted = Wanted { peer, for_many: false, shared: false, for_child: true, protocol };
+        let wanted = Wanted { peer, for_many: false, shared: false, for_child: true, protocol, is_insider };
         let Ok(key) = self.add(wanted) else {
             self.quota.give_back_for_child(peer);
             return None;
@@ -302,7 +311,7 @@ impl Regions {
     }
 
     fn add(&mut self, wanted: Wanted) -> Result<Key, NotJoined> {
-        let Wanted { peer, for_many, shared, for_child, protocol } = wanted;
+        let Wanted { peer, for_many, shared, for_child, protocol, is_insider } = wanted;
         let pid = if for_many { MANY } else { peer.pid };
         let label = match protocol {
             Protocol::Publish => format!("uid{}", peer.uid),
@@ -313,7 +322,7 @@ impl Regions {
         if !shared {
             drain = drain.with_children()?;
         }
-        let insider = is_of_other_namespace(peer.pid).then(|| match for_child {
+        let insider = is_insider.then(|| match for_child {
             true => Insider::child(self.outside.clone()),
             false => Insider::of(self.outside.clone(), peer.pid),
         });
@@ -620,5 +629,21 @@ impl Living {
         self.asked = Instant::now();
         self.question = Some((2 * wait).clamp(FIRST_QUESTION, LAST_QUESTION));
         !self.drain.has_writers()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_is_of_the_namespace_whose_number_it_has_said() {
+        let hello = |pid: i32| {
+            let joining = Joining::Child;
+            Hello { version: 0, pid: pid.cast_unsigned(), can_publish: true, joining, copy: 0, waits: [0; 2] }
+        };
+        let (own, ended) = (std::process::id().cast_signed(), i32::MAX);
+        let of = |pid, said| is_insider(Pid(pid), &hello(said));
+        assert_eq!([of(ended, 7), of(ended, ended), of(own, 7), of(own, own)], [true, false, false, false]);
     }
 }

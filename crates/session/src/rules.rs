@@ -119,7 +119,7 @@ pub(crate) fn note_on_numbers(rule: &Rule, program: &Program) -> Option<String> 
     let Action::Enable(Some(predicate)) = &rule.action else { return None };
     let (pid, name) = (program.pid.0, Some(&*program.name));
     let is_concerned = rule.processes.is_empty() || rule.processes.iter().any(|one| one.fits(pid, name));
-    (is_concerned && predicate.uses_numbers() && is_of_other_namespace(program.pid)).then(|| {
+    (is_concerned && predicate.uses_numbers() && is_of_other_namespace(program.pid) == Some(true)).then(|| {
         let name = if program.name.is_empty() { String::new() } else { format!(" ({})", program.name) };
         format!(
             "`{rule}`: process {}{name} is in another PID namespace, and `$pid` and `$tid` are its numbers there; \
