@@ -25,7 +25,7 @@ fn each_refusal_has_its_words() {
         (vec!["--pid", "2"], "is a kernel thread"),
         (vec!["--name", "no-such-name-*"], "no process is called no-such-name-*"),
         (vec!["--cgroup", "/no/such"], "there is no control group /no/such"),
-        (vec!["--pid", "0"], "the number of a process is expected"),
+        (vec!["--pid", "0"], "expected a process id"),
         (vec!["--pid", "name"], "--name takes names"),
         (vec!["--pid", &pid, "--locks"], "`tracewing record --locks -- CMD`"),
         (vec!["--pid", &pid, "--functions", "x*"], "`tracewing record --functions -- CMD`"),
