@@ -78,10 +78,10 @@ fn what_is_no_format_is_told() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
     for (arguments, told) in [
-        (&["--to", "ctf3"][..], "there is no format `ctf3`; say what to write"),
-        (&["--to", "+1us", "--to", "ctf3"], "there is no format `ctf3`; say what to write"),
-        (&["--to", "shop:served#3"], "error: say what to write"),
-        (&[], "error: say what to write"),
+        (&["--to", "ctf3"][..], "there is no format `ctf3`; give the output format once"),
+        (&["--to", "+1us", "--to", "ctf3"], "there is no format `ctf3`; give the output format once"),
+        (&["--to", "shop:served#3"], "error: give the output format once"),
+        (&[], "error: give the output format once"),
     ] {
         let output = tracewing(folder.path(), &[&["convert", "trace", "out"], arguments].concat());
         assert_eq!(output.status.code(), Some(1));
