@@ -1,0 +1,84 @@
+//! Descriptors, and what they refer to.
+
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+
+/// A descriptor that is closed at the end.
+pub(crate) struct Fd(pub(super) libc::c_int);
+
+impl Fd {
+    /// Takes over a descriptor that a system call has just made.
+    pub(super) fn new(fd: libc::c_int) -> Option<Self> {
+        (fd >= 0).then_some(Self(fd))
+    }
+
+    /// The descriptor's number.
+    pub(in super::super) fn raw(&self) -> libc::c_int {
+        self.0
+    }
+
+    /// Gives the number, and leaves it open.
+    pub(in super::super) fn leak(self) -> libc::c_int {
+        let number = self.0;
+        core::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Opens a file to be read.
+pub(in super::super) fn open(path: &CStr) -> Option<Fd> {
+    // SAFETY: a NUL-terminated path and a number.
+    Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
+}
+
+/// Reads the first bytes of a file.
+pub(in super::super) fn read_file(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
+    let file = open(path)?;
+    // SAFETY: the buffer is writable.
+    let len = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(len).ok().filter(|len| *len > 0)
+}
+
+/// Bytes of memory, or of the disk, that a file takes.
+pub(in super::super) fn allocated(file: libc::c_int) -> usize {
+    const BLOCK: usize = 512; // stat(2), whatever the file system's blocks are
+    let mut data = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `data` has room for a stat, and all-zero is one.
+    let data = unsafe { (libc::fstat(file, data.as_mut_ptr()) == 0).then(|| data.assume_init()) };
+    data.map_or(0, |data| usize::try_from(data.st_blocks).unwrap_or(0).saturating_mul(BLOCK))
+}
+
+/// Closes a descriptor by its number.
+pub(in super::super) fn close(descriptor: libc::c_int) {
+    // SAFETY: a number; the caller knows that it is its own.
+    unsafe { libc::close(descriptor) };
+}
+
+/// The same socket by a high number, where programs do not look for theirs.
+pub(in super::super) fn out_of_the_way(socket: Fd) -> Fd {
+    const LOWEST: libc::c_int = 900;
+    // SAFETY: two integers.
+    Fd::new(unsafe { libc::fcntl(socket.0, libc::F_DUPFD_CLOEXEC, LOWEST) }).unwrap_or(socket)
+}
+
+/// What a descriptor refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Identity {
+    pub(in super::super) device: libc::dev_t,
+    pub(in super::super) inode: libc::ino_t,
+}
+
+/// `None` where the number refers to nothing.
+pub(in super::super) fn identity(descriptor: libc::c_int) -> Option<Identity> {
+    let mut data = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `data` has room for a stat, and all-zero is one.
+    let data = unsafe { (libc::fstat(descriptor, data.as_mut_ptr()) == 0).then(|| data.assume_init()) }?;
+    Some(Identity { device: data.st_dev, inode: data.st_ino })
+}

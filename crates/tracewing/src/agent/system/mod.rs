@@ -1,0 +1,52 @@
+//! System calls that may be made from a signal handler, or in a child between `fork` and `exec`.
+//!
+//! | module | does |
+//! |---|---|
+//! | `fd` | descriptors |
+//! | `memory` | mappings |
+//! | `socket` | packets to and from recorders |
+//! | `thread` | threads |
+
+mod fd;
+mod memory;
+mod socket;
+mod thread;
+
+pub(crate) use self::fd::Fd;
+pub(super) use self::fd::{Identity, allocated, close, identity, open, out_of_the_way, read_file};
+pub(super) use self::memory::{
+    keep_from_children, leave_to_children, map_named, map_private, map_shared, map_wiped_on_fork,
+    map_zeroes_into, map_zeroes_over, membarrier, populate, unmap,
+};
+pub(super) use self::socket::{
+    Failure, Until, connect, hang_up, is_over, look, read, receive, send, send_at_once, send_descriptor,
+    socket_pair, wait_for_ever, wait_no_longer,
+};
+pub(super) use self::thread::{
+    begin_thread, block_signals, current_cpu, end_thread, first_thread_name, is_asleep, name_thread,
+    process_id, sleep_quietly, spawn, spawn_plain, thread_id, without_signals,
+};
+
+/// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look
+/// at `errno` must not notice.
+pub(super) fn keeping_errno<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the address of the calling thread's errno, valid as long as the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}
+
+/// The time of day, in nanoseconds since 1970.
+pub(super) fn time_of_day() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn errno() -> libc::c_int {
+    // SAFETY: the calling thread's errno.
+    unsafe { *libc::__errno_location() }
+}

@@ -1,0 +1,182 @@
+//! Threads: their numbers, names and states, and those of the agent.
+
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+use std::time::Duration;
+
+use super::super::{filtered, identity};
+use super::fd::read_file;
+use super::{Fd, errno};
+
+/// What the agent's threads are called, by which recorders know them.
+const THREAD_NAME: &CStr = c"tracewing";
+
+/// The calling thread's id, from the kernel.
+pub(in super::super) fn thread_id() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// The process id, from the kernel.
+pub(in super::super) fn process_id() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::syscall(libc::SYS_getpid) as i32 }
+}
+
+/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; all zeroes if it
+/// is unknown.
+pub(in super::super) fn first_thread_name() -> [u8; 16] {
+    let mut name = [0u8; 16];
+    if let Some(len) = read_file(c"/proc/self/comm", &mut name) {
+        name[len.saturating_sub(1)..].fill(0); // the newline
+    }
+    name
+}
+
+/// Names a thread of this process; an error's number, or 0.
+pub(in super::super) fn name_thread(tid: i32, name: &CStr) -> libc::c_int {
+    let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+    // SAFETY: a NUL-terminated path and a number.
+    let Some(file) = Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) }) else {
+        return errno();
+    };
+    // SAFETY: a string of that size.
+    let written = unsafe { libc::write(file.0, name.as_ptr().cast(), name.count_bytes()) };
+    if written < 0 { errno() } else { 0 }
+}
+
+/// The CPU that the thread runs on, or did a moment ago.
+pub(in super::super) fn current_cpu() -> usize {
+    // SAFETY: no arguments; -1 if the kernel does not know.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Sleeps, on a thread of the agent's.
+pub(in super::super) fn sleep_quietly(time: Duration) {
+    filtered::quietly(|| std::thread::sleep(time));
+}
+
+/// Whether the thread of this process with this id sleeps; false if there is none.
+pub(in super::super) fn is_asleep(tid: i32) -> bool {
+    let mut stat = [0; 64];
+    let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+    let len = if tid == 0 { None } else { read_file(&path, &mut stat) };
+    // Its name, in parentheses, comes before its state.
+    len.is_some_and(|len| stat[..len].windows(3).any(|part| part == b") S"))
+}
+
+/// Ends the calling thread, and nothing else: no destructor, no memory given back, no other system call.
+pub(in super::super) fn end_thread() -> ! {
+    loop {
+        // SAFETY: ends the thread, whose stack stays mapped.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// Blocks all signals of the calling thread.
+pub(in super::super) fn block_signals() {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is initialised by the first call.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), core::ptr::null_mut());
+    }
+}
+
+/// Blocks all signals of the calling thread while `body` runs.
+pub(in super::super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are initialised by the calls that take them.
+    unsafe {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let result = body();
+        libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut());
+        result
+    }
+}
+
+/// Starts a detached thread with all signals blocked; returns whether it could. Not one of the standard
+/// library's, which would give it a stack for signal handlers and panic if the kernel refuses that.
+pub(in super::super) fn spawn(stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
+    extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: made below, for this thread alone.
+        let body = *unsafe { Box::from_raw(start.cast::<Box<dyn FnOnce() + Send>>()) };
+        begin_thread(body);
+        core::ptr::null_mut()
+    }
+    let start = Box::into_raw(Box::new(body));
+    let is_started = without_signals(|| spawn_plain(stack, run, start.cast()));
+    if !is_started {
+        // SAFETY: no thread has taken it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    is_started
+}
+
+/// The first thing that a thread of the agent's does.
+pub(in super::super) fn begin_thread(body: impl FnOnce()) {
+    // SAFETY: a string, for the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_NAME, THREAD_NAME.as_ptr()) };
+    identity::verify();
+    // The panic has printed its message; the program continues without the thread.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+}
+
+/// As [`spawn`], without memory of this crate's, and with the calling thread's signal mask: for a thread that
+/// a recorder has borrowed, which blocks all signals. Each system call here costs that thread some 60 µs.
+pub(in super::super) fn spawn_plain(
+    stack: usize,
+    run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+    argument: *mut libc::c_void,
+) -> bool {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    // SAFETY: the attributes are initialised first; `run` takes the argument if the thread is made.
+    let result = unsafe {
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, argument);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        result
+    };
+    result == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn thread_name() -> [u8; 16] {
+        let mut name = [0u8; 16];
+        // SAFETY: PR_GET_NAME writes at most 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        name
+    }
+
+    #[test]
+    fn a_thread_has_its_name_and_no_signals() {
+        let (send, receive) = channel();
+        let body = move || {
+            let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: initialised by the call that takes it.
+            let blocked = unsafe {
+                libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), set.as_mut_ptr());
+                libc::sigismember(set.as_ptr(), libc::SIGTERM)
+            };
+            send.send((thread_name(), blocked)).unwrap();
+            panic!("nobody minds");
+        };
+        assert!(spawn(256 << 10, Box::new(body)));
+        let (name, blocked) = receive.recv().unwrap();
+        assert!(name.starts_with(b"tracewing\0") && blocked == 1);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_is_no_harm() {
+        assert!(!spawn(1 << 46, Box::new(|| ())));
+    }
+}
