@@ -7,6 +7,7 @@ mod comments;
 mod cycles;
 mod events;
 mod files;
+mod functions;
 mod imports;
 mod language;
 mod layers;
@@ -56,6 +57,7 @@ pub fn run() -> Result<()> {
     let root = crate::root()?;
     let tree = Tree::read(&root)?;
     let mut findings = check(&tree);
+    functions::check(&tree, &mut findings);
     findings.extend(licences::check(&licences::of_dependencies(&root)?));
     for finding in &findings {
         println!("{finding}");
