@@ -48,6 +48,18 @@ pub(crate) struct Target<'a> {
     pub(crate) insider: Option<&'a Insider>,
 }
 
+impl<'a> Target<'a> {
+    pub(crate) fn new(
+        trace: &'a mut UserTrace,
+        label: &'a str,
+        region: Region,
+        memory: &'a SharedMemory,
+        insider: Option<&'a Insider>,
+    ) -> Self {
+        Self { trace, label, region, memory, insider }
+    }
+}
+
 /// A buffer's only reader and its state.
 pub(crate) struct Buffer {
     pub(crate) cpu: Cpu,

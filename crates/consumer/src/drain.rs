@@ -219,13 +219,8 @@ impl Drain {
                 continue;
             }
             found.fullest = found.fullest.max(waiting as f64 / capacity);
-            let mut target = Target {
-                trace,
-                label: &self.label,
-                region: self.region,
-                memory: &self.memory,
-                insider: self.insider.as_ref(),
-            };
+            let mut target =
+                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref());
             let full = buffer.write(&mut target, Reach::Full)?;
             if full > 0 {
                 // The remaining events were emitted after the sub-buffer that was current at the last look
@@ -308,13 +303,8 @@ impl Drain {
     ) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
-            let mut target = Target {
-                trace,
-                label: &self.label,
-                region: self.region,
-                memory: &self.memory,
-                insider: self.insider.as_ref(),
-            };
+            let mut target =
+                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref());
             let written = write(buffer, &mut target, clock, self.stamp);
             if written.is_err() {
                 buffer.abandon(&self.label, self.region, clock, self.stamp);

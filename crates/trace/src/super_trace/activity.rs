@@ -95,12 +95,12 @@ pub enum Kind<'a> {
     Exit,
     /// A system call begins.
     SystemCall {
-        /// Which.
+        /// Number of the system call's name.
         call: Name,
     },
     /// A system call begins whose end the recording does not have.
     UnendedCall {
-        /// Which.
+        /// Number of the system call's name.
         call: Name,
         /// What the thread does after it, where that is certain: `rt_sigreturn` goes back to the program at
         /// once, and the kernel never records its end.
@@ -108,7 +108,7 @@ pub enum Kind<'a> {
     },
     /// A system call ends.
     SystemCallEnd {
-        /// Which.
+        /// Number of the system call's name.
         call: Name,
     },
     /// An interrupt, softirq or exception vector takes the CPU.
@@ -209,14 +209,14 @@ pub enum Kind<'a> {
 pub enum UserThreadKind<'a> {
     /// There is a new one, which may run from now on.
     Create {
-        /// It.
+        /// Number of the new user thread.
         thread: Task,
         /// What it has in common with others that are created at the same place.
         origin: u64,
     },
     /// One that was created before the recording.
     Existed {
-        /// It.
+        /// Number of the user thread.
         thread: Task,
         /// As of one that is created.
         origin: u64,
@@ -224,18 +224,18 @@ pub enum UserThreadKind<'a> {
     /// The definition of an origin's number, in every program; reported before or right after a user thread
     /// with it.
     Origin {
-        /// It.
+        /// Number of the origin.
         origin: u64,
         /// What its user threads are called; empty where they have no name but their place.
         name: &'a [u8],
         /// The file of the source in which they are created.
         file: &'a [u8],
-        /// The line.
+        /// The line in that file; 0 if unknown.
         line: u64,
     },
     /// It is called otherwise from now on.
     Rename {
-        /// It.
+        /// Number of the user thread.
         thread: Task,
         /// What it is called.
         name: &'a [u8],
@@ -251,12 +251,12 @@ pub enum UserThreadKind<'a> {
     },
     /// It is made ready by whatever the event's LWP is at.
     Wake {
-        /// It.
+        /// Number of the user thread.
         thread: Task,
     },
     /// It is gone.
     Exit {
-        /// It.
+        /// Number of the user thread.
         thread: Task,
     },
     /// The LWP's user thread begins to wait for something.

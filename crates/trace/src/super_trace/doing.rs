@@ -12,7 +12,7 @@ pub enum Doing {
     Unknown,
     /// It is on a CPU.
     Running {
-        /// Which.
+        /// The CPU that it has.
         cpu: Cpu,
         /// What runs there.
         mode: Mode,

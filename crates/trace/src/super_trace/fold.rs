@@ -21,11 +21,11 @@ pub enum Change<'a> {
     LwpDid {
         /// The LWP.
         lwp: &'a Lwp,
-        /// What it did.
+        /// What it did in the interval.
         doing: Doing,
-        /// Since then.
+        /// Begin of the interval.
         from: Timestamp,
-        /// Until then.
+        /// End of the interval.
         to: Timestamp,
     },
     /// Attributes the LWP's time since the last such change to this user thread; `None` if none or unknown.
@@ -39,22 +39,22 @@ pub enum Change<'a> {
     UserThreadDid {
         /// The user thread.
         thread: &'a UserThread,
-        /// What it did.
+        /// What it did in the interval.
         doing: Doing,
-        /// Since then.
+        /// Begin of the interval.
         from: Timestamp,
-        /// Until then.
+        /// End of the interval.
         to: Timestamp,
     },
     /// A CPU had no LWP for a time: it was idle, or in an interrupt. Left out where no event proves that.
     CpuIdled {
         /// The CPU.
         cpu: Cpu,
-        /// The interrupt.
+        /// The interrupt that had the CPU; `None` if it was idle.
         interrupt: Option<Name>,
-        /// Since then.
+        /// Begin of the interval.
         from: Timestamp,
-        /// Until then.
+        /// End of the interval.
         to: Timestamp,
     },
     /// The first event that fixes an LWP's mode proves that it has been in this one so far, since nothing has
@@ -77,21 +77,21 @@ pub enum Change<'a> {
         lwp: &'a Lwp,
         /// The system call.
         call: Name,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// An LWP touched a page that was not there.
     LwpFaults {
         /// The LWP.
         lwp: &'a Lwp,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// An LWP is seen to use a socket, in the system call that it is in.
     LwpUsesSocket {
         /// The LWP.
         lwp: &'a Lwp,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// An LWP was woken, once for each time that [`Lwp::wakeups`] counts; its creator wakes it first. It may
@@ -101,27 +101,27 @@ pub enum Change<'a> {
         lwp: &'a Lwp,
         /// What woke it.
         by: &'a Waker,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// The scheduler gave a CPU to an LWP.
     LwpRuns {
         /// The LWP.
         lwp: &'a Lwp,
-        /// The CPU.
+        /// The CPU that it got.
         cpu: Cpu,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// The scheduler took a CPU from an LWP.
     LwpStops {
         /// The LWP.
         lwp: &'a Lwp,
-        /// The CPU.
+        /// The CPU that it had.
         cpu: Cpu,
         /// The kernel's state in which it was ([`Kind::Switch`](super::Kind::Switch)).
         prev_state: TaskState,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// A user thread was made and is ready.
@@ -130,7 +130,7 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// What made it.
         by: &'a Waker,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// A user thread that is known has another name from now on.
@@ -145,7 +145,7 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// What woke it.
         by: &'a Waker,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// An LWP begins to run a user thread: a poll begins, or continues after [`SwitchCause::Nested`].
@@ -154,7 +154,7 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// The LWP.
         lwp: &'a Lwp,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// It stops, which ends a poll unless the cause is [`SwitchCause::Nested`]. Left out where no event
@@ -166,7 +166,7 @@ pub enum Change<'a> {
         lwp: &'a Lwp,
         /// Why.
         cause: SwitchCause,
-        /// When.
+        /// Time of the event.
         at: Timestamp,
     },
     /// An LWP has ended, or the recording has.
