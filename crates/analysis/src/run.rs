@@ -123,23 +123,8 @@ impl Recorded {
         }
         // With one kind alone, the count would be too small.
         this.page_faults = faults == [true; 2];
-        let released_otherwise =
-            [lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME];
         let names = names.iter().chain(&left_out).copied().collect();
-        this.lacks_of_locks = [
-            LocksLack::of(
-                [lock::Requested::NAME, lock::Acquired::NAME, lock::Released::NAME],
-                [&[lock::Refused::NAME], &released_otherwise],
-                &names,
-                &left_out,
-            ),
-            LocksLack::of(
-                [user_thread::Wait::NAME, user_thread::Acquired::NAME, user_thread::Released::NAME],
-                [&[user_thread::GivenUp::NAME], &[]],
-                &names,
-                &left_out,
-            ),
-        ];
+        this.lacks_of_locks = lacks_of_locks(&names, &left_out);
         this.all_system_calls = Coverage::of(recording).system_call_entries;
         // An extract may still have the class of events that were left out, or some of its events.
         for name in left_out {
@@ -158,6 +143,26 @@ impl Recorded {
         }
         this
     }
+}
+
+/// What events of threads' locks, and of user threads', are not recorded. `names` are those of all classes
+/// that a recording has, and those that were left out.
+fn lacks_of_locks(names: &BTreeSet<&str>, left_out: &BTreeSet<&str>) -> [LocksLack; 2] {
+    let released_otherwise = [lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME];
+    [
+        LocksLack::of(
+            [lock::Requested::NAME, lock::Acquired::NAME, lock::Released::NAME],
+            [&[lock::Refused::NAME], &released_otherwise],
+            names,
+            left_out,
+        ),
+        LocksLack::of(
+            [user_thread::Wait::NAME, user_thread::Acquired::NAME, user_thread::Released::NAME],
+            [&[user_thread::GivenUp::NAME], &[]],
+            names,
+            left_out,
+        ),
+    ]
 }
 
 impl Recorded {

@@ -143,14 +143,7 @@ impl Statistics {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
         let mut range: Option<(Timestamp, Timestamp)> = None;
-        // A thread's process may be recorded in another stream of the trace than its events.
-        let owners: HashMap<(usize, i64), i64> = tallies
-            .iter()
-            .flat_map(|(stream, tally)| {
-                let trace = recording.streams()[*stream].trace_index();
-                tally.owners.iter().map(move |(thread, process)| ((trace, *thread), *process))
-            })
-            .collect();
+        let owners = owners(recording, &tallies);
         for (index, tally) in tallies {
             let stream = &recording.streams()[index];
             let trace = &recording.traces()[stream.trace_index()];
@@ -200,6 +193,15 @@ impl Statistics {
         statistics.processes.sort_by_key(|row| (std::cmp::Reverse(row.count.events), row.process));
         statistics
     }
+}
+
+/// The process of each thread of a trace. It may be recorded in another stream than the thread's events.
+fn owners(recording: &Recording, tallies: &BTreeMap<usize, Tally>) -> HashMap<(usize, i64), i64> {
+    let of_streams = tallies.iter().flat_map(|(stream, tally)| {
+        let trace = recording.streams()[*stream].trace_index();
+        tally.owners.iter().map(move |(thread, process)| ((trace, *thread), *process))
+    });
+    of_streams.collect()
 }
 
 /// The thread or process of an event.
