@@ -29,6 +29,7 @@ mod images;
 mod latency;
 mod locks;
 mod names;
+mod pairs;
 pub mod profile;
 mod programs;
 mod run;
@@ -60,6 +61,7 @@ pub use locks::{
     LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
+pub use pairs::Pairs;
 pub use run::{LocksLack, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;

@@ -77,12 +77,14 @@ impl LocksLack {
         uncommon: [&[&str]; 2],
         names: &BTreeSet<&str>,
         left_out: &BTreeSet<&str>,
+        excluded: &BTreeSet<&str>,
     ) -> Self {
         if [request, acquired, released].iter().all(|name| !names.contains(name)) {
             return Self::default();
         }
         let is_missing = |name| !names.contains(name) || left_out.contains(name);
-        let [refusals, releases] = uncommon.map(|all| all.iter().any(|name| left_out.contains(name)));
+        let [refusals, releases] =
+            uncommon.map(|all| all.iter().any(|name| left_out.contains(name) || excluded.contains(name)));
         Self {
             requests: is_missing(request) || refusals,
             acquisitions: is_missing(acquired),
@@ -95,11 +97,11 @@ impl LocksLack {
 const PROGRAM: [&str; 3] = [profile::Mapping::NAME, profile::Thread::NAME, profile::Fork::NAME];
 
 impl Recorded {
-    fn of(recording: &Recording) -> Self {
+    pub(crate) fn of(recording: &Recording) -> Self {
         let classes = recording.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
         let classes = classes.flat_map(|stream| &stream.event_record_classes);
         let names: BTreeSet<&str> = classes.filter_map(|class| class.name.as_deref()).collect();
-        let left_out = recording.left_out();
+        let (left_out, excluded) = (recording.left_out(), recording.excluded());
         let mut this = Self::default();
         let mut faults = [false; 2];
         // A recording without any event of a kind is not about it; one with some, but not all, lacks the
@@ -124,7 +126,7 @@ impl Recorded {
         // With one kind alone, the count would be too small.
         this.page_faults = faults == [true; 2];
         let names = names.iter().chain(&left_out).copied().collect();
-        this.lacks_of_locks = lacks_of_locks(&names, &left_out);
+        this.lacks_of_locks = lacks_of_locks(&names, &left_out, &excluded);
         this.all_system_calls = Coverage::of(recording).system_call_entries;
         // An extract may still have the class of events that were left out, or some of its events.
         for name in left_out {
@@ -147,7 +149,11 @@ impl Recorded {
 
 /// What events of threads' locks, and of user threads', are not recorded. `names` are those of all classes
 /// that a recording has, and those that were left out.
-fn lacks_of_locks(names: &BTreeSet<&str>, left_out: &BTreeSet<&str>) -> [LocksLack; 2] {
+fn lacks_of_locks(
+    names: &BTreeSet<&str>,
+    left_out: &BTreeSet<&str>,
+    excluded: &BTreeSet<&str>,
+) -> [LocksLack; 2] {
     let released_otherwise = [lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME];
     [
         LocksLack::of(
@@ -155,12 +161,14 @@ fn lacks_of_locks(names: &BTreeSet<&str>, left_out: &BTreeSet<&str>) -> [LocksLa
             [&[lock::Refused::NAME], &released_otherwise],
             names,
             left_out,
+            excluded,
         ),
         LocksLack::of(
             [user_thread::Wait::NAME, user_thread::Acquired::NAME, user_thread::Released::NAME],
             [&[user_thread::GivenUp::NAME], &[]],
             names,
             left_out,
+            excluded,
         ),
     ]
 }
@@ -168,7 +176,7 @@ fn lacks_of_locks(names: &BTreeSet<&str>, left_out: &BTreeSet<&str>) -> [LocksLa
 impl Recorded {
     /// What is left of it where a filter leaves out events of these names: state comes from them all the
     /// same.
-    fn chosen(mut self, left_out: &BTreeSet<String>) -> Self {
+    pub(crate) fn chosen(mut self, left_out: &BTreeSet<String>) -> Self {
         let mut ends = left_out.iter().filter_map(|name| name.strip_prefix(Exit::NAME));
         self.lacks_ends_of_functions |=
             ends.any(|function| !left_out.contains(&format!("{}{function}", Entry::NAME)));

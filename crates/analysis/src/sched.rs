@@ -39,6 +39,9 @@ pub trait SliceSink {
     /// The next one.
     fn slice(&mut self, slice: &Slice<'_>);
 
+    /// For so long no event shows whether an LWP had a CPU.
+    fn unknown(&mut self, _lwp: &Lwp, _ns: Duration) {}
+
     /// A name, reported before it is used.
     fn name(&mut self, _name: Name, _text: &str) {}
 
@@ -164,6 +167,7 @@ impl<S: SliceSink> Slices<S> {
             return;
         }
         if doing == Doing::Unknown {
+            self.sink.unknown(lwp, ns);
             return self.breaks_off(lwp);
         }
         let progress = self.of(lwp);
@@ -236,6 +240,8 @@ pub struct SchedLatency {
     pub followed: bool,
     /// How long it ran, in nanoseconds.
     pub run_ns: Duration,
+    /// For how long no event shows whether it ran.
+    pub unknown_ns: Duration,
     /// How often it got a CPU and is known how long it waited.
     pub slices: u64,
     /// How long it waited in all, in nanoseconds.
@@ -266,6 +272,8 @@ pub struct SchedLatencies {
     rows: Vec<SchedLatency>,
     /// The place of an LWP's row, by its serial number.
     places: Vec<Option<usize>>,
+    /// Unknown time, likewise.
+    unknown: Vec<Duration>,
 }
 
 impl SchedLatencies {
@@ -273,6 +281,11 @@ impl SchedLatencies {
     /// of these.
     pub fn finish(self, ran: &Ran) -> (Vec<SchedLatency>, u64) {
         let mut rows = self.rows;
+        for (place, unknown) in self.places.iter().zip(self.unknown) {
+            if let Some(place) = place {
+                rows[*place].unknown_ns = unknown;
+            }
+        }
         let before = rows.len();
         rows.retain(|row| row.followed || !ran.partial);
         let strangers = (before - rows.len()) as u64;
@@ -294,6 +307,7 @@ impl SliceSink for SchedLatencies {
                 name: String::new(),
                 followed: false,
                 run_ns: Duration::ZERO,
+                unknown_ns: Duration::ZERO,
                 slices: 0,
                 delay_ns: Duration::ZERO,
                 max_ns: Duration::ZERO,
@@ -316,5 +330,12 @@ impl SliceSink for SchedLatencies {
                 row.max_waker = slice.waker;
             }
         }
+    }
+
+    fn unknown(&mut self, lwp: &Lwp, ns: Duration) {
+        if self.unknown.len() <= lwp.serial.0 {
+            self.unknown.resize(lwp.serial.0 + 1, Duration::ZERO);
+        }
+        grow(&mut self.unknown[lwp.serial.0], ns);
     }
 }

@@ -94,7 +94,7 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     let mut watch = Watch::new()?;
     let export = Export { format: args.format.into(), folder };
     let ready = export.run(recording, &filter, &mut |progress| watch.show(progress))?;
-    let Shown { cpus, threads, tasks, strangers } = ready.shown();
+    let Shown { cpus, threads, tasks, strangers, lacks_functions, lacks_locks } = ready.shown();
     watch.again();
     let written = ready.write(out, &mut |progress| watch.show(progress));
     let cut = watch.is_stopped();
@@ -109,6 +109,12 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
         said += &format!(
             "; {strangers} other threads also appear, but were not followed, and are not shown; --system-wide records all threads"
         );
+    }
+    if lacks_functions {
+        said += "; functions are not shown, because not all of their ends are there";
+    }
+    if lacks_locks {
+        said += "; some waits for locks, or holds, are not shown, because not all events that mark them are there";
     }
     if ran.lost_events > 0 {
         said += &format!("; {} events are missing, shown where they were lost", ran.lost_events);

@@ -89,16 +89,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut names = Names::default();
     let found = functions.finish(&ran, &mut |function| names.of(function));
     let mut out = screen::stdout(format.into());
-    let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn;
+    let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn && !ran.some_cpus;
     let has_selves = !ran.recorded.lacks_functions;
     ensure!(
         has_ends || !(args.graph || args.flame_graph.is_some() || args.diff.is_some()),
-        "{WITHOUT_ENDS}; only the table counts calls"
+        "{}; only the table counts calls",
+        without_ends(&ran)
     );
     if let Some(file) = &args.flame_graph {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
-        print_totals(&mut out, &found, has_ends)?;
+        print_totals(&mut out, &found, &ran, has_ends)?;
         if !has_selves {
             print_warning(WITHOUT_SOME);
         }
@@ -121,7 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     table.write(&mut out, format, ("functions", &members(&found)), |out| {
-        print_totals(out, &found, has_ends)
+        print_totals(out, &found, &ran, has_ends)
     })?;
     if found.rows.is_empty() {
         NEEDED.explain(&mut out, format, &args.input, &ran)?;
@@ -219,12 +220,26 @@ pub fn views() -> Vec<View> {
     ]
 }
 
-const WITHOUT_ENDS: &str =
-    "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
+/// Why it is not known how long calls took.
+fn without_ends(ran: &Ran) -> &'static str {
+    match ran.some_cpus {
+        true => {
+            "only some CPUs are looked at, and functions may end on another one: how long calls took is not known"
+        }
+        false => {
+            "not all ends of functions (function:exit) are in the recording: how long calls took is not known"
+        }
+    }
+}
 
 const WITHOUT_SOME: &str = "Some of the functions that were recorded are left out: how long the others took without them is not known.";
 
-fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) -> std::io::Result<()> {
+fn print_totals(
+    out: &mut impl Write,
+    found: &FunctionsTable,
+    ran: &Ran,
+    has_ends: bool,
+) -> std::io::Result<()> {
     let unmatched = &found.unmatched;
     writeln!(
         out,
@@ -234,7 +249,7 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) ->
         milliseconds(found.duration_ns)
     )?;
     if !has_ends {
-        return writeln!(out, "{WITHOUT_ENDS}.");
+        return writeln!(out, "{}.", without_ends(ran));
     }
     for (count, text) in [
         (

@@ -11,7 +11,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, say};
 use crate::output::shown;
-use crate::parts::{Part, RECORD_KERNEL, explain_missing};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
 use crate::table::reference::View;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
-use tracewing_rules::Glob;
+use tracewing_rules::{Glob, Scope, Variable};
 use tracewing_trace::{Filter, TimePoint};
 
 /// Events for the worst periods that a recording may lack.
@@ -32,6 +32,12 @@ const PARTS: [Part; 4] = [
     Part::wakes("when threads were blocked or ready in the worst periods is not known, nor what woke them"),
     Part::interrupts("their time in the worst periods is that of the threads that they interrupted"),
 ];
+
+/// The same of tasks.
+const TASK_WAKES: Part = Part::task_wakes(
+    "in the worst periods, a task is blocked until its next poll, though it may have been ready",
+);
+const TASK_SWITCHES: Part = Part::task_switches("which task a period is of is not known");
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
@@ -62,12 +68,32 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if show.contains(&Show::Worst) && table.worst.iter().any(|period| period.lwp.is_some()) {
         explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
     }
+    explain_tasks(args, show.contains(&Show::Worst), &table, &ran, &mut out)?;
     out.flush()?;
     if !ran.stopped {
         warn_of_locks(&table, &args.input)?;
     }
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// Says what is not known of tasks, where the answer has any.
+fn explain_tasks(
+    args: &Args,
+    shows_worst: bool,
+    table: &LatencyTable,
+    ran: &Ran,
+    out: &mut impl Write,
+) -> Result<()> {
+    let has_tasks = shows_worst && table.worst.iter().any(|period| period.user_thread.is_some());
+    let is_task = |variable: &Variable| variable.scope == Scope::Context && variable.name == "task";
+    let by_task = args.by.iter().any(is_task);
+    let parts = [
+        (has_tasks && ran.recorded.lacks_user_wakes, TASK_WAKES),
+        (by_task && ran.recorded.lacks_user_switches, TASK_SWITCHES),
+    ];
+    let parts: Vec<Part> = parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, part)| part).collect();
+    explain_missing(&parts, RECORD_TASKS, out, args.format.format, &args.input)
 }
 
 /// Says which begins and ends of periods an extract leaves out.

@@ -26,7 +26,7 @@ use crate::table::reference::View;
 use crate::table::{Cell, Table, heads};
 use anyhow::{Result, ensure};
 use args::{By, GraphForm};
-use remarks::{PARTS, REFUSALS, is_of_programs};
+use remarks::{OTHER_RELEASES, PARTS, REFUSALS, is_of_programs};
 use rows::Known;
 use std::io::Write;
 use std::process::ExitCode;
@@ -102,6 +102,7 @@ fn table(args: &Args, found: &LocksTable, ran: &Ran, symbols: &mut Symbols) -> R
     let is_torn = found.unpaired == Some(Unpaired::Events);
     let [acquisitions, requests, releases] = has_all(&PARTS, &args.input, is_torn)?;
     let refusals = !leaves_out(&REFUSALS, &args.input)?;
+    let releases = releases && !leaves_out(&OTHER_RELEASES, &args.input)?;
     let subjects = args.by != By::Task || !ran.recorded.lacks_user_switches;
     let known = Known { acquisitions, requests, refusals, releases, subjects };
     let lines = rows::lines(&found.rows, known, symbols);

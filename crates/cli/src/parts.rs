@@ -91,7 +91,8 @@ pub fn explain_missing(
     input: &Input,
 ) -> Result<()> {
     let (recording, _) = input.open()?;
-    let left_out = recording.left_out();
+    let mut left_out = recording.left_out();
+    left_out.extend(recording.excluded());
     let missing = |part: &Part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
         let leaves_out =
@@ -117,7 +118,8 @@ pub fn explain_missing(
 /// See [`Input::open`].
 pub fn leaves_out(part: &Part, input: &Input) -> Result<bool> {
     let (recording, _) = input.open()?;
-    let left_out = recording.left_out();
+    let mut left_out = recording.left_out();
+    left_out.extend(recording.excluded());
     Ok(part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class))))
 }
 
@@ -130,6 +132,7 @@ pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool)
     let (recording, filter) = input.open()?;
     let filtered_out = if filtered { filter.leaves_out(recording) } else { BTreeSet::new() };
     let mut left_out = recording.left_out();
+    left_out.extend(recording.excluded());
     left_out.extend(filtered_out.iter().map(String::as_str));
     Ok(parts.each_ref().map(|part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();

@@ -119,8 +119,9 @@ fn a_wait_that_no_event_ends_is_not_taken_for_one_that_lasts() {
     let table = run.json(&["locks"]);
     let rows = locks(&table);
     for (address, logged) in run.log.locks(|address, _| address) {
-        let wait = number(rows[&address], "wait_ns");
-        assert!(wait <= logged.wait_ns.most, "{} {logged:?}", rows[&address]);
+        let row = rows[&address];
+        assert!(row["wait_ns"].is_null(), "{row} {logged:?}");
+        assert_eq!(number(row, "acquired"), logged.acquired, "{row}");
     }
 }
 

@@ -6,7 +6,7 @@
 //! renamed before any program is allowed to emit events of a new class. So no reader ever sees an event that
 //! it cannot look up. A flight recorder has no metadata; its snapshots get theirs when they are taken.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tracewing_abi::class_table;
@@ -21,6 +21,7 @@ use tracewing_ctf::{tsdl, write};
 use tracewing_files::Dir;
 use tracewing_vocabulary::context;
 use tracewing_vocabulary::environment::{self, Note, note_key};
+use tracewing_vocabulary::{lock, user_thread};
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
@@ -274,8 +275,26 @@ impl Classes {
         &self.trace.data_stream_classes[0].event_record_classes
     }
 
+    /// The trace class, with what analyses cannot conclude from a class that is absent.
+    fn complete(&self) -> TraceClass {
+        let excluded: BTreeSet<String> = self
+            .described
+            .iter()
+            .filter(|described| !described.is_wanted)
+            .filter_map(|described| Some(ClassView::decode(&described.bytes).ok()?.name.to_owned()))
+            .filter(|name| name.starts_with(lock::START) || name.starts_with(user_thread::START))
+            .filter(|name| self.classes().iter().all(|class| class.name.as_ref() != Some(name)))
+            .collect();
+        let mut trace = self.trace.clone();
+        if !excluded.is_empty() {
+            let names: Vec<String> = excluded.into_iter().collect();
+            trace.set_env(environment::EXCLUDED, names.join("\n").as_str());
+        }
+        trace
+    }
+
     fn write_metadata(&self) -> Result<(), Error> {
-        let text = tsdl::print(&self.trace);
+        let text = tsdl::print(&self.complete());
         self.metadata.iter().try_for_each(|folder| replace(folder, METADATA, text.as_bytes()))?;
         self.table.iter().try_for_each(|(folder, name)| replace(folder, name, &self.table_of_classes()))
     }
@@ -315,7 +334,7 @@ impl Classes {
     /// # Errors
     /// The file cannot be written.
     pub fn write_into(&self, folder: &Dir, uuid: Uuid) -> Result<(), Error> {
-        let trace = TraceClass { uuid: Some(uuid), ..self.trace.clone() };
+        let trace = TraceClass { uuid: Some(uuid), ..self.complete() };
         replace(folder, METADATA, tsdl::print(&trace).as_bytes())
     }
 }

@@ -40,13 +40,13 @@ mod tests;
 mod timeline;
 mod undecided;
 
-use model::Kind;
+use model::{Kind, Model};
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
-use tracewing_analysis::Ran;
+use tracewing_analysis::{Pairs, Ran};
 use tracewing_trace::{Error, Filter, Progress, Recording};
 
 /// An output format.
@@ -73,7 +73,7 @@ pub struct Export<'a> {
 #[derive(Debug)]
 pub struct Ready {
     encoder: Box<dyn encoder::Encoder>,
-    model: model::Model,
+    model: Model,
     sorted: sort::Sorted,
     /// Facts about the recording.
     pub ran: Ran,
@@ -98,7 +98,8 @@ impl Export<'_> {
             Format::Chrome => Box::<chrome::Chrome>::default(),
         };
         let failed = Rc::new(Cell::new(false));
-        let mut timeline = timeline::Timeline::new(encoder, self.folder, failed.clone());
+        let pairs = Pairs::of(recording, filter);
+        let mut timeline = timeline::Timeline::new(encoder, self.folder, pairs, failed.clone());
         let mut watch = |progress| match failed.get() {
             true => ControlFlow::Break(()),
             false => watch(progress),
@@ -121,12 +122,17 @@ pub struct Shown {
     pub tasks: u64,
     /// LWPs that appear in events but are not followed, so they are not shown.
     pub strangers: u64,
+    /// Whether functions are left out, because not all of their ends are there.
+    pub lacks_functions: bool,
+    /// Whether waits or holds of locks are left out, because not all events that mark them are there.
+    pub lacks_locks: bool,
 }
 
 impl Ready {
     /// Counts the containers by kind.
     pub fn shown(&self) -> Shown {
-        let mut shown = Shown::default();
+        let Model { lacks_functions, lacks_locks, .. } = self.model;
+        let mut shown = Shown { lacks_functions, lacks_locks, ..Shown::default() };
         for container in &self.model.containers {
             match (container.kind, container.shown) {
                 (Kind::Cpu { .. }, true) => shown.cpus += 1,

@@ -24,6 +24,10 @@ pub(crate) struct Model {
     pub end: Timestamp,
     /// Whether the recording follows only some LWPs.
     pub partial: bool,
+    /// Whether functions are left out, because not all of their ends are there.
+    pub lacks_functions: bool,
+    /// Whether waits for locks, or holds, are left out, because not all events that mark them are there.
+    pub lacks_locks: bool,
 }
 
 impl Default for Model {
@@ -37,6 +41,8 @@ impl Default for Model {
             begin: Timestamp::ORIGIN,
             end: Timestamp::ORIGIN,
             partial: false,
+            lacks_functions: false,
+            lacks_locks: false,
         }
     }
 }

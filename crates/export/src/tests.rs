@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use tracewing_analysis::{Analysis, Input, Loss, Ran, Threads, Times};
+use tracewing_analysis::{Analysis, Input, Loss, Pairs, Ran, Threads, Times};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
@@ -70,7 +70,7 @@ fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
 /// The Pajé file of these steps.
 fn paje(story: &[Step]) -> String {
     let folder = std::env::temp_dir();
-    let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Rc::new(Cell::new(false)));
+    let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Pairs::ALL, Rc::new(Cell::new(false)));
     let ran = feed(story, &mut timeline);
     let (mut encoder, model, sorted) = timeline.finish(&ran).expect("a temporary file");
     let mut out = Vec::new();

@@ -18,7 +18,7 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tracewing_analysis::profile::Chains;
-use tracewing_analysis::{Analysis, Calls, Input, LockUses, Loss, Party, Ran, Seen, ThreadKey};
+use tracewing_analysis::{Analysis, Calls, Input, LockUses, Loss, Pairs, Party, Ran, Seen, ThreadKey};
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{
     self, Carried, Doing, Fold, Kind, Lwp, LwpSerial, Mode, Place, Scope, UserThread, Waker,
@@ -45,6 +45,8 @@ pub(crate) struct Timeline {
     event_names: HashMap<String, NameId>,
     links: LinkId,
     fields: Vec<u8>,
+    /// Which functions and locks have a begin and an end.
+    pairs: Pairs,
     calls: Calls,
     /// Containers of functions, per thread.
     function_lines: HashMap<ThreadKey, ContainerId>,
@@ -84,7 +86,7 @@ struct Line {
 
 impl Timeline {
     /// An empty timeline; temporary files lie in `folder`. Sets `failed` if one of them cannot be written.
-    pub fn new(encoder: Box<dyn Encoder>, folder: &Path, failed: Rc<Cell<bool>>) -> Self {
+    pub fn new(encoder: Box<dyn Encoder>, folder: &Path, pairs: Pairs, failed: Rc<Cell<bool>>) -> Self {
         Timeline {
             folder: folder.to_owned(),
             encoder,
@@ -99,6 +101,7 @@ impl Timeline {
             event_names: HashMap::new(),
             links: 0,
             fields: Vec::new(),
+            pairs,
             calls: Calls::default(),
             function_lines: HashMap::new(),
             functions: Vec::new(),

@@ -437,6 +437,50 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
     assert_eq!(notes.counts[&1], [3, 1, 0, 0]);
 }
 
+/// The ends of user threads, by their numbers.
+#[derive(Default)]
+struct Ended(Vec<Task>);
+
+impl Fold for Ended {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::UserThreadEnds { thread } = change {
+            self.0.push(thread.id);
+        }
+    }
+}
+
+/// Its last poll begins where events are missing: the exit ends it, and the switch that follows is its own.
+#[test]
+fn a_user_thread_that_has_exited_does_not_end_once_more() {
+    let exit = Kind::UserThread(User::Exit { thread: Task(1) });
+    let events = [
+        (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
+        (40, 0, 10, exit),
+        (50, 0, 10, user_switch(1, 0, SwitchCause::Ended)),
+        // Another one of that number.
+        (60, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (70, 0, 10, user_switch(1, 0, SwitchCause::Ended)),
+    ];
+    let mut state = SuperTrace::default();
+    let mut ended = Ended::default();
+    for (time, cpu, tid, kind) in events {
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(Cpu(cpu)),
+            tid: Some(Tid(tid)),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
+        state.event(&event, &mut ended);
+    }
+    state.finish(&mut ended);
+    assert_eq!(ended.0, [Task(1), Task(1)]);
+}
+
 #[test]
 fn a_user_thread_whose_wakes_are_never_recorded_waits_for_what_it_says() {
     let acquired = Kind::UserThread(User::Acquired);

@@ -46,6 +46,9 @@ keys! {
     /// In a kernel trace: of which system calls it has begins and ends, [`ALL`] or [`ENTRIES`]. Without it,
     /// it has those of some at most.
     SYSTEM_CALLS = "recorded_system_calls";
+    /// In a trace of programs: names of their classes of locks and user threads of which no event was
+    /// enabled, one per line.
+    EXCLUDED = "excluded_events";
     /// In a trace of samples: the event that triggers a sample.
     PROFILE_EVENT = "profile_event";
     /// In a trace of samples: samples per second.

@@ -182,7 +182,7 @@ pub struct Account {
     /// tickets; all, if only some CPUs are selected.
     pub unpaired: u64,
     /// Whether it is of requests with tickets, whose events may come from several LWPs.
-    pub(super) has_tickets: bool,
+    pub has_tickets: bool,
     /// How often locks were tried before threads slept for them; `None` if not reported.
     pub spins: Option<u64>,
     /// By the holder of the lock: how long was waited for it.

@@ -63,3 +63,18 @@ fn who_holds_a_lock_together_is_blamed_once() {
     });
     assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(Pid(1)), 10), 1200)]);
 }
+
+/// Plain `tokio::spawn`, recorded by a tracewing-tokio whose events have no tickets.
+#[test]
+fn what_no_ticket_pairs_is_counted_and_has_no_length() {
+    let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
+    let mut totals = Locks::new(Group::Lock, Bins::default()).totals;
+    totals.begun = true;
+    let places = Places::default();
+    let took = LockEvent::Acquired { lock: 1, caller: 10, kind: Kind::Mutex, waited: true };
+    totals.unpaired(&took, by, &places);
+    totals.unpaired(&LockEvent::Released { lock: 1 }, by, &places);
+    let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(1), 0)];
+    assert_eq!((account.acquired, account.waited()), (1, None));
+    assert!(account.known_waits().is_none() && account.known_holds().is_none());
+}

@@ -23,6 +23,8 @@ pub struct LockUse {
     pub lock: u64,
     /// What kind of lock it is.
     pub kind: &'static str,
+    /// Whether it is a lock of user threads.
+    pub is_of_tasks: bool,
     /// Whether it had the lock; else it waited for it.
     pub is_held: bool,
     /// From when, ns on the recording's clock.
@@ -117,7 +119,8 @@ fn tell_ticketed(party: Party, told: &Ticketed, now: Timestamp, tell: &mut impl 
         Party::Place(..) => Party::Thread(acquisition.by.tid),
         known => known,
     };
-    tell_of(told, (acquisition.by.process, party), now, tell);
+    let mut tell_task = |of: LockUse| tell(LockUse { is_of_tasks: true, ..of });
+    tell_of(told, (acquisition.by.process, party), now, &mut tell_task);
 }
 
 fn tell_of(
@@ -127,8 +130,17 @@ fn tell_of(
     tell: &mut impl FnMut(LockUse),
 ) {
     let mut tell = |of: &Acquisition, is_held, begin: Timestamp, length: Duration| {
-        let end = begin + length;
-        tell(LockUse { process, party, lock: of.lock, kind: of.kind.name(), is_held, begin, end });
+        let (end, is_of_tasks) = (begin + length, matches!(party, Party::Task(..)));
+        tell(LockUse {
+            process,
+            party,
+            lock: of.lock,
+            kind: of.kind.name(),
+            is_of_tasks,
+            is_held,
+            begin,
+            end,
+        });
     };
     match told {
         Told::Acquired { acquisition, wait: Wait::For(wait), .. } => {

@@ -48,6 +48,14 @@ pub const REFUSALS: Part = Part {
     has_all: EACH,
 };
 
+/// The same of what else releases a lock.
+pub const OTHER_RELEASES: Part = Part {
+    what: "other releases (lock:not_released, lock:condition_wait, lock:condition_woken)",
+    names: &[lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME],
+    without: "how long locks were held is not known",
+    has_all: EACH,
+};
+
 /// Waits of other kinds, which lines of threads, tasks and places may contain.
 const OTHER_WAITS: [Part; 2] = [
     Part {
@@ -115,14 +123,13 @@ pub fn warn_of_strangers(found: &LocksTable) {
 /// Says why times are not known.
 pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut impl Write) -> Result<()> {
     let format = args.table.format();
-    if args.by == By::Task && ran.recorded.lacks_user_switches {
-        explain_missing(
-            &[Part::task_switches("of which task locks were is unknown (-)")],
-            RECORD_TASKS,
-            out,
-            format,
-            &args.input,
-        )?;
+    let has_tasks = found.rows.iter().any(|row| row.account.has_tickets);
+    if ran.recorded.lacks_user_switches && (args.by == By::Task || has_tasks) {
+        let without = match args.by {
+            By::Task => "of which task locks were is unknown (-)",
+            _ => "tasks are known by the lines of their requests, which several may have in common",
+        };
+        explain_missing(&[Part::task_switches(without)], RECORD_TASKS, out, format, &args.input)?;
     }
     if let Some(unpaired) = found.unpaired {
         let why = match unpaired {
@@ -144,13 +151,16 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
         explain_missing(&OTHER_WAITS[..1], RECORD_KERNEL, out, format, &args.input)?;
         explain_missing(&OTHER_WAITS[1..], RECORD_KERNEL_LOCKS, out, format, &args.input)?;
     }
-    if found.rows.iter().any(is_of_programs) {
-        match leaves_out(&REFUSALS, &args.input)? {
-            true => {
-                explain_missing(&[&PARTS[..], &[REFUSALS]].concat(), RECORD_ALL, out, format, &args.input)?
+    // An extract without them has the futexes of locks instead.
+    let lacks_locks = args.input.open()?.0.left_out().contains(lock::Acquired::NAME);
+    if found.rows.iter().any(is_of_programs) || lacks_locks {
+        let mut parts = PARTS.to_vec();
+        for part in [REFUSALS, OTHER_RELEASES] {
+            if leaves_out(&part, &args.input)? {
+                parts.push(part);
             }
-            false => explain_missing(&PARTS, RECORD_ALL, out, format, &args.input)?,
         }
+        explain_missing(&parts, RECORD_ALL, out, format, &args.input)?;
     }
     Ok(())
 }

@@ -57,6 +57,8 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         number "thread" "tid" key, "number of the thread" => row.thread.tid.into();
         text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
+        duration "unknown" "unknown_ns" low, "time of which no event shows whether it had a CPU"
+            => Cell::Ns(row.thread.unknown_ns);
         number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
             => Cell::count_if(row.wakes, row.thread.slices);
         duration "avg" "avg_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"

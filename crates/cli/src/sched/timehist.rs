@@ -5,6 +5,7 @@ use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
 use crate::output::interrupt;
+use crate::parts::{Part, RECORD_KERNEL, explain_missing, has_all};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Choice, Column, First, Lines, columns, heads};
@@ -110,6 +111,9 @@ impl Left {
     }
 }
 
+/// What delays begin with.
+const PARTS: [Part; 1] = [Part::wakes("`delay` of a thread that was woken is not known (-)")];
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
     let lines = Lines::new(&slice_columns(), &args.choice, format)?;
@@ -117,15 +121,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     lines.begin(&mut out)?;
     let zone = args.input.zone();
     let left = args.first.count.unwrap_or(u64::MAX);
+    let [has_wakes] = has_all(&PARTS, &args.input, false)?;
     let mut slices =
-        Slices::new(Printer { out, lines, zone, left, names: Names::default(), written: Ok(()) });
+        Slices::new(Printer { out, lines, zone, has_wakes, left, names: Names::default(), written: Ok(()) });
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
-    if printer.left == left && left > 0 {
-        let is_text = format == EventFormat::Text;
-        let format = if is_text { TableFormat::Table } else { TableFormat::Json };
-        SWITCHES.explain(&mut printer.out, format, &args.input, &ran)?;
+    let is_text = format == EventFormat::Text;
+    let format = if is_text { TableFormat::Table } else { TableFormat::Json };
+    match printer.left == left {
+        true if left > 0 => SWITCHES.explain(&mut printer.out, format, &args.input, &ran)?,
+        true => {}
+        false => explain_missing(&PARTS, RECORD_KERNEL, &mut printer.out, format, &args.input)?,
     }
     printer.out.flush()?;
     warn_of_losses(&ran);
@@ -137,6 +144,8 @@ struct Printer<W> {
     out: W,
     lines: Lines<Left>,
     zone: Zone,
+    /// Whether all wakes were recorded: else the one that began a delay may be missing.
+    has_wakes: bool,
     /// So many lines are still to be printed.
     left: u64,
     names: Names,
@@ -157,7 +166,8 @@ impl<W: Write> SliceSink for Printer<W> {
                 process: slice.lwp.process,
                 cpu: slice.cpu,
                 wait_ns: slice.wait_ns,
-                delay_ns: slice.delay_ns,
+                // After a preemption, no wake begins it.
+                delay_ns: slice.delay_ns.filter(|_| self.has_wakes || slice.waker.is_none()),
                 // Where the beginning is not known, there was more.
                 run_ns: slice.begin.map(|_| slice.run_ns),
                 waker: slice.waker,

@@ -1,6 +1,9 @@
 //! What the program says that it did, and its recording.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use super::*;
+use std::time::Instant;
 
 /// What the log says of the operations on one object, in ns.
 #[derive(Debug, Default, Clone)]
@@ -66,6 +69,8 @@ pub struct Run {
     pub log: Log,
     /// ns that the machine's host may have taken from its CPUs: clocks of CPU time leave that out.
     pub stolen: u64,
+    /// ns from before the recording to after it.
+    pub took: u64,
 }
 
 /// The program, linked as a user's is, with the static library; `None` where there is no compiler.
@@ -102,10 +107,11 @@ pub fn record(options: &[&str]) -> Option<Run> {
     record
         .args(["record", "--clock", "mono", "--locks", "--functions=look_up", "-o"])
         .arg(folder.path().join("t"));
-    let stolen = tracewing_testing::stolen();
+    let (begin, stolen) = (Instant::now(), tracewing_testing::stolen());
     record.args(options).arg("--").arg(program).arg(&log).succeeds();
     let stolen = tracewing_testing::stolen() - stolen + tracewing_testing::hidden();
-    Some(Run { log: Log::read(&log), folder, stolen: stolen.as_nanos() as u64 })
+    let [took, stolen] = [begin.elapsed(), stolen].map(|time| time.as_nanos() as u64);
+    Some(Run { log: Log::read(&log), folder, stolen, took })
 }
 
 impl Run {

@@ -185,6 +185,10 @@ fn without_the_kernel() {
         let Some(run) = record(&["--no-kernel", "--buffers", buffers]) else { return };
         all_of_programs_is_as_logged(&run.trace(), &run.log);
         nothing_is_known_of_cpus(&run.trace(), &run.log);
+        // The pre-loaded library has an agent of its own; the program is one all the same.
+        let description = fs::read_to_string(run.trace().join("tracewing.json")).unwrap();
+        let description: Value = serde_json::from_str(&description).unwrap();
+        assert_eq!(description["processes"].as_array().unwrap().len(), 1, "{description}");
     }
 }
 
@@ -297,6 +301,10 @@ fn in_extracts() {
             for row in rows(&extract, &["locks"]).iter().chain(&rows(&run.trace(), &["locks", "--cpu", "0"]))
             {
                 assert!(row["wait_ns"].is_null() && row["hold_ns"].is_null(), "{row}");
+            }
+            let whole = ["functions", "--cpu", "0"];
+            for row in rows(&extract, &["functions"]).iter().chain(&rows(&run.trace(), &whole)) {
+                assert!(row["total_ns"].is_null() && row["calls"].is_u64(), "{row}");
             }
         }
         if part == ["--user"] {

@@ -47,6 +47,28 @@ fn what_is_excluded_is_not_recorded() {
     assert!(count("lock:acquired") >= 1000 && count("lock:released") == 0);
 }
 
+/// A thread that waits for a condition has not got the mutex meanwhile.
+#[test]
+fn without_waits_for_conditions_it_is_unknown_how_long_locks_were_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "truth", &[]) else { return };
+    let hold = |trace: &Path, is_known: bool| {
+        let (locks, said) = harness::json_and_notes(trace, &["locks"]);
+        let rows = locks["locks"].as_array().unwrap();
+        let mutexes: Vec<_> = rows.iter().filter(|row| row["kind"] == "mutex").collect();
+        assert!(mutexes.iter().any(|row| row["hold_ns"].is_null() != is_known), "{said} {locks}");
+        assert!(is_known || mutexes.iter().all(|row| row["hold_ns"].is_null()), "{said} {locks}");
+        assert_eq!(said.contains("other releases (lock:not_released"), !is_known, "{said}");
+    };
+    let whole = record_locks(&[], &program);
+    hold(&whole.trace(), true);
+    let part = folder.path().join("part");
+    let mut extract = harness::of(&whole.trace(), &["extract"]);
+    extract.args(["--exclude", "lock:condition_*", "-o"]).arg(&part).succeeds();
+    hold(&part, false);
+    hold(&record_locks(&["--exclude", "lock:condition_*"], &program).trace(), false);
+}
+
 #[test]
 fn a_program_that_dies_with_a_lock_leaves_what_it_did() {
     let folder = tempfile::tempdir().unwrap();

@@ -193,10 +193,9 @@ pub const UNKNOWN: [&str; 4] = [
 /// (`ROW`: the whole has no such row); and what the command then says.
 pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     // Without sched_waking a thread is ready from sched_wakeup on, which comes later.
-    ("sched_waking", "sched timehist", "delay_ns", ""),
     ("sched_waking", "latency *", "*", "Not all wake-ups"),
     ("sched_waking", "breakdown", "ipc_via.*", "Not all wake-ups"),
-    ("sched_waking", "threads*", "*", ""),
+    ("sched_waking", "threads*", "*", "Not all wake-ups"),
     // Of interrupts that are not recorded, the time is in that of what they interrupted.
     ("*irq*", "breakdown", "running_ns", "Not all interrupts"),
     ("*irq*", "threads*", "user_ns", "Not all interrupts"),
@@ -204,9 +203,7 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("*irq*", "latency *", "*.user_ns", "Not all interrupts"),
     ("*irq*", "latency *", "*.system_ns", "Not all interrupts"),
     ("*irq*", "list --super", "*", "Not all interrupts"),
-    // It has only what events show; `threads` also has what is unknown. Slices are counted whose wait is
-    // known, as the column says.
-    ("*", "sched latency", "running_ns", ""),
+    // Slices are counted whose wait is known, as both columns say: of fewer slices, both are other numbers.
     ("*", "sched latency", "switches", ""),
     ("*", "sched latency", "avg_delay_ns", ""),
     // A poll of which a part is unknown may be long.
@@ -214,19 +211,21 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     // Delays of first polls.
     ("user_thread:wake", "tasks*", "*delay*", "Not all wakes of tasks"),
     // A task says itself what it waits for; without its wakes that lasts until it is polled again.
-    ("user_thread:wake", "*", "*blocked_on.*", ""),
+    ("user_thread:wake", "*", "*blocked_on.*", "wakes of tasks (user_thread:wake)"),
     // Kinds of locks are in a line of a thread, a task or a place as far as they are recorded.
     ("contention_*", "locks --by *", "*", "waits for the kernel's locks"),
     ("syscall_*", "locks --by *", "*", "futex calls"),
     // Waits for a program's locks are waits for futexes where those are not recorded, and the other way.
     // `kind` says which these are.
-    ("lock:*", "locks*", "*", ""),
+    ("lock:*", "locks*", "*", "are in the recording"),
+    // A thread that waits for a lock is blocked in a call for its futex: of the two names, the one that
+    // events show. No time is another one.
     ("lock:*", "*", "*blocked_on.*", ""),
     // Where no event says which tasks they are, tasks are known by the places of their requests, which
     // several have in common, and periods are in the group of those without a task.
-    ("user_thread:switch", "locks*", "owner_*", ""),
-    ("user_thread:switch", "locks --graph", "*", ""),
-    ("user_thread:switch", "latency * --by $task *", "*", ""),
+    ("user_thread:switch", "locks*", "owner_*", "switches of tasks (user_thread:switch)"),
+    ("user_thread:switch", "locks --graph", "*", "switches of tasks (user_thread:switch)"),
+    ("user_thread:switch", "latency * --by $task *", "*", "switches of tasks (user_thread:switch)"),
     ("user_thread:switch", "locks --histogram", "*", "The depths lack"),
     // Acquisitions without a call chain are a line together.
     ("lock:called_from", "locks --by chain", "*", ""),

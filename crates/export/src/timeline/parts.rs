@@ -11,6 +11,10 @@ use tracewing_units::{Tid, Timestamp};
 impl Timeline {
     /// A function begins or ends in a thread.
     pub(super) fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
+        if !self.pairs.calls {
+            self.model.lacks_functions = true;
+            return;
+        }
         let (process, tid) = thread;
         let of = match self.function_lines.get(&thread) {
             Some(known) => *known,
@@ -65,6 +69,10 @@ impl Timeline {
     pub(super) fn lock_use(&mut self, lock: &LockUse) {
         // The idle task's locks belong to no thread.
         if lock.party == Party::Thread(Tid::IDLE) {
+            return;
+        }
+        if !self.pairs.has(lock) {
+            self.model.lacks_locks = true;
             return;
         }
         let known = self.lock_lines.entry((lock.process, lock.party)).or_default();

@@ -176,6 +176,16 @@ impl Recording {
         texts.flatten().collect()
     }
 
+    /// The names of classes of locks and user threads that programs have, but of which nothing was recorded,
+    /// because it was not asked for: a class that is absent does not show that.
+    pub fn excluded(&self) -> BTreeSet<&str> {
+        let texts = self.traces().iter().filter_map(|trace| match trace.class().env(environment::EXCLUDED) {
+            Some(EnvValue::String(text)) => Some(text.lines()),
+            _ => None,
+        });
+        texts.flatten().collect()
+    }
+
     /// Whether it is of certain LWPs.
     pub fn is_extract_of_lwps(&self) -> bool {
         self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())

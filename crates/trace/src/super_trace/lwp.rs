@@ -8,7 +8,7 @@ use super::calls::Calls;
 use super::doing::{Doing, Mode};
 use super::serial::LwpSerial;
 use super::user_thread::Key;
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// What is known of a thread at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +114,8 @@ pub struct Lwp {
     /// What its process executes, if it is the first thread of that.
     pub program: Program,
     pub(super) carries: Carries,
+    /// The user thread whose exit it has just recorded, which ended by that: its last switch may follow.
+    pub(super) exited: Option<Task>,
     /// The CPU on which the user thread that it runs has arrived last.
     pub(super) carried_to: Option<Cpu>,
     pub(super) sight: Sight,
@@ -169,6 +171,7 @@ impl Lwp {
             polls: 0,
             program: Program { number: 0, since: begin },
             carries: Carries::Unknown,
+            exited: None,
             carried_to: None,
             sight: Sight::Always,
             tells_modes: true,

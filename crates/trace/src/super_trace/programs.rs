@@ -97,6 +97,9 @@ impl Programs {
                 if self.is_blind(now) =>
             {
                 self.end(key(thread), now, fold);
+                if let UserThreadKind::Exit { .. } = kind {
+                    lwp.exited = Some(thread);
+                }
             }
             _ if self.is_blind(now) => {}
             UserThreadKind::Switch { prev, next, cause } => {
@@ -114,6 +117,7 @@ impl Programs {
                 // Its last switch implies the same.
                 if !matches!(runs, Some(State::Running { .. }) | None) {
                     self.end(key(thread), now, fold);
+                    lwp.exited = Some(thread);
                 }
             }
             UserThreadKind::Wait { kind } => self.waits(lwp.carries, Some(kind)),
@@ -321,6 +325,7 @@ impl Programs {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         let key = Key { owner: owner(lwp), id: prev };
         let unseen = self.unseen;
+        let has_exited = lwp.exited.take() == Some(prev) && cause == SwitchCause::Ended;
         lwp.tell(now, fold);
         if lwp.carries == Carries::Late(key) {
             // Taken over, and reported, before; it may even have ended.
@@ -341,7 +346,8 @@ impl Programs {
         } else {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
-            if !prev.is_none() {
+            // One that its exit has ended is not another one of that number.
+            if !prev.is_none() && !(has_exited && self.get(key).is_none()) {
                 self.known(key, begin);
                 self.leaves_others(key, now, lwps, fold);
                 if let Some(thread) = self.get_mut(key) {
