@@ -225,15 +225,14 @@ mod tests {
             let mut writes = Writes::default();
             let lines = io::LineWriter::new(&mut writes);
             let mut screen = Screen::new(Colors::new(lines, colors), Form::Text, false);
-            write!(screen, "{}: {}\n", "a note", 7).expect("memory takes all");
+            writeln!(screen, "a note: {}", 7).expect("memory takes all");
             drop(screen);
             assert_eq!(writes.0, ["a note: 7\n"]);
 
             let mut writes = Writes::default();
             let message = BufWriter::with_capacity(MESSAGE, &mut writes);
             let mut screen = Screen::new(Colors::new(message, colors), Form::Text, false);
-            write!(screen, "{WARNING}{}{WARNING:#}: {}\n", "a note", "x".repeat(5000))
-                .expect("memory takes all");
+            writeln!(screen, "{WARNING}a note{WARNING:#}: {}", "x".repeat(5000)).expect("memory takes all");
             drop(screen);
             assert_eq!(writes.0.len(), 1, "{:?}", writes.0);
         }
