@@ -68,7 +68,7 @@ fn who_holds_a_lock_together_is_blamed_once() {
 #[test]
 fn what_no_ticket_pairs_is_counted_and_has_no_length() {
     let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
-    let mut totals = Locks::new(Group::Lock, Bins::default()).totals;
+    let mut totals = Totals::new(Group::Lock, Bins::default());
     totals.begun = true;
     let places = Places::default();
     let took = LockEvent::Acquired { lock: 1, caller: 10, kind: Kind::Mutex, waited: true };

@@ -347,7 +347,8 @@ impl Programs {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
             // One that its exit has ended is not another one of that number.
-            if !prev.is_none() && !(has_exited && self.get(key).is_none()) {
+            let is_over = has_exited && self.get(key).is_none();
+            if !prev.is_none() && !is_over {
                 self.known(key, begin);
                 self.leaves_others(key, now, lwps, fold);
                 if let Some(thread) = self.get_mut(key) {
