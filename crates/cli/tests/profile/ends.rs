@@ -92,7 +92,7 @@ fn a_rate_that_cannot_be_is_refused() {
     assert!(!output.status.success() && !folder.path().join("t").exists());
     let output = harness::tracewing().args(["record", "--profile", "true"]).output();
     let told = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(told.contains("a command comes after --"), "{told}");
+    assert!(told.contains("put the command after --"), "{told}");
     let child = recorder(folder.path(), &["--profile"]).arg("true").spawn().unwrap();
     assert!(ended(folder, child).trace().join("profile/metadata").is_file());
 }

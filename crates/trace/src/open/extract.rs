@@ -177,13 +177,20 @@ impl Recording {
     }
 
     /// The names of classes of locks and user threads that programs have, but of which nothing was recorded,
-    /// because it was not asked for: a class that is absent does not show that.
+    /// because it was not asked for: a class that is absent does not show that. Not those of a provider of
+    /// which the recording has none: it is not about its events.
     pub fn excluded(&self) -> BTreeSet<&str> {
+        let streams = self.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
+        let classes = streams.flat_map(|stream| &stream.event_record_classes);
+        let providers: BTreeSet<&str> =
+            classes.filter_map(|class| Some(class.name.as_deref()?.split_once(':')?.0)).collect();
+        let has_provider =
+            |name: &&str| name.split_once(':').is_some_and(|(provider, _)| providers.contains(provider));
         let texts = self.traces().iter().filter_map(|trace| match trace.class().env(environment::EXCLUDED) {
             Some(EnvValue::String(text)) => Some(text.lines()),
             _ => None,
         });
-        texts.flatten().collect()
+        texts.flatten().filter(has_provider).collect()
     }
 
     /// Whether it is of certain LWPs.
