@@ -1,9 +1,9 @@
 //! Which process is attached to next.
 //!
-//! One after the other, since a thread that waits for another one to stop takes a CPU from it. But an attempt
-//! that takes longer than usual, since its process does not answer, no longer keeps the next one waiting; the
-//! processes of the user with the fewest attempts in flight come first; and one user's processes never take
-//! all places.
+//! One after the other: threads that are stopped at the same time wait for each other's turns on a CPU. But
+//! an attempt that takes longer than usual, since its process does not answer, no longer keeps the next one
+//! waiting; the processes of the user with the fewest attempts in flight come first; and one user's processes
+//! never take all places.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
