@@ -83,33 +83,33 @@ impl<'a, A: Analysis> Filtered<'a, A> {
 
     /// Whether the current state of an LWP is reported.
     #[inline]
-    fn tells_lwp(&mut self, lwp: &Lwp, doing: Doing) -> bool {
+    fn reports_lwp(&mut self, lwp: &Lwp, doing: Doing) -> bool {
         let Some(subjects) = &self.subjects else { return true };
-        let told = subjects.lwp_does(lwp, doing, &self.names, A::AT_ONCE);
-        if told {
+        let is_reported = subjects.lwp_does(lwp, doing, &self.names, A::AT_ONCE);
+        if is_reported {
             self.lwps.insert(lwp.serial);
         }
-        told
+        is_reported
     }
 
     /// Whether the current state of a user thread is reported, on an LWP or on none.
     #[inline]
-    fn tells_thread(&mut self, thread: &UserThread, lwp: Option<&Lwp>, doing: Doing) -> bool {
+    fn reports_thread(&mut self, thread: &UserThread, lwp: Option<&Lwp>, doing: Doing) -> bool {
         let Some(subjects) = &self.subjects else { return true };
-        let told = subjects.thread_does(thread, lwp, doing, &self.names);
-        if told {
+        let is_reported = subjects.thread_does(thread, lwp, doing, &self.names);
+        if is_reported {
             self.threads.insert(thread.serial);
         }
-        told
+        is_reported
     }
 
     /// The same of one that an LWP begins or ceases to run.
-    fn tells_poll(&mut self, thread: &UserThread, lwp: &Lwp) -> bool {
+    fn reports_poll(&mut self, thread: &UserThread, lwp: &Lwp) -> bool {
         let doing = match lwp.cpu() {
             Some(cpu) => Doing::Running { cpu, mode: Mode::User },
             None => Doing::Unknown,
         };
-        self.tells_thread(thread, Some(lwp), doing)
+        self.reports_thread(thread, Some(lwp), doing)
     }
 
     /// What an LWP did so far, it did for this user thread, where the filter lets through both.
@@ -126,7 +126,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     }
 
     /// Whether the end of an LWP is passed on.
-    fn tells_end_of_lwp(&mut self, lwp: &Lwp) -> bool {
+    fn reports_end_of_lwp(&mut self, lwp: &Lwp) -> bool {
         let Some(subjects) = &mut self.subjects else { return true };
         subjects.forget(lwp);
         self.pending.remove(&lwp.serial);
@@ -134,9 +134,9 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     }
 
     /// Whether the end of a user thread is passed on.
-    fn tells_end_of_thread(&mut self, thread: &UserThread) -> bool {
-        let told = self.threads.remove(&thread.serial);
-        self.subjects.as_ref().is_none_or(|subjects| subjects.is_of_thread(thread, told))
+    fn reports_end_of_thread(&mut self, thread: &UserThread) -> bool {
+        let is_reported = self.threads.remove(&thread.serial);
+        self.subjects.as_ref().is_none_or(|subjects| subjects.is_of_thread(thread, is_reported))
     }
 }
 
@@ -146,11 +146,11 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
     fn change(&mut self, change: Change<'_>) {
         let is_let_through = match change {
             Change::LwpDid { lwp, doing, .. } => {
-                let told = self.tells_lwp(lwp, doing);
-                if told && self.subjects.is_some() {
+                let is_reported = self.reports_lwp(lwp, doing);
+                if is_reported && self.subjects.is_some() {
                     self.pending.insert(lwp.serial);
                 }
-                told
+                is_reported
             }
             Change::LwpRan { lwp, thread } => return self.ran(lwp, thread),
             // What was passed on before has to be taken back, whatever it does now.
@@ -158,24 +158,24 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
             Change::LwpWas { lwp, .. }
             | Change::LwpCalls { lwp, .. }
             | Change::LwpFaults { lwp, .. }
-            | Change::LwpUsesSocket { lwp, .. } => self.tells_lwp(lwp, lwp.doing()),
-            Change::LwpWoken { lwp, .. } => self.tells_lwp(lwp, READY),
+            | Change::LwpUsesSocket { lwp, .. } => self.reports_lwp(lwp, lwp.doing()),
+            Change::LwpWoken { lwp, .. } => self.reports_lwp(lwp, READY),
             Change::LwpRuns { lwp, cpu, .. } | Change::LwpStops { lwp, cpu, .. } => {
-                self.tells_lwp(lwp, Doing::Running { cpu, mode: lwp.mode() })
+                self.reports_lwp(lwp, Doing::Running { cpu, mode: lwp.mode() })
             }
-            Change::LwpEnds { lwp } => self.tells_end_of_lwp(lwp),
+            Change::LwpEnds { lwp } => self.reports_end_of_lwp(lwp),
             Change::CpuIdled { .. } => true,
-            Change::UserThreadDid { thread, doing, .. } => self.tells_thread(thread, None, doing),
+            Change::UserThreadDid { thread, doing, .. } => self.reports_thread(thread, None, doing),
             Change::UserThreadCreated { thread, .. } | Change::UserThreadWoken { thread, .. } => {
-                self.tells_thread(thread, None, READY)
+                self.reports_thread(thread, None, READY)
             }
             Change::UserThreadNamed { thread } => {
                 self.subjects.as_ref().is_none_or(|subjects| subjects.thread(thread))
             }
             Change::UserThreadRuns { thread, lwp, .. } | Change::UserThreadStops { thread, lwp, .. } => {
-                self.tells_poll(thread, lwp)
+                self.reports_poll(thread, lwp)
             }
-            Change::UserThreadEnds { thread } => self.tells_end_of_thread(thread),
+            Change::UserThreadEnds { thread } => self.reports_end_of_thread(thread),
         };
         match is_let_through {
             true => self.analysis.change(change),

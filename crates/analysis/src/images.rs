@@ -120,7 +120,7 @@ impl Images {
     /// A process without any reported code uses its parent's memory (`vfork`): the code is what all others
     /// have there, if they agree.
     fn shared(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Option<&Image> {
-        if self.processes.get(&process).is_some_and(|own| own.tells(epoch)) {
+        if self.processes.get(&process).is_some_and(|own| own.has_code(epoch)) {
             return None;
         }
         let mut found = self.processes.values().filter_map(|process| process.find(address, epoch));
@@ -152,7 +152,7 @@ impl Process {
         self.past.drain(..self.past.len().saturating_sub(PAST));
     }
 
-    fn tells(&self, epoch: Epoch) -> bool {
+    fn has_code(&self, epoch: Epoch) -> bool {
         self.present.iter().chain(&self.past).any(|image| image.epochs.contains(&epoch))
     }
 
@@ -177,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_replaces_what_was_there() {
+    fn a_reported_image_replaces_those_at_its_addresses() {
         let mut images = Images::default();
         images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
         images.learn(PROCESS, 0x5000..0x6000, 0x5000, "lib".to_owned());
         images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
-        assert_eq!(images.epoch(), 0, "told once more");
+        assert_eq!(images.epoch(), 0, "reported again");
         images.learn(PROCESS, 0x1800..0x3000, 0x1800, "b".to_owned());
         assert_eq!(images.epoch(), 1);
         assert_eq!([0, 1].map(|epoch| at(&images, 0x1810, epoch)), [found("a", 0x810), found("b", 0x10)]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_late_was_there_since_the_program_began() {
+    fn an_image_reported_late_was_there_since_the_program_began() {
         let mut images = Images::default();
         images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
         images.forget(PROCESS);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_childs_code_is_its_parents_until_it_tells_of_its_own() {
+    fn a_childs_code_is_its_parents_until_it_reports_its_own() {
         let mut images = Images::default();
         images.forked(Pid(1), Pid(2));
         images.forked(Pid(2), Pid(7));
@@ -231,7 +231,7 @@ mod tests {
         let mut images = Images::default();
         images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "a".to_owned());
         images.learn(None, 0x1000..0x2000, 0x1000, "a".to_owned());
-        assert_eq!(at(&images, 0x1010, 0), found("a", 0x10), "it tells nothing of its own");
+        assert_eq!(at(&images, 0x1010, 0), found("a", 0x10), "it reports nothing of its own");
         images.learn(PROCESS, 0x5000..0x6000, 0x5000, "own".to_owned());
         assert_eq!(at(&images, 0x1010, 0), None);
         images.learn(Some(Pid(1)), 0x1000..0x2000, 0x1000, "b".to_owned());

@@ -20,6 +20,7 @@
 //! No analysis reads files or prints, and none fails: an event that it cannot match makes time unknown, and
 //! the result says so.
 
+mod actor;
 mod analysis;
 mod breakdown;
 mod critical_path;
@@ -40,8 +41,8 @@ mod subjects;
 mod tasks;
 mod threads;
 mod times;
-mod who;
 
+pub use actor::Actor;
 pub use analysis::{Analysis, Input, Loss};
 pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
@@ -69,4 +70,3 @@ pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Part, Times, total, total_count};
 pub use tracewing_trace::super_trace::Seen;
-pub use who::Who;

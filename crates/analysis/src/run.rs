@@ -447,8 +447,8 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
     }
 
-    /// Counts a loss in the range, and reports it if `tells`.
-    fn misses(&mut self, loss: &Loss, tells: bool) {
+    /// Counts a loss in the range, and reports it if `is_reported`.
+    fn misses(&mut self, loss: &Loss, is_reported: bool) {
         match (loss.scope, loss.events) {
             (Scope::Samples, events) => {
                 self.ran.lost_samples = self.ran.lost_samples.saturating_add(events.unwrap_or(0));
@@ -456,7 +456,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             (_, Some(events)) => self.ran.lost_events = self.ran.lost_events.saturating_add(events),
             (_, None) => self.ran.lost_parts += 1,
         }
-        if tells {
+        if is_reported {
             self.filtered.input(Input::Lost(loss));
         }
     }

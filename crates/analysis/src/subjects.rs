@@ -32,9 +32,9 @@ enum Fits {
 pub(crate) struct Subjects<'a> {
     filter: &'a Filter,
     condition: Option<TimeCondition>,
-    /// Names of processes, and whether they are wanted by them.
+    /// Names of processes, and whether their name selects them.
     named: HashMap<Pid, (String, bool)>,
-    /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is wanted.
+    /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is selected.
     carried: HashMap<LwpSerial, (Task, String, bool)>,
 }
 
@@ -64,8 +64,8 @@ impl<'a> Subjects<'a> {
                     && self.named.get(&process).is_none_or(|(known, _)| known != name)
                 {
                     let fits = |pattern: &ProcessPattern| pattern.fits(process.0, Some(name));
-                    let wanted = self.filter.processes.iter().any(fits);
-                    self.named.insert(process, (name.to_owned(), wanted));
+                    let is_selected = self.filter.processes.iter().any(fits);
+                    self.named.insert(process, (name.to_owned(), is_selected));
                 }
             }
         }
@@ -76,8 +76,8 @@ impl<'a> Subjects<'a> {
                 Some(thread) => {
                     let known = self.carried.get(&lwp.serial);
                     if known.is_none_or(|(id, name, _)| *id != thread.id || *name != thread.name) {
-                        let wanted = self.has_thread(thread);
-                        self.carried.insert(lwp.serial, (thread.id, thread.name.clone(), wanted));
+                        let is_selected = self.has_thread(thread);
+                        self.carried.insert(lwp.serial, (thread.id, thread.name.clone(), is_selected));
                     }
                 }
             }
@@ -89,7 +89,7 @@ impl<'a> Subjects<'a> {
         self.carried.remove(&lwp.serial);
     }
 
-    /// Whether a process is wanted.
+    /// Whether a process is selected.
     fn process(&self, process: Option<Pid>) -> Fits {
         let processes = &self.filter.processes;
         if processes.is_empty() {
@@ -107,7 +107,7 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// Whether an LWP is wanted, at some time.
+    /// Whether an LWP is selected, at some time.
     fn lwp(&self, lwp: &Lwp) -> Fits {
         match self.filter.tids.is_empty() || self.filter.tids.contains(&lwp.tid) {
             true => self.process(lwp.process),
@@ -115,37 +115,37 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// Whether a user thread is wanted, at some time.
+    /// Whether a user thread is selected, at some time.
     pub(crate) fn thread(&self, thread: &UserThread) -> bool {
         self.has_thread(thread) && self.process(thread.process) != Fits::No
     }
 
     fn has_thread(&self, thread: &UserThread) -> bool {
-        let wanted = &self.filter.threads;
-        wanted.is_empty()
-            || wanted
+        let patterns = &self.filter.threads;
+        patterns.is_empty()
+            || patterns
                 .iter()
                 .any(|pattern| pattern.matches(thread.process.map(|pid| pid.0), thread.id.0, &thread.name))
     }
 
-    /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time
-    /// was wanted.
-    pub(crate) fn is_of_lwp(&self, lwp: &Lwp, told: bool) -> bool {
-        self.lwp(lwp) == Fits::Yes && (told || (self.filter.threads.is_empty() && !self.chooses_times()))
+    /// Whether an LWP that has ended is selected; `was_reported`: whether any of its time was.
+    pub(crate) fn is_of_lwp(&self, lwp: &Lwp, was_reported: bool) -> bool {
+        self.lwp(lwp) == Fits::Yes
+            && (was_reported || (self.filter.threads.is_empty() && !self.chooses_times()))
     }
 
     /// The same of a user thread.
-    pub(crate) fn is_of_thread(&self, thread: &UserThread, told: bool) -> bool {
+    pub(crate) fn is_of_thread(&self, thread: &UserThread, was_reported: bool) -> bool {
         self.has_thread(thread)
             && self.process(thread.process) == Fits::Yes
-            && (told || (self.filter.tids.is_empty() && !self.chooses_times()))
+            && (was_reported || (self.filter.tids.is_empty() && !self.chooses_times()))
     }
 
     fn chooses_times(&self) -> bool {
         self.condition.is_some() || !self.filter.cpus.is_empty()
     }
 
-    /// Whether what an LWP does at a time is wanted; or may be, if it need not be `certain`.
+    /// Whether what an LWP does at a time is selected; or may be, if it need not be `certain`.
     pub(crate) fn lwp_does(&self, lwp: &Lwp, doing: Doing, names: &Names, certain: bool) -> bool {
         let carried = self.carried.get(&lwp.serial).filter(|_| lwp.runs_user_thread());
         let thread = carried.map_or(Carried::Unknown, |(id, name, _)| Carried::Thread { id: *id, name });
@@ -154,11 +154,11 @@ impl<'a> Subjects<'a> {
             Fits::No => false,
             Fits::Unknown => !certain,
         };
-        fits && (self.filter.threads.is_empty() || carried.is_some_and(|(.., wanted)| *wanted))
+        fits && (self.filter.threads.is_empty() || carried.is_some_and(|(.., is_selected)| *is_selected))
             && self.holds(lwp.process, Some(lwp), thread, doing, names)
     }
 
-    /// Whether what a user thread does at a time is wanted: on an LWP, or on none.
+    /// Whether what a user thread does at a time is selected: on an LWP, or on none.
     pub(crate) fn thread_does(
         &self,
         thread: &UserThread,

@@ -261,9 +261,9 @@ impl Live {
         row.doubtful_polls +=
             u64::from(may_be(spent.running_ns, of.long_ns) || may_be(spent.slept_ns, of.blocking_ns));
         // The switch away from it is one, and so is what it began to wait for.
-        let told = 1 + u64::from(thread.waits_for.is_some());
+        let own_events = 1 + u64::from(thread.waits_for.is_some());
         let silent =
-            lwp.user_events.saturating_sub(*user_events) <= told && lwp.system_calls == *system_calls;
+            lwp.user_events.saturating_sub(*user_events) <= own_events && lwp.system_calls == *system_calls;
         let at_once = spent.all_ns < AT_ONCE && cause == SwitchCause::Blocked;
         row.vain_polls += u64::from(at_once && silent && thread.polls > 1);
     }

@@ -114,7 +114,7 @@ fn steps(path: &CriticalPath) -> Vec<String> {
             "{}-{} {}: {}, {}{waiter}",
             step.from_ns.as_ns(),
             step.to_ns.as_ns(),
-            step.who,
+            step.actor,
             step.what,
             step.why
         )
@@ -131,7 +131,7 @@ fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
         time = step.to_ns;
     }
     assert_eq!(time, to);
-    for sums in [&path.by_who, &path.by_what] {
+    for sums in [&path.by_actor, &path.by_what] {
         assert_eq!(sums.iter().map(|(_, ns)| *ns).sum::<Duration>(), to - from);
     }
 }
@@ -347,7 +347,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
             "60-80 task 2 (daemon): user, itself",
         ]
     );
-    assert_eq!(path.by_who[0], ("task 1 (work)".to_owned(), Duration::from_ns(40)));
+    assert_eq!(path.by_actor[0], ("task 1 (work)".to_owned(), Duration::from_ns(40)));
     assert_covers(&path, 0, 80);
 }
 

@@ -114,8 +114,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let processes: BTreeSet<_> = path
         .steps
         .iter()
-        .filter(|step| step.who.user_thread.is_some())
-        .map(|step| step.who.process)
+        .filter(|step| step.actor.user_thread.is_some())
+        .map(|step| step.actor.process)
         .collect();
     if !ran.stopped && !processes.is_empty() {
         across::warn(&args.input, &range, |across| processes.contains(&across.process))?;
@@ -157,7 +157,7 @@ impl<'p> Document<'p> {
             steps,
             left_out: path.left_out,
             by_subject: path
-                .by_who
+                .by_actor
                 .iter()
                 .map(|(subject, ns)| Subject { subject, duration_ns: *ns })
                 .collect(),
@@ -194,16 +194,16 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
         duration "at" "offset_ns" high, "time from the beginning of the path to that of the step" => Cell::Ns(line.step.from_ns - line.begin);
         duration "time" "duration_ns" key, "length of the step" => Cell::Ns(line.step.ns());
         number "cpu" "cpu" low, "the CPU" => line.step.cpu.into();
-        text "subject" "subject" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
+        text "subject" "subject" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.actor.to_string());
         text "activity" "activity" key, "what it did" => Cell::Text(line.step.what.to_string());
         text "reason" "reason" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
         text "waiter" "waiter" normal + shrinking, "thread or task that it held up or woke"
             => Cell::Text(line.step.waiter.as_ref().map(ToString::to_string).unwrap_or_default());
-        number "process" "process" extra, "number of the process that the time is of" => line.step.who.process.into();
-        number "tid" "tid" extra, "number of its thread" => line.step.who.tid.into();
-        text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.who.name);
-        number "task" "task" extra, "number of the user thread" => line.step.who.user_thread.into();
-        text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.who.user_thread_name);
+        number "process" "process" extra, "number of the process that the time is of" => line.step.actor.process.into();
+        number "tid" "tid" extra, "number of its thread" => line.step.actor.tid.into();
+        text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.actor.name);
+        number "task" "task" extra, "number of the user thread" => line.step.actor.user_thread.into();
+        text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.actor.user_thread_name);
     }
 }
 
@@ -223,7 +223,7 @@ fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> 
     const MOST: usize = 20;
     let whole = path.to_ns - path.from_ns;
     let percent = |ns: Duration| ns.percent_of(whole);
-    for (title, sums) in [("subject", &path.by_who), ("activity", &path.by_what)] {
+    for (title, sums) in [("subject", &path.by_actor), ("activity", &path.by_what)] {
         let columns = [
             Column::duration("", "ns", "time", |sum: &Sum| Cell::Ns(sum.ns)).key(),
             Column::percent("", "percent", "part of the path", |sum: &Sum| Cell::Rate(sum.percent)).key(),

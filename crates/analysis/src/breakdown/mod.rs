@@ -81,7 +81,7 @@ impl Breakdown {
         }
     }
 
-    fn woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp, is_wanted: bool) {
+    fn woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp, is_selected: bool) {
         let means = |name: Name| self.means.get(name.0 as usize).copied().unwrap_or_default();
         if let (None, Some(call), Some(waker)) = (by.interrupt, by.call, by.lwp) {
             self.lwps.at(waker).at(Place::Call(call)).woke += 1;
@@ -91,7 +91,7 @@ impl Breakdown {
         }
         let account = self.lwps.at(lwp.serial);
         let Some(block) = account.woken(at) else { return };
-        if is_wanted
+        if is_selected
             && let Place::Call(call) = block.place
             && let Some(over) = ipc::over(means(call), by, means)
         {

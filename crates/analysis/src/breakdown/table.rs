@@ -264,8 +264,8 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
             grow(own_ns, row.own_ns);
         }
         machine.interrupts_ns = ran.recorded.interrupts.then_some(interrupts_ns);
-        let untold_ns = duration_ns * ran.cpus - machine.total_ns();
-        grow(&mut machine.unknown_ns, untold_ns);
+        let unseen_ns = duration_ns * ran.cpus - machine.total_ns();
+        grow(&mut machine.unknown_ns, unseen_ns);
         machine
     });
     BreakdownTable { processes, machine, strangers, duration_ns }

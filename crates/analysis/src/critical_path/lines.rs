@@ -4,7 +4,7 @@
 use super::record::{Identity, Record, Stretch, UserDoing};
 use super::tape::{Rewind, Tape};
 use super::target::{Candidate, Candidates};
-use super::{Actor, NoPath, Target};
+use super::{Followed, NoPath, Target};
 use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use std::io::{self, Read, Seek, Write};
@@ -167,22 +167,22 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        let who = Identity {
+        let identity = Identity {
             process: lwp.process,
             number: lwp.tid.0.unsigned_abs().into(),
             name: lwp.name.clone(),
         };
         if let Some(life) = self.lwps.take(lwp.serial).life.0 {
-            self.candidates.ends(Actor::Lwp(lwp.serial, None), &who, life);
-            self.put(&Record::LwpEnds { lwp: lwp.serial, who: who.into() });
+            self.candidates.ends(Followed::Lwp(lwp.serial, None), &identity, life);
+            self.put(&Record::LwpEnds { lwp: lwp.serial, identity: identity.into() });
         }
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        let who = Identity { process: thread.process, number: thread.id.0, name: thread.name.clone() };
+        let identity = Identity { process: thread.process, number: thread.id.0, name: thread.name.clone() };
         if let Some(life) = self.user_threads.take(thread.serial).life.0 {
-            self.candidates.ends(Actor::UserThread(thread.serial), &who, life);
-            self.put(&Record::UserThreadEnds { thread: thread.serial, who: who.into() });
+            self.candidates.ends(Followed::UserThread(thread.serial), &identity, life);
+            self.put(&Record::UserThreadEnds { thread: thread.serial, identity: identity.into() });
         }
     }
 }

@@ -28,8 +28,8 @@ mod walk;
 pub use lines::CriticalPaths;
 pub use target::Target;
 
+use crate::actor::Actor;
 use crate::names::Names;
-use crate::who::Who;
 use past::Past;
 use std::fmt;
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -38,12 +38,12 @@ use tracewing_trace::super_trace::{LwpSerial, TaskSerial};
 use tracewing_units::{Cpu, Duration, Timestamp};
 use walk::Walk;
 
-/// So many steps of a path are kept, the last ones.
+/// Maximum number of steps that a path keeps.
 const STEPS: usize = 1 << 18;
 
 /// An LWP or user thread that a path can follow, by serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Actor {
+enum Followed {
     /// With the user thread for which it acts.
     Lwp(LwpSerial, Option<TaskSerial>),
     UserThread(TaskSerial),
@@ -52,23 +52,23 @@ enum Actor {
 /// A path in the order of time. Its steps follow each other without gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// Whose it is.
-    pub target: Arc<Who>,
+    /// The thread or task whose path it is.
+    pub target: Arc<Actor>,
     /// Where it begins, in nanoseconds on the recording's clock.
     pub from_ns: Timestamp,
     /// Where it ends.
     pub to_ns: Timestamp,
-    /// What it consists of. Of a very long one, the last 262144 steps: those before are in the sums only.
+    /// The last 262,144 steps; earlier ones are only in the sums.
     pub steps: Vec<Step>,
-    /// How many steps these are that are in the sums only.
+    /// Number of earlier steps, which are only in the sums.
     pub left_out: u64,
-    /// How much of it is whose, in nanoseconds, most first.
-    pub by_who: Vec<(String, Duration)>,
-    /// How much of it is spent on what, in nanoseconds, most first.
+    /// The time of each thread, task and interrupt, longest first.
+    pub by_actor: Vec<(String, Duration)>,
+    /// The time of each activity, longest first.
     pub by_what: Vec<(String, Duration)>,
 }
 
-/// A part of a path: one did one thing.
+/// A part of a path: one activity of one thread, task or interrupt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// When it begins, in nanoseconds on the recording's clock.
@@ -77,17 +77,17 @@ pub struct Step {
     pub to_ns: Timestamp,
     /// The CPU, where one was used.
     pub cpu: Option<Cpu>,
-    /// The thread or task.
-    pub who: Arc<Who>,
-    /// What.
+    /// The thread, task or interrupt that the time belongs to.
+    pub actor: Arc<Actor>,
+    /// Its activity.
     pub what: What,
-    /// What the path has to do with that.
+    /// Why the path leads through it.
     pub why: Why,
-    /// The one of `why` that had to wait.
-    pub waiter: Option<Arc<Who>>,
+    /// The thread or task that waited for it, if `why` says that one did.
+    pub waiter: Option<Arc<Actor>>,
 }
 
-/// What it did.
+/// An activity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
     /// Ran its program's code.
@@ -121,10 +121,10 @@ impl fmt::Display for What {
     }
 }
 
-/// What a path has to do with a step.
+/// Why a path leads through a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It is the path of this one.
+    /// It is the thread whose path this is.
     Itself,
     /// It woke the followed thread at the end of this.
     Wakes,
@@ -160,10 +160,10 @@ pub enum NoPath {
     /// The recording has no such thread or task in that time.
     #[error("{0} does not appear in this time: `tracewing threads` lists threads, `tracewing tasks` tasks")]
     Missing(String),
-    /// A name or number means several.
+    /// A name or number matches several threads or tasks.
     #[error("{0}")]
     Ambiguous(String),
-    /// What all did cannot be taken down or read back.
+    /// The temporary file cannot be written or read.
     #[error("what happened is kept in a temporary file, which failed: {0}")]
     Tape(String),
     /// It was stopped.
@@ -183,22 +183,22 @@ impl Step {
     /// Whether this step continues `before`.
     fn continues(&self, before: &Step) -> bool {
         (self.cpu, &self.why) == (before.cpu, &before.why)
-            && (&self.who, &self.what, &self.waiter) == (&before.who, &before.what, &before.waiter)
+            && (&self.actor, &self.what, &self.waiter) == (&before.actor, &before.what, &before.waiter)
     }
 }
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
-    /// The path between two times, in nanoseconds; without them, over everything known of the target. `go_on`
-    /// is called from time to time, and may cancel it.
+    /// The path between two times; without them, over all the time in which the target is known. `proceed` is
+    /// called from time to time; it cancels the search by returning false.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no path.
     pub fn path(
         self,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
         names: &Names,
-        go_on: &mut dyn FnMut() -> bool,
+        proceed: &mut dyn FnMut() -> bool,
     ) -> Result<CriticalPath, NoPath> {
         let (tape, target) = self.finish()?;
         let (first, last) = target.life;
@@ -207,9 +207,11 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
             return Err(NoPath::Empty);
         }
         let past = Past::new(tape, &target);
-        Walk::new(past, names).back(target.actor, (from, to), go_on).map_err(|error| match error.kind() {
-            ErrorKind::Interrupted => NoPath::Stopped,
-            _ => NoPath::Tape(error.to_string()),
+        Walk::new(past, names).back(target.followed, (from, to), proceed).map_err(|error| {
+            match error.kind() {
+                ErrorKind::Interrupted => NoPath::Stopped,
+                _ => NoPath::Tape(error.to_string()),
+            }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The states of all threads at a time that moves backwards: a window over the tape, with an interval or two
 //! of each live thread.
 
-use super::Actor;
+use super::Followed;
 use super::record::{By, Identity, Record, Stretch, UserDoing};
 use super::tape::Rewind;
 use super::target::Candidate;
@@ -73,7 +73,7 @@ impl<D: Copy> Stretches<D> {
 /// The life of an LWP or a user thread up to the window's time.
 #[derive(Debug)]
 pub(super) struct Line<D> {
-    pub who: Identity,
+    pub identity: Identity,
     stretches: Stretches<D>,
     /// Whether the first of its stretches has been read.
     pub has_begun: bool,
@@ -87,7 +87,7 @@ pub(super) struct Line<D> {
 impl<D> Default for Line<D> {
     fn default() -> Self {
         Line {
-            who: Identity::default(),
+            identity: Identity::default(),
             stretches: Stretches::default(),
             has_begun: false,
             wake: None,
@@ -140,10 +140,10 @@ impl<F: Read + Seek> Past<F> {
             begun: BinaryHeap::new(),
             unread: Some(Timestamp::MAX),
         };
-        let who = target.who.clone();
-        match target.actor {
-            Actor::Lwp(lwp, _) => past.lwps.at(lwp).who = who,
-            Actor::UserThread(thread) => past.user_threads.at(thread).who = who,
+        let identity = target.identity.clone();
+        match target.followed {
+            Followed::Lwp(lwp, _) => past.lwps.at(lwp).identity = identity,
+            Followed::UserThread(thread) => past.user_threads.at(thread).identity = identity,
         }
         past
     }
@@ -221,8 +221,8 @@ impl<F: Read + Seek> Past<F> {
                 (line.created, line.has_begun) = (Some(by), true);
                 self.begun.push((at, Serial::UserThread(thread)));
             }
-            Record::LwpEnds { lwp, who } => self.lwps.at(lwp).who = *who,
-            Record::UserThreadEnds { thread, who } => self.user_threads.at(thread).who = *who,
+            Record::LwpEnds { lwp, identity } => self.lwps.at(lwp).identity = *identity,
+            Record::UserThreadEnds { thread, identity } => self.user_threads.at(thread).identity = *identity,
         }
     }
 }

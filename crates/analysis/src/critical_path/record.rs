@@ -102,11 +102,11 @@ pub(super) enum Record {
     },
     LwpEnds {
         lwp: LwpSerial,
-        who: Box<Identity>,
+        identity: Box<Identity>,
     },
     UserThreadEnds {
         thread: TaskSerial,
-        who: Box<Identity>,
+        identity: Box<Identity>,
     },
 }
 
@@ -163,8 +163,8 @@ impl Encoder {
             Record::UserThreadCreated { thread, at, by } => {
                 self.woken(USER_THREAD_CREATED, thread.0, *at, *by);
             }
-            Record::LwpEnds { lwp, who } => self.ends(0, lwp.0, who),
-            Record::UserThreadEnds { thread, who } => self.ends(OF_USER_THREAD, thread.0, who),
+            Record::LwpEnds { lwp, identity } => self.ends(0, lwp.0, identity),
+            Record::UserThreadEnds { thread, identity } => self.ends(OF_USER_THREAD, thread.0, identity),
         }
     }
 
@@ -203,13 +203,13 @@ impl Encoder {
         self.times(kind | code, at, at);
     }
 
-    fn ends(&mut self, code: u8, serial: usize, who: &Identity) {
-        self.bytes.extend_from_slice(who.name.as_bytes());
-        self.number(who.name.len() as u64);
-        self.number(who.number);
-        who.process.iter().for_each(|process| self.number(process.0.unsigned_abs().into()));
+    fn ends(&mut self, code: u8, serial: usize, identity: &Identity) {
+        self.bytes.extend_from_slice(identity.name.as_bytes());
+        self.number(identity.name.len() as u64);
+        self.number(identity.number);
+        identity.process.iter().for_each(|process| self.number(process.0.unsigned_abs().into()));
         self.number(serial as u64);
-        self.bytes.push(ENDS | code | if who.process.is_some() { OF_PROCESS } else { 0 });
+        self.bytes.push(ENDS | code | if identity.process.is_some() { OF_PROCESS } else { 0 });
     }
 
     #[inline]
@@ -296,10 +296,11 @@ impl Decoder {
         let process = if code & OF_PROCESS != 0 { i32::try_from(self.number()?).ok().map(Pid) } else { None };
         let (number, length) = (self.number()?, self.serial()?);
         let name = self.bytes.split_off(self.bytes.len().checked_sub(length)?);
-        let who = Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
+        let identity =
+            Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
         Some(match code & OF_USER_THREAD {
-            0 => Record::LwpEnds { lwp: LwpSerial(serial), who },
-            _ => Record::UserThreadEnds { thread: TaskSerial(serial), who },
+            0 => Record::LwpEnds { lwp: LwpSerial(serial), identity },
+            _ => Record::UserThreadEnds { thread: TaskSerial(serial), identity },
         })
     }
 

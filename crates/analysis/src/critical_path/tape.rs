@@ -147,7 +147,7 @@ mod tests {
             doing().prop_map(UserDoing::Off),
             any::<usize>().prop_map(LwpSerial).prop_map(UserDoing::Nested),
         ];
-        let who = || {
+        let identity = || {
             (prop::option::of((0..i32::MAX).prop_map(Pid)), any::<u64>(), ".{0,40}")
                 .prop_map(|(process, number, name)| Box::new(Identity { process, number, name }))
         };
@@ -175,9 +175,12 @@ mod tests {
                 at,
                 by
             }),
-            (serial(), who()).prop_map(|(lwp, who)| Record::LwpEnds { lwp: LwpSerial(lwp), who }),
-            (serial(), who())
-                .prop_map(|(thread, who)| Record::UserThreadEnds { thread: TaskSerial(thread), who }),
+            (serial(), identity())
+                .prop_map(|(lwp, identity)| Record::LwpEnds { lwp: LwpSerial(lwp), identity }),
+            (serial(), identity()).prop_map(|(thread, identity)| Record::UserThreadEnds {
+                thread: TaskSerial(thread),
+                identity
+            }),
         ]
     }
 

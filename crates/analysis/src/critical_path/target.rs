@@ -1,23 +1,23 @@
-//! Whose path is asked for.
+//! The thread or task whose path is requested.
 
 use super::record::Identity;
-use super::{Actor, NoPath};
+use super::{Followed, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Error, Filter, ThreadPattern};
 use tracewing_units::{Pid, Tid, Timestamp};
 
-/// Whose path is asked for: one LWP or user thread.
+/// The LWP or user thread whose path is requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    who: Wanted,
-    /// It must be of one of these processes, if there are any.
+    choice: Choice,
+    /// It must belong to one of these processes, unless this is empty.
     processes: Vec<ProcessPattern>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Wanted {
-    /// An LWP, by its number; where several had it, the last one.
+enum Choice {
+    /// An LWP by its number; of several with that number, the last.
     Lwp(Tid),
     /// A process' first LWP.
     Main,
@@ -46,32 +46,32 @@ impl Target {
                  from the steps that --format json or csv prints"
             ));
         }
-        let who = match (&threads[..], &tids[..]) {
-            ([thread], []) => Wanted::UserThread(thread.clone()),
-            ([], [tid]) => Wanted::Lwp(*tid),
+        let choice = match (&threads[..], &tids[..]) {
+            ([thread], []) => Choice::UserThread(thread.clone()),
+            ([], [tid]) => Choice::Lwp(*tid),
             ([], []) if processes.is_empty() => {
                 return usage(
                     "choose a task (--task), a thread (--tid), or the first thread of a process (--process)"
                         .into(),
                 );
             }
-            ([], []) => Wanted::Main,
+            ([], []) => Choice::Main,
             _ => {
                 return usage(
                     "a critical path is that of one task or thread: give one --task or --tid".into(),
                 );
             }
         };
-        Ok(Target { who, processes: processes.clone() })
+        Ok(Target { choice, processes: processes.clone() })
     }
 
     /// Whether it may be the target, ignoring the names of processes.
-    fn fits(&self, actor: Actor, who: &Identity) -> bool {
-        match (&self.who, actor) {
-            (Wanted::Lwp(tid), Actor::Lwp(..)) => who.number == u64::from(tid.0.unsigned_abs()),
-            (Wanted::Main, Actor::Lwp(..)) => is_main(who),
-            (Wanted::UserThread(pattern), Actor::UserThread(_)) => {
-                pattern.matches(who.process.map(|pid| pid.0), who.number, &who.name)
+    fn fits(&self, followed: Followed, identity: &Identity) -> bool {
+        match (&self.choice, followed) {
+            (Choice::Lwp(tid), Followed::Lwp(..)) => identity.number == u64::from(tid.0.unsigned_abs()),
+            (Choice::Main, Followed::Lwp(..)) => is_main(identity),
+            (Choice::UserThread(pattern), Followed::UserThread(_)) => {
+                pattern.matches(identity.process.map(|pid| pid.0), identity.number, &identity.name)
             }
             _ => false,
         }
@@ -79,23 +79,23 @@ impl Target {
 
     fn missing(&self) -> String {
         let of = if self.processes.is_empty() { "" } else { " of such a process" };
-        match self.who {
-            Wanted::Lwp(tid) => format!("thread {tid}{of}"),
-            Wanted::Main => "such a process".to_owned(),
-            Wanted::UserThread(_) => format!("such a task{of}"),
+        match self.choice {
+            Choice::Lwp(tid) => format!("thread {tid}{of}"),
+            Choice::Main => "such a process".to_owned(),
+            Choice::UserThread(_) => format!("such a task{of}"),
         }
     }
 }
 
-fn is_main(who: &Identity) -> bool {
-    who.process.is_some_and(|process| u64::from(process.0.unsigned_abs()) == who.number)
+fn is_main(identity: &Identity) -> bool {
+    identity.process.is_some_and(|process| u64::from(process.0.unsigned_abs()) == identity.number)
 }
 
 /// An LWP or user thread that may be the target.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    pub actor: Actor,
-    pub who: Identity,
+    pub followed: Followed,
+    pub identity: Identity,
     /// From when to when it is known.
     pub life: (Timestamp, Timestamp),
 }
@@ -115,17 +115,17 @@ impl Candidates {
     }
 
     /// An LWP or user thread, or the recording, has ended.
-    pub fn ends(&mut self, actor: Actor, who: &Identity, life: (Timestamp, Timestamp)) {
+    pub fn ends(&mut self, followed: Followed, identity: &Identity, life: (Timestamp, Timestamp)) {
         if !self.target.processes.is_empty()
-            && matches!(actor, Actor::Lwp(..))
-            && is_main(who)
-            && let Some(process) = who.process
-            && self.target.processes.iter().any(|pattern| pattern.fits(process.0, Some(&who.name)))
+            && matches!(followed, Followed::Lwp(..))
+            && is_main(identity)
+            && let Some(process) = identity.process
+            && self.target.processes.iter().any(|pattern| pattern.fits(process.0, Some(&identity.name)))
         {
             self.named.insert(process);
         }
-        if self.target.fits(actor, who) {
-            self.all.push(Candidate { actor, who: who.clone(), life });
+        if self.target.fits(followed, identity) {
+            self.all.push(Candidate { followed, identity: identity.clone(), life });
         }
     }
 
@@ -134,15 +134,15 @@ impl Candidates {
         let Candidates { target, mut all, named } = self;
         let by_number = |process| target.processes.iter().any(|pattern| pattern.fits(process, None));
         let fits = |process: Pid| named.contains(&process) || by_number(process.0);
-        all.retain(|one| target.processes.is_empty() || one.who.process.is_some_and(fits));
-        all.sort_by_key(|one| match one.actor {
-            Actor::Lwp(serial, _) => serial.0,
-            Actor::UserThread(serial) => serial.0,
+        all.retain(|one| target.processes.is_empty() || one.identity.process.is_some_and(fits));
+        all.sort_by_key(|one| match one.followed {
+            Followed::Lwp(serial, _) => serial.0,
+            Followed::UserThread(serial) => serial.0,
         });
-        let differ = |two: &[Candidate]| match target.who {
-            Wanted::UserThread(_) => true,
+        let differ = |two: &[Candidate]| match target.choice {
+            Choice::UserThread(_) => true,
             // A number may have been given again.
-            Wanted::Lwp(_) | Wanted::Main => two[0].who.number != two[1].who.number,
+            Choice::Lwp(_) | Choice::Main => two[0].identity.number != two[1].identity.number,
         };
         if all.windows(2).any(differ) {
             return Err(NoPath::Ambiguous(ambiguous(&target, &all)));
@@ -153,12 +153,12 @@ impl Candidates {
 
 fn ambiguous(target: &Target, all: &[Candidate]) -> String {
     const MOST: usize = 5;
-    let name = |Candidate { who: Identity { process, number, name }, .. }: &Candidate| match process {
-        Some(process) if target.who != Wanted::Main => format!("{process}/{number} {name}"),
+    let name = |Candidate { identity: Identity { process, number, name }, .. }: &Candidate| match process {
+        Some(process) if target.choice != Choice::Main => format!("{process}/{number} {name}"),
         _ => format!("{number} {name}"),
     };
     let names: Vec<_> = all.iter().take(MOST).map(name).collect();
-    let kind = if target.who == Wanted::Main { "process" } else { "task" };
+    let kind = if target.choice == Choice::Main { "process" } else { "task" };
     let more = if all.len() > MOST { ", …" } else { "" };
     format!("the {kind} is ambiguous: {}{more}", names.join(", "))
 }

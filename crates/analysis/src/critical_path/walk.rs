@@ -1,11 +1,11 @@
-//! Goes back in time over what all did.
+//! Follows a path backwards through the stored states.
 
 use super::past::{LwpDoing, Past, Slot};
 use super::record::{By, Stretch, UserDoing};
-use super::{Actor, CriticalPath, STEPS, Step, What, Why};
+use super::{CriticalPath, Followed, STEPS, Step, What, Why};
+use crate::actor::Actor;
 use crate::names::Names;
 use crate::times::grow;
-use crate::who::Who;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Read, Seek};
@@ -13,27 +13,27 @@ use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, LwpSerial, Mode, Name, TaskSerial};
 use tracewing_units::{Cpu, Duration, Task, Tid, Timestamp};
 
-/// So often the path goes from one to another without time passing; more is a circle, which only false stamps
-/// make.
+/// Maximum number of changes of thread without time passing; more are a cycle, which only wrong stamps can
+/// cause.
 const CIRCLE: usize = 64;
 
-/// So many are remembered by name.
+/// Maximum number of remembered identities.
 const KNOWN: usize = 1 << 16;
 
 /// A followed thread, down to which time, and why.
 #[derive(Debug, Clone)]
 struct Frame {
-    actor: Actor,
+    followed: Followed,
     until: Timestamp,
     why: Why,
-    waiter: Option<Arc<Who>>,
+    waiter: Option<Arc<Actor>>,
 }
 
 pub(super) struct Walk<'n, F> {
     past: Past<F>,
     names: &'n Names,
     /// Identities of the threads seen so far.
-    known: HashMap<Actor, Arc<Who>>,
+    known: HashMap<Followed, Arc<Actor>>,
     /// Where the walk has arrived.
     time: Timestamp,
     /// Number of changes to another thread at this time.
@@ -50,29 +50,29 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         Walk { past, names, known, time: Timestamp::ORIGIN, turns: 0, frames, steps }
     }
 
-    /// The path of `actor` between two times. `go_on` is asked now and then.
+    /// The path of `followed` between two times. `proceed` is asked now and then.
     ///
     /// # Errors
-    /// The tape cannot be read, or `go_on` has ended it.
+    /// The tape cannot be read, or `proceed` has ended it.
     pub fn back(
         mut self,
-        actor: Actor,
+        followed: Followed,
         (from, to): (Timestamp, Timestamp),
-        go_on: &mut dyn FnMut() -> bool,
+        proceed: &mut dyn FnMut() -> bool,
     ) -> io::Result<CriticalPath> {
         self.time = to;
-        self.past.go_to(to, go_on)?;
-        let target = self.who(actor);
-        self.frames.push(Frame { actor, until: from, why: Why::Itself, waiter: None });
+        self.past.go_to(to, proceed)?;
+        let target = self.actor(followed);
+        self.frames.push(Frame { followed, until: from, why: Why::Itself, waiter: None });
         while let Some(frame) = self.frames.last().cloned() {
             if self.time <= frame.until {
                 self.frames.pop();
                 continue;
             }
-            self.past.go_to(self.time, go_on)?;
-            match frame.actor {
-                Actor::Lwp(serial, _) => self.follow_lwp(frame, serial),
-                Actor::UserThread(serial) => self.follow_user_thread(frame, serial),
+            self.past.go_to(self.time, proceed)?;
+            match frame.followed {
+                Followed::Lwp(serial, _) => self.follow_lwp(frame, serial),
+                Followed::UserThread(serial) => self.follow_user_thread(frame, serial),
             }
         }
         Ok(self.steps.finish(target, from, to))
@@ -96,10 +96,10 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
             return self.gap(frame, Some(to));
         }
         let woken = line.woken(from, time).filter(|_| to == time);
-        let frame = Frame { actor: Actor::Lwp(serial, user_thread), ..frame };
+        let frame = Frame { followed: Followed::Lwp(serial, user_thread), ..frame };
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt(by) } => {
-                let (at, waiter) = ((frame.until, from, Some(cpu)), self.who(frame.actor));
+                let (at, waiter) = ((frame.until, from, Some(cpu)), self.actor(frame.followed));
                 self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(waiter));
             }
             Doing::Running { cpu, mode } => self.own(frame, from, Some(cpu), self.what(mode)),
@@ -109,7 +109,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
                     doing: LwpDoing { doing: Doing::Running { cpu, .. }, .. },
                     ..
                 }) if begin == to => {
-                    self.others_on(cpu, frame.until.max(from), frame.actor);
+                    self.others_on(cpu, frame.until.max(from), frame.followed);
                 }
                 _ => self.own(frame, from, None, What::Ready),
             },
@@ -138,17 +138,18 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         let until = frame.until.max(from);
         match doing {
             UserDoing::On(lwp) => {
-                let actor = Actor::Lwp(LwpSerial(lwp.0), Some(serial));
-                self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
+                let followed = Followed::Lwp(LwpSerial(lwp.0), Some(serial));
+                self.go(frame.clone(), Frame { followed, until, ..frame }, What::Running);
             }
             UserDoing::Nested(lwp) => {
-                let actor = Actor::Lwp(LwpSerial(lwp.0), None);
-                self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
+                let followed = Followed::Lwp(LwpSerial(lwp.0), None);
+                self.go(frame.clone(), Frame { followed, until, ..frame }, What::Running);
             }
             UserDoing::Off(Doing::Runnable { .. }) => match next {
                 Some(Stretch { from: begin, doing: UserDoing::On(lwp), .. }) if begin == to => {
-                    let (actor, waiter) = (Actor::Lwp(LwpSerial(lwp.0), None), Some(self.who(frame.actor)));
-                    let next = Frame { actor, until, why: Why::HasThread, waiter };
+                    let (followed, waiter) =
+                        (Followed::Lwp(LwpSerial(lwp.0), None), Some(self.actor(frame.followed)));
+                    let next = Frame { followed, until, why: Why::HasThread, waiter };
                     self.go(frame, next, What::Ready);
                 }
                 _ => self.own(frame, from, None, What::Ready),
@@ -161,20 +162,22 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     /// It was blocked until now.
     fn blocked(&mut self, frame: Frame, since: Timestamp, on: Option<Name>, woken: Option<By>) {
         let what = What::Blocked(on.map(|on| self.names.get(on).into()));
-        let (until, waiter) = (frame.until.max(since), Some(self.who(frame.actor)));
-        let next = |actor, why| Frame { actor, until, why, waiter: waiter.clone() };
+        let (until, waiter) = (frame.until.max(since), Some(self.actor(frame.followed)));
+        let next = |followed, why| Frame { followed, until, why, waiter: waiter.clone() };
         match woken {
-            Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None), Why::Wakes), what),
-            Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread), Why::Wakes), what),
+            Some(By::Lwp(lwp)) => self.go(frame, next(Followed::Lwp(lwp, None), Why::Wakes), what),
+            Some(By::UserThread(thread)) => {
+                self.go(frame, next(Followed::UserThread(thread), Why::Wakes), what)
+            }
             // A softirq that a thread raised, as its packets over the loopback device do, is that thread's
             // doing.
             Some(By::Via(softirq, lwp)) => {
                 let why = Why::WakesVia(self.names.get(softirq).into());
-                self.go(frame, next(Actor::Lwp(LwpSerial(lwp.0), None), why), what);
+                self.go(frame, next(Followed::Lwp(LwpSerial(lwp.0), None), why), what);
             }
             Some(By::Interrupt(name)) => {
-                let who = self.interrupt(name);
-                self.step((frame.until, since, None), who, what, Why::Wakes, waiter);
+                let actor = self.interrupt(name);
+                self.step((frame.until, since, None), actor, what, Why::Wakes, waiter);
             }
             Some(By::Unknown) | None => self.own(frame, since, None, what),
         }
@@ -182,15 +185,15 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
 
     /// It is unknown before this time: the path continues with its creator.
     fn before_creation(&mut self, frame: Frame, creator: Option<By>) {
-        let actor = match creator {
-            Some(By::Lwp(lwp)) => Actor::Lwp(lwp, None),
-            Some(By::UserThread(thread)) => Actor::UserThread(thread),
+        let followed = match creator {
+            Some(By::Lwp(lwp)) => Followed::Lwp(lwp, None),
+            Some(By::UserThread(thread)) => Followed::UserThread(thread),
             Some(By::Interrupt(_) | By::Via(..) | By::Unknown) | None => {
                 return self.own(frame, Timestamp::MIN, None, What::Unknown);
             }
         };
-        let waiter = Some(self.who(frame.actor));
-        let next = Frame { actor, until: frame.until, why: Why::Creates, waiter };
+        let waiter = Some(self.actor(frame.followed));
+        let next = Frame { followed, until: frame.until, why: Why::Creates, waiter };
         self.go(frame, next, What::Unknown);
     }
 
@@ -211,38 +214,38 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
 
     /// Attributes the time in which `waiter` waited for a CPU, from `since` until now, to the threads that
     /// had it.
-    fn others_on(&mut self, cpu: Cpu, since: Timestamp, waiter: Actor) {
-        let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
+    fn others_on(&mut self, cpu: Cpu, since: Timestamp, waiter: Followed) {
+        let (from, actor, what) = match self.past.on_cpu(cpu, self.time) {
             Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
                 match mode {
                     Mode::Interrupt(by) => (from, self.interrupt(by), What::Interrupt),
-                    mode => (from, self.who(Actor::Lwp(lwp, user_thread)), self.what(mode)),
+                    mode => (from, self.actor(Followed::Lwp(lwp, user_thread)), self.what(mode)),
                 }
             }
             slot => (self.past.gap(slot.map(|slot| slot.to)), Arc::default(), What::Unknown),
         };
-        let waiter = self.who(waiter);
-        self.step((since, from, Some(cpu)), who, what, Why::HasCpu, Some(waiter));
+        let waiter = self.actor(waiter);
+        self.step((since, from, Some(cpu)), actor, what, Why::HasCpu, Some(waiter));
     }
 
     /// The time since `from` is the followed one's own.
     fn own(&mut self, frame: Frame, from: Timestamp, cpu: Option<Cpu>, what: What) {
-        let who = self.who(frame.actor);
-        self.step((frame.until, from, cpu), who, what, frame.why, frame.waiter);
+        let actor = self.actor(frame.followed);
+        self.step((frame.until, from, cpu), actor, what, frame.why, frame.waiter);
     }
 
     /// Adds a step `at` a CPU from the second time, but not from before the first, to now, and goes there.
     fn step(
         &mut self,
         at: (Timestamp, Timestamp, Option<Cpu>),
-        who: Arc<Who>,
+        actor: Arc<Actor>,
         what: What,
         why: Why,
-        waiter: Option<Arc<Who>>,
+        waiter: Option<Arc<Actor>>,
     ) {
         let (until, from, cpu) = at;
         let from_ns = from.max(until);
-        self.steps.push(Step { from_ns, to_ns: self.time, cpu, who, what, why, waiter });
+        self.steps.push(Step { from_ns, to_ns: self.time, cpu, actor, what, why, waiter });
         (self.time, self.turns) = (from_ns, 0);
     }
 
@@ -255,39 +258,40 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         }
     }
 
-    fn interrupt(&self, name: Option<Name>) -> Arc<Who> {
-        Who::interrupt(name.map_or("", |name| self.names.get(name))).into()
+    fn interrupt(&self, name: Option<Name>) -> Arc<Actor> {
+        Actor::interrupt(name.map_or("", |name| self.names.get(name))).into()
     }
 
-    fn who(&mut self, actor: Actor) -> Arc<Who> {
-        if let Some(who) = self.known.get(&actor) {
-            return who.clone();
+    fn actor(&mut self, followed: Followed) -> Arc<Actor> {
+        if let Some(actor) = self.known.get(&followed) {
+            return actor.clone();
         }
         if self.known.len() >= KNOWN {
             self.known.clear();
         }
-        let who = Arc::new(self.named(actor));
-        self.known.insert(actor, who.clone());
-        who
+        let actor = Arc::new(self.named(followed));
+        self.known.insert(followed, actor.clone());
+        actor
     }
 
-    fn named(&mut self, actor: Actor) -> Who {
-        let mut who = Who::default();
-        let (lwp, thread) = match actor {
-            Actor::Lwp(lwp, thread) => (Some(lwp), thread),
-            Actor::UserThread(thread) => (None, Some(thread)),
+    fn named(&mut self, followed: Followed) -> Actor {
+        let mut actor = Actor::default();
+        let (lwp, thread) = match followed {
+            Followed::Lwp(lwp, thread) => (Some(lwp), thread),
+            Followed::UserThread(thread) => (None, Some(thread)),
         };
         if let Some(lwp) = lwp {
-            let lwp = &self.past.lwps.at(lwp).who;
-            (who.process, who.tid) = (lwp.process, i32::try_from(lwp.number).ok().map(Tid));
-            who.name.clone_from(&lwp.name);
+            let lwp = &self.past.lwps.at(lwp).identity;
+            (actor.process, actor.tid) = (lwp.process, i32::try_from(lwp.number).ok().map(Tid));
+            actor.name.clone_from(&lwp.name);
         }
         if let Some(thread) = thread {
-            let thread = &self.past.user_threads.at(thread).who;
-            (who.process, who.user_thread) = (thread.process.or(who.process), Some(Task(thread.number)));
-            who.user_thread_name.clone_from(&thread.name);
+            let thread = &self.past.user_threads.at(thread).identity;
+            (actor.process, actor.user_thread) =
+                (thread.process.or(actor.process), Some(Task(thread.number)));
+            actor.user_thread_name.clone_from(&thread.name);
         }
-        who
+        actor
     }
 }
 
@@ -299,7 +303,7 @@ struct Steps {
     /// The one that may continue.
     open: Option<Step>,
     left_out: u64,
-    who: HashMap<Arc<Who>, Duration>,
+    actor: HashMap<Arc<Actor>, Duration>,
     what: HashMap<What, Duration>,
 }
 
@@ -316,7 +320,7 @@ impl Steps {
 
     fn close(&mut self, step: Option<Step>) {
         let Some(step) = step else { return };
-        add(&mut self.who, &step.who, step.ns());
+        add(&mut self.actor, &step.actor, step.ns());
         add(&mut self.what, &step.what, step.ns());
         match self.steps.len() < STEPS {
             true => self.steps.push(step),
@@ -324,13 +328,13 @@ impl Steps {
         }
     }
 
-    fn finish(mut self, target: Arc<Who>, from_ns: Timestamp, to_ns: Timestamp) -> CriticalPath {
+    fn finish(mut self, target: Arc<Actor>, from_ns: Timestamp, to_ns: Timestamp) -> CriticalPath {
         let open = self.open.take();
         self.close(open);
         self.steps.reverse();
         let Steps { steps, left_out, .. } = self;
-        let (by_who, by_what) = (sorted(self.who), sorted(self.what));
-        CriticalPath { target, from_ns, to_ns, steps, left_out, by_who, by_what }
+        let (by_actor, by_what) = (sorted(self.actor), sorted(self.what));
+        CriticalPath { target, from_ns, to_ns, steps, left_out, by_actor, by_what }
     }
 }
 

@@ -120,9 +120,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Handles an event; `tell` receives the calls that begin and end by it: thread and time. Returns whether
-    /// the event was about functions.
-    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, Timestamp, Call)) -> bool {
+    /// Handles an event; `report` receives the calls that begin and end by it, with thread and time. Returns
+    /// whether the event was about functions.
+    pub fn event(&mut self, seen: &Seen<'_>, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) -> bool {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         self.images.follow(seen);
         let (process, time) = (seen.place.process, activity.time);
@@ -132,7 +132,7 @@ impl Calls {
         if (event.is_some() || self.threads.contains_key(&key))
             && let Some(since) = self.programs.changed(seen.state, process)
         {
-            self.replace(process, since, tell);
+            self.replace(process, since, report);
         }
         let Some(event) = event else {
             if let Some(thread) = self.threads.get_mut(&key) {
@@ -140,7 +140,7 @@ impl Calls {
             }
             return false;
         };
-        self.take(event, key, time, tell);
+        self.take(event, key, time, report);
         true
     }
 
@@ -149,7 +149,7 @@ impl Calls {
         &mut self,
         process: Option<Pid>,
         since: Timestamp,
-        tell: &mut impl FnMut(ThreadKey, Timestamp, Call),
+        report: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) {
         self.images.forget(process);
         self.threads.retain(|key, thread| {
@@ -158,7 +158,7 @@ impl Calls {
                 return true;
             }
             let end = since.max(thread.last);
-            self.unmatched.replaced += thread.end_all(end, &mut |call| tell(*key, end, call));
+            self.unmatched.replaced += thread.end_all(end, &mut |call| report(*key, end, call));
             false
         });
     }
@@ -168,7 +168,7 @@ impl Calls {
         event: FunctionEvent,
         key: ThreadKey,
         time: Timestamp,
-        tell: &mut impl FnMut(ThreadKey, Timestamp, Call),
+        report: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) {
         let (process, _) = key;
         match event {
@@ -186,7 +186,7 @@ impl Calls {
                     Some(place) => {
                         let end = thread.doubtful_at;
                         while thread.frames.len() > place {
-                            thread.end_last(end, &mut |call| tell(key, end, call));
+                            thread.end_last(end, &mut |call| report(key, end, call));
                             self.unmatched.lost += 1;
                         }
                         place
@@ -195,7 +195,7 @@ impl Calls {
                 };
                 thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO });
                 *thread.active.entry(function).or_default() += 1;
-                tell(key, time, Call::Begins { function, depth });
+                report(key, time, Call::Begins { function, depth });
             }
             FunctionEvent::Exit(which) => {
                 let function = self.number(process, which);
@@ -208,7 +208,7 @@ impl Calls {
                 while let Some(last) = thread.frames.last().map(|frame| frame.function) {
                     let is_doubtful = last != function && thread.is_doubtful();
                     let end = if is_doubtful { thread.doubtful_at } else { time };
-                    thread.end_last(end, &mut |call| tell(key, end, call));
+                    thread.end_last(end, &mut |call| report(key, end, call));
                     match is_doubtful {
                         _ if last == function => return,
                         true => self.unmatched.lost += 1,
@@ -232,10 +232,10 @@ impl Calls {
     }
 
     /// The recording is over. What has not ended lasted to the last event of its thread.
-    pub fn finish(&mut self, tell: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
+    pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
             let last = thread.last;
-            self.unmatched.last += thread.end_all(last, &mut |call| tell(key, last, call));
+            self.unmatched.last += thread.end_all(last, &mut |call| report(key, last, call));
         }
     }
 
@@ -292,7 +292,7 @@ impl Thread {
     }
 
     /// Ends the innermost function, and gives which that is.
-    fn end_last(&mut self, time: Timestamp, tell: &mut impl FnMut(Call)) -> Option<FunctionId> {
+    fn end_last(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Option<FunctionId> {
         let Frame { function, begin, inner_ns } = self.frames.pop()?;
         self.doubtful = self.doubtful.min(self.frames.len());
         let active = self.active.get_mut(&function)?;
@@ -304,14 +304,14 @@ impl Thread {
         if let Some(around) = self.frames.last_mut() {
             around.inner_ns += time - begin;
         }
-        tell(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
+        report(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
         Some(function)
     }
 
     /// Ends all of them, and returns their number.
-    fn end_all(&mut self, time: Timestamp, tell: &mut impl FnMut(Call)) -> u64 {
+    fn end_all(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> u64 {
         let mut count = 0;
-        while self.end_last(time, tell).is_some() {
+        while self.end_last(time, report).is_some() {
             count += 1;
         }
         count
@@ -325,7 +325,7 @@ mod tests {
     /// What calls there are: a line for each that ends, as `depth name begin..end`. `!` is a loss.
     fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
         let (mut calls, mut ended) = (Calls::default(), Vec::new());
-        let mut tell = |_: ThreadKey, time: Timestamp, call: Call| {
+        let mut report = |_: ThreadKey, time: Timestamp, call: Call| {
             if let Call::Ends { function, depth, begin, .. } = call {
                 ended.push((function, format!("{}..{} at {depth}", begin.as_ns(), time.as_ns())));
             }
@@ -335,12 +335,14 @@ mod tests {
             match event.strip_prefix('-') {
                 _ if *event == "!" => calls.lost(time),
                 Some(name) => {
-                    calls.take(FunctionEvent::Exit(Which::Named(name.into())), key, time, &mut tell)
+                    calls.take(FunctionEvent::Exit(Which::Named(name.into())), key, time, &mut report)
                 }
-                None => calls.take(FunctionEvent::Entry(Which::Named((*event).into())), key, time, &mut tell),
+                None => {
+                    calls.take(FunctionEvent::Entry(Which::Named((*event).into())), key, time, &mut report)
+                }
             }
         }
-        calls.finish(&mut tell);
+        calls.finish(&mut report);
         let name = |function| match calls.function(function) {
             Function::Named(name) => name,
             other => panic!("{other:?}"),

@@ -196,7 +196,7 @@ mod tests {
             let mut all: Vec<_> = all.into_iter().map(Duration::from_ns).collect();
             let mut durations = Durations::default();
             all.iter().for_each(|ns| durations.add(*ns));
-            let told = durations.finish();
+            let measured = durations.finish();
             all.sort_unstable();
             // The first one that at least this many thousandths of all do not exceed.
             let quantile = |thousandths: usize| {
@@ -208,12 +208,12 @@ mod tests {
             let count = all.len() as f64;
             let mean = all.iter().map(|ns| ns.as_ns() as f64).sum::<f64>() / count;
             let variance = all.iter().map(|ns| (ns.as_ns() as f64 - mean).powi(2)).sum::<f64>() / count;
-            prop_assert!((told.mean_ns - mean).abs() <= mean * 1e-9);
-            prop_assert!((told.deviation_ns - variance.sqrt()).abs() <= variance.sqrt() * 1e-6 + 1e-6);
-            let quantiles = [told.p50_ns, told.p90_ns, told.p99_ns, told.p999_ns, told.max_ns];
+            prop_assert!((measured.mean_ns - mean).abs() <= mean * 1e-9);
+            prop_assert!((measured.deviation_ns - variance.sqrt()).abs() <= variance.sqrt() * 1e-6 + 1e-6);
+            let quantiles = [measured.p50_ns, measured.p90_ns, measured.p99_ns, measured.p999_ns, measured.max_ns];
             prop_assert_eq!(quantiles.map(Some), [500, 900, 990, 999, 1000].map(quantile));
-            prop_assert_eq!((told.count, Some(&told.min_ns)), (all.len() as u64, all.first()));
-            for Bar { from_ns, to_ns, count } in told.histogram {
+            prop_assert_eq!((measured.count, Some(&measured.min_ns)), (all.len() as u64, all.first()));
+            for Bar { from_ns, to_ns, count } in measured.histogram {
                 let within = |ns: &&Duration| **ns >= from_ns && to_ns.is_none_or(|to| **ns < to);
                 prop_assert_eq!(all.iter().filter(within).count() as u64, count);
             }

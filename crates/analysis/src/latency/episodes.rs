@@ -2,12 +2,12 @@
 //! been read, so it is read again: memory is that of the times asked for, however long they are.
 
 use super::{Episode, LatencyTable};
+use crate::actor::Actor;
 use crate::analysis::{Analysis, Input};
 use crate::names::Names;
 use crate::run::Ran;
 use crate::shown::Shown;
 use crate::times::{Clock, grow};
-use crate::who::Who;
 use tracewing_trace::super_trace::{
     Change, Doing, Fold, Lwp, LwpSerial, Mode, Name, TaskSerial, UserThread, Waker,
 };
@@ -66,7 +66,7 @@ impl Sums {
 #[derive(Debug)]
 struct Account<S> {
     serial: S,
-    who: Option<Who>,
+    actor: Option<Actor>,
     sums: Sums,
     wakeups: u64,
     woken: Option<(Timestamp, Waker)>,
@@ -74,7 +74,7 @@ struct Account<S> {
 
 impl<S> Account<S> {
     fn new(serial: S) -> Self {
-        Self { serial, who: None, sums: Sums::default(), wakeups: 0, woken: None }
+        Self { serial, actor: None, sums: Sums::default(), wakeups: 0, woken: None }
     }
 
     fn woken(&mut self, by: &Waker, at: Timestamp) {
@@ -86,9 +86,9 @@ impl<S> Account<S> {
         let Sums { clock, mut calls, preempted } = self.sums;
         calls.retain(|_| shown.modes);
         calls.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let (woken_ns, woken_by) = self.woken.map(|(at, by)| (at, Who::woke(&by, names))).unzip();
+        let (woken_ns, woken_by) = self.woken.map(|(at, by)| (at, Actor::woke(&by, names))).unzip();
         Some(Episode {
-            who: self.who?,
+            actor: self.actor?,
             times: shown.times(clock.times(names)),
             system_calls: calls.into_iter().map(|(call, ns)| (names.get(call).to_owned(), ns)).collect(),
             preempted_ns: shown.preempted(preempted),
@@ -164,7 +164,7 @@ impl Episodes {
         let carries = lwp.runs_user_thread();
         for (asked, ns) in self.within(from, to) {
             if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
-                account.who.get_or_insert_with(|| Who::lwp(lwp));
+                account.actor.get_or_insert_with(|| Actor::lwp(lwp));
                 account.sums.add(doing, ns);
             }
             if carries && asked.user_thread.is_some() {
@@ -187,7 +187,7 @@ impl Episodes {
             if let (Some(account), Some(thread)) = (&mut asked.user_thread, thread)
                 && account.serial == thread.serial
             {
-                account.who.get_or_insert_with(|| Who::user_thread(thread));
+                account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.take(done);
             }
         }
@@ -198,7 +198,7 @@ impl Episodes {
             if let Some(account) =
                 asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
             {
-                account.who.get_or_insert_with(|| Who::user_thread(thread));
+                account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.add(doing, ns);
             }
         }
@@ -236,7 +236,7 @@ mod tests {
     const READ: Name = Name(0);
 
     /// Two LWPs, of which 7 runs a task; reported from 20 to 95.
-    fn told(lwp: usize, user_thread: Option<TaskSerial>, recorded: Recorded) -> Period {
+    fn period_of(lwp: usize, user_thread: Option<TaskSerial>, recorded: Recorded) -> Period {
         let switch = |prev, prev_state, next| Kind::Switch {
             prev,
             prev_name: b"lwp",
@@ -317,13 +317,13 @@ mod tests {
     };
 
     #[test]
-    fn all_of_the_time_is_told_of_an_lwp_and_of_its_user_thread() {
-        let period = told(0, Some(TaskSerial(0)), ALL);
+    fn all_of_the_time_is_attributed_to_an_lwp_and_to_its_user_thread() {
+        let period = period_of(0, Some(TaskSerial(0)), ALL);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [20 + 20, 5 + 5, 10, 15, 75].map(Some));
         assert_eq!(times(&task.times), [10 + 5, 0, 10, 50, 75].map(Some));
-        assert_eq!((lwp.who.to_string(), lwp.wakeups), ("thread 7 (lwp)".to_owned(), Some(1)));
-        assert_eq!((task.who.to_string(), task.wakeups), ("task 1 (task)".to_owned(), Some(1)));
+        assert_eq!((lwp.actor.to_string(), lwp.wakeups), ("thread 7 (lwp)".to_owned(), Some(1)));
+        assert_eq!((task.actor.to_string(), task.wakeups), ("task 1 (task)".to_owned(), Some(1)));
         assert_eq!(
             (lwp.woken_ns, lwp.woken_by.unwrap().to_string()),
             (Some(Timestamp::from_ns(60)), "thread 9 (lwp)".to_owned())
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn what_no_event_shows_is_unknown() {
         let without = Recorded { wakes: false, interrupts: false, lacks_user_wakes: true, ..ALL };
-        let period = told(0, Some(TaskSerial(0)), without);
+        let period = period_of(0, Some(TaskSerial(0)), without);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [Some(40), Some(10), None, None, Some(75)]);
         assert_eq!(times(&task.times), [Some(15), Some(0), None, None, Some(75)]);
@@ -351,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_told_of() {
-        let period = told(1, Some(TaskSerial(5)), ALL);
+    fn other_threads_have_no_episode() {
+        let period = period_of(1, Some(TaskSerial(5)), ALL);
         assert_eq!(times(&period.lwp.unwrap().times)[4], Some(75));
         assert_eq!(period.user_thread, None);
     }

@@ -19,9 +19,9 @@ pub use episodes::Episodes;
 pub use groups::Group;
 pub use pairs::{Moment, Nesting};
 
+use crate::actor::Actor;
 use crate::analysis::{Analysis, Input, Loss};
 use crate::shown::ShownTimes;
-use crate::who::Who;
 use durations::Durations;
 use groups::Groups;
 use pairs::Pairs;
@@ -126,7 +126,7 @@ pub struct Period {
 pub struct Episode {
     /// The party.
     #[serde(rename = "subject")]
-    pub who: Who,
+    pub actor: Actor,
     /// What for how long: together the whole period, or as much of it as is known of this one.
     pub times: ShownTimes,
     /// Parts of [`ShownTimes::system_ns`]: system calls by their names, longest first, in nanoseconds.
@@ -137,7 +137,7 @@ pub struct Episode {
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
     /// The last waker.
-    pub woken_by: Option<Who>,
+    pub woken_by: Option<Actor>,
     /// When that was, in nanoseconds on the recording's clock.
     pub woken_ns: Option<Timestamp>,
 }

@@ -15,7 +15,7 @@ impl Locks {
     /// The table.
     pub fn finish(mut self, ran: &Ran) -> LocksTable {
         if self.totals.begun {
-            self.note_who_waits(ran.end_ns);
+            self.note_waiters(ran.end_ns);
             self.end_all(ran.end_ns);
         }
         let mut accounts = std::mem::take(&mut self.totals.accounts);
@@ -121,9 +121,9 @@ impl Locks {
     }
 
     /// The recording ends: wait-for edges must be determined before the state is dropped.
-    fn note_who_waits(&mut self, at: Timestamp) {
+    fn note_waiters(&mut self, at: Timestamp) {
         for (party, thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
+            thread.settle(&mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }
         for (party, thread) in &self.threads {
             if let Some(request) = thread.waits() {
@@ -141,11 +141,11 @@ impl Locks {
 
     /// The recording ends.
     fn end_all(&mut self, at: Timestamp) {
-        self.tickets.finish(at, None, &mut |party, told| {
-            self.totals.ticketed(party, &told, true, &self.places);
+        self.tickets.finish(at, None, &mut |party, outcome| {
+            self.totals.ticketed(party, &outcome, true, &self.places);
         });
         for (party, mut thread) in self.threads.drain() {
-            thread.finish(at, &mut |told| self.totals.add(party, &told, false, &self.places));
+            thread.finish(at, &mut |outcome| self.totals.add(party, &outcome, false, &self.places));
         }
         self.totals.owners.clear();
     }

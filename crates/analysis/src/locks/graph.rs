@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_a_circle_waits_for_ever() {
+    fn a_cycle_of_waiters_is_a_deadlock() {
         let found = |edges: &[(i32, i32)]| {
             cycles(
                 &edges

@@ -115,10 +115,10 @@ impl Locks {
         self.places.forget_images(process);
         let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
         for (party, mut thread) in self.threads.extract_if(is_gone) {
-            thread.finish(at, &mut |told| self.totals.add(party, &told, false, &self.places));
+            thread.finish(at, &mut |outcome| self.totals.add(party, &outcome, false, &self.places));
         }
-        self.tickets.finish(at, process, &mut |party, told| {
-            self.totals.ticketed(party, &told, false, &self.places);
+        self.tickets.finish(at, process, &mut |party, outcome| {
+            self.totals.ticketed(party, &outcome, false, &self.places);
         });
         self.totals.owners.retain(|(of, _), _| *of != process);
         self.silent.retain(|_, (request, _)| request.acquisition.by.process != process);
@@ -193,17 +193,17 @@ impl Analysis for Locks {
 impl Locks {
     fn begins(&mut self, time: Timestamp) {
         for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
-            thread.finish(time, &mut |told| self.totals.add(party, &told, false, &self.places));
+            thread.finish(time, &mut |outcome| self.totals.add(party, &outcome, false, &self.places));
         }
         for (party, thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
+            thread.settle(&mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }
         self.totals.begun = true;
         for (party, thread) in &mut self.threads {
-            thread.begin(time, &mut |told| self.totals.add(*party, &told, false, &self.places));
+            thread.begin(time, &mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }
-        self.tickets.begin(time, &mut |party, told| {
-            self.totals.ticketed(party, &told, false, &self.places);
+        self.tickets.begin(time, &mut |party, outcome| {
+            self.totals.ticketed(party, &outcome, false, &self.places);
         });
     }
 
@@ -224,9 +224,9 @@ impl Locks {
             LockEvent::Origin { caller, file, line } => self.places.learn_source(None, caller, file, line),
             LockEvent::Parked => self.tickets.suspends(tid, activity.time),
             LockEvent::Shadowed { function, path } => {
-                let told = (process, function, path);
-                if !self.shadowed.contains(&told) {
-                    self.shadowed.push(told);
+                let found = (process, function, path);
+                if !self.shadowed.contains(&found) {
+                    self.shadowed.push(found);
                 }
             }
             event => self.lock_event(seen, tid, activity.time, level, &event),
@@ -241,8 +241,8 @@ impl Locks {
             Level::Thread | Level::Task(_) => 0,
         };
         // The kernel's locks belong to no process; only their waiters do.
-        let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
-        let of = process.filter(|_| level != Level::Kernel || is_who);
+        let is_by_party = matches!(self.totals.group, Group::Thread | Group::Task);
+        let of = process.filter(|_| level != Level::Kernel || is_by_party);
         let task = self.task(process, seen.place.thread);
         let by = By { process: of, tid, task: Task(task), within, epoch: self.places.epoch() };
         if self.totals.begun && process.is_none() && level != Level::Kernel {
@@ -250,8 +250,8 @@ impl Locks {
         }
         let party = match level {
             Level::Task(Some(ticket)) => {
-                return self.tickets.event(ticket, event, by, time, &mut |party, told| {
-                    self.totals.ticketed(party, &told, false, &self.places);
+                return self.tickets.event(ticket, event, by, time, &mut |party, outcome| {
+                    self.totals.ticketed(party, &outcome, false, &self.places);
                 });
             }
             Level::Task(None) if !by.task.is_none() => Party::Task(process, by.task),
@@ -264,7 +264,7 @@ impl Locks {
             _ => None,
         };
         let thread = self.threads.entry(party).or_default();
-        thread.event(event, by, time, &mut |told| self.totals.add(party, &told, false, &self.places));
+        thread.event(event, by, time, &mut |outcome| self.totals.add(party, &outcome, false, &self.places));
         if holder.is_some() {
             thread.learn_holder(holder);
         }

@@ -6,7 +6,7 @@ use super::account::{Bins, Kind, Party};
 use super::event::LockEvent;
 use super::places::Places;
 use super::table::{Group, Subject};
-use super::thread::{Acquisition, By, Told, Wait};
+use super::thread::{Acquisition, By, Outcome, Wait};
 use super::tickets::{Ticketed, Tickets};
 use super::totals::Totals;
 
@@ -16,7 +16,7 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
     const LOCK: u64 = 0x1000;
     let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
     let of = |kind| Acquisition { lock: LOCK, kind, caller: 0, chain: None, by };
-    let acquired = |kind, ns| Told::Acquired {
+    let acquired = |kind, ns| Outcome::Acquired {
         acquisition: of(kind),
         wait: Wait::For(Duration::from_ns(ns)),
         owner: None,
@@ -43,7 +43,7 @@ fn who_holds_a_lock_together_is_blamed_once() {
     let took = |kind, caller, waited| LockEvent::Acquired { lock: 1, caller, kind, waited };
     let (reads, gives) = (took(Kind::Read, 10, false), LockEvent::Released { lock: 1 });
     let asks = LockEvent::Requested { lock: 1, caller: 20, kind: Kind::Write, owner: None, ends: true };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut tickets = Tickets::default();
     let events = [
         (1, &reads, 100),
@@ -54,10 +54,10 @@ fn who_holds_a_lock_together_is_blamed_once() {
         (3, &took(Kind::Write, 20, true), 1500),
     ];
     for (ticket, event, at) in events {
-        let mut tell = |party, what| told.push((party, what));
-        tickets.event(ticket, event, by(Tid(ticket as i32)), Timestamp::from_ns(at), &mut tell);
+        let mut report = |party, what| reported.push((party, what));
+        tickets.event(ticket, event, by(Tid(ticket as i32)), Timestamp::from_ns(at), &mut report);
     }
-    let blamed = told.iter().filter_map(|(party, what)| match what {
+    let blamed = reported.iter().filter_map(|(party, what)| match what {
         Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, ns.as_ns())),
         _ => None,
     });

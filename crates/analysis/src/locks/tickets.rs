@@ -10,7 +10,7 @@ use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
-use super::thread::{Acquisition, By, Told, Wait};
+use super::thread::{Acquisition, By, Outcome, Wait};
 
 /// By its process and the ticket.
 type Key = (Option<Pid>, u64);
@@ -56,7 +56,7 @@ struct Request {
 /// What is recorded of requests, and their makers.
 #[derive(Debug)]
 pub(super) enum Ticketed {
-    Told(Told),
+    Outcome(Outcome),
     /// `owner` had the lock for so long of the request's wait, or has it still, when the recording ends.
     Blocked {
         acquisition: Acquisition,
@@ -93,7 +93,7 @@ impl Tickets {
         event: &LockEvent,
         by: By,
         at: Timestamp,
-        tell: &mut impl FnMut(Party, Ticketed),
+        report: &mut impl FnMut(Party, Ticketed),
     ) {
         let key = (by.process, ticket);
         let party = |caller| match by.task {
@@ -119,32 +119,38 @@ impl Tickets {
                 self.lock(by.process, lock).waiting.push(key);
             }
             LockEvent::Acquired { lock, caller, kind, waited } => {
-                self.acquired(key, new(lock, kind, caller), waited, tell);
+                self.acquired(key, new(lock, kind, caller), waited, report);
             }
             LockEvent::Refused { lock, caller, kind, waited: false } => {
                 let request = new(lock, kind, caller);
-                tell(request.party, Ticketed::Told(request.refused(at, None)));
+                report(request.party, Ticketed::Outcome(request.refused(at, None)));
             }
             LockEvent::Refused { .. } => {
                 let Some(request) = self.takes_back(key) else {
-                    return tell(party(0), Ticketed::Told(Told::Incomplete));
+                    return report(party(0), Ticketed::Outcome(Outcome::Incomplete));
                 };
-                self.blames(&request, at, tell);
-                tell(request.party, Ticketed::Told(request.refused(at, Some(at - request.since))));
+                self.blames(&request, at, report);
+                report(request.party, Ticketed::Outcome(request.refused(at, Some(at - request.since))));
             }
             LockEvent::Released { .. } => {
                 // Of one that waits, the acquisition was lost.
                 let Some(request) = self.takes_back(key).filter(|request| request.holds) else {
-                    return tell(party(0), Ticketed::Told(Told::Incomplete));
+                    return report(party(0), Ticketed::Outcome(Outcome::Incomplete));
                 };
-                self.releases(&request, by.tid, at, tell);
+                self.releases(&request, by.tid, at, report);
             }
             _ => {}
         }
     }
 
     /// A request has its lock, since [`Request::since`], whether or not there was an event of its wait.
-    fn acquired(&mut self, key: Key, request: Request, waited: bool, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn acquired(
+        &mut self,
+        key: Key,
+        request: Request,
+        waited: bool,
+        report: &mut impl FnMut(Party, Ticketed),
+    ) {
         let Request { acquisition, party, since: at, .. } = request;
         let waits = self.takes_back(key).map(|waiting| at - waiting.since);
         if waited {
@@ -153,8 +159,8 @@ impl Tickets {
         let is_known = !acquisition.by.task.is_none();
         let depth = is_known.then(|| self.depths.get(&party).copied().unwrap_or(0));
         let wait = Wait::new(waits, waited);
-        let told = Told::Acquired { acquisition, wait, owner: None, spins: None, depth };
-        tell(party, Ticketed::Told(told));
+        let outcome = Outcome::Acquired { acquisition, wait, owner: None, spins: None, depth };
+        report(party, Ticketed::Outcome(outcome));
         if acquisition.kind.is_held() {
             self.requests.insert(key, Request { holds: true, ..request });
             self.lock(key.0, acquisition.lock).holding.push(key);
@@ -163,14 +169,14 @@ impl Tickets {
     }
 
     /// What is analysed begins now.
-    pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
+    pub(super) fn begin(&mut self, at: Timestamp, report: &mut impl FnMut(Party, Ticketed)) {
         let Self { requests, locks, .. } = self;
         for (key, request) in requests {
             request.before = true;
             let lock = locks.get(&(key.0, request.acquisition.lock));
             if lock.is_some_and(|lock| lock.waiting.contains(key)) {
                 request.since = at;
-                tell(request.party, Ticketed::Told(Told::Incomplete));
+                report(request.party, Ticketed::Outcome(Outcome::Incomplete));
             }
         }
     }
@@ -181,24 +187,29 @@ impl Tickets {
     }
 
     /// Nothing more is known of any request, or of those of a process.
-    pub(super) fn finish(&mut self, at: Timestamp, of: Option<Pid>, tell: &mut impl FnMut(Party, Ticketed)) {
+    pub(super) fn finish(
+        &mut self,
+        at: Timestamp,
+        of: Option<Pid>,
+        report: &mut impl FnMut(Party, Ticketed),
+    ) {
         let locks: Vec<_> = self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
         for (_, Lock { waiting, holding }) in locks {
             let owners: Vec<Request> = holding.iter().filter_map(|key| self.requests.remove(key)).collect();
             for request in waiting.iter().filter_map(|key| self.requests.remove(key)) {
-                tell(request.party, Ticketed::Told(Told::Incomplete));
+                report(request.party, Ticketed::Outcome(Outcome::Incomplete));
                 if request.doubtful || (request.may_have_ended && request.ended.is_none()) {
                     continue;
                 }
                 let until = request.until(at);
                 for (owner, kept) in parties(owners.iter()) {
                     let (acquisition, ns) = (request.acquisition, until - request.since.max(kept));
-                    tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
+                    report(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
                 }
-                tell(request.party, Ticketed::Told(request.refused(until, Some(until - request.since))));
+                report(request.party, Ticketed::Outcome(request.refused(until, Some(until - request.since))));
             }
             for owner in owners {
-                tell(owner.party, Ticketed::Told(Told::Unended { acquisition: owner.acquisition }));
+                report(owner.party, Ticketed::Outcome(Outcome::Unended { acquisition: owner.acquisition }));
             }
         }
         if of.is_none() {
@@ -225,17 +236,23 @@ impl Tickets {
     }
 
     /// The request gives up: those that hold the lock now kept it from it.
-    fn blames(&self, request: &Request, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn blames(&self, request: &Request, at: Timestamp, report: &mut impl FnMut(Party, Ticketed)) {
         let acquisition = request.acquisition;
         let Some(lock) = self.locks.get(&(acquisition.by.process, acquisition.lock)) else { return };
         for (owner, kept) in parties(lock.holding.iter().filter_map(|key| self.requests.get(key))) {
             let ns = at - request.since.max(kept);
-            tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
+            report(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
         }
     }
 
     /// The request gives its lock back, on this thread.
-    fn releases(&mut self, held: &Request, tid: Tid, at: Timestamp, tell: &mut impl FnMut(Party, Ticketed)) {
+    fn releases(
+        &mut self,
+        held: &Request,
+        tid: Tid,
+        at: Timestamp,
+        report: &mut impl FnMut(Party, Ticketed),
+    ) {
         if let Some(depth) = self.depths.get_mut(&held.party) {
             *depth -= 1;
             if *depth == 0 {
@@ -244,18 +261,18 @@ impl Tickets {
         }
         let acquisition = held.acquisition;
         let length = (!held.before).then(|| at - held.since);
-        tell(held.party, Ticketed::Told(Told::Held { acquisition, begin: held.since, length }));
+        report(held.party, Ticketed::Outcome(Outcome::Held { acquisition, begin: held.since, length }));
         let lock = self.locks.get(&(acquisition.by.process, acquisition.lock));
         let waiting = lock.map_or(&[][..], |lock| &lock.waiting);
         // Where another request of its party, or of its place, still holds the lock, that one is blamed for
         // both, in the end.
-        let mut goes_on = [false; 2];
+        let mut continues = [false; 2];
         for key in lock.map_or(&[][..], |lock| &lock.holding) {
             let Some(other) = self.requests.get_mut(key).filter(|other| !other.doubtful) else { continue };
             let is_same = [other.party == held.party, other.acquisition.caller == acquisition.caller];
             for at in (0..2).filter(|at| is_same[*at]) {
                 other.kept[at] = other.kept[at].min(held.kept[at]);
-                goes_on[at] = true;
+                continues[at] = true;
             }
         }
         let waiting =
@@ -264,19 +281,19 @@ impl Tickets {
         for waiter in waiting {
             waiters += 1;
             let waits = |kept: Timestamp| waiter.until(at) - waiter.since.max(kept);
-            if !goes_on[1] {
+            if !continues[1] {
                 waited += waits(held.kept[1]);
             }
-            if !goes_on[0] {
+            if !continues[0] {
                 let (acquisition, owner, ns) = (waiter.acquisition, held.party, waits(held.kept[0]));
-                tell(waiter.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
+                report(waiter.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
             }
         }
         let was_suspended = self.suspended.get(&acquisition.by.tid).is_some_and(|last| *last > held.since);
         if let Some(length) = length
             && (was_suspended || tid != acquisition.by.tid)
         {
-            tell(held.party, Ticketed::AcrossAwait { acquisition, length, waiters, waited });
+            report(held.party, Ticketed::AcrossAwait { acquisition, length, waiters, waited });
         }
     }
 }
@@ -297,7 +314,7 @@ impl Request {
         self.ended.map_or(at, |ended| ended.min(at))
     }
 
-    fn refused(&self, at: Timestamp, wait: Option<Duration>) -> Told {
-        Told::Refused { acquisition: self.acquisition, wait, at, owner: None, spins: None }
+    fn refused(&self, at: Timestamp, wait: Option<Duration>) -> Outcome {
+        Outcome::Refused { acquisition: self.acquisition, wait, at, owner: None, spins: None }
     }
 }

@@ -9,7 +9,7 @@ use super::event::LockEvent;
 use super::graph::Graph;
 use super::places::Places;
 use super::table::{Group, LONG_HOLD, Subject};
-use super::thread::{Acquisition, By, Told, Wait};
+use super::thread::{Acquisition, By, Outcome, Wait};
 use super::tickets::Ticketed;
 use crate::images::Epoch;
 use crate::run::LocksLack;
@@ -86,10 +86,10 @@ impl Totals {
     }
 
     /// `has_ticket`: the holder in the meantime is recorded by itself.
-    pub(super) fn add(&mut self, party: Party, told: &Told, has_ticket: bool, places: &Places) {
-        let unpaired = (self.blind && !has_ticket).then(|| told.unpaired());
-        match unpaired.as_ref().unwrap_or(told) {
-            Told::Acquired { acquisition, wait, owner, spins, depth } => {
+    pub(super) fn add(&mut self, party: Party, outcome: &Outcome, has_ticket: bool, places: &Places) {
+        let unpaired = (self.blind && !has_ticket).then(|| outcome.unpaired());
+        match unpaired.as_ref().unwrap_or(outcome) {
+            Outcome::Acquired { acquisition, wait, owner, spins, depth } => {
                 if self.begun {
                     self.acquired(party, acquisition, *wait, (owner.as_slice(), *spins), places);
                 }
@@ -97,11 +97,11 @@ impl Totals {
                     self.has(party, acquisition, *depth, has_ticket);
                 }
             }
-            Told::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
+            Outcome::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
                 let owners = self.owners_of(acquisition, *owner);
                 self.tried(party, acquisition, *wait, &owners, *spins, places).refused += 1;
             }
-            Told::Held { acquisition, length, .. } => {
+            Outcome::Held { acquisition, length, .. } => {
                 if self.begun {
                     self.held(acquisition, *length, places);
                 }
@@ -109,9 +109,9 @@ impl Totals {
                     owners.retain(|owner| *owner != party);
                 }
             }
-            Told::Unended { acquisition } if self.begun => self.held(acquisition, None, places),
-            Told::Incomplete if self.begun => self.incomplete += 1,
-            Told::Refused { .. } | Told::Unended { .. } | Told::Incomplete => {}
+            Outcome::Unended { acquisition } if self.begun => self.held(acquisition, None, places),
+            Outcome::Incomplete if self.begun => self.incomplete += 1,
+            Outcome::Refused { .. } | Outcome::Unended { .. } | Outcome::Incomplete => {}
         }
     }
 
@@ -166,11 +166,11 @@ impl Totals {
     }
 
     /// The same of a request with a ticket. `ends`: the recording does, so what lasts may be a deadlock.
-    pub(super) fn ticketed(&mut self, party: Party, told: &Ticketed, ends: bool, places: &Places) {
-        match told {
-            Ticketed::Told(told) => {
-                self.add(party, told, true, places);
-                if let Some(acquisition) = told.acquisition().filter(|_| self.begun) {
+    pub(super) fn ticketed(&mut self, party: Party, outcome: &Ticketed, ends: bool, places: &Places) {
+        match outcome {
+            Ticketed::Outcome(outcome) => {
+                self.add(party, outcome, true, places);
+                if let Some(acquisition) = outcome.acquisition().filter(|_| self.begun) {
                     self.account(acquisition, places).has_tickets = true;
                 }
             }

@@ -8,7 +8,7 @@ use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
 use super::account::Party;
 use super::event::{Level, Reader};
-use super::thread::{Acquisition, By, Thread, Told, Wait};
+use super::thread::{Acquisition, By, Outcome, Thread, Wait};
 use super::tickets::{Ticketed, Tickets};
 use crate::analysis::Loss;
 
@@ -44,8 +44,8 @@ pub struct LockUses {
 }
 
 impl LockUses {
-    /// Handles an event; `tell` receives the uses that end by it.
-    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(LockUse)) {
+    /// Handles an event; `report` receives the uses that end by it.
+    pub fn event(&mut self, seen: &Seen<'_>, report: &mut impl FnMut(LockUse)) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
         let Some((level, event)) = self.reader.read(seen.event) else { return };
         let (process, time) = (seen.place.process, activity.time);
@@ -56,8 +56,8 @@ impl LockUses {
         let party = match level {
             Level::Task(Some(ticket)) => {
                 let by = By { process, tid, task, ..By::default() };
-                return self.tickets.event(ticket, &event, by, time, &mut |party, told| {
-                    tell_ticketed(party, &told, time, tell);
+                return self.tickets.event(ticket, &event, by, time, &mut |party, outcome| {
+                    report_ticketed(party, &outcome, time, report);
                 });
             }
             Level::Task(None) if !task.is_none() => Party::Task(process, task),
@@ -71,13 +71,15 @@ impl LockUses {
         let (known, thread) = self.threads.entry(party).or_default();
         *known = process.or(*known);
         let process = *known;
-        thread.event(&event, By::default(), time, &mut |told| tell_of(&told, (process, party), time, tell));
+        thread.event(&event, By::default(), time, &mut |outcome| {
+            report_use(&outcome, (process, party), time, report)
+        });
     }
 
     /// A thread or a user thread has ended: what it waits for still it has waited for up to then.
-    pub fn ends(&mut self, party: Party, at: Timestamp, tell: &mut impl FnMut(LockUse)) {
+    pub fn ends(&mut self, party: Party, at: Timestamp, report: &mut impl FnMut(LockUse)) {
         if let Some((process, mut thread)) = self.threads.remove(&party) {
-            thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
+            thread.finish(at, &mut |outcome| report_use(&outcome, (process, party), at, report));
         }
         self.tickets.ends(party, at);
     }
@@ -98,20 +100,20 @@ impl LockUses {
     }
 
     /// The recording ends: what a thread or user thread waits for still it has waited for up to now.
-    pub fn finish(&mut self, at: Timestamp, tell: &mut impl FnMut(LockUse)) {
+    pub fn finish(&mut self, at: Timestamp, report: &mut impl FnMut(LockUse)) {
         for (party, (process, mut thread)) in self.threads.drain() {
-            thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
+            thread.finish(at, &mut |outcome| report_use(&outcome, (process, party), at, report));
         }
-        self.tickets.finish(at, None, &mut |party, told| tell_ticketed(party, &told, at, tell));
+        self.tickets.finish(at, None, &mut |party, outcome| report_ticketed(party, &outcome, at, report));
     }
 }
 
-fn tell_ticketed(party: Party, told: &Ticketed, now: Timestamp, tell: &mut impl FnMut(LockUse)) {
-    let Ticketed::Told(
-        told @ (Told::Acquired { acquisition, .. }
-        | Told::Refused { acquisition, .. }
-        | Told::Held { acquisition, .. }),
-    ) = told
+fn report_ticketed(party: Party, outcome: &Ticketed, now: Timestamp, report: &mut impl FnMut(LockUse)) {
+    let Ticketed::Outcome(
+        outcome @ (Outcome::Acquired { acquisition, .. }
+        | Outcome::Refused { acquisition, .. }
+        | Outcome::Held { acquisition, .. }),
+    ) = outcome
     else {
         return;
     };
@@ -119,19 +121,19 @@ fn tell_ticketed(party: Party, told: &Ticketed, now: Timestamp, tell: &mut impl 
         Party::Place(..) => Party::Thread(acquisition.by.tid),
         known => known,
     };
-    let mut tell_task = |of: LockUse| tell(LockUse { is_of_tasks: true, ..of });
-    tell_of(told, (acquisition.by.process, party), now, &mut tell_task);
+    let mut report_of_task = |of: LockUse| report(LockUse { is_of_tasks: true, ..of });
+    report_use(outcome, (acquisition.by.process, party), now, &mut report_of_task);
 }
 
-fn tell_of(
-    told: &Told,
+fn report_use(
+    outcome: &Outcome,
     (process, party): (Option<Pid>, Party),
     now: Timestamp,
-    tell: &mut impl FnMut(LockUse),
+    report: &mut impl FnMut(LockUse),
 ) {
-    let mut tell = |of: &Acquisition, is_held, begin: Timestamp, length: Duration| {
+    let mut report = |of: &Acquisition, is_held, begin: Timestamp, length: Duration| {
         let (end, is_of_tasks) = (begin + length, matches!(party, Party::Task(..)));
-        tell(LockUse {
+        report(LockUse {
             process,
             party,
             lock: of.lock,
@@ -142,14 +144,16 @@ fn tell_of(
             end,
         });
     };
-    match told {
-        Told::Acquired { acquisition, wait: Wait::For(wait), .. } => {
-            tell(acquisition, false, now.saturating_sub(*wait), *wait);
+    match outcome {
+        Outcome::Acquired { acquisition, wait: Wait::For(wait), .. } => {
+            report(acquisition, false, now.saturating_sub(*wait), *wait);
         }
-        Told::Refused { acquisition, wait: Some(wait), at, .. } => {
-            tell(acquisition, false, at.saturating_sub(*wait), *wait);
+        Outcome::Refused { acquisition, wait: Some(wait), at, .. } => {
+            report(acquisition, false, at.saturating_sub(*wait), *wait);
         }
-        Told::Held { acquisition, begin, length: Some(length) } => tell(acquisition, true, *begin, *length),
+        Outcome::Held { acquisition, begin, length: Some(length) } => {
+            report(acquisition, true, *begin, *length)
+        }
         _ => {}
     }
 }

@@ -205,7 +205,7 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
 
 fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
-        text "thread" "thread" normal, "the end's thread" => text(line.thread(|of| of.who.to_string()));
+        text "thread" "thread" normal, "the end's thread" => text(line.thread(|of| of.actor.to_string()));
         duration "thread-running" "thread_running_ns" low, "time that it ran" => Cell::ns(line.thread_time(|times| times.running_ns));
         duration "thread-ready" "thread_ready_ns" low, "time that it was ready to run"
             => Cell::ns(line.thread_time(|times| times.waiting_ns));
@@ -223,7 +223,7 @@ fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
 
 fn task_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
-        text "task" "task" normal, "the end's user thread" => text(line.task(|of| of.who.to_string()));
+        text "task" "task" normal, "the end's user thread" => text(line.task(|of| of.actor.to_string()));
         duration "task-running" "task_running_ns" low, "time that it ran" => Cell::ns(line.task_time(|times| times.running_ns));
         duration "task-ready" "task_ready_ns" low, "time that it was ready to run"
             => Cell::ns(line.task_time(|times| times.waiting_ns));

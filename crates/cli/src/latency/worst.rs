@@ -56,14 +56,14 @@ pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoRes
 
 /// What a thread or task did in a period, in one line; and what woke it, in another.
 fn print_episode(out: &mut impl Write, episode: &Episode, end: Timestamp) -> IoResult<()> {
-    let Episode { who, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
+    let Episode { actor, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
     let listed = |parts: Vec<String>| match &parts[..] {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
     };
     let part = |(name, ns): (&str, Duration)| format!("{name} {}", period(ns));
     let calls = system_calls.iter().map(|(call, ns)| part((call, *ns)));
-    let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
+    let gave_way = if actor.user_thread.is_some() { "yielded" } else { "preempted" };
     let preempted = preempted_ns.filter(|ns| !ns.is_zero()).map(|ns| part((gave_way, ns)));
     let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
     let known = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter().flatten());
@@ -81,7 +81,7 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: Timestamp) -> IoR
     let parts =
         parts.into_iter().filter_map(|(ns, what, more)| Some((ns.filter(|ns| !ns.is_zero())?, what, more)));
     let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(ns))).collect();
-    writeln!(out, "   {}: {}", shown(&who.to_string()), shown(&parts.join(", ")))?;
+    writeln!(out, "   {}: {}", shown(&actor.to_string()), shown(&parts.join(", ")))?;
     if let (Some(by), Some(at)) = (woken_by, woken_ns) {
         let times = match wakeups {
             Some(wakeups @ 2..) => format!("{wakeups} times, last"),

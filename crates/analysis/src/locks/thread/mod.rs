@@ -1,12 +1,12 @@
 //! A thread and its locks: from requests, acquisitions and releases to waits and critical sections.
 
+mod outcome;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use tracewing_units::{Pid, Tid, Timestamp};
 
-pub(super) use self::told::{Acquisition, By, Request, Told, Wait};
+pub(super) use self::outcome::{Acquisition, By, Outcome, Request, Wait};
 use super::account::{Kind, Party};
 use super::event::LockEvent;
 
@@ -58,55 +58,57 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Handles an event of the thread; `tell` receives the results.
-    pub(super) fn event(&mut self, event: &LockEvent, by: By, at: Timestamp, tell: &mut impl FnMut(Told)) {
+    /// Handles an event of the thread; `report` receives the results.
+    pub(super) fn event(
+        &mut self,
+        event: &LockEvent,
+        by: By,
+        at: Timestamp,
+        report: &mut impl FnMut(Outcome),
+    ) {
         if let Some(ended) = self.ended {
-            self.finish(ended, tell);
+            self.finish(ended, report);
         }
         self.by = by;
-        let goes_on = self.settle_interrupted(event, tell);
-        if self.settle_release(event, tell) {
+        let continues = self.settle_interrupted(event, report);
+        if self.settle_release(event, report) {
             return;
         }
         match *event {
             LockEvent::Requested { lock, caller, kind, owner, .. } => {
-                self.requested(self.request(lock, kind, caller, owner, at), tell);
+                self.requested(self.request(lock, kind, caller, owner, at), report);
             }
             LockEvent::Spun { spins } => self.spins = Some(spins),
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
             LockEvent::Acquired { lock, caller, kind, waited } => {
-                tell(self.acquired((lock, kind, caller), waited, at));
+                report(self.acquired((lock, kind, caller), waited, at));
             }
-            LockEvent::Refused { lock, caller, kind, .. } => tell(self.refused((lock, kind, caller), at)),
+            LockEvent::Refused { lock, caller, kind, .. } => report(self.refused((lock, kind, caller), at)),
             // It was cancelled while it waited for a condition, and has had the mutex again since an unknown
             // time.
-            LockEvent::Released { .. } if self.condition.take().is_some() => tell(Told::Incomplete),
+            LockEvent::Released { .. } if self.condition.take().is_some() => report(Outcome::Incomplete),
             LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
             LockEvent::ConditionWait { condition, lock, caller } => {
-                let held = self.give_back_for_condition(lock, at, tell);
+                let held = self.give_back_for_condition(lock, at, report);
                 self.condition = Some((self.request(condition, Kind::Condition, caller, None, at), held));
             }
-            LockEvent::ConditionWoken { condition, .. } => self.condition_came(condition, at, tell),
+            LockEvent::ConditionWoken { condition, .. } => self.condition_came(condition, at, report),
             LockEvent::BarrierWait { barrier, caller } => {
                 self.condition = Some((self.request(barrier, Kind::Barrier, caller, None, at), None));
             }
-            LockEvent::BarrierPassed { barrier } => self.condition_came(barrier, at, tell),
-            LockEvent::KernelWait { lock, kind } => {
-                // A mutex reports again when it goes from spinning to sleeping.
-                let same = self.kernel.filter(|request| request.acquisition.lock == lock);
-                self.kernel = same.or(Some(self.request(lock, kind, by.within, None, at)));
-            }
+            LockEvent::BarrierPassed { barrier } => self.condition_came(barrier, at, report),
+            LockEvent::KernelWait { lock, kind } => self.kernel_waits(lock, kind, at),
             LockEvent::KernelHas { lock } => {
                 let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
-                tell(request.map_or(Told::Incomplete, |request| request.served(at, 0)));
+                report(request.map_or(Outcome::Incomplete, |request| request.served(at, 0)));
             }
             // A futex wait of a lock that events report is part of the wait for that lock.
             LockEvent::FutexWait { address }
-                if self.request.is_none() && self.condition.is_none() && !goes_on =>
+                if self.request.is_none() && self.condition.is_none() && !continues =>
             {
                 self.futex = Some(self.request(address, Kind::Futex, 0, None, at));
             }
-            LockEvent::FutexEnd { result } => self.futex_ended(result, at, tell),
+            LockEvent::FutexEnd { result } => self.futex_ended(result, at, report),
             LockEvent::FutexWait { .. }
             | LockEvent::NotReleased { .. }
             | LockEvent::CallChain { .. }
@@ -118,9 +120,15 @@ impl Thread {
         }
     }
 
-    /// A release is certain when the next event does not take it back. Whether that event does so, and says
-    /// nothing else.
-    fn settle_release(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
+    fn kernel_waits(&mut self, lock: u64, kind: Kind, at: Timestamp) {
+        // A mutex reports again when it goes from spinning to sleeping.
+        let same = self.kernel.filter(|request| request.acquisition.lock == lock);
+        self.kernel = same.or(Some(self.request(lock, kind, self.by.within, None, at)));
+    }
+
+    /// Settles the pending release: it is certain unless this event takes it back. Returns whether the event
+    /// does that, and thus needs no further handling.
+    fn settle_release(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) -> bool {
         match (self.release.take(), event) {
             (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
                 if held.acquisition.lock == *lock =>
@@ -129,29 +137,29 @@ impl Thread {
                 return true;
             }
             (Some(GivenBack::Unmatched), LockEvent::NotReleased { .. }) => return true,
-            (Some(GivenBack::Ended(held, end)), _) => tell(ended(held, end)),
-            (Some(GivenBack::Unmatched), _) => tell(Told::Incomplete),
+            (Some(GivenBack::Ended(held, end)), _) => report(ended(held, end)),
+            (Some(GivenBack::Unmatched), _) => report(Outcome::Incomplete),
             (Some(GivenBack::Inner(_)) | None, _) => {}
         }
         false
     }
 
-    fn requested(&mut self, request: Request, tell: &mut impl FnMut(Told)) {
+    fn requested(&mut self, request: Request, report: &mut impl FnMut(Outcome)) {
         if self.request.replace(request).is_some() {
-            tell(Told::Incomplete);
+            report(Outcome::Incomplete);
         }
         self.spins = None;
     }
 
     /// It has the lock, and the call ends for which it may have waited.
-    fn acquired(&mut self, (lock, kind, caller): (u64, Kind, u64), waited: bool, at: Timestamp) -> Told {
+    fn acquired(&mut self, (lock, kind, caller): (u64, Kind, u64), waited: bool, at: Timestamp) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
         let depth = self.depth();
         if kind.is_held() && self.held.len() < MOST {
             self.held.push(Held { acquisition, at, before: false });
         }
-        Told::Acquired {
+        Outcome::Acquired {
             acquisition,
             wait: Wait::new(request.map(|request| at - request.at), waited),
             owner: request.and_then(Request::kept_by),
@@ -161,9 +169,9 @@ impl Thread {
     }
 
     /// The call ends without the lock: it was only tried, or the time for it was over.
-    fn refused(&mut self, (lock, kind, caller): (u64, Kind, u64), at: Timestamp) -> Told {
+    fn refused(&mut self, (lock, kind, caller): (u64, Kind, u64), at: Timestamp) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
-        Told::Refused {
+        Outcome::Refused {
             acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by },
             wait: request.map(|request| at - request.at),
             at,
@@ -178,11 +186,11 @@ impl Thread {
         &mut self,
         lock: u64,
         at: Timestamp,
-        tell: &mut impl FnMut(Told),
+        report: &mut impl FnMut(Outcome),
     ) -> Option<Held> {
         match self.give_back(lock, at) {
             GivenBack::Ended(held, end) => {
-                tell(ended(held, end));
+                report(ended(held, end));
                 Some(held)
             }
             GivenBack::Inner(held) => Some(held),
@@ -191,16 +199,16 @@ impl Thread {
     }
 
     /// The wait for a condition or at a barrier is over; what was given back for it is held again.
-    fn condition_came(&mut self, condition: u64, at: Timestamp, tell: &mut impl FnMut(Told)) {
+    fn condition_came(&mut self, condition: u64, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         let waited = self.condition.take();
         if let Some((request, held)) = waited.filter(|(request, _)| request.acquisition.lock == condition) {
-            tell(request.served(at, self.depth()));
+            report(request.served(at, self.depth()));
             self.held.extend(held.map(|held| Held { at, before: false, ..held }));
         }
     }
 
     /// The system call that waits for a futex returns `result`: 0, or an error number, negative.
-    fn futex_ended(&mut self, result: i64, at: Timestamp, tell: &mut impl FnMut(Told)) {
+    fn futex_ended(&mut self, result: i64, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
         // The kernel's ERESTARTSYS to ERESTART_RESTARTBLOCK, of which programs see nothing or EINTR.
         if matches!(result, -516..=-512) {
@@ -208,25 +216,25 @@ impl Thread {
             return;
         }
         match self.futex.take() {
-            Some(request) if result == 0 => tell(request.served(at, self.depth())),
-            Some(request) if result != NOT_AS_EXPECTED => tell(request.refused(at)),
+            Some(request) if result == 0 => report(request.served(at, self.depth())),
+            Some(request) if result != NOT_AS_EXPECTED => report(request.refused(at)),
             _ => {}
         }
     }
 
     /// The thread's next action shows whether an interrupted wait continues; the kernel's actions for it show
     /// nothing.
-    fn settle_interrupted(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
+    fn settle_interrupted(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) -> bool {
         if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
             return false;
         }
         let Some((at, request)) = self.interrupted.take().zip(self.futex) else { return false };
-        let goes_on = *event == LockEvent::FutexWait { address: request.acquisition.lock };
-        if !goes_on {
+        let continues = *event == LockEvent::FutexWait { address: request.acquisition.lock };
+        if !continues {
             self.futex = None;
-            tell(request.refused(at));
+            report(request.refused(at));
         }
-        goes_on
+        continues
     }
 
     fn request(&self, lock: u64, kind: Kind, caller: u64, owner: Option<Tid>, at: Timestamp) -> Request {
@@ -235,13 +243,13 @@ impl Thread {
     }
 
     /// The analysed range begins now: waits in progress begin here.
-    pub(super) fn begin(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
+    pub(super) fn begin(&mut self, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         self.held.iter_mut().for_each(|held| held.before = true);
         let condition = self.condition.as_mut().map(|(request, _)| request);
         let requests = [self.request.as_mut(), condition, self.kernel.as_mut(), self.futex.as_mut()];
         for request in requests.into_iter().flatten() {
             request.at = at;
-            tell(Told::Incomplete);
+            report(Outcome::Incomplete);
         }
     }
 
@@ -271,10 +279,10 @@ impl Thread {
     }
 
     /// No event takes the last release back any more.
-    pub(super) fn settle(&mut self, tell: &mut impl FnMut(Told)) {
+    pub(super) fn settle(&mut self, report: &mut impl FnMut(Outcome)) {
         match self.release.take() {
-            Some(GivenBack::Ended(held, end)) => tell(ended(held, end)),
-            Some(GivenBack::Unmatched) => tell(Told::Incomplete),
+            Some(GivenBack::Ended(held, end)) => report(ended(held, end)),
+            Some(GivenBack::Unmatched) => report(Outcome::Incomplete),
             Some(GivenBack::Inner(_)) | None => {}
         }
     }
@@ -300,23 +308,23 @@ impl Thread {
 
     /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread
     /// waited for since, it waited for until now, or until it ended itself.
-    pub(super) fn finish(&mut self, at: Timestamp, tell: &mut impl FnMut(Told)) {
+    pub(super) fn finish(&mut self, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         let at = self.until(at);
-        self.settle(tell);
+        self.settle(report);
         let request = self.waits();
         let Self { held, condition, kernel, futex, interrupted, .. } = std::mem::take(self);
         let requests = [request, condition.map(|(request, _)| request), kernel].map(|request| (request, at));
         for (request, at) in requests.into_iter().chain([(futex, interrupted.unwrap_or(at))]) {
             if let Some(request) = request {
-                tell(request.refused(at));
-                tell(Told::Incomplete);
+                report(request.refused(at));
+                report(Outcome::Incomplete);
             }
         }
-        held.iter().for_each(|held| tell(Told::Unended { acquisition: held.acquisition }));
+        held.iter().for_each(|held| report(Outcome::Unended { acquisition: held.acquisition }));
     }
 }
 
-fn ended(held: Held, at: Timestamp) -> Told {
+fn ended(held: Held, at: Timestamp) -> Outcome {
     let length = (!held.before).then(|| at - held.at);
-    Told::Held { acquisition: held.acquisition, begin: held.at, length }
+    Outcome::Held { acquisition: held.acquisition, begin: held.at, length }
 }

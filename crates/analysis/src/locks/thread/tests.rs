@@ -22,31 +22,31 @@ fn released(lock: u64) -> LockEvent {
 }
 
 /// The results of events at 10, 20, 30, … and of the end of the recording after them, in short.
-fn told(events: &[LockEvent]) -> Vec<String> {
+fn outcomes(events: &[LockEvent]) -> Vec<String> {
     let (mut thread, mut all) = (Thread::default(), Vec::new());
-    let mut tell = |told: Told| {
-        all.push(match told {
-            Told::Acquired { acquisition, wait, owner, depth, .. } => {
+    let mut report = |outcome: Outcome| {
+        all.push(match outcome {
+            Outcome::Acquired { acquisition, wait, owner, depth, .. } => {
                 let depth = depth.unwrap();
                 let Party::Thread(owner) = owner.unwrap_or(Party::Thread(Tid(0))) else { panic!() };
                 format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
             }
-            Told::Refused { acquisition, wait, .. } => {
+            Outcome::Refused { acquisition, wait, .. } => {
                 format!("refused {:#x} wait {wait:?}", acquisition.lock)
             }
-            Told::Held { acquisition, length, .. } => {
+            Outcome::Held { acquisition, length, .. } => {
                 format!("held {:#x} for {:?}", acquisition.lock, length.unwrap())
             }
-            Told::Incomplete | Told::Unended { .. } => "incomplete".to_owned(),
+            Outcome::Incomplete | Outcome::Unended { .. } => "incomplete".to_owned(),
         });
     };
     let mut at = Timestamp::ORIGIN;
     let step = Duration::from_ns(10);
     for event in events {
         at = at + step;
-        thread.event(event, By::default(), at, &mut tell);
+        thread.event(event, By::default(), at, &mut report);
     }
-    thread.finish(at + step, &mut tell);
+    thread.finish(at + step, &mut report);
     all
 }
 
@@ -54,7 +54,7 @@ fn told(events: &[LockEvent]) -> Vec<String> {
 fn waits_holds_and_nesting() {
     let events = [acquired(MUTEX), requested(OTHER, 7), acquired(OTHER), released(MUTEX), released(OTHER)];
     assert_eq!(
-        told(&events),
+        outcomes(&events),
         [
             "acquired 0x10 wait No owner 0 depth 0",
             "acquired 0x20 wait For(10 ns) owner 7 depth 1",
@@ -69,7 +69,7 @@ fn a_recursive_lock_is_one_critical_section() {
     let events = [acquired(MUTEX), acquired(MUTEX), acquired(OTHER), released(MUTEX), released(MUTEX)];
     let acquired = ["acquired 0x10 wait No owner 0 depth 0", "acquired 0x10 wait No owner 0 depth 1"];
     let rest = ["acquired 0x20 wait No owner 0 depth 1", "held 0x10 for 40 ns", "incomplete"];
-    assert_eq!(told(&events), [&acquired[..], &rest].concat());
+    assert_eq!(outcomes(&events), [&acquired[..], &rest].concat());
 }
 
 #[test]
@@ -82,32 +82,35 @@ fn a_release_that_failed_is_none() {
         LockEvent::NotReleased { lock: OTHER },
         released(MUTEX),
     ];
-    assert_eq!(told(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50 ns"]);
+    assert_eq!(outcomes(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50 ns"]);
 }
 
 #[test]
-fn who_waits_for_a_condition_has_not_got_the_mutex() {
+fn waiting_for_a_condition_releases_the_mutex() {
     let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
     let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
     let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns"];
     let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "held 0x10 for 10 ns"];
-    assert_eq!(told(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
+    assert_eq!(outcomes(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
     let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
-    assert_eq!(told(&[acquired(MUTEX), cancelled, released(MUTEX)]), [&first[..], &["incomplete"]].concat());
+    assert_eq!(
+        outcomes(&[acquired(MUTEX), cancelled, released(MUTEX)]),
+        [&first[..], &["incomplete"]].concat()
+    );
 }
 
 #[test]
 fn what_is_cut_off_is_incomplete() {
-    assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
-    assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
-    assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10 ns)", "incomplete"]);
+    assert_eq!(outcomes(&[released(MUTEX)]), ["incomplete"]);
+    assert_eq!(outcomes(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
+    assert_eq!(outcomes(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10 ns)", "incomplete"]);
 }
 
 #[test]
 fn a_wait_whose_begin_is_not_recorded_has_no_length() {
     let late = LockEvent::Acquired { lock: MUTEX, caller: 0x99, kind: Kind::Mutex, waited: true };
     assert_eq!(
-        told(&[late, released(MUTEX)]),
+        outcomes(&[late, released(MUTEX)]),
         ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10 ns"]
     );
 }
@@ -115,17 +118,17 @@ fn a_wait_whose_begin_is_not_recorded_has_no_length() {
 #[test]
 fn another_thread_with_its_number_has_nothing_of_one_that_has_ended() {
     let (mut thread, mut waits) = (Thread::default(), Vec::new());
-    let mut tell = |told: Told| match told {
-        Told::Refused { wait, .. } => waits.push(("refused", wait)),
-        Told::Acquired { wait: Wait::No, .. } => waits.push(("acquired", None)),
+    let mut report = |outcome: Outcome| match outcome {
+        Outcome::Refused { wait, .. } => waits.push(("refused", wait)),
+        Outcome::Acquired { wait: Wait::No, .. } => waits.push(("acquired", None)),
         _ => {}
     };
     let at = Timestamp::from_ns;
-    thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut tell);
+    thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut report);
     thread.ended = Some(at(30));
-    thread.event(&acquired(MUTEX), By::default(), at(90), &mut tell);
-    thread.event(&requested(OTHER, 0), By::default(), at(100), &mut tell);
-    thread.finish(at(150), &mut tell);
+    thread.event(&acquired(MUTEX), By::default(), at(90), &mut report);
+    thread.event(&requested(OTHER, 0), By::default(), at(100), &mut report);
+    thread.finish(at(150), &mut report);
     assert_eq!(
         waits,
         [
@@ -142,14 +145,14 @@ fn a_futex_is_waited_for_unless_it_is_part_of_a_lock() {
     let end = |result| LockEvent::FutexEnd { result };
     let (woken, changed, late) = (0, -11, -110);
     assert_eq!(
-        told(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
+        outcomes(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
         ["acquired 0x20 wait For(10 ns) owner 0 depth 0", "refused 0x20 wait Some(10 ns)"]
     );
     assert_eq!(
-        told(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
+        outcomes(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
         ["acquired 0x10 wait For(30 ns) owner 0 depth 0", "held 0x10 for 10 ns"]
     );
-    assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10 ns)", "incomplete"]);
+    assert_eq!(outcomes(&[wait()]), ["refused 0x20 wait Some(10 ns)", "incomplete"]);
 }
 
 #[test]
@@ -161,23 +164,23 @@ fn a_futex_that_a_signal_interrupts_is_waited_for_until_it_is_had_or_the_thread_
     let has = || LockEvent::KernelHas { lock: MUTEX };
     let kernel = "acquired 0x10 wait For(10 ns) owner 0 depth 0";
     assert_eq!(
-        told(&[wait(), end(interrupted), wait(), end(woken)]),
+        outcomes(&[wait(), end(interrupted), wait(), end(woken)]),
         ["acquired 0x20 wait For(30 ns) owner 0 depth 0"],
         "begun again"
     );
     assert_eq!(
-        told(&[wait(), end(interrupted), kernels(), has()]),
+        outcomes(&[wait(), end(interrupted), kernels(), has()]),
         [kernel, "refused 0x20 wait Some(10 ns)", "incomplete"],
         "killed"
     );
     assert_eq!(
-        told(&[wait(), end(interrupted), released(MUTEX)]),
+        outcomes(&[wait(), end(interrupted), released(MUTEX)]),
         ["refused 0x20 wait Some(10 ns)", "incomplete"],
-        "told to the program; and a release without its acquisition"
+        "reported to the program; and a release without its acquisition"
     );
     let other = LockEvent::FutexWait { address: CONDITION };
     assert_eq!(
-        told(&[wait(), end(-516), other, end(late)]),
+        outcomes(&[wait(), end(-516), other, end(late)]),
         ["refused 0x20 wait Some(10 ns)", "refused 0x30 wait Some(10 ns)"]
     );
 }
@@ -187,7 +190,7 @@ fn the_kernels_mutex_tells_twice_that_it_waits() {
     let wait = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
     let has = || LockEvent::KernelHas { lock: MUTEX };
     assert_eq!(
-        told(&[wait(), wait(), has(), has()]),
+        outcomes(&[wait(), wait(), has(), has()]),
         ["acquired 0x10 wait For(20 ns) owner 0 depth 0", "incomplete"]
     );
 }

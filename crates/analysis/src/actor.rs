@@ -8,7 +8,7 @@ use tracewing_units::{Pid, Task, Tid};
 
 /// A party. Fields that are `None` or empty do not apply, or are unknown.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Who {
+pub struct Actor {
     /// The process: its first thread's number.
     pub process: Option<Pid>,
     /// The LWP.
@@ -25,7 +25,7 @@ pub struct Who {
     pub interrupt: Option<String>,
 }
 
-impl Who {
+impl Actor {
     /// An LWP.
     pub(crate) fn lwp(lwp: &Lwp) -> Self {
         Self { process: lwp.process, tid: Some(lwp.tid), name: lwp.name.clone(), ..Self::default() }
@@ -63,7 +63,7 @@ impl Who {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, number, name) = match (&self.interrupt, self.user_thread, self.tid) {
             (Some(name), ..) if name.is_empty() => return f.write_str("interrupt"),

@@ -51,7 +51,7 @@ pub(in super::super) enum Wait {
 
 /// A result about a thread. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in super::super) enum Told {
+pub(in super::super) enum Outcome {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
     /// `owner` had the lock, if that is known. `spins`: how often it has tried before it slept. `depth`: how
     /// many other locks it has, where that is known.
@@ -90,7 +90,7 @@ pub(in super::super) struct Request {
     pub(in super::super) at: Timestamp,
 }
 
-impl Told {
+impl Outcome {
     /// The acquired or requested lock.
     pub(in super::super) fn acquisition(&self) -> Option<&Acquisition> {
         match self {
@@ -113,7 +113,7 @@ impl Told {
                 Self::Refused { acquisition, wait: None, at, owner: None, spins }
             }
             Self::Held { acquisition, begin, .. } => Self::Held { acquisition, begin, length: None },
-            told @ (Self::Unended { .. } | Self::Incomplete) => told,
+            outcome @ (Self::Unended { .. } | Self::Incomplete) => outcome,
         }
     }
 }
@@ -137,15 +137,15 @@ impl Request {
     }
 
     /// It has what it wanted.
-    pub(super) fn served(self, at: Timestamp, depth: usize) -> Told {
+    pub(super) fn served(self, at: Timestamp, depth: usize) -> Outcome {
         let wait = Wait::For(at - self.at);
         let (acquisition, owner) = (self.acquisition, self.kept_by());
-        Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
+        Outcome::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
     /// It does not want it any more.
-    pub(super) fn refused(self, at: Timestamp) -> Told {
+    pub(super) fn refused(self, at: Timestamp) -> Outcome {
         let Self { acquisition, owner, at: begin, .. } = self;
-        Told::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }
+        Outcome::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }
     }
 }
