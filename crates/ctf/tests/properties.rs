@@ -146,7 +146,9 @@ fn trace_of(order: ByteOrder) -> impl Strategy<Value = TraceClass> {
             stream.event_record_classes.push(EventRecordClass {
                 log_level: Some(number),
                 emf_uri: Some(text.clone()),
-                ..EventRecordClass::new(0, text).with_payload(payload)
+                // An empty name is read as none.
+                name: Some(text).filter(|name| !name.is_empty()),
+                ..EventRecordClass::new(0, "").with_payload(payload)
             });
             trace.data_stream_classes.push(stream);
             trace.fill_roles();

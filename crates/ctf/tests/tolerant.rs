@@ -23,7 +23,7 @@ fn unknown_attributes_are_named() {
 clock { name = c; color = red; };
 stream { weight = 1; more := struct { byte x; }; };
 event { fields := struct { byte a; string { kind = x; } s; floating_point { exp_dig = 8; mant_dig = 24; x = 1; } f; };
-    tail := struct { byte x; }; mood.now = 3; };";
+    tail := struct { byte x; }; mood.now = 3; name = e; };";
     let expected = [
         "line 2, column 31: unknown attribute `aa` of `integer`",
         "line 3, column 19: unknown attribute `color` of `clock`",
@@ -172,16 +172,86 @@ fn keywords_name_no_fields_and_no_blocks() {
     assert!(matches!(&payload.members[1].class, FieldClass::DynamicArray(_)));
 }
 
+/// The classes of the members of the only event's payload.
+fn members(text: &str) -> Vec<FieldClass> {
+    let class = parse(text).unwrap();
+    let payload = class.data_stream_classes[0].event_record_classes[0].payload.clone().unwrap();
+    payload.members.into_iter().map(|member| member.class).collect()
+}
+
+/// A type that is declared as `const` may have another layout than the plain one of its name.
+#[test]
+fn a_constant_type_is_not_the_plain_one() {
+    let both = members(
+        "typealias integer { size = 32; } := const int;\ntypealias integer { size = 8; } := int;\n\
+         event { name = e; fields := struct { const int a; int b; const int c[2]; }; };\n",
+    );
+    assert!(matches!(&both[0], FieldClass::Integer(class) if class.size == 32), "{both:?}");
+    assert!(matches!(&both[1], FieldClass::Integer(class) if class.size == 8), "{both:?}");
+    assert!(matches!(&both[2], FieldClass::StaticArray(class) if class.element == both[0]), "{both:?}");
+    // Where there is no such type, the plain one is meant.
+    let plain = members(
+        "typealias integer { size = 8; } := int;\nevent { name = e; fields := struct { const int a; }; };\n",
+    );
+    assert!(matches!(&plain[0], FieldClass::Integer(class) if class.size == 8), "{plain:?}");
+}
+
+/// As for babeltrace2.
+#[test]
+fn a_type_may_be_declared_after_the_block_that_uses_it() {
+    let late = members(
+        "event { name = e; fields := struct { struct s a; enum k b; }; };\n\
+         struct s { integer { size = 32; } x; };\nenum k : integer { size = 8; } { X };\n",
+    );
+    assert!(matches!(&late[0], FieldClass::Structure(class) if class.members.len() == 1), "{late:?}");
+    assert!(matches!(&late[1], FieldClass::Enumeration(_)), "{late:?}");
+    let twice = "struct s { integer { size = 8; } x; };\nevent { name = e; fields := struct s; };\n\
+                 struct s { integer { size = 32; } x; };\n";
+    let error = parse(twice).unwrap_err().to_string();
+    assert!(error.contains("declared twice"), "{error}");
+}
+
+#[test]
+fn an_event_without_a_name_is_read_with_a_warning() {
+    let text = "event { id = 3; fields := struct { integer { size = 8; } a; }; };\n";
+    assert_eq!(warnings(text), ["metadata, line 2, column 1: this event has no `name`"]);
+    // Written anew, it has one that readers accept, and that is none.
+    let written = tsdl::print(&parse(text).unwrap());
+    let (class, warnings) = metadata::parse_with_warnings(written.as_bytes()).unwrap();
+    assert_eq!(warnings, [""; 0], "{written}");
+    assert_eq!(class.data_stream_classes[0].event_record_classes[0].name, None);
+}
+
+/// Which option is there would be a guess.
+#[test]
+fn a_tags_value_selects_one_option() {
+    let variant = |a: &str, b: &str| {
+        let text = format!(
+            "event {{ name = e; fields := struct {{ \
+             enum : integer {{ size = 8; signed = true; }} {{ A = {a}, B = {b}, C = -5 ... 20 }} t; \
+             variant <t> {{ integer {{ size = 8; }} A; integer {{ size = 32; }} B; }} v; }}; }};\n"
+        );
+        Decoder::new(Arc::new(parse(&text).unwrap())).map(|_| ())
+    };
+    // A label that is no option may share its values.
+    assert_eq!(variant("-2 ... 3", "4 ... 9"), Ok(()));
+    assert_eq!(variant("4 ... 9", "-2 ... 3"), Ok(()));
+    for (a, b) in [("-2 ... 4", "4 ... 9"), ("4 ... 9", "-2 ... 4"), ("0 ... 9", "5"), ("5", "0 ... 9")] {
+        let error = variant(a, b).unwrap_err().to_string();
+        assert!(error.contains("a value of its tag selects both"), "{error}");
+    }
+}
+
 /// The least time of three to parse and compile a trace class with so many data stream classes, each with a
-/// clock and an event.
-fn time(streams: u64) -> Duration {
+/// clock and an event of this id.
+fn time(streams: u64, event: u64) -> Duration {
     let mut text = TRACE.to_owned() + "typealias integer { size = 8; } := byte;\n";
     for id in 0..streams {
         text += &format!("clock {{ name = c{id}; }};\n");
         text += &format!(
             "stream {{ id = {id}; event.header := struct {{ integer {{ size = 8; map = clock.c{id}.value; }} t; byte id; }}; }};\n"
         );
-        text += &format!("event {{ stream_id = {id}; id = 65535; fields := struct {{ byte a; }}; }};\n");
+        text += &format!("event {{ stream_id = {id}; id = {event}; fields := struct {{ byte a; }}; }};\n");
     }
     let text = text.replace(
         "byte_order = le;",
@@ -195,9 +265,12 @@ fn time(streams: u64) -> Duration {
     (0..3).map(|_| once()).min().unwrap_or_default()
 }
 
-/// Eight times as many take eight times as long, and not 64 times.
+/// Eight times as many take eight times as long, and not 64 times; and a large id in each takes no table of
+/// as many entries.
 #[test]
 fn many_data_stream_classes_take_linear_time() {
-    let (few, many) = (time(1_000), time(8_000));
+    let (few, many) = (time(1_000, 65_535), time(8_000, 65_535));
     assert!(many < few * 24, "{few:?} for 1,000, {many:?} for 8,000");
+    let small = time(8_000, 1);
+    assert!(many < small * 6, "{many:?} with large ids, {small:?} with small ones");
 }

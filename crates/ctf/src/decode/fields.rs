@@ -175,6 +175,10 @@ impl Compiler {
             stack.pop();
             self.nodes(scope)[first + index] = node;
         }
+        if let Some([one, other]) = selected_twice(&ranges) {
+            let [first, second] = [one, other].map(|option| class.options[option as usize].name.clone());
+            return Err(self.field_error(name, TraceClassFault::TwoOptions { first, second }));
+        }
         let (first, count) = (first as u32, class.options.len() as u32);
         Ok(Kind::Variant(Box::new(Variant { slot, signed, ranges, first, count })))
     }
@@ -246,6 +250,20 @@ impl Compiler {
             role,
         })
     }
+}
+
+/// Two options of a variant that the same value of its tag selects: which of them is there is unknown.
+fn selected_twice(ranges: &[(u64, u64, u32)]) -> Option<[u32; 2]> {
+    let mut ranges = ranges.to_vec();
+    ranges.sort_unstable();
+    let mut last: Option<(u64, u32)> = None;
+    for (low, high, option) in ranges {
+        if let Some((_, other)) = last.filter(|(before, other)| low <= *before && *other != option) {
+            return Some([other, option]);
+        }
+        last = last.filter(|(before, _)| *before > high).or(Some((high, option)));
+    }
+    None
 }
 
 /// Stands for a node that is being compiled; a string is what no program's root is.

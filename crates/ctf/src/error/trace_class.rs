@@ -52,6 +52,14 @@ pub enum TraceClassFault {
     /// A variant's tag is a boolean.
     #[error("its tag is a boolean; expected an integer")]
     BooleanTag,
+    /// A value of a variant's tag has the labels of two options.
+    #[error("a value of its tag selects both `{first}` and `{second}`")]
+    TwoOptions {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// A variant's tag has no labels.
     #[error("the tag is not an enumeration")]
     NoEnumeration,

@@ -185,7 +185,8 @@ impl Parser<'_> {
     }
 
     pub(super) fn event_block(&mut self) -> Result<(Option<u64>, Option<u64>, EventRecordClass), Error> {
-        let (mut id, mut stream) = (None, None);
+        let place = self.at;
+        let (mut id, mut stream, mut has_name) = (None, None, false);
         let mut class = EventRecordClass::default();
         self.block(|parser, item| match item {
             Item::Scope("context", scope) => parser.set_scope(&mut class.specific_context, scope),
@@ -196,7 +197,10 @@ impl Parser<'_> {
             }
             Item::Attribute(attribute) => {
                 match attribute.name.as_str() {
-                    "name" => class.name = Some(parser.text_of(&attribute)?),
+                    "name" => {
+                        has_name = true;
+                        class.name = Some(parser.text_of(&attribute)?).filter(|name| !name.is_empty());
+                    }
                     "id" => id = Some(parser.unsigned(&attribute)?),
                     "stream_id" => stream = Some(parser.unsigned(&attribute)?),
                     "loglevel" => class.log_level = Some(parser.signed(&attribute)?),
@@ -206,6 +210,10 @@ impl Parser<'_> {
                 Ok(())
             }
         })?;
+        if !has_name {
+            let fault = TsdlFault::Missing { block: "event", attribute: "`name`" };
+            self.warn(place, fault);
+        }
         Ok((id, stream, class))
     }
 

@@ -66,6 +66,7 @@ impl Parser<'_> {
         let mut trace = TraceClass::new();
         let mut has_trace = false;
         let mut blocks = Blocks::default();
+        let declared = self.declarations()?;
         while *self.peek() != Token::End {
             let place = self.at;
             match self.peek_word() {
@@ -93,7 +94,10 @@ impl Parser<'_> {
                     blocks.events.push((id, stream, class, place));
                 }
                 None if self.at_sign(";") => self.at += 1,
-                _ => self.declaration()?,
+                _ => match declared.get(&place) {
+                    Some(end) => self.at = *end,
+                    None => self.declaration()?,
+                },
             }
         }
         if !has_trace {
@@ -110,6 +114,28 @@ impl Parser<'_> {
         }
         trace.fill_roles();
         Ok(trace)
+    }
+
+    /// Parses the declarations between blocks, which may follow the blocks that use them, as for babeltrace2.
+    /// Gives where each ends, by where it begins. What cannot be read is left to those that read the blocks.
+    fn declarations(&mut self) -> Result<HashMap<usize, usize>, Error> {
+        const BLOCKS: [&str; 6] = ["trace", "env", "clock", "callsite", "stream", "event"];
+        let mut ends = HashMap::new();
+        loop {
+            let place = self.at;
+            if self.peek_word().is_some_and(|word| BLOCKS.contains(&word)) && self.opens_block() {
+                if self.skip_block().is_err() {
+                    break;
+                }
+            } else if self.starts_declaration() {
+                self.declaration()?;
+                ends.insert(place, self.at);
+            } else if !self.eat(";") {
+                break;
+            }
+        }
+        self.at = 0;
+        Ok(ends)
     }
 
     /// Puts streams into the trace and events into their streams, which may stand in any order, and checks

@@ -117,9 +117,8 @@ impl Printer {
 
     fn event(&mut self, stream: Option<u64>, event: &EventRecordClass) {
         self.open("event {");
-        if let Some(name) = &event.name {
-            self.line(&format!("name = {};", quoted(name)));
-        }
+        // Readers require a name; an empty one is read as none.
+        self.line(&format!("name = {};", quoted(event.name.as_deref().unwrap_or_default())));
         self.line(&format!("id = {};", event.id));
         if let Some(stream) = stream {
             self.line(&format!("stream_id = {stream};"));

@@ -157,7 +157,10 @@ impl Parser<'_> {
     /// A field class without the declarator's array dimensions.
     pub(super) fn class_specifier(&mut self) -> Result<Sized, Error> {
         let place = self.at;
-        while self.eat_word("const") {}
+        let mut is_const = false;
+        while self.eat_word("const") {
+            is_const = true;
+        }
         let sized = match self.peek_word() {
             Some("integer") => self.leaf(place, Parser::integer)?,
             Some("floating_point") => self.leaf(place, Parser::float)?,
@@ -165,7 +168,7 @@ impl Parser<'_> {
             Some("struct") => self.structure()?,
             Some("variant") => self.variant()?,
             Some("enum") => self.enumeration()?,
-            Some(_) => self.named()?,
+            Some(_) => self.named(is_const)?,
             None => return Err(self.unexpected("a field class")),
         };
         if sized.depth > DEEPEST {
@@ -186,8 +189,9 @@ impl Parser<'_> {
         Ok(Sized { class: parse(self)?, nodes: 1, depth: 1, place })
     }
 
-    /// A reference to a `typedef` or `typealias`, possibly of several words.
-    fn named(&mut self) -> Result<Sized, Error> {
+    /// A reference to a `typedef` or `typealias`, possibly of several words. One that is declared as `const`
+    /// may have another layout than the plain one.
+    fn named(&mut self, is_const: bool) -> Result<Sized, Error> {
         let place = self.at;
         let mut name = self.word("a field class")?;
         if KEYWORDS.contains(&name.as_str()) {
@@ -201,7 +205,8 @@ impl Parser<'_> {
         while self.eat("*") {
             name.push_str(" *");
         }
-        let Some(found) = self.scopes.find(&name) else {
+        let constant = is_const.then(|| self.scopes.find(&format!("const {name}"))).flatten();
+        let Some(found) = constant.or_else(|| self.scopes.find(&name)) else {
             return Err(self.error(place, TsdlFault::NoFieldClass(name)));
         };
         let mut sized = Sized { place, ..found.clone() };

@@ -169,11 +169,15 @@ impl Parser<'_> {
 
     /// Warns of an attribute that no block of this kind has; it is ignored.
     pub(super) fn unknown_attribute(&mut self, block: &'static str, name: &str, token: usize) {
-        if self.warnings.has_room() {
-            let fault = TsdlFault::UnknownAttribute { attribute: name.to_owned(), block };
-            self.warnings.add(self.error(token, fault));
-        } else {
-            self.warnings.count();
+        let attribute = if self.warnings.has_room() { name.to_owned() } else { String::new() };
+        self.warn(token, TsdlFault::UnknownAttribute { attribute, block });
+    }
+
+    /// Warns of what is read in spite of it.
+    pub(super) fn warn(&mut self, token: usize, fault: TsdlFault) {
+        match self.warnings.has_room() {
+            true => self.warnings.add(self.error(token, fault)),
+            false => self.warnings.count(),
         }
     }
 

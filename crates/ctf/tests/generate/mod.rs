@@ -204,7 +204,7 @@ fn add(
             let (nothing, first) = (FieldClass::from(StructureClass::new()), vec![(-2, -1)]);
             match version {
                 Version::V1_8 => {
-                    let tag = EnumerationClass::new(tag).with("_x", -2, -1).with("y", -1, 1);
+                    let tag = EnumerationClass::new(tag).with("_x", -2, -2).with("y", -1, 1);
                     class
                         .with(other, tag)
                         .with(name, VariantClass::new(place).with("y", nothing).with("_x", inner))
