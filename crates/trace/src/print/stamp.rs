@@ -119,15 +119,19 @@ impl StampPrinter {
             false => self.wall(out, stamp.time),
         }
         let now = self.number(stamp);
-        if self.last != NONE {
-            self.distance = now.wrapping_sub(self.last);
-        }
+        let goes_back = self.last != NONE && self.is_before(now, self.last);
+        self.distance = match (self.last, goes_back) {
+            (NONE, _) => NONE,
+            (last, false) => now.wrapping_sub(last),
+            (last, true) => last.wrapping_sub(now),
+        };
         self.last = now;
         if !self.names {
             out.extend_from_slice(b"] ");
         }
         if self.delta {
-            out.extend_from_slice(if self.names { b", delta = +" } else { b"(+" });
+            out.extend_from_slice(if self.names { b", delta = " } else { b"(" });
+            out.push(if goes_back { b'-' } else { b'+' });
             self.distance(out);
             if !self.names {
                 out.extend_from_slice(b") ");
@@ -138,6 +142,11 @@ impl StampPrinter {
     /// The stamp in the unit that is printed.
     fn number(&self, stamp: Stamp) -> u64 {
         if self.clock.cycles { stamp.cycles.0 } else { stamp.time.as_ns() as u64 }
+    }
+
+    /// Whether a stamp is earlier than another one, in the unit that is printed.
+    fn is_before(&self, stamp: u64, other: u64) -> bool {
+        if self.clock.cycles { stamp < other } else { (stamp as i64) < other as i64 }
     }
 
     fn distance(&self, out: &mut Vec<u8>) {
@@ -244,13 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn a_stamp_that_goes_back_has_a_negative_distance() {
+        let utc = ClockStyle { zone: Zone::Utc, ..ClockStyle::default() };
+        assert_eq!(print(utc, &[3_000_000_000, 1_500_000_000])[1], "[00:00:01.500000000] (-1.500000000) ");
+        let cycles = print(ClockStyle { cycles: true, ..utc }, &[30, 7, -1, 9]);
+        assert_eq!(cycles[1], "[00000000000000000007] (-000000000023) ");
+        assert_eq!(cycles[3], "[00000000000000000009] (+????????????) ", "-1 is babeltrace2's none");
+    }
+
+    #[test]
     fn stamps_before_the_origin() {
         let clock = ClockStyle { seconds: true, zone: Zone::Utc, ..ClockStyle::default() };
         assert_eq!(
             print(clock, &[-1_500_000_000, i64::MIN, -2]),
             [
                 "[-1.500000000] (+?.?????????) ",
-                "[-9223372036.854775808] (+9223372038.354775808) ",
+                "[-9223372036.854775808] (-9223372035.354775808) ",
                 "[-0.000000002] (+9223372036.854775806) "
             ]
         );
