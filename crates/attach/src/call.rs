@@ -6,7 +6,7 @@
 //! |---|---|
 //! | stopped; block written below its red zone | continue its call |
 //! | registers set to the entry | make the call, restore itself from the block |
-//! | all signals blocked | likewise, and restore its mask |
+//! | signals blocked | likewise, and restore its mask |
 //! | at the entry's last call, which is made to fail | find that it has failed, and make it again |
 //! | mask restored | restore its registers from the block |
 //! | registers restored | continue its call |
@@ -14,17 +14,17 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use tracewing_abi::attach::{BUSY, NOT_READY, RED_ZONE, Saved, UNFINISHED, VECTORS};
+use tracewing_abi::attach::{BUSY, NOT_READY, VECTORS};
 use tracewing_programs::image::Process;
 use tracewing_units::Pid;
 
 use crate::alarm::Alarm;
 use crate::asleep::Asleep;
-use crate::filter::{self, SystemCall};
-use crate::restart::{Restart, alone, restart, resumed};
-use crate::status::{Sleeping, Status};
-use crate::threads::{Candidate, Rank, candidates, rank, threads};
-use crate::tracee::{NoStop, Registers, Stop, Tracee, is_64_bit};
+use crate::filter::SystemCall;
+use crate::status::{Status, sleeping};
+use crate::stopped::{CALLING, Stopped};
+use crate::threads::{Candidate, Rank, candidates, threads};
+use crate::tracee::{NoStop, Stop, Tracee};
 use crate::turn::{self, Turn};
 use crate::{Refusal, Target};
 
@@ -32,14 +32,6 @@ use crate::{Refusal, Target};
 const STOPPING: Duration = Duration::from_millis(100);
 /// Time between two looks for a thread.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a borrowed thread may take for the call.
-const CALLING: Duration = Duration::from_secs(2);
-/// All signals that can be blocked.
-const ALL: u64 = u64::MAX;
-/// Size of a signal set with which `rt_sigprocmask` does nothing but fail.
-const NO_SIZE: u64 = 0;
-/// Flags at a function's entry: interrupts on, which user space cannot change, and nothing else.
-const CLEAR_FLAGS: u64 = 0x202;
 
 /// A call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,16 +121,21 @@ impl Target {
     }
 
     fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
-        let Candidate { tid, rank: expected } = candidate;
+        let Candidate { tid, rank, call } = candidate;
         let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
-        let asleep = if expected == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
+        let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
+        let since = Instant::now();
         let mut stop_time = StopTime { begin: None, longest: self.longest() };
+        let alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
+        let turn = Turn::short(tid);
+        // It may have come to another call meanwhile, on which a stop has an effect.
+        if sleeping(self.pid(), tid).map_err(|_| self.not_permitted())? != Some(call) {
+            return Ok(Borrowed::Unfit);
+        }
         let tracee = match Tracee::seize(tid) {
             Ok(tracee) => tracee,
             Err(error) => return self.not_seized(tid, &error),
         };
-        let alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
-        let turn = Turn::short(tid);
         let begin = Instant::now();
         tracee.interrupt().map_err(self.failed("PTRACE_INTERRUPT"))?;
         let stop = match tracee.wait(begin + STOPPING) {
@@ -151,27 +148,25 @@ impl Target {
             return Ok(Borrowed::Unfit);
         }
         let slept = asleep.filter(|asleep| asleep.lasted(self.pid(), tid)).map(|asleep| asleep.slept);
-        let registers = tracee.registers().map_err(self.failed("PTRACE_GETREGS"))?;
-        let Some(restart) = self.fitness(&registers, tid, &process)? else { return Ok(Borrowed::Unfit) };
-        let is_filtered = Status::of_thread(self.pid(), tid).is_none_or(|status| status.seccomp != 0);
-        let filters = if is_filtered { self.check_filters(&tracee, calls)? } else { 0 };
+        let waited = || slept.map_or_else(|| begin.elapsed(), |slept| slept + since.elapsed());
+        let thread = Stopped::new(self, tracee, tid)?;
+        let fit = match thread.fit(&process, calls) {
+            Ok(Some(fit)) => fit,
+            unfit => {
+                thread.leave(waited())?;
+                return unfit.map(|_| Borrowed::Unfit);
+            }
+        };
         drop(alarm);
         let _alarm = Alarm::after(CALLING).map_err(self.failed("timer_create"))?;
-        let thread = Thread { target: self, tracee: &tracee, registers };
-        let (block, mask) = thread.set_off(entry)?;
-        let result = thread.finish(block)?;
-        let mut registers = resumed(&registers, restart);
-        if restart == Restart::Repeated && expected == Rank::TimedEvents {
-            shorten(&mut registers, slept.unwrap_or_default() + begin.elapsed());
-        }
-        tracee.set_mask(mask).map_err(self.failed("PTRACE_SETSIGMASK"))?;
-        tracee.set_registers(&registers).map_err(self.failed("PTRACE_SETREGS"))?;
-        tracee.detach().map_err(self.failed("PTRACE_DETACH"))?;
+        let result = thread.call(entry, &fit)?;
+        thread.give_back(&fit, waited)?;
         drop(turn);
+        let (stopped, filters) = (begin.elapsed(), fit.filters);
         match result {
             BUSY => Err(Refusal::Taken(self.pid())),
             NOT_READY => Err(Refusal::NotReady(self.pid())),
-            result => Ok(Borrowed::Called(Called { result, tid, stopped: begin.elapsed(), filters })),
+            result => Ok(Borrowed::Called(Called { result, tid, stopped, filters })),
         }
     }
 
@@ -182,40 +177,6 @@ impl Target {
             Some(libc::EPERM | libc::EACCES) if status.tracer == 0 => Err(self.not_permitted()),
             Some(libc::EPERM) => Target::open(self.pid()).map(|_| Borrowed::Unfit),
             _ => Ok(Borrowed::Unfit),
-        }
-    }
-
-    /// How a stopped thread's call continues, if it can be borrowed.
-    fn fitness(
-        &self,
-        registers: &Registers,
-        tid: i32,
-        process: &Process,
-    ) -> Result<Option<Restart>, Refusal> {
-        if !is_64_bit(registers) {
-            return Err(Refusal::Bits(self.pid()));
-        }
-        let Registers { rdi, rsi, rdx, r10, r8, r9, rsp, .. } = *registers;
-        let number = registers.orig_rax.cast_signed();
-        let call = Sleeping { number, arguments: [rdi, rsi, rdx, r10, r8, r9], stack_pointer: rsp };
-        let Some(restart) = restart(registers).filter(|_| rank(self.pid(), &call, self.pidfd()).is_some())
-        else {
-            return Ok(None);
-        };
-        // A signal that waits is to be seen by the call; then EINTR is what the program expects.
-        let status = Status::of_thread(self.pid(), tid).ok_or(Refusal::Gone(self.pid()))?;
-        let is_signalled = status.pending & !status.blocked != 0;
-        let is_fit = !is_signalled && !crate::signal_frame::is_in_handler(process, rsp);
-        Ok(is_fit.then_some(restart))
-    }
-
-    /// Looks whether the thread's filters let the calls through, and gives how many it has.
-    fn check_filters(&self, tracee: &Tracee, calls: &[SystemCall]) -> Result<usize, Refusal> {
-        let pid = self.pid();
-        let filters = filter::filters(tracee).map_err(|source| Refusal::UnknownFilter { pid, source })?;
-        match filter::refused(&filters, calls) {
-            None => Ok(filters.len()),
-            Some(call) => Err(Refusal::Filtered { pid, call }),
         }
     }
 }
@@ -233,115 +194,6 @@ impl Drop for StopTime<'_> {
         let stopped = self.begin.map_or(0, |begin| begin.elapsed().as_nanos() as u64);
         self.longest.fetch_max(stopped, Relaxed);
     }
-}
-
-/// A stopped thread, and its registers as they were.
-struct Thread<'a> {
-    target: &'a Target,
-    tracee: &'a Tracee,
-    registers: Registers,
-}
-
-impl Thread<'_> {
-    /// Prepares the call: gives the block's address, and the thread's signal mask.
-    fn set_off(&self, entry: u64) -> Result<(u64, u64), Refusal> {
-        let failed = |call| self.target.failed(call);
-        let mask = self.tracee.mask().map_err(failed("PTRACE_GETSIGMASK"))?;
-        let below = self.registers.rsp.wrapping_sub(RED_ZONE + size_of::<Saved>() as u64);
-        let block = below & !(align_of::<Saved>() as u64 - 1);
-        let saved = alone(&self.registers, mask);
-        self.write(block, &saved).map_err(failed("process_vm_writev"))?;
-        let at_entry = Registers {
-            rip: entry,
-            rdi: block,
-            rsp: block,
-            rax: 0,
-            orig_rax: u64::MAX, // in no call: the kernel repeats none
-            eflags: CLEAR_FLAGS,
-            ..self.registers
-        };
-        self.tracee.set_registers(&at_entry).map_err(failed("PTRACE_SETREGS"))?;
-        self.tracee.set_mask(ALL).map_err(failed("PTRACE_SETSIGMASK"))?;
-        Ok((block, mask))
-    }
-
-    /// Lets it run to the entry's last call, and has that fail: it stops where the kernel looks for signals,
-    /// as it was stopped before. Gives the function's result.
-    fn finish(&self, block: u64) -> Result<i64, Refusal> {
-        let failed = |call| self.target.failed(call);
-        let until = Instant::now() + CALLING;
-        let mask = block + tracewing_abi::attach::at::MASK as u64;
-        loop {
-            self.tracee.run_to_call().map_err(failed("PTRACE_SYSCALL"))?;
-            if self.stop(until)? != Stop::Call {
-                continue;
-            }
-            let registers = self.tracee.registers().map_err(failed("PTRACE_GETREGS"))?;
-            let is_last = registers.orig_rax == libc::SYS_rt_sigprocmask.cast_unsigned()
-                && registers.rsi == mask
-                && registers.rax.cast_signed() == -i64::from(libc::ENOSYS);
-            if !is_last {
-                continue;
-            }
-            // Not by a number of no call, which a filter for system calls would be asked about.
-            let skipped = Registers { r10: NO_SIZE, ..registers };
-            self.tracee.set_registers(&skipped).map_err(failed("PTRACE_SETREGS"))?;
-            self.tracee.interrupt().map_err(failed("PTRACE_INTERRUPT"))?;
-            self.tracee.run().map_err(failed("PTRACE_CONT"))?;
-            while self.stop(until)? != Stop::Interrupted {
-                self.tracee.run().map_err(failed("PTRACE_CONT"))?;
-            }
-            let result = self.read_result(block).map_err(failed("process_vm_readv"))?;
-            return Ok(result);
-        }
-    }
-
-    /// The next stop. All signals are blocked but those that the thread itself causes, which are its end.
-    fn stop(&self, until: Instant) -> Result<Stop, Refusal> {
-        let pid = self.target.pid();
-        self.tracee.wait(until).map_err(|error| match error {
-            NoStop::Ended => Refusal::Gone(pid),
-            NoStop::Late => Refusal::Late(pid),
-        })
-    }
-
-    fn write(&self, address: u64, saved: &Saved) -> std::io::Result<()> {
-        let local = libc::iovec {
-            iov_base: std::ptr::from_ref(saved).cast_mut().cast(),
-            iov_len: size_of::<Saved>(),
-        };
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of::<Saved>() };
-        let pid = self.target.pid();
-        // SAFETY: the kernel reads `saved`, which is live and plain data; the other address is the target's.
-        let written = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
-        whole(written, size_of::<Saved>())
-    }
-
-    fn read_result(&self, block: u64) -> std::io::Result<i64> {
-        let mut result = UNFINISHED;
-        let local = libc::iovec { iov_base: (&raw mut result).cast(), iov_len: size_of::<i64>() };
-        let address = block + tracewing_abi::attach::at::RESULT as u64;
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of::<i64>() };
-        let pid = self.target.pid();
-        // SAFETY: the kernel writes to `result`, for which all bytes are values.
-        let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-        whole(read, size_of::<i64>()).map(|()| result)
-    }
-}
-
-fn whole(done: isize, wanted: usize) -> std::io::Result<()> {
-    match usize::try_from(done) {
-        Ok(done) if done == wanted => Ok(()),
-        Ok(_) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        Err(_) => Err(std::io::Error::last_os_error()),
-    }
-}
-
-/// Takes time that has passed off the time-out of an `epoll_wait`, in milliseconds.
-fn shorten(registers: &mut Registers, passed: Duration) {
-    let time_out = u64::from(registers.r10 as u32);
-    let passed = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
-    registers.r10 = time_out.saturating_sub(passed);
 }
 
 /// Bytes that `XSAVE` writes at most on this processor; `None` where it has none.

@@ -4,9 +4,11 @@
 //! leaves a process that runs on.
 //!
 //! - [`Target`]: a process that can be attached to, or the [`Refusal`] that says why not.
-//! - `status`: what `/proc` reports of it; `threads`: which of its threads can be borrowed.
+//! - `status`: what `/proc` reports of it; `threads`: which of its threads can be borrowed; `reads`: whether
+//!   their waits for data can be interrupted.
 //! - `tracee`: a stopped thread; `signal_frame`: whether it is in a signal handler; `restart`: how its
 //!   interrupted call continues; `filter`: what its seccomp filters let through.
+//! - `stopped`: what becomes of a stopped thread.
 //! - `turn`: how soon tracer and tracee run; `alarm`: how long the tracer waits; `call`: stop, call, restore.
 //!
 //! Linux on x86-64.
@@ -16,10 +18,12 @@ mod asleep;
 mod bpf;
 mod call;
 mod filter;
+mod reads;
 mod refusal;
 mod restart;
 mod signal_frame;
 mod status;
+mod stopped;
 mod target;
 mod threads;
 mod tracee;

@@ -5,6 +5,8 @@
 //! (`restart_syscall`). `epoll_wait` and some others return `EINTR` to the program instead (`signal(7)`,
 //! "Interruption of system calls"): these are repeated here.
 
+use std::time::Duration;
+
 use tracewing_abi::attach::{FLAGS, Saved};
 
 use crate::tracee::Registers;
@@ -40,13 +42,27 @@ pub(crate) fn restart(registers: &Registers) -> Option<Restart> {
     }
 }
 
-/// Registers with which a recorder resumes the thread: the kernel then does what it would have done.
-pub(crate) fn resumed(registers: &Registers, restart: Restart) -> Registers {
+/// Whether a call would return `EINTR` that was interrupted for nothing, and has done nothing yet. `close` may
+/// have closed its descriptor, the number of which may be another file's when it is repeated.
+pub(crate) fn is_interrupted_in_vain(registers: &Registers) -> bool {
+    restart(registers) == Some(Restart::Repeated) && registers.orig_rax != libc::SYS_close.cast_unsigned()
+}
+
+/// Registers with which a recorder resumes the thread: the kernel then does what it would have done. A call
+/// that is repeated has waited for this time.
+pub(crate) fn resumed(registers: &Registers, waited: Duration) -> Registers {
     let mut resumed = *registers;
-    if restart == Restart::Repeated {
+    if restart(registers) == Some(Restart::Repeated) {
         resumed.rax = registers.orig_rax;
         resumed.rip = registers.rip.wrapping_sub(INSTRUCTION);
         resumed.orig_rax = u64::MAX; // in no call: the kernel repeats nothing
+        let time_out = registers.r10 as i32;
+        let has_time_out =
+            matches!(registers.orig_rax.cast_signed(), libc::SYS_epoll_wait | libc::SYS_epoll_pwait);
+        if has_time_out && time_out >= 0 {
+            let waited = i32::try_from(waited.as_millis()).unwrap_or(i32::MAX);
+            resumed.r10 = time_out.saturating_sub(waited).max(0) as u64;
+        }
     }
     resumed
 }
@@ -73,6 +89,8 @@ pub(crate) fn alone(registers: &Registers, mask: u64) -> Saved {
 mod tests {
     use super::*;
 
+    const WAITED: Duration = Duration::from_millis(30);
+
     fn interrupted(call: i64, result: i64) -> Registers {
         // SAFETY: all-zero is a valid `user_regs_struct`.
         let zero: Registers = unsafe { std::mem::zeroed() };
@@ -90,7 +108,7 @@ mod tests {
         for code in [RESTART_SYS, RESTART_NO_INTR, RESTART_NO_HANDLER, RESTART_BLOCK] {
             let registers = interrupted(libc::SYS_poll, code);
             assert_eq!(restart(&registers), Some(Restart::Kernel));
-            assert_eq!(resumed(&registers, Restart::Kernel).rip, 0x1002);
+            assert_eq!(resumed(&registers, WAITED).rip, 0x1002);
         }
         for (call, result) in [(libc::SYS_poll, 1), (libc::SYS_poll, 0), (-1, RESTART_SYS), (-1, INTERRUPTED)]
         {
@@ -101,11 +119,27 @@ mod tests {
     #[test]
     fn a_call_that_would_return_is_repeated() {
         let registers = interrupted(libc::SYS_epoll_wait, INTERRUPTED);
-        let resumed = resumed(&registers, restart(&registers).unwrap());
+        let resumed = resumed(&registers, WAITED);
         assert_eq!(
             (resumed.rax, resumed.rip, resumed.orig_rax),
             (libc::SYS_epoll_wait as u64, 0x1000, u64::MAX)
         );
+        let in_vain = |call, result| is_interrupted_in_vain(&interrupted(call, result));
+        assert!(in_vain(libc::SYS_semtimedop, INTERRUPTED));
+        assert!(!in_vain(libc::SYS_close, INTERRUPTED) && !in_vain(libc::SYS_semtimedop, -11));
+    }
+
+    #[test]
+    fn a_time_out_is_what_is_left_of_it() {
+        let left = |call, time_out: i32| {
+            let registers = Registers { r10: time_out as u32 as u64, ..interrupted(call, INTERRUPTED) };
+            resumed(&registers, WAITED).r10 as i32
+        };
+        for call in [libc::SYS_epoll_wait, libc::SYS_epoll_pwait] {
+            assert_eq!([100, 30, 10, -1].map(|time_out| left(call, time_out)), [70, 0, 0, -1]);
+        }
+        // The same register is the size of a set there.
+        assert_eq!(left(libc::SYS_rt_sigtimedwait, 8), 8);
     }
 
     #[test]

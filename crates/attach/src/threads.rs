@@ -6,18 +6,18 @@
 //! `FUTEX_WAIT_BITSET`.
 
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::BorrowedFd;
 
-use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
-
+use crate::reads::can_be_interrupted;
 use crate::status::{Forbidden, Sleeping, sleeping};
 
-/// A thread that may be borrowed. The order is that of preference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A thread that may be borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub rank: Rank,
     pub tid: i32,
+    /// The call in which it sleeps.
+    pub call: Sleeping,
 }
 
 /// How much speaks for a thread.
@@ -48,11 +48,12 @@ pub(crate) fn candidates(
 ) -> Result<Vec<Candidate>, Forbidden> {
     let mut candidates = Vec::new();
     for &tid in threads {
-        if let Some(rank) = sleeping(pid, tid)?.and_then(|call| rank(pid, &call, pidfd)) {
-            candidates.push(Candidate { rank, tid });
+        let Some(call) = sleeping(pid, tid)? else { continue };
+        if let Some(rank) = rank(pid, &call, pidfd) {
+            candidates.push(Candidate { rank, tid, call });
         }
     }
-    candidates.sort_unstable();
+    candidates.sort_unstable_by_key(|one| (one.rank, one.tid));
     Ok(candidates)
 }
 
@@ -70,10 +71,11 @@ pub(crate) fn rank(pid: i32, call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<R
         | libc::SYS_waitid
         | libc::SYS_pause
         | libc::SYS_restart_syscall => Some(Rank::Kernel),
-        // Interrupted they return EINTR where they have a time-out of the socket's.
+        // They return what has come so far.
+        libc::SYS_recvfrom if fourth as i32 & libc::MSG_WAITALL != 0 => None,
+        libc::SYS_recvmsg if third as i32 & libc::MSG_WAITALL != 0 => None,
         libc::SYS_read | libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_accept | libc::SYS_accept4 => {
-            let number = i32::try_from(first).ok()?;
-            (!has_time_out(pid, pidfd, number)).then_some(Rank::Kernel)
+            can_be_interrupted(pid, pidfd, first as i32).then_some(Rank::Kernel)
         }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
             Some(if (fourth as i32) < 0 { Rank::Kernel } else { Rank::TimedEvents })
@@ -86,42 +88,11 @@ pub(crate) fn rank(pid: i32, call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<R
     }
 }
 
-/// Whether a process's descriptor is a socket with a time-out for receiving, or cannot be looked at. Of what
-/// is no socket no copy is made: to close one can take as long as a file system takes.
-fn has_time_out(pid: i32, pidfd: BorrowedFd<'_>, number: i32) -> bool {
-    let Ok(path) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else { return true };
-    if !path.as_os_str().as_bytes().starts_with(b"socket:") {
-        return false;
-    }
-    match pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()) {
-        Ok(file) => time_out(&file),
-        Err(_) => true,
-    }
-}
-
-fn time_out(file: &OwnedFd) -> bool {
-    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    let mut size = size_of::<libc::timeval>() as libc::socklen_t;
-    // SAFETY: `limit` is a timeval of that size.
-    let result = unsafe {
-        libc::getsockopt(
-            file.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            (&raw mut limit).cast(),
-            &raw mut size,
-        )
-    };
-    // What is no socket has none.
-    result == 0 && (limit.tv_sec, limit.tv_usec) != (0, 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::process::{PidfdFlags, getpid, pidfd_open};
-    use std::os::unix::net::UnixStream;
-    use std::time::Duration;
+    use std::os::fd::AsFd;
 
     fn of(number: i64, arguments: [u64; 6]) -> Option<Rank> {
         let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
@@ -147,17 +118,10 @@ mod tests {
     fn calls_that_cannot_be_repeated_are_left_alone() {
         assert_eq!(of(libc::SYS_write, [0; 6]), None);
         assert_eq!(of(libc::SYS_semtimedop, [0; 6]), None);
+        assert_eq!(of(libc::SYS_recvfrom, [0, 0, 1, libc::MSG_WAITALL as u64, 0, 0]), None);
+        assert_eq!(of(libc::SYS_recvmsg, [0, 0, libc::MSG_WAITALL as u64, 0, 0, 0]), None);
         assert_eq!(of(libc::SYS_rt_sigtimedwait, [0, 0, 1, 0, 0, 0]), None);
         assert_eq!(of(libc::SYS_epoll_wait, [0, 0, 0, 10, 0, 0]), Some(Rank::TimedEvents));
         assert_eq!(of(libc::SYS_epoll_wait, [0, 0, 0, u64::from(u32::MAX), 0, 0]), Some(Rank::Kernel));
-    }
-
-    #[test]
-    fn sockets_with_time_outs_are_left_alone() {
-        let (one, _other) = UnixStream::pair().unwrap();
-        let read = |file: &UnixStream| of(libc::SYS_read, [file.as_raw_fd() as u64, 0, 0, 0, 0, 0]);
-        assert_eq!(read(&one), Some(Rank::Kernel));
-        one.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        assert_eq!(read(&one), None);
     }
 }

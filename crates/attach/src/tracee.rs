@@ -3,6 +3,7 @@
 //! All calls come from one thread of the recorder, since the kernel ties a tracee to a thread. When that
 //! thread ends, or the recorder is killed, the kernel lets the tracee run.
 
+use std::cell::Cell;
 use std::io;
 use std::ptr::null_mut;
 use std::time::Instant;
@@ -37,13 +38,15 @@ pub(crate) enum NoStop {
 /// A traced thread. Dropping it lets it run if it is stopped.
 pub(crate) struct Tracee {
     tid: libc::pid_t,
+    /// The signal that it has stopped to get, which it gets when it continues; 0: none.
+    signal: Cell<libc::c_int>,
 }
 
 impl Tracee {
     /// Begins to trace a thread, which runs on.
     pub(crate) fn seize(tid: libc::pid_t) -> io::Result<Self> {
         request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
-        Ok(Self { tid })
+        Ok(Self { tid, signal: Cell::new(0) })
     }
 
     /// Has it stop, in a system call as a signal without a handler would.
@@ -58,7 +61,11 @@ impl Tracee {
             // SAFETY: `status` is an integer of ours.
             let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) };
             if waited == self.tid {
-                return stop(status).ok_or(NoStop::Ended);
+                let stop = stop(status).ok_or(NoStop::Ended)?;
+                if let Stop::Signal(signal) = stop {
+                    self.signal.set(signal);
+                }
+                return Ok(stop);
             }
             if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 return Err(NoStop::Ended);
@@ -71,12 +78,17 @@ impl Tracee {
 
     /// Runs until it enters or leaves a system call, or stops for something else.
     pub(crate) fn run_to_call(&self) -> io::Result<()> {
-        request(libc::PTRACE_SYSCALL, self.tid, 0, 0)
+        self.go_on(libc::PTRACE_SYSCALL)
     }
 
     /// Runs until it stops for something else than a system call.
     pub(crate) fn run(&self) -> io::Result<()> {
-        request(libc::PTRACE_CONT, self.tid, 0, 0)
+        self.go_on(libc::PTRACE_CONT)
+    }
+
+    /// Has it continue in a way, with the signal that it has stopped for.
+    fn go_on(&self, way: libc::c_uint) -> io::Result<()> {
+        request(way, self.tid, 0, self.signal.take() as usize)
     }
 
     /// Its registers.
@@ -106,7 +118,7 @@ impl Tracee {
 
     /// Stops tracing it.
     pub(crate) fn detach(self) -> io::Result<()> {
-        let result = request(libc::PTRACE_DETACH, self.tid, 0, 0);
+        let result = self.go_on(libc::PTRACE_DETACH);
         std::mem::forget(self);
         result
     }
@@ -134,7 +146,7 @@ impl Tracee {
 impl Drop for Tracee {
     fn drop(&mut self) {
         // One that has not stopped runs, and is let go when this thread ends.
-        let _ = request(libc::PTRACE_DETACH, self.tid, 0, 0);
+        let _ = self.go_on(libc::PTRACE_DETACH);
     }
 }
 

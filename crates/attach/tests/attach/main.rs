@@ -1,6 +1,7 @@
 //! Attaching to real processes: what they were doing continues as if nothing had happened, and a process that
 //! cannot be attached to gives the reason.
 
+mod calls;
 mod moments;
 mod refused;
 mod waiting;
@@ -62,6 +63,34 @@ fn registers_stay() {
 #[test]
 fn signals_interrupt_what_they_would_have() {
     attach_to_counting("interrupted");
+}
+
+/// Those that come while a thread is stopped, or is about to be, have their effect.
+#[test]
+fn no_signal_is_lost() {
+    for way in ["queued", "stopped"] {
+        let mut program = Waiting::new(way, 4000);
+        let mut called = 0;
+        while program.is_waiting() {
+            called += u64::from(program.attach_at_once().is_ok());
+        }
+        let waited = program.end();
+        assert!(waited.result == 0 && waited.calls >= called && called > 0, "{way}: {waited:?}");
+    }
+}
+
+/// Threads that change their process's user wait for a signal's effect on the others, with a lock that the
+/// call needs.
+#[test]
+fn while_its_user_is_changed() {
+    let mut program = Waiting::new("users", 3000);
+    let begin = Instant::now();
+    while program.is_waiting() {
+        let _ = program.attach_at_once();
+        assert!(begin.elapsed() < Duration::from_secs(30), "its threads wait for each other");
+    }
+    let waited = program.end();
+    assert!(waited.result == 0 && waited.calls > 0, "{waited:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A program that waits (`examples/target.rs`), and attempts to attach to it.
+//! A program that waits (`examples/target`), and attempts to attach to it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -38,6 +38,11 @@ pub struct Waited {
 impl Waiting {
     pub fn new(way: &str, milliseconds: u64) -> Self {
         Self::spawn(Command::new(&*PROGRAM).args([way, &milliseconds.to_string()]))
+    }
+
+    /// One that waits by this system call, again and again.
+    pub fn by_call(name: &str, milliseconds: u64) -> Self {
+        Self::spawn(Command::new(&*PROGRAM).args(["calls", &milliseconds.to_string(), name]))
     }
 
     pub fn spawn(command: &mut Command) -> Self {

@@ -2,16 +2,22 @@
 //!
 //! `target WAY [MILLISECONDS]` prints its process id and the address of its entry, waits in the way that is
 //! asked for, and prints what the wait returned, for how many milliseconds it lasted, and how often the
-//! entry's function was called. `target attach PID ENTRY [COUNT]` attaches.
+//! entry's function was called. `target calls MILLISECONDS NAME` waits by a call, of which `target names`
+//! prints the names. `target attach PID ENTRY [COUNT]` attaches.
+
+mod calls;
+mod signals;
 
 use std::arch::asm;
 use std::io::{Write, stdout};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_attach::{SystemCall, Target};
 
+/// Whether the function starts no thread: one that is stopped would keep it waiting.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
 /// How often the function was called.
 static CALLED: AtomicU32 = AtomicU32::new(0);
 
@@ -22,6 +28,9 @@ extern "C" fn function() -> i64 {
     // SAFETY: the registers are named as overwritten.
     unsafe { asm!("vpcmpeqd ymm0, ymm0, ymm0", "vmovdqa ymm15, ymm0", out("ymm0") _, out("ymm15") _) };
     CALLED.fetch_add(1, Relaxed);
+    if IS_ALONE.load(Relaxed) {
+        return 42;
+    }
     let is_right = std::thread::spawn(move || sum > 21_000.0).join().is_ok_and(|right| right);
     if is_right { 42 } else { -1 }
 }
@@ -33,6 +42,9 @@ fn main() {
     let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<i64>().ok()).unwrap_or(-1);
     if arguments[1] == "attach" {
         return attach(number(2) as i32, number(3) as u64, number(4).max(1));
+    }
+    if arguments[1] == "names" {
+        return calls::names().for_each(|name| println!("{name}"));
     }
     println!("{} {}", std::process::id(), (entry as *const ()).addr());
     let begin = Instant::now();
@@ -82,6 +94,13 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             }
             "read" => libc::read(0, (&raw mut event).cast(), 1) as i64,
             "registers" => registers(milliseconds),
+            "queued" => signals::queued(milliseconds),
+            "users" => signals::users(milliseconds),
+            "stopped" => {
+                IS_ALONE.store(true, Relaxed);
+                signals::stopped(milliseconds)
+            }
+            "calls" => calls::again(&std::env::args().nth(3).unwrap_or_default(), milliseconds),
             "lock" => lock(),
             "malloc" => malloc(milliseconds),
             "exit" => exit(milliseconds),
