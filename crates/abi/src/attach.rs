@@ -2,8 +2,9 @@
 //! through which both sides can put the thread back.
 //!
 //! The recorder stops a thread that sleeps in a system call, writes a [`Saved`] below the red zone of its
-//! stack, and lets it continue at the entry, with the block's address in `rdi` and `rsp`. The entry switches
-//! to a stack of its own, saves the vector registers, calls the function, and reports through
+//! stack, and lets it continue at the entry, with the block's address in `rdi` and `rsp`, and its own process
+//! id in `rsi`, or 0 where that has another meaning in the process. The entry switches to a stack of its own,
+//! saves the vector registers, calls the function with both registers, and reports through
 //! [`Saved::result`]. Its last system call, `rt_sigprocmask` with [`Saved::mask`], is what the recorder waits
 //! for: it then has the call fail and restores the thread itself, so that the kernel treats the interrupted
 //! call as it treats every other. Without a recorder, which may have been killed, the entry restores all
@@ -91,7 +92,7 @@ impl Room {
 }
 
 /// Makes the entry of a program or library: `$entry`, which calls `$function`, an
-/// `extern "C" fn() -> i64` that must not unwind, and the note by which recorders find it.
+/// `extern "C" fn(*const Saved, i64) -> i64` that must not unwind, and the note by which recorders find it.
 #[macro_export]
 macro_rules! attach_entry {
     ($entry:ident, $function:path) => {
@@ -210,6 +211,6 @@ macro_rules! attach_entry {
         static KEPT: unsafe extern "C" fn() = $entry;
         #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
         #[used]
-        static KEPT: extern "C" fn() -> i64 = $function;
+        static KEPT: extern "C" fn(*const $crate::attach::Saved, i64) -> i64 = $function;
     };
 }

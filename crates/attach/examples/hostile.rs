@@ -25,6 +25,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
+use tracewing_abi::attach::Saved;
 use tracewing_abi::message::control::Control;
 use tracewing_abi::message::door::{Door, Enter, Knock};
 
@@ -70,7 +71,7 @@ fn pair(kind: libc::c_int) -> (OwnedFd, OwnedFd) {
     pair.map(|one| unsafe { OwnedFd::from_raw_fd(one) }).into()
 }
 
-extern "C" fn function() -> i64 {
+extern "C" fn function(_: *const Saved, _: i64) -> i64 {
     let way = WAY.get().map(String::as_str).unwrap_or_default();
     match way {
         "number" => 1 << 40,

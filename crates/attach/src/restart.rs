@@ -42,8 +42,8 @@ pub(crate) fn restart(registers: &Registers) -> Option<Restart> {
     }
 }
 
-/// Whether a call would return `EINTR` that was interrupted for nothing, and has done nothing yet. `close` may
-/// have closed its descriptor, the number of which may be another file's when it is repeated.
+/// Whether a call would return `EINTR` that was interrupted for nothing, and has done nothing yet. `close`
+/// may have closed its descriptor, the number of which may be another file's when it is repeated.
 pub(crate) fn is_interrupted_in_vain(registers: &Registers) -> bool {
     restart(registers) == Some(Restart::Repeated) && registers.orig_rax != libc::SYS_close.cast_unsigned()
 }

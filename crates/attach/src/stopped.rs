@@ -97,6 +97,7 @@ impl<'a> Stopped<'a> {
         let at_entry = Registers {
             rip: entry,
             rdi: *block,
+            rsi: self.target.recorder_inside(),
             rsp: *block,
             rax: 0,
             orig_rax: u64::MAX, // in no call: the kernel repeats none

@@ -24,6 +24,8 @@ pub struct Target {
     pidfd: OwnedFd,
     /// The longest time for which a thread was stopped, ns; 0: none was.
     longest_stop: AtomicU64,
+    /// This process's id, as the other one sees it; 0: it does not.
+    recorder: u32,
 }
 
 impl Target {
@@ -34,7 +36,8 @@ impl Target {
     pub fn open(pid: i32) -> Result<Self, Refusal> {
         let id = (pid > 0).then(|| Pid::from_raw(pid)).flatten().ok_or(Refusal::Gone(pid))?;
         let pidfd = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::Gone(pid))?;
-        let target = Self { pid, pidfd, longest_stop: AtomicU64::new(0) };
+        let recorder = if sees_this_process(pid) { std::process::id() } else { 0 };
+        let target = Self { pid, pidfd, longest_stop: AtomicU64::new(0), recorder };
         target.check()?;
         Ok(target)
     }
@@ -58,6 +61,10 @@ impl Target {
     pub fn descriptor(&self, number: i32) -> Result<OwnedFd, Refusal> {
         let taken = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty());
         taken.map_err(|error| self.failed("pidfd_getfd")(error.into()))
+    }
+
+    pub(crate) fn recorder_inside(&self) -> u64 {
+        self.recorder.into()
     }
 
     pub(crate) fn longest(&self) -> &AtomicU64 {
@@ -141,6 +148,13 @@ impl Target {
         let mut file = [PollFd::new(&self.pidfd, PollFlags::IN)];
         poll(&mut file, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
+}
+
+/// Whether a process sees this one under the number that this one sees itself.
+fn sees_this_process(pid: i32) -> bool {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    let own = namespace("self");
+    own.is_some() && own == namespace(&pid.to_string())
 }
 
 /// Whether a thread is the kernel's: a flag in the 9th field of its `stat` (`proc_pid_stat(5)`).

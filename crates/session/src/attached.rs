@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
-use tracewing_abi::message::door::{Door, Enter};
+use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
 use tracewing_attach::{Refusal, Target};
 use tracewing_programs::entries;
 use tracewing_programs::image::{Files, Memory, Process};
@@ -50,7 +50,10 @@ pub(crate) enum Declined {
     /// The program wants no threads but its own.
     #[error("it has asked for no more threads of tracewing (tracewing::before_sandbox)")]
     Alone,
-    /// The system refuses a descriptor or a thread.
+    /// The system refuses a thread.
+    #[error("it can start no thread (its limit of processes, or of memory)")]
+    NoThread,
+    /// The system refuses a descriptor.
     #[error("it has opened no door ({0})")]
     System(std::io::Error),
     /// What it has given is no door.
@@ -62,6 +65,7 @@ impl Declined {
     fn of(error: i32) -> Self {
         match error {
             libc::ESHUTDOWN => Self::Alone,
+            NO_THREAD => Self::NoThread,
             error if error > 0 => Self::System(std::io::Error::from_raw_os_error(error)),
             _ => Self::NoDoor,
         }

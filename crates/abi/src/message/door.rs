@@ -26,6 +26,10 @@ const ENTER: u32 = u32::from_le_bytes(*b"twEn");
 const JOIN: u32 = u32::from_le_bytes(*b"twDj");
 const ASK: u32 = u32::from_le_bytes(*b"twDa");
 
+/// The error number by which a process says that it can start no thread (`ENOMEM`): not that of the C
+/// library, which an entry has another meaning for (`crate::attach::NOT_READY`).
+pub const NO_THREAD: i32 = 12;
+
 /// What a process says of a door, in a word of its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {

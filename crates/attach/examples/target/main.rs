@@ -14,6 +14,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use tracewing_abi::attach::Saved;
 use tracewing_attach::{SystemCall, Target};
 
 /// Whether the function starts no thread: one that is stopped would keep it waiting.
@@ -22,7 +23,7 @@ static IS_ALONE: AtomicBool = AtomicBool::new(false);
 static CALLED: AtomicU32 = AtomicU32::new(0);
 
 /// What programs do when they are attached to: memory, threads, arithmetic in all kinds of registers.
-extern "C" fn function() -> i64 {
+extern "C" fn function(_: *const Saved, _: i64) -> i64 {
     let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
     let sum: f64 = std::hint::black_box(&numbers).iter().map(|number| number.sqrt()).sum();
     // SAFETY: the registers are named as overwritten.

@@ -1,5 +1,5 @@
 //! Every kind of system call that waits returns what it would have returned, when it would have: whether its
-//! thread is borrowed, or is stopped for nothing, since it has come to the call after the recorder has looked.
+//! thread is borrowed, or is stopped for nothing, since it came to the call after the recorder looked.
 
 use super::*;
 

@@ -46,6 +46,33 @@ fn root_records_programs_of_others() {
     program.end();
 }
 
+/// Its user has as many threads as it may have.
+#[test]
+fn a_program_that_may_start_no_thread_says_so() {
+    if !am_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("resident");
+    copy_program(&*PROGRAM, &copy);
+    let mut command = Command::new(&copy);
+    command.uid(NOBODY).gid(NOBODY).current_dir("/");
+    let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a system call with a live limit.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit);
+            Ok(())
+        })
+    };
+    let mut program = Resident::of(&mut command);
+    let said = Recorder::spawn(&folder.path().join("t"), program.pid, &["--for", "0.5"]).ended();
+    assert!(said.contains("are not recorded: it can start no thread"), "{said}");
+    program.tell("emit 10");
+    program.end();
+}
+
 /// The program in C, linked with these options.
 fn in_c_linked(folder: &Path, options: &[&str], is_static: bool) -> PathBuf {
     let built = recorded::build(&["-p", "tracewing-capi"]);

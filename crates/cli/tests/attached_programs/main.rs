@@ -4,6 +4,7 @@ mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod hostile;
+mod killed;
 mod kinds;
 mod namespaces;
 #[path = "../recorded/mod.rs"]
@@ -168,7 +169,10 @@ fn rules_change_and_sites_are_shown() {
         String::from_utf8(sites.stdout).unwrap().contains(",on,")
     };
     assert!(!on());
-    assert!(harness::run(&["enable", &recorder.pid(), "-e", "resident:step"]).status.success());
+    // Of whichever process one thinks.
+    for pid in [recorder.pid(), program.pid.to_string()] {
+        assert!(harness::run(&["enable", &pid, "-e", "resident:step"]).status.success());
+    }
     assert!(on());
     program.tell("emit 5");
     let trace = recorder.trace().to_owned();

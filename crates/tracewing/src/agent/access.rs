@@ -48,9 +48,8 @@ impl Access {
     }
 
     /// By a door, which stays open until [`Access::close`].
-    pub(super) fn door(door: Fd) -> Option<Self> {
-        let identity = system::identity(door.raw())?;
-        Some(Self::Door(Door { number: door.leak(), identity }))
+    pub(super) fn door(number: c_int, identity: Identity) -> Self {
+        Self::Door(Door { number, identity })
     }
 
     /// Whether there is a recorder.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::ask::{Describe, Prepare, Taken};
-use tracewing_abi::message::door::{Door, Enter};
+use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::late::{Farewell, Late};
@@ -26,7 +26,7 @@ use tracewing_ring::thread::RECORDINGS;
 use super::access::Access;
 use super::attach;
 use super::control::{self, Granted, Rest};
-use super::door::{self, Word};
+use super::door::{self, End, Word};
 use super::filtered::{self, Witness};
 use super::join::{self, Candidate};
 use super::system::{self, Fd, Identity};
@@ -253,14 +253,14 @@ fn join_now(candidate: Candidate) {
     connection.into_iter().for_each(serve);
 }
 
-/// How long a recorder may take until it has taken what was made for it.
+/// How long a recorder that may live may take until it has taken what was made for it.
 const TAKING: Duration = Duration::from_secs(10);
 
-/// On a thread that a recorder has borrowed, which blocks all signals: starts an agent's thread that makes a
-/// door and joins that recorder by it. Returns the address of the word that says so; an error number if that
-/// fails. Allocates nothing except what the C library's threads need.
-pub(super) fn open_door() -> Result<usize, i32> {
-    let word = Word::take().ok_or(libc::EBUSY)?;
+/// On a thread that a recorder has borrowed, which blocks signals: starts an agent's thread that makes a door
+/// and joins that recorder by it, whose process id this is, or 0. Returns the address of the word that says
+/// so; an error number if that fails. Allocates nothing except what the C library's threads need.
+pub(super) fn open_door(recorder: i32) -> Result<usize, i32> {
+    let word = Word::take(recorder).ok_or(libc::EBUSY)?;
     if !filtered::begin_vouched() {
         word.say(Door::Closed);
         return Err(libc::EAGAIN);
@@ -280,7 +280,7 @@ pub(super) fn open_door() -> Result<usize, i32> {
     word.say(Door::Closed);
     THREADS.fetch_sub(1, Release); // with `end`
     filtered::end_acting();
-    Err(if is_over { libc::ESHUTDOWN } else { libc::EAGAIN })
+    Err(if is_over { libc::ESHUTDOWN } else { NO_THREAD })
 }
 
 extern "C" fn enter(word: *mut libc::c_void) -> *mut libc::c_void {
@@ -296,18 +296,20 @@ extern "C" fn enter(word: *mut libc::c_void) -> *mut libc::c_void {
 
 /// Joins by a door, one end of which the recorder takes.
 fn enter_by(word: &Word) {
-    let Some((own, recorders)) = system::socket_pair() else { return word.say(Door::Failed(libc::EMFILE)) };
-    let (own, recorders) = (system::out_of_the_way(own), system::out_of_the_way(recorders));
-    system::wait_no_longer(&own, TAKING);
+    let recorder = word.recorder();
+    let (own, recorders) = match End::pair() {
+        Ok(ends) => ends,
+        Err(error) => return word.say(Door::Failed(error)),
+    };
     word.say(Door::Open(recorders.raw()));
     let mut message = [0; Enter::SIZE];
-    let len = system::read(&own, &mut message);
+    let len = own.receive(&mut message, &recorder, TAKING);
     word.say(Door::Closed);
     drop(recorders);
     let Ok(Enter { recording }) = Enter::decode(&message[..len]) else { return };
     sweep();
     if !join::is_in(&recording)
-        && let Some(access) = Access::door(own)
+        && let Some(access) = own.into_access()
     {
         fork::notice();
         if let Ok(mut pending) = PENDING.try_lock() {

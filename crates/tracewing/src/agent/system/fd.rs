@@ -16,13 +16,6 @@ impl Fd {
     pub(in super::super) fn raw(&self) -> libc::c_int {
         self.0
     }
-
-    /// Gives the number, and leaves it open.
-    pub(in super::super) fn leak(self) -> libc::c_int {
-        let number = self.0;
-        core::mem::forget(self);
-        number
-    }
 }
 
 impl Drop for Fd {

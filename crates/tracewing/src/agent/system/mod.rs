@@ -19,12 +19,12 @@ pub(super) use self::memory::{
     map_zeroes_into, map_zeroes_over, membarrier, populate, unmap,
 };
 pub(super) use self::socket::{
-    Failure, Until, connect, hang_up, is_over, look, read, receive, send, send_at_once, send_descriptor,
-    socket_pair, wait_for_ever, wait_no_longer,
+    Failure, Until, connect, hang_up, is_over, look, read, read_for_a_while, receive, send, send_at_once,
+    send_descriptor, socket_pair, wait_for_ever, wait_no_longer,
 };
 pub(super) use self::thread::{
-    begin_thread, block_signals, current_cpu, end_thread, first_thread_name, is_asleep, name_thread,
-    process_id, sleep_quietly, spawn, spawn_plain, thread_id, without_signals,
+    begin_thread, block_signals, current_cpu, end_thread, first_thread_name, is_asleep, is_process_alive,
+    name_thread, process_id, sleep_quietly, spawn, spawn_plain, thread_id, without_signals,
 };
 
 /// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look

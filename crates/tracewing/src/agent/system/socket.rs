@@ -166,6 +166,17 @@ pub(in super::super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
     usize::try_from(filtered::in_read(read)).unwrap_or(0)
 }
 
+/// The same, on a socket whose receives have a time-out. `None` where nothing has come in that time.
+pub(in super::super) fn read_for_a_while(socket: &Fd, buffer: &mut [u8]) -> Option<usize> {
+    // SAFETY: the buffer is writable.
+    let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+    match usize::try_from(filtered::in_read(read)) {
+        Ok(len) => Some(len),
+        Err(_) if matches!(errno(), libc::EAGAIN | libc::EINTR) => None,
+        Err(_) => Some(0),
+    }
+}
+
 /// Room for descriptors in a packet's control data, aligned as that wants.
 #[repr(C, align(8))]
 struct Control([u8; 64]);

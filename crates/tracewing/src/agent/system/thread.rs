@@ -65,6 +65,13 @@ pub(in super::super) fn is_asleep(tid: i32) -> bool {
     len.is_some_and(|len| stat[..len].windows(3).any(|part| part == b") S"))
 }
 
+/// Whether `/proc` shows a process that has not ended.
+pub(in super::super) fn is_process_alive(pid: i32) -> bool {
+    let mut stat = [0; 64];
+    let path = std::ffi::CString::new(format!("/proc/{pid}/stat")).unwrap_or_default();
+    read_file(&path, &mut stat).is_some_and(|len| !stat[..len].windows(3).any(|part| part == b") Z"))
+}
+
 /// Ends the calling thread, and nothing else: no destructor, no memory given back, no other system call.
 pub(in super::super) fn end_thread() -> ! {
     loop {
