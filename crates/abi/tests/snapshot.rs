@@ -34,8 +34,15 @@ fn long_texts_are_cut_between_characters() {
     let mut buffer = [0; LARGEST_ANSWER];
     let len = Taken::Failed(&long).encode(&mut buffer).unwrap();
     assert_eq!(Taken::decode(&buffer[..len]), Ok(Taken::Failed(&long[..LONGEST_TEXT])));
-    let status = Status { pid: 1, command_pid: 2, is_flight_recorder: true, command: &long, output: &long };
-    assert_eq!(status.encode(&mut buffer), Ok(17 + 2 * LONGEST_TEXT));
+    let status = Status {
+        pid: 1,
+        command_pid: 2,
+        attached: [3; Status::ATTACHED],
+        is_flight_recorder: true,
+        command: &long,
+        output: &long,
+    };
+    assert_eq!(status.encode(&mut buffer), Ok(17 + 4 * Status::ATTACHED + 2 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -43,7 +50,8 @@ proptest! {
     fn answers_come_back(pid: u32, command_pid: u32, flight: bool, command: String, text: String) {
         let mut buffer = [0; LARGEST_ANSWER];
         let (command, output) = (command.as_str(), text.as_str());
-        let status = Status { pid, command_pid, is_flight_recorder: flight, command, output };
+        let attached = [pid; Status::ATTACHED];
+        let status = Status { pid, command_pid, attached, is_flight_recorder: flight, command, output };
         let len = status.encode(&mut buffer).unwrap();
         prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
         for taken in

@@ -7,8 +7,8 @@ use tracewing_session::running::{Kind, Recordings, Running};
 /// A running recording.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// The recording: its recorder's process id, its command's process id, or its command's name
-    /// [default: the only one]
+    /// The recording: process id of its recorder, its command, or a process that it attached to; or its
+    /// command's name [default: the only one]
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
 

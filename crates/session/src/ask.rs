@@ -14,6 +14,8 @@ pub struct Running {
     pub pid: Pid,
     /// The recorded command's.
     pub command_pid: Pid,
+    /// Those of processes that it has attached to.
+    pub attached: Vec<Pid>,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
     /// The recorded command, its words separated by spaces.

@@ -78,7 +78,8 @@ impl Recordings {
         this
     }
 
-    /// The one recording that is meant: by its process id or its command's, or by the command's name; without
+    /// The one recording that is meant: by its process id, its command's, or that of a process that it has
+    /// attached to, or by the command's name; without
     /// a word the only one of the kind.
     ///
     /// # Errors
@@ -178,6 +179,7 @@ impl Running {
         Ok(Self {
             pid,
             command_pid: Pid::from_unsigned(status.command_pid),
+            attached: status.attached.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
             is_flight_recorder: status.is_flight_recorder,
             command: status.command.to_owned(),
             output: status.output.into(),
@@ -195,8 +197,8 @@ impl Running {
 
     fn is_called(&self, word: &str) -> bool {
         let program = Path::new(self.command.split(' ').next().unwrap_or_default());
-        let pids = [self.pid, self.command_pid].map(|pid| pid.to_string());
-        pids.iter().any(|pid| pid == word)
+        let own = [self.pid, self.command_pid];
+        own.iter().chain(&self.attached).any(|pid| pid.to_string() == word)
             || program.as_os_str() == word
             || program.file_name() == Some(OsStr::new(word))
     }
@@ -261,6 +263,7 @@ mod tests {
             user: 0,
             pid: Pid(pid),
             command_pid: Pid(pid + 1),
+            attached: vec![Pid(pid + 2)],
             is_flight_recorder,
             command: command.to_owned(),
             output: "/t".into(),
@@ -273,7 +276,7 @@ mod tests {
         let all = vec![one.clone(), running(20, false, "make"), running(30, false, "server")];
         let found = |all: &[Running]| Recordings { running: all.to_vec(), silent: Vec::new() };
         let flight = |all: &[Running], word| found(all).choose(word, Kind::FlightRecorder);
-        for word in [None, Some("10"), Some("11"), Some("server"), Some("/usr/bin/server")] {
+        for word in [None, Some("10"), Some("11"), Some("12"), Some("server"), Some("/usr/bin/server")] {
             assert_eq!(flight(&all, word).unwrap(), one, "{word:?}");
         }
         let error = |all: &[Running], word| flight(all, word).unwrap_err().to_string();

@@ -19,7 +19,7 @@ const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 /// Longest text in an answer, bytes; longer ones are cut.
 pub const LONGEST_TEXT: usize = 4096;
 /// Largest answer, bytes.
-pub const LARGEST_ANSWER: usize = 16 + 2 * (2 + LONGEST_TEXT);
+pub const LARGEST_ANSWER: usize = 16 + size_of::<[u32; Status::ATTACHED]>() + 2 * (2 + LONGEST_TEXT);
 
 /// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,8 @@ pub struct Status<'a> {
     pub pid: u32,
     /// Process id of the recorded command.
     pub command_pid: u32,
+    /// Process ids of those that it has attached to; 0: none, or one that has ended.
+    pub attached: [u32; Status::ATTACHED],
     /// Whether it is a flight recorder, so that snapshots can be had.
     pub is_flight_recorder: bool,
     /// The recorded command, its words separated by spaces.
@@ -99,6 +101,9 @@ pub struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
+    /// How many processes a message names at most.
+    pub const ATTACHED: usize = 16;
+
     /// Writes the message into `buffer`, of [`LARGEST_ANSWER`] bytes at most, and gives its length.
     ///
     /// # Errors
@@ -108,6 +113,7 @@ impl<'a> Status<'a> {
         out.u32(STATUS)?;
         out.u32(self.pid)?;
         out.u32(self.command_pid)?;
+        self.attached.into_iter().try_for_each(|pid| out.u32(pid))?;
         out.u8(self.is_flight_recorder.into())?;
         out.str(cut(self.command))?;
         out.str(cut(self.output))?;
@@ -121,9 +127,15 @@ impl<'a> Status<'a> {
         if input.u32()? != STATUS {
             return Err(WireError::Invalid("status"));
         }
+        let (pid, command_pid) = (input.u32()?, input.u32()?);
+        let mut attached = [0; Self::ATTACHED];
+        for place in &mut attached {
+            *place = input.u32()?;
+        }
         Ok(Self {
-            pid: input.u32()?,
-            command_pid: input.u32()?,
+            pid,
+            command_pid,
+            attached,
             is_flight_recorder: input.u8()? != 0,
             command: input.str()?,
             output: input.str()?,

@@ -11,6 +11,7 @@ use tracewing_units::Pid;
 use super::Recorder;
 use crate::flight::{NoSnapshot, Reason, absolute};
 use crate::outcome::SnapshotSummary;
+use crate::processes::Processes;
 
 impl Recorder<'_> {
     /// The answer to a process that asked.
@@ -23,11 +24,15 @@ impl Recorder<'_> {
                     None => self.options.words().collect::<Vec<_>>().join(" "),
                 };
                 let child = self.course.child.as_ref().map(|child| child.pid().as_unsigned());
+                let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
+                let mut attached = [0; Status::ATTACHED];
+                attached.iter_mut().zip(pids).for_each(|(place, pid)| *place = pid.as_unsigned());
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
                     // Without a command, what records the same programs ends with this recorder.
                     command_pid: child.unwrap_or_else(std::process::id),
+                    attached,
                     is_flight_recorder: self.flight.is_some(),
                     command: &command,
                     output: &output.to_string_lossy(),
