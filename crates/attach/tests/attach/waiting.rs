@@ -1,4 +1,4 @@
-//! A program that waits (`examples/target/main.rs`), and attempts to attach to it.
+//! A program that waits (the example `target`), and attempts to attach to it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
