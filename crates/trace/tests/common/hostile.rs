@@ -81,8 +81,17 @@ const KERNEL: Schema = &[
     ("syscall_entry_clone", &[("flags", Unsigned(64))]),
     ("syscall_exit_clone", &[("ret", Signed(64))]),
     ("syscall_entry_exit_group", &[("code", Signed(64))]),
+    ("tracewing_statedump_asleep", &[("tid", Signed(32)), ("system_call", Text)]),
     ("probe", &[("ip", Unsigned(64))]),
     ("probe%return", &[("ip", Unsigned(64)), ("func", Unsigned(64))]),
+];
+
+const TICKETED: &[(&str, Type)] = &[
+    ("kind", Kind),
+    ("object", Unsigned(64)),
+    ("ticket", Unsigned(64)),
+    ("origin", Unsigned(64)),
+    ("waited", Unsigned(8)),
 ];
 
 const USER: Schema = &[
@@ -98,6 +107,18 @@ const USER: Schema = &[
     ("user_thread:wait", &[("kind", Kind), ("object", Unsigned(64))]),
     ("user_thread:acquired", &[("kind", Kind), ("object", Unsigned(64))]),
     ("user_thread:released", &[("kind", Kind), ("object", Unsigned(64))]),
+    // With tickets, as they are recorded today; those above are of older recordings.
+    (
+        "user_thread:origin",
+        &[("origin", Unsigned(64)), ("name", Text), ("file", Text), ("line", Unsigned(32))],
+    ),
+    (
+        "user_thread:wait",
+        &[("kind", Kind), ("object", Unsigned(64)), ("ticket", Unsigned(64)), ("origin", Unsigned(64))],
+    ),
+    ("user_thread:acquired", TICKETED),
+    ("user_thread:given_up", TICKETED),
+    ("user_thread:released", &[("kind", Kind), ("object", Unsigned(64)), ("ticket", Unsigned(64))]),
     ("user_thread:worker", &[("index", Unsigned(64))]),
     ("user_thread:park", &[]),
     ("user_thread:unpark", &[]),
@@ -267,7 +288,8 @@ fn payload(fields: &[(&str, Type)], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn trace_class(schema: Schema, env: &[(&str, &str)], has_process: bool) -> TraceClass {
+/// `second` is the common context's field after `tid`, if there is one.
+fn trace_class(schema: Schema, env: &[(&str, &str)], second: Option<&str>) -> TraceClass {
     let mut class = TraceClass::new();
     for (name, text) in env {
         class.set_env(*name, *text);
@@ -282,8 +304,10 @@ fn trace_class(schema: Schema, env: &[(&str, &str)], has_process: bool) -> Trace
     stream.packet_context = Some(write::packet_context_class("tsc"));
     stream.event_header = Some(write::user_event_header_class("tsc"));
     let context = StructureClass::new().with("tid", FieldClass::signed(32));
-    stream.common_context =
-        Some(if has_process { context.with("pid", FieldClass::signed(32)) } else { context });
+    stream.common_context = Some(match second {
+        Some(name) => context.with(name, FieldClass::signed(32)),
+        None => context,
+    });
     for (id, (name, fields)) in (0..).zip(schema) {
         stream.event_record_classes.push(EventRecordClass::new(id, *name).with_payload(structure(fields)));
     }
@@ -303,20 +327,20 @@ fn step(random: &mut Random) -> u64 {
     }
 }
 
-fn packet(instance: u64, schema: Schema, has_process: bool, count: usize, random: &mut Random) -> Vec<u8> {
+fn packet(instance: u64, schema: Schema, has_second: bool, count: usize, random: &mut Random) -> Vec<u8> {
     let mut stamp = random.below(1000) as u64;
     let (begin, mut content) = (stamp, Vec::new());
     for _ in 0..count {
         let id = random.below(schema.len());
         let payload = payload(schema[id].1, random);
-        let head = if has_process { 26 } else { 22 };
+        let head = if has_second { 26 } else { 22 };
         stamp = stamp.saturating_add(step(random));
         content.extend_from_slice(&(stamp as u32).to_le_bytes());
         content.extend_from_slice(&write::EXTENDED_ID.to_le_bytes());
         content.extend_from_slice(&((head + payload.len()) as u16).to_le_bytes());
         content.extend_from_slice(&stamp.to_le_bytes());
         content.extend_from_slice(&(id as u16).to_le_bytes());
-        for _ in 0..=usize::from(has_process) {
+        for _ in 0..=usize::from(has_second) {
             content.extend_from_slice(&(random.number() as u32).to_le_bytes());
         }
         content.extend_from_slice(&payload);
@@ -352,18 +376,18 @@ pub fn write_recording(folder: &Path, seed: u64) {
     let profile: &[(&str, &str)] =
         &[("domain", "profile"), ("profile_event", event), ("profile_counters", "cpu")];
     let traces = [
-        ("kernel", KERNEL, kernel, false, "channel_"),
-        ("user", USER, &[("domain", "ust")][..], false, "uid0_"),
-        ("profile", PROFILE, profile, true, "cpu_"),
+        ("kernel", KERNEL, kernel, Some("flags"), "channel_"),
+        ("user", USER, &[("domain", "ust")][..], None, "uid0_"),
+        ("profile", PROFILE, profile, Some("pid"), "cpu_"),
     ];
-    for (name, schema, env, has_process, stream) in traces {
+    for (name, schema, env, second, stream) in traces {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let class = trace_class(schema, env, has_process);
+        let class = trace_class(schema, env, second);
         std::fs::write(folder.join("metadata"), tsdl::print(&class)).unwrap();
         for instance in 0..2 {
             let count = 20 + random.below(200);
-            let bytes = packet(instance, schema, has_process, count, random);
+            let bytes = packet(instance, schema, second.is_some(), count, random);
             std::fs::write(folder.join(format!("{stream}{instance}")), bytes).unwrap();
         }
     }
