@@ -4,11 +4,14 @@
 //! The recorder stops a thread that sleeps in a system call, writes a [`Saved`] below the red zone of its
 //! stack, and lets it continue at the entry, with the block's address in `rdi` and `rsp`, and its own process
 //! id in `rsi`, or 0 where that has another meaning in the process. The entry switches to a stack of its own,
-//! saves the vector registers, calls the function with both registers, and reports through
-//! [`Saved::result`]. Its last system call, `rt_sigprocmask` with [`Saved::mask`], is what the recorder waits
-//! for: it then has the call fail and restores the thread itself, so that the kernel treats the interrupted
-//! call as it treats every other. Without a recorder, which may have been killed, the entry restores all
-//! registers from the block and continues the interrupted call: no thread depends on its recorder's survival.
+//! saves the vector registers, calls the function with both registers, and reports through [`Saved::result`]
+//! and [`Saved::progress`]. Then it spins for some milliseconds, in which the recorder stops it and restores
+//! the thread itself, so that the kernel treats the interrupted call as it treats every other. Without a
+//! recorder, which may have been killed, the entry restores the signal mask and all registers from the block
+//! and continues the interrupted call: no thread depends on its recorder's survival.
+//!
+//! It spins, and makes no system call: one that sleeps with a time-out would take the place of the one that
+//! the kernel is to continue (`restart_syscall(2)`).
 //!
 //! A second thread that arrives while another uses the stack reports [`BUSY`] and changes nothing. So does
 //! one that arrives before the dynamic linker has prepared the object, or while it unloads it, by
@@ -21,7 +24,7 @@ use core::sync::atomic::AtomicU64;
 
 /// Type of the ELF note, of owner [`NOTE_OWNER`](crate::site::NOTE_OWNER), whose description is one `i64`,
 /// little-endian: the distance from that word to the entry. It is the version of everything here.
-pub const NOTE_TYPE: u32 = 0x7761_0001;
+pub const NOTE_TYPE: u32 = 0x7761_0002;
 
 /// Bytes of the note's description.
 pub const NOTE_SIZE: usize = 8;
@@ -45,6 +48,18 @@ pub const BUSY: i64 = -16;
 /// [`Saved::result`] where the object is not yet, or no longer, in use (`-EAGAIN`).
 pub const NOT_READY: i64 = -11;
 
+/// [`Saved::progress`] while the function runs.
+pub const CALLING: u64 = 0;
+
+/// [`Saved::progress`] while the entry waits for the recorder: it can be stopped and restored.
+pub const WAITING: u64 = 1;
+
+/// [`Saved::progress`] once the entry restores the thread itself.
+pub const LEFT: u64 = 2;
+
+/// How often the entry spins, for 40 to 140 cycles each time (`PAUSE`): about 10 ms.
+pub const SPINS: u32 = 1 << 18;
+
 /// Bits of the flags register that a thread gets back: arithmetic and direction.
 pub const FLAGS: u64 = 0xcd5;
 
@@ -65,6 +80,8 @@ pub struct Saved {
     pub mask: u64,
     /// What the function returned, a negative error number where it failed.
     pub result: i64,
+    /// [`CALLING`], [`WAITING`] or [`LEFT`].
+    pub progress: u64,
 }
 
 /// Offsets in [`Saved`], for the entry.
@@ -77,6 +94,7 @@ pub mod at {
     pub const RIP: usize = offset_of!(Saved, rip);
     pub const MASK: usize = offset_of!(Saved, mask);
     pub const RESULT: usize = offset_of!(Saved, result);
+    pub const PROGRESS: usize = offset_of!(Saved, progress);
 }
 
 /// Vector registers and stack of an entry. Only its assembly uses the bytes, one thread at a time.
@@ -146,18 +164,22 @@ macro_rules! attach_entry {
                 "xrstor64 [r12]",
                 "mov rsp, rbx",
                 "mov dword ptr [rip + {busy}], 0",
-                // rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8), where the recorder takes over. One that is
-                // killed after it has had the call fail leaves an error in rax: then it is made again.
                 "2:",
+                "mov qword ptr [rbx + {progress}], {waiting}",
+                "mov ecx, {spins}",
+                "3:",
+                "pause",
+                "dec ecx",
+                "jnz 3b",
+                // No recorder. rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8).
+                "mov qword ptr [rbx + {progress}], {left}",
                 "mov eax, 14",
                 "mov edi, 2",
                 "lea rsi, [rbx + {mask}]",
                 "xor edx, edx",
                 "mov r10d, 8",
                 "syscall",
-                "test rax, rax",
-                "jnz 2b",
-                // No recorder: the registers as they were. rcx and r11 are the interrupted call's to change.
+                // The registers as they were. rcx and r11 are the interrupted call's to change.
                 "mov rcx, qword ptr [rbx + {rip}]",
                 "push qword ptr [rbx + {flags}]",
                 "popfq",
@@ -195,6 +217,10 @@ macro_rules! attach_entry {
                 busy_result = const $crate::attach::BUSY,
                 not_ready = const $crate::attach::NOT_READY,
                 result = const $crate::attach::at::RESULT,
+                progress = const $crate::attach::at::PROGRESS,
+                waiting = const $crate::attach::WAITING,
+                left = const $crate::attach::LEFT,
+                spins = const $crate::attach::SPINS,
                 mask = const $crate::attach::at::MASK,
                 rip = const $crate::attach::at::RIP,
                 rsp = const $crate::attach::at::RSP,

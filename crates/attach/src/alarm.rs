@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Time between two signals once the first has come: one that came just before the wait ended nothing.
 const AGAIN: libc::c_long = 10_000_000;
 
-/// Signals to the calling thread, from a moment on until it is dropped: a system call that waits fails
-/// (`EINTR`).
+/// Signals to the calling thread, again and again from a moment on until it is dropped: a system call that
+/// waits fails (`EINTR`).
 pub(crate) struct Alarm(libc::timer_t);
 
 impl Alarm {

@@ -5,11 +5,14 @@
 //! | step | the thread alone would |
 //! |---|---|
 //! | stopped; block written below its red zone | continue its call |
-//! | registers set to the entry | make the call, restore itself from the block |
+//! | registers set to the entry | make the call, spin, restore itself from the block |
 //! | signals blocked | likewise, and restore its mask |
-//! | at the entry's last call, which is made to fail | find that it has failed, and make it again |
-//! | mask restored | restore its registers from the block |
+//! | stopped while it spins | likewise |
+//! | mask restored | likewise |
 //! | registers restored | continue its call |
+//!
+//! While the function runs, the recorder looks at the block: a stop at each of its system calls would take
+//! longer than the calls.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -22,7 +25,7 @@ use crate::alarm::Alarm;
 use crate::asleep::Asleep;
 use crate::filter::SystemCall;
 use crate::status::{Status, sleeping};
-use crate::stopped::{CALLING, Stopped};
+use crate::stopped::Stopped;
 use crate::threads::{Candidate, Rank, candidates, threads};
 use crate::tracee::{NoStop, Stop, Tracee};
 use crate::turn::{self, Turn};
@@ -126,7 +129,7 @@ impl Target {
         let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let since = Instant::now();
         let mut stop_time = StopTime { begin: None, longest: self.longest() };
-        let alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
+        let _alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
         let turn = Turn::short(tid);
         // It may have come to another call meanwhile, on which a stop has an effect.
         if sleeping(self.pid(), tid).map_err(|_| self.not_permitted())? != Some(call) {
@@ -157,10 +160,8 @@ impl Target {
                 return unfit.map(|_| Borrowed::Unfit);
             }
         };
-        drop(alarm);
-        let _alarm = Alarm::after(CALLING).map_err(self.failed("timer_create"))?;
         let result = thread.call(entry, &fit)?;
-        thread.give_back(&fit, waited)?;
+        thread.give_back(entry, &fit, waited)?;
         drop(turn);
         let (stopped, filters) = (begin.elapsed(), fit.filters);
         match result {

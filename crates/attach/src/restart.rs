@@ -82,6 +82,7 @@ pub(crate) fn alone(registers: &Registers, mask: u64) -> Saved {
         rip: registers.rip.wrapping_sub(INSTRUCTION),
         mask,
         result: tracewing_abi::attach::UNFINISHED,
+        progress: tracewing_abi::attach::CALLING,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/proc/PID/status` and `/proc/PID/task/TID/syscall` (Linux, Documentation/filesystems/proc.rst).
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 
 /// What a process or thread reports of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,12 +31,19 @@ pub(crate) struct Status {
 impl Status {
     /// `None` where there is no such process or thread.
     pub(crate) fn read(pid: i32) -> Option<Self> {
-        Some(Self::parse(&fs::read(format!("/proc/{pid}/status")).ok()?))
+        Self::of(&format!("/proc/{pid}/status"))
     }
 
     /// The same of one of its threads.
     pub(crate) fn of_thread(pid: i32, tid: i32) -> Option<Self> {
-        Some(Self::parse(&fs::read(format!("/proc/{pid}/task/{tid}/status")).ok()?))
+        Self::of(&format!("/proc/{pid}/task/{tid}/status"))
+    }
+
+    /// With as few system calls as possible: a thread may be stopped meanwhile.
+    fn of(path: &str) -> Option<Self> {
+        let mut bytes = Vec::with_capacity(4096);
+        File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+        Some(Self::parse(&bytes))
     }
 
     fn parse(bytes: &[u8]) -> Self {

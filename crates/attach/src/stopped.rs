@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tracewing_abi::attach::{RED_ZONE, Saved, UNFINISHED};
+use tracewing_abi::attach::{CALLING, RED_ZONE, Saved, WAITING, at};
 use tracewing_programs::image::Process;
 
 use crate::filter::{self, SystemCall};
@@ -13,12 +13,14 @@ use crate::tracee::{NoStop, Registers, Stop, Tracee, is_64_bit};
 use crate::{Refusal, Target};
 
 /// How long a borrowed thread may take for the call.
-pub(crate) const CALLING: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks whether it has made the call.
+const GLANCE: Duration = Duration::from_micros(20);
 /// All signals, but the one by which glibc has each thread change its user (`SIGSETXID`, nptl(7)): the thread
 /// that changes it waits for the others, with a lock that the call may need.
 const BLOCKED: u64 = !(1 << (33 - 1));
-/// Size of a signal set with which `rt_sigprocmask` does nothing but fail.
-const NO_SIZE: u64 = 0;
+/// Bytes of code in which the entry is, with room to spare.
+const ENTRY: u64 = 512;
 /// Flags at a function's entry: interrupts on, which user space cannot change, and nothing else.
 const CLEAR_FLAGS: u64 = 0x202;
 
@@ -51,12 +53,11 @@ impl<'a> Stopped<'a> {
         if !is_64_bit(&self.registers) {
             return Err(Refusal::Bits(self.target.pid()));
         }
-        if !self.can_be_borrowed(process)? {
+        let status = self.status()?;
+        if is_signalled(&status) || !self.can_be_borrowed(process) {
             return Ok(None);
         }
-        let is_filtered =
-            Status::of_thread(self.target.pid(), self.tid).is_none_or(|status| status.seccomp != 0);
-        let filters = if is_filtered { self.check_filters(calls)? } else { 0 };
+        let filters = if status.seccomp != 0 { self.check_filters(calls)? } else { 0 };
         let mask = self.tracee.mask().map_err(self.target.failed("PTRACE_GETSIGMASK"))?;
         let below = self.registers.rsp.wrapping_sub(RED_ZONE + size_of::<Saved>() as u64);
         let block = below & !(align_of::<Saved>() as u64 - 1);
@@ -65,20 +66,18 @@ impl<'a> Stopped<'a> {
         Ok(has_room.then_some(Fit { block, mask, filters }))
     }
 
-    fn can_be_borrowed(&self, process: &Process) -> Result<bool, Refusal> {
+    fn can_be_borrowed(&self, process: &Process) -> bool {
         let Registers { rdi, rsi, rdx, r10, r8, r9, rsp, .. } = self.registers;
         let number = self.registers.orig_rax.cast_signed();
         let call = Sleeping { number, arguments: [rdi, rsi, rdx, r10, r8, r9], stack_pointer: rsp };
-        let can_wait = restart(&self.registers).is_some()
-            && rank(self.target.pid(), &call, self.target.pidfd()).is_some();
-        Ok(can_wait && !self.is_signalled()? && !crate::signal_frame::is_in_handler(process, rsp))
+        restart(&self.registers).is_some()
+            && rank(self.target.pid(), &call, self.target.pidfd()).is_some()
+            && !crate::signal_frame::is_in_handler(process, rsp)
     }
 
-    /// Whether a signal waits for it: that is to be seen by the call, whose `EINTR` the program expects.
-    fn is_signalled(&self) -> Result<bool, Refusal> {
+    fn status(&self) -> Result<Status, Refusal> {
         let pid = self.target.pid();
-        let status = Status::of_thread(pid, self.tid).ok_or(Refusal::Gone(pid))?;
-        Ok(status.pending & !status.blocked != 0)
+        Status::of_thread(pid, self.tid).ok_or(Refusal::Gone(pid))
     }
 
     /// Looks whether the thread's filters let the calls through, and gives how many it has.
@@ -111,16 +110,33 @@ impl<'a> Stopped<'a> {
 
     /// Lets it go after its call. The one in which it was interrupted continues, of whose time-out this much
     /// has passed.
-    pub(crate) fn give_back(self, fit: &Fit, waited: impl FnOnce() -> Duration) -> Result<(), Refusal> {
+    pub(crate) fn give_back(
+        self,
+        entry: u64,
+        fit: &Fit,
+        waited: impl FnOnce() -> Duration,
+    ) -> Result<(), Refusal> {
+        if !self.is_waiting(entry, fit.block)? {
+            return self.tracee.detach().map_err(self.target.failed("PTRACE_DETACH"));
+        }
         self.tracee.set_mask(fit.mask).map_err(self.target.failed("PTRACE_SETSIGMASK"))?;
         self.let_go(waited())
+    }
+
+    /// Whether it is in the entry still, and waits to be restored. One that has waited for too long restores
+    /// itself, and overwrites the block.
+    fn is_waiting(&self, entry: u64, block: u64) -> Result<bool, Refusal> {
+        let registers = self.tracee.registers().map_err(self.target.failed("PTRACE_GETREGS"))?;
+        let [_, progress] = self.read(block).map_err(self.target.failed("process_vm_readv"))?;
+        let is_in_entry = registers.rip.wrapping_sub(entry) < ENTRY && registers.rbx == block;
+        Ok(is_in_entry && progress == WAITING)
     }
 
     /// Lets it go without a call. Where the stop would have its system call return, it makes that again, of
     /// whose time-out this much has passed.
     pub(crate) fn leave(self, waited: Duration) -> Result<(), Refusal> {
         let is_in_vain = is_64_bit(&self.registers) && is_interrupted_in_vain(&self.registers);
-        if is_in_vain && !self.is_signalled()? { self.let_go(waited) } else { Ok(()) }
+        if is_in_vain && !is_signalled(&self.status()?) { self.let_go(waited) } else { Ok(()) }
     }
 
     fn let_go(self, waited: Duration) -> Result<(), Refusal> {
@@ -130,35 +146,31 @@ impl<'a> Stopped<'a> {
         tracee.detach().map_err(target.failed("PTRACE_DETACH"))
     }
 
-    /// Lets it run to the entry's last call, and has that fail: it stops where the kernel looks for signals,
-    /// as it was stopped before. Gives the function's result.
+    /// Lets it run until the function has returned, and stops it then. Gives the function's result.
     fn finish(&self, block: u64) -> Result<i64, Refusal> {
+        let pid = self.target.pid();
         let failed = |call| self.target.failed(call);
-        let until = Instant::now() + CALLING;
-        let mask = block + tracewing_abi::attach::at::MASK as u64;
-        loop {
-            self.tracee.run_to_call().map_err(failed("PTRACE_SYSCALL"))?;
-            if self.stop(until)? != Stop::Call {
-                continue;
-            }
-            let registers = self.tracee.registers().map_err(failed("PTRACE_GETREGS"))?;
-            let is_last = registers.orig_rax == libc::SYS_rt_sigprocmask.cast_unsigned()
-                && registers.rsi == mask
-                && registers.rax.cast_signed() == -i64::from(libc::ENOSYS);
-            if !is_last {
-                continue;
-            }
-            // Not by a number of no call, which a filter for system calls would be asked about.
-            let skipped = Registers { r10: NO_SIZE, ..registers };
-            self.tracee.set_registers(&skipped).map_err(failed("PTRACE_SETREGS"))?;
-            self.tracee.interrupt().map_err(failed("PTRACE_INTERRUPT"))?;
-            self.tracee.run().map_err(failed("PTRACE_CONT"))?;
-            while self.stop(until)? != Stop::Interrupted {
+        let until = Instant::now() + PATIENCE;
+        self.tracee.run().map_err(failed("PTRACE_CONT"))?;
+        let result = loop {
+            std::thread::sleep(GLANCE);
+            // Where its process is stopped, it runs all the same, as one whose recorder is killed.
+            if self.tracee.stopped().map_err(|_| Refusal::Gone(pid))?.is_some() {
                 self.tracee.run().map_err(failed("PTRACE_CONT"))?;
             }
-            let result = self.read_result(block).map_err(failed("process_vm_readv"))?;
-            return Ok(result);
+            let [result, progress] = self.read(block).map_err(failed("process_vm_readv"))?;
+            if progress != CALLING {
+                break result.cast_signed();
+            }
+            if Instant::now() > until {
+                return Err(Refusal::Late(pid));
+            }
+        };
+        self.tracee.interrupt().map_err(failed("PTRACE_INTERRUPT"))?;
+        while self.stop(until)? != Stop::Interrupted {
+            self.tracee.run().map_err(failed("PTRACE_CONT"))?;
         }
+        Ok(result)
     }
 
     /// The next stop. All signals are blocked but those that have the process stop or its user changed, and
@@ -183,16 +195,23 @@ impl<'a> Stopped<'a> {
         whole(written, size_of::<Saved>())
     }
 
-    fn read_result(&self, block: u64) -> std::io::Result<i64> {
-        let mut result = UNFINISHED;
-        let local = libc::iovec { iov_base: (&raw mut result).cast(), iov_len: size_of::<i64>() };
-        let address = block + tracewing_abi::attach::at::RESULT as u64;
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of::<i64>() };
+    /// The block's [`Saved::result`] and [`Saved::progress`].
+    fn read(&self, block: u64) -> std::io::Result<[u64; 2]> {
+        const _: () = assert!(at::PROGRESS == at::RESULT + size_of::<u64>());
+        let mut read = [0_u64; 2];
+        let local = libc::iovec { iov_base: (&raw mut read).cast(), iov_len: size_of_val(&read) };
+        let address = block + at::RESULT as u64;
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of_val(&read) };
         let pid = self.target.pid();
-        // SAFETY: the kernel writes to `result`, for which all bytes are values.
-        let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-        whole(read, size_of::<i64>()).map(|()| result)
+        // SAFETY: the kernel writes to `read`, for which all bytes are values.
+        let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+        whole(len, size_of_val(&read)).map(|()| read)
     }
+}
+
+/// Whether a signal waits for it: that is to be seen by the call, whose `EINTR` the program expects.
+fn is_signalled(status: &Status) -> bool {
+    status.pending & !status.blocked != 0
 }
 
 fn whole(done: isize, wanted: usize) -> std::io::Result<()> {

@@ -135,10 +135,10 @@ impl Target {
 
     /// Makes a refusal of a system call's failure.
     pub(crate) fn failed(&self, call: &'static str) -> impl FnOnce(std::io::Error) -> Refusal {
-        let (pid, is_alive) = (self.pid, self.is_alive());
+        let pid = self.pid;
         move |source| match source.raw_os_error() {
             Some(libc::ESRCH) => Refusal::Gone(pid),
-            _ if !is_alive => Refusal::Gone(pid),
+            _ if !self.is_alive() => Refusal::Gone(pid),
             _ => Refusal::System { pid, call, source },
         }
     }

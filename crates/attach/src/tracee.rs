@@ -13,17 +13,14 @@ pub(crate) type Registers = libc::user_regs_struct;
 
 /// Code segment of 64-bit programs (Linux, arch/x86/include/asm/segment.h, `__USER_CS`).
 const CODE_64: u64 = 0x33;
-/// What a stop at a system call adds to its signal (`PTRACE_O_TRACESYSGOOD`).
-const AT_CALL: libc::c_int = 0x80;
+
 /// Why a thread has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// It was interrupted, or its process is stopped.
     Interrupted,
-    /// It enters or leaves a system call.
-    Call,
     /// A signal is about to be delivered.
-    Signal(libc::c_int),
+    Signal,
 }
 
 /// Why there is no stop.
@@ -45,13 +42,36 @@ pub(crate) struct Tracee {
 impl Tracee {
     /// Begins to trace a thread, which runs on.
     pub(crate) fn seize(tid: libc::pid_t) -> io::Result<Self> {
-        request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+        request(libc::PTRACE_SEIZE, tid, 0, 0)?;
         Ok(Self { tid, signal: Cell::new(0) })
     }
 
     /// Has it stop, in a system call as a signal without a handler would.
     pub(crate) fn interrupt(&self) -> io::Result<()> {
         request(libc::PTRACE_INTERRUPT, self.tid, 0, 0)
+    }
+
+    /// A stop that has come already.
+    pub(crate) fn stopped(&self) -> Result<Option<Stop>, NoStop> {
+        let mut status = 0;
+        // SAFETY: `status` is an integer of ours.
+        match unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) } {
+            0 => Ok(None),
+            waited if waited == self.tid => self.stop(status).map(Some),
+            _ => Err(NoStop::Ended),
+        }
+    }
+
+    /// The stop that a status of `waitpid` reports; an error where the thread has ended.
+    fn stop(&self, status: libc::c_int) -> Result<Stop, NoStop> {
+        if !libc::WIFSTOPPED(status) {
+            return Err(NoStop::Ended);
+        }
+        if status >> 16 == libc::PTRACE_EVENT_STOP {
+            return Ok(Stop::Interrupted);
+        }
+        self.signal.set(libc::WSTOPSIG(status));
+        Ok(Stop::Signal)
     }
 
     /// Waits for a stop. The [`Alarm`](crate::alarm::Alarm) of this thread has to ring by then.
@@ -61,11 +81,7 @@ impl Tracee {
             // SAFETY: `status` is an integer of ours.
             let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) };
             if waited == self.tid {
-                let stop = stop(status).ok_or(NoStop::Ended)?;
-                if let Stop::Signal(signal) = stop {
-                    self.signal.set(signal);
-                }
-                return Ok(stop);
+                return self.stop(status);
             }
             if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 return Err(NoStop::Ended);
@@ -76,12 +92,7 @@ impl Tracee {
         }
     }
 
-    /// Runs until it enters or leaves a system call, or stops for something else.
-    pub(crate) fn run_to_call(&self) -> io::Result<()> {
-        self.go_on(libc::PTRACE_SYSCALL)
-    }
-
-    /// Runs until it stops for something else than a system call.
+    /// Runs until it is interrupted or gets a signal.
     pub(crate) fn run(&self) -> io::Result<()> {
         self.go_on(libc::PTRACE_CONT)
     }
@@ -153,18 +164,6 @@ impl Drop for Tracee {
 /// Whether these are registers of a 64-bit program.
 pub(crate) fn is_64_bit(registers: &Registers) -> bool {
     registers.cs == CODE_64
-}
-
-/// The stop that a status of `waitpid` reports; `None` where the thread has ended.
-fn stop(status: libc::c_int) -> Option<Stop> {
-    if !libc::WIFSTOPPED(status) {
-        return None;
-    }
-    Some(match (libc::WSTOPSIG(status), status >> 16) {
-        (_, libc::PTRACE_EVENT_STOP) => Stop::Interrupted,
-        (signal, _) if signal == libc::SIGTRAP | AT_CALL => Stop::Call,
-        (signal, _) => Stop::Signal(signal),
-    })
 }
 
 /// A request whose answer is none but success.

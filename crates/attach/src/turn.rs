@@ -1,8 +1,8 @@
 //! Turns on the CPUs while a thread is stopped: its program waits for it, so that it and its tracer are to
 //! run as soon as they can.
 //!
-//! The tracer sleeps until its tracee stops: one that looked again and again would keep the tracee, which is
-//! often woken on the same CPU, from running.
+//! The tracer sleeps until its tracee stops, and between two looks at what it does: one that did not would
+//! keep the tracee, which is often woken on the same CPU, from running.
 
 use std::mem::size_of;
 
@@ -15,6 +15,8 @@ const SLICE: u64 = 100_000;
 /// Has the calling thread, which does nothing but trace, run as soon as it can, as far as it may
 /// (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`).
 pub(crate) fn hurry() {
+    // SAFETY: concerns the calling thread's sleeps only: they last no longer than they are asked to.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let parameters = libc::sched_param { sched_priority: REAL_TIME };
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameters live through the call, which concerns the calling thread only.

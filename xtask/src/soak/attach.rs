@@ -1,5 +1,5 @@
 //! Servers under load that are recorded while they run, for ten seconds at a time: no request may fail. The
-//! test `servers` of the command does it; here it gets more time, one server after the other.
+//! test `servers` of the command does it; here it gets more time, with all servers side by side.
 
 use crate::steps::run as run_command;
 use anyhow::Result;
@@ -7,13 +7,13 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The tests of the file, each of another server.
-const SERVERS: u32 = 3;
+const SERVERS: &str = "3";
 
-/// Records servers for `length` in all.
+/// Records each server for `length`.
 pub fn run(length: Duration) -> Result<()> {
-    let seconds = (length / SERVERS).as_secs().to_string();
+    let seconds = length.as_secs().to_string();
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["test", "--release", "--package", "tracewing-cli", "--test", "servers", "--"]);
-    command.args(["--nocapture", "--test-threads", "1"]).env("TRACEWING_SOAK_SECONDS", seconds);
+    command.args(["--nocapture", "--test-threads", SERVERS]).env("TRACEWING_SOAK_SECONDS", seconds);
     run_command(&mut command)
 }

@@ -95,6 +95,7 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             }
             "read" => libc::read(0, (&raw mut event).cast(), 1) as i64,
             "registers" => registers(milliseconds),
+            "turns" => turns(milliseconds),
             "queued" => signals::queued(milliseconds),
             "users" => signals::users(milliseconds),
             "stopped" => {
@@ -166,6 +167,30 @@ fn registers(milliseconds: i64) -> i64 {
         found = [0; 32];
     }
     wrong
+}
+
+/// Sleeps so often for a millisecond, with the number of turns that are left in a register; gives how many
+/// more turns there were. Registers of an earlier turn would repeat some.
+fn turns(count: i64) -> i64 {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let mut counted = 0_i64;
+    // SAFETY: `nanosleep` with a live time; the counter is live; other registers are named.
+    unsafe {
+        asm!(
+            "2:",
+            "inc qword ptr [r13]",
+            "mov eax, 35",
+            "syscall",
+            "dec r12",
+            "jnz 2b",
+            inout("r12") count => _,
+            in("r13") &raw mut counted,
+            in("rdi") &raw const time,
+            in("rsi") 0,
+            out("rax") _, out("rcx") _, out("r11") _,
+        );
+    }
+    counted - count
 }
 
 /// Waits for a lock that another thread holds, which is busy.

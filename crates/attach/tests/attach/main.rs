@@ -8,7 +8,7 @@ mod waiting;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tracewing_attach::{Refusal, Target};
@@ -158,6 +158,42 @@ fn the_longest_stop_is_measured() {
     }
 }
 
+/// One that attaches again and again, at a random moment within its attempts.
+struct Attaching {
+    child: Child,
+    seed: u64,
+}
+
+impl Attaching {
+    fn new(program: &Waiting, seed: u64) -> Self {
+        let (pid, entry) = (program.pid.to_string(), program.entry.to_string());
+        let arguments = ["attach", &pid, &entry, "100000"];
+        let mut child = Command::new(&*PROGRAM).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        // It has begun.
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        Self { child, seed }
+    }
+
+    /// Waits until another moment, which gives another seed.
+    fn wait(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let until = Instant::now() + Duration::from_nanos((self.seed >> 33) % 2_000_000);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        self.seed
+    }
+}
+
+impl Drop for Attaching {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
 /// A recorder is killed at any moment, and the process continues, with its registers and its call. Only
 /// `epoll_wait` may return early, with `EINTR`, as after every stop.
 #[test]
@@ -167,25 +203,32 @@ fn a_killed_recorder_leaves_a_process_that_goes_on() {
         let begin = Instant::now();
         let mut seed = 1_u64;
         while begin.elapsed() < Duration::from_millis(2500) && program.is_waiting() {
-            let (pid, entry) = (program.pid.to_string(), program.entry.to_string());
-            let arguments = ["attach", &pid, &entry, "1000"];
-            let mut recorder =
-                Command::new(&*PROGRAM).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-            // It has begun; and then any moment.
-            let mut output = BufReader::new(recorder.stdout.take().unwrap());
-            output.read_line(&mut String::new()).unwrap();
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let until = Instant::now() + Duration::from_nanos((seed >> 33) % 2_000_000);
-            while Instant::now() < until {
-                std::hint::spin_loop();
-            }
-            recorder.kill().unwrap();
-            recorder.wait().unwrap();
+            seed = Attaching::new(&program, seed).wait();
         }
         let waited = program.end();
         // A recorder killed before it repeats the interrupted `epoll_wait` leaves the kernel's EINTR.
         let is_interrupted = way == "epoll_wait" && waited.error == libc::EINTR;
         assert!(waited.result == 0 || is_interrupted, "{way}: {waited:?}");
         assert!(is_interrupted || waited.calls > 20, "{way}: {waited:?}");
+    }
+}
+
+/// A recorder is stopped at any moment, for longer than the borrowed thread waits for it: the thread
+/// restores itself, and the recorder, which continues, leaves it as it finds it.
+#[test]
+fn a_recorder_that_is_late_leaves_a_process_that_goes_on() {
+    for way in ["registers", "turns", "interrupted"] {
+        let mut program = Waiting::new(way, 4000);
+        let begin = Instant::now();
+        let mut attaching = Attaching::new(&program, 2);
+        while begin.elapsed() < Duration::from_millis(2500) && program.is_waiting() {
+            attaching.wait();
+            tracewing_testing::signal(attaching.child.id(), libc::SIGSTOP);
+            std::thread::sleep(Duration::from_millis(40));
+            tracewing_testing::signal(attaching.child.id(), libc::SIGCONT);
+        }
+        drop(attaching);
+        let waited = program.end();
+        assert!(waited.result == 0 && waited.calls > 20, "{way}: {waited:?}");
     }
 }

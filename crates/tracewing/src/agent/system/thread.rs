@@ -132,7 +132,7 @@ pub(in super::super) fn begin_thread(body: impl FnOnce()) {
 }
 
 /// As [`spawn`], without memory of this crate's, and with the calling thread's signal mask: for a thread that
-/// a recorder has borrowed, which blocks all signals. Each system call here costs that thread some 60 µs.
+/// a recorder has borrowed, which blocks all signals.
 pub(in super::super) fn spawn_plain(
     stack: usize,
     run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
