@@ -6,7 +6,7 @@
 //! | `shapes` | functions with a disabled site compared with the same without, in many layouts |
 //! | `forms` | passing a site, by how it is made and which tracer made it |
 //! | `switching` | switching ten thousand sites |
-//! | `layer` | an event of `tracing` |
+//! | `layer` | events and spans of `tracing` |
 //! | `report`, `page` | the results, for a terminal and as a page |
 
 mod forms;

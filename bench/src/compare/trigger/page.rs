@@ -1,7 +1,7 @@
 //! Writes the page: tables in Markdown.
 
 use super::report::with_interval;
-use super::{Results, shapes::Shapes};
+use super::{Results, layer::Layer, shapes::Shapes};
 use crate::compare::bounds::Bound;
 use crate::compare::figures::Rounds;
 use anyhow::{Context, Result};
@@ -51,20 +51,29 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
         }
     }
     if let Some(layer) = &results.layer {
-        writeln!(
-            text,
-            "\n## An event of `tracing`\n\n\
-            `tracing::info!` with two `u64`; CPU time of the thread that emits it, not what a tracer does in threads \
-            and processes of its own (tracing-chrome formats its text in one).\n\n\
-            | | ns | spread |\n|---|--:|--:|"
-        )?;
-        for row in layer.rows() {
-            writeln!(text, "| {} | {} |", row.title, cells(&row.rounds))?;
-        }
-        writeln!(text, "| ratio tracing-chrome/tracewing's layer | {} |", cells(&layer.ratio()))?;
+        layer_of_tracing(&mut text, layer)?;
     }
     let path = folder.join(PAGE);
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn layer_of_tracing(text: &mut String, layer: &Layer) -> Result<()> {
+    writeln!(
+        text,
+        "\n## `tracing`\n\n\
+        CPU time of the thread that emits the events, not what a tracer does in threads and processes of its own \
+        (tracing-chrome formats its text in one). The first event of a call site includes what each side does to \
+        learn what the site is; it is a mean over 64 sites of a new process.\n\n\
+        | | ns | spread |\n|---|--:|--:|"
+    )?;
+    for part in layer.parts() {
+        writeln!(text, "| **{}** | | |", part.what)?;
+        for row in part.rows() {
+            writeln!(text, "| {} | {} |", row.title, cells(&row.rounds))?;
+        }
+        writeln!(text, "| ratio tracing-chrome/tracewing's layer | {} |", cells(&part.ratio()))?;
+    }
+    Ok(())
 }
 
 fn introduction(text: &mut String, results: &Results, bounds: &[Bound]) -> Result<()> {

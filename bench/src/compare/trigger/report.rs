@@ -37,10 +37,10 @@ pub fn print(results: &Results, bounds: &[Bound]) {
             println!("{:50} {}", format!("{}, off", way.title), spread(&way.off));
         }
     }
-    if let Some(layer) = &results.layer {
-        println!("\nns for an event of `tracing` with two u64, CPU time of its thread");
+    for part in results.layer.iter().flat_map(|layer| layer.parts()) {
+        println!("\n`tracing`, {}: ns of CPU time of its thread", part.what);
         println!("{:50} {:>9} {:>9} {:>9}", "", "median", "least", "most");
-        for row in layer.rows() {
+        for row in part.rows() {
             println!("{:50} {}", row.title, spread(&row.rounds));
         }
     }
@@ -53,8 +53,14 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     for shape in results.shapes.iter().flat_map(|shapes| &shapes.rows) {
         println!("ratio site/none, {}: {}", shape.title, with_interval(&shape.off));
     }
-    if let Some(layer) = &results.layer {
-        println!("ratio tracing-chrome/tracewing's layer: {:.1}", layer.ratio().median());
+    for part in results.layer.iter().flat_map(|layer| layer.parts()) {
+        let ratio = part.ratio();
+        let (least, most) = ratio.range();
+        let median = ratio.median();
+        println!(
+            "ratio tracing-chrome/tracewing's layer, {}: {median:.1} ({least:.1} to {most:.1})",
+            part.what
+        );
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `tracewing` | tracewing's layer on it |
 //!
 //! Orders: `two_u64`, events in a loop; `site`, sixteen of them in each iteration; `empty`, as many empty
-//! iterations.
+//! iterations; `span`, spans with a field that are entered and left; `first`, the first events of 64 call
+//! sites, once in a process.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -59,6 +60,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             "two_u64" => two_u64(count),
             "site" => sites(count),
             "empty" => empty(count),
+            "span" => spans(count),
+            "first" => first_events(),
             _ => return false,
         }
         true
@@ -90,17 +93,33 @@ fn two_u64(count: u64) {
     }
 }
 
+/// Expands a step four times.
+macro_rules! four {
+    ($step:expr) => {
+        $step;
+        $step;
+        $step;
+        $step;
+    };
+}
+
+fn spans(count: u64) {
+    for number in 0..count {
+        drop(tracing::info_span!("request", number).entered());
+    }
+}
+
+fn first_events() {
+    four!({
+        four!({
+            four!(tracing::info!(first = black_box(1_u64), second = 2_u64));
+        });
+    });
+}
+
 fn sites(count: u64) {
     for i in 0..count / 16 {
         let i = black_box(i);
-        macro_rules! four {
-            ($step:expr) => {
-                $step;
-                $step;
-                $step;
-                $step;
-            };
-        }
         four!({
             four!(tracing::info!(first = i, second = i ^ count));
         });
