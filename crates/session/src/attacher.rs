@@ -256,11 +256,12 @@ fn begin(pid: Pid, recording: [u8; 16], events: &Sender<Event>) {
     }
 }
 
-/// Whether another attempt may succeed.
+/// Whether another attempt may succeed. A tracer may be another recorder, which lets go in a moment.
 fn is_transient(outcome: &Outcome) -> bool {
     matches!(
         outcome.result,
         Err(Refusal::Busy { .. }
+            | Refusal::Traced { .. }
             | Refusal::Taken(_)
             | Refusal::NotReady(_)
             | Refusal::SharedMemory(_)

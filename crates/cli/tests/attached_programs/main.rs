@@ -127,6 +127,35 @@ fn children_join_by_the_door_and_what_they_execute_is_attached_to() {
     assert_eq!(count(&trace, "resident:answer"), 2);
 }
 
+/// Another recorder may trace it at the moment.
+#[test]
+fn a_tracer_that_lets_go_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    let pid = program.pid;
+    let (end, ends) = std::sync::mpsc::channel::<()>();
+    let (say, hear) = std::sync::mpsc::channel();
+    // What a thread traces is let go when it ends.
+    let tracer = std::thread::spawn(move || {
+        // SAFETY: numbers.
+        say.send(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0_usize, 0_usize) }).unwrap();
+        let _ = ends.recv();
+    });
+    assert_eq!(hear.recv(), Ok(0));
+    let mut recorder = Recorder::spawn(&folder.path().join("t"), pid, &[]);
+    wait_until("it has begun", || harness::run(&["rules", &recorder.pid()]).status.success());
+    // Longer than an attempt takes.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(end);
+    tracer.join().unwrap();
+    recorder.wait(pid, 1);
+    program.tell("emit 10");
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!(count(&trace, "resident:step"), 10);
+    program.end();
+}
+
 #[test]
 fn every_copy_joins() {
     let folder = tempfile::tempdir().unwrap();
