@@ -349,7 +349,7 @@ mod tests {
         assert_eq!((lwp.times.interrupted_ns, lwp.wakeups, task.wakeups), (None, None, None));
         assert_eq!((lwp.preempted_ns, task.preempted_ns), (None, None));
         // A task reports itself what it waits for.
-        let whole = told(0, Some(TaskSerial(0)), ALL).user_thread.unwrap();
+        let whole = period_of(0, Some(TaskSerial(0)), ALL).user_thread.unwrap();
         assert!(lwp.times.blocked_on.is_empty() && !whole.times.blocked_on.is_empty());
         assert_eq!(task.times.blocked_on, whole.times.blocked_on);
     }
