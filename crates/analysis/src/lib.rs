@@ -48,14 +48,14 @@ pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
     Start, Waits,
 };
-pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, What, Why};
+pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, TargetFault, What, Why};
 pub use functions::{
     Call, CallNode, Calls, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable, ThreadKey,
     Unmatched,
 };
 pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency, LatencyTable, Moment,
-    Nesting, Period, Question,
+    Nesting, Period, Question, QuestionFault,
 };
 pub use locks::{
     Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,

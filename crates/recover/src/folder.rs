@@ -113,16 +113,17 @@ impl BufferFolder {
     /// The folder cannot be written, or none of the files is a valid buffer.
     pub fn write_trace(&self, folder: &Path, selection: Selection) -> Result<Recovered, Error> {
         let mut recovered = Recovered::default();
-        let mut regions = Vec::new();
+        let (mut regions, mut faults) = (Vec::new(), Vec::new());
         for (mapping, name) in self.mappings.iter().zip(&self.names) {
             match Region::open(self, mapping.start, mapping.size) {
                 Ok(region) => regions.push((name, region)),
-                Err(reason) => recovered.damages.push(format!("{name}{SUFFIX}: {reason}")),
+                Err(fault) => faults.push((format!("{name}{SUFFIX}"), fault)),
             }
         }
         let Some((_, first)) = regions.first() else {
-            return Err(Error::NoRegionIn { path: self.path.clone(), reason: recovered.damages.join("; ") });
+            return Err(Error::NoRegionIn { path: self.path.clone(), faults });
         };
+        recovered.damages.extend(faults.iter().map(|(name, fault)| format!("{name}: {fault}")));
         let description = self.description();
         // A flight recorder has written no trace.
         let is_flight = description.get("trace_folder").is_none();

@@ -31,7 +31,7 @@ mod trace;
 
 pub use buffer::{Buffer, Damage, SubBuffer};
 pub use classes::Classes;
-pub use error::Error;
+pub use error::{Error, RegionFault};
 pub use events::{Event, events};
 pub use folder::{BufferFolder, Selection};
 pub use region::{RealTime, Region};

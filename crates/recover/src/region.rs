@@ -5,6 +5,7 @@ use std::mem::offset_of;
 
 use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
 
+use crate::RegionFault;
 use tracewing_programs::image::Memory;
 use tracewing_units::Cpu;
 
@@ -45,11 +46,11 @@ impl<'a> Region<'a> {
     ///
     /// # Errors
     /// What the bytes are instead.
-    pub fn open(memory: &'a dyn Memory, base: u64, size: u64) -> Result<Self, &'static str> {
+    pub fn open(memory: &'a dyn Memory, base: u64, size: u64) -> Result<Self, RegionFault> {
         if base.checked_add(size).is_none() {
-            return Err("buffer region outside the memory");
+            return Err(RegionFault::OutsideMemory);
         }
-        let page = memory.read(base, PAGE).ok_or("buffer region smaller than a page")?;
+        let page = memory.read(base, PAGE).ok_or(RegionFault::NoHeader)?;
         let four = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
         let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
         let mut recording = [0; 16];
@@ -75,14 +76,14 @@ impl<'a> Region<'a> {
             majors: eight(offset_of!(RegionHeader, majors)).into(),
             news: 0.into(),
         };
-        let mapped = usize::try_from(size).map_err(|_| "buffer region outside the memory")?;
-        let geometry = Geometry::of_header(&header, mapped)?;
+        let mapped = usize::try_from(size).map_err(|_| RegionFault::OutsideMemory)?;
+        let geometry = Geometry::of_header(&header, mapped).map_err(RegionFault::Shape)?;
         Ok(Self {
             memory,
             base,
             geometry,
-            protocol: Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?,
-            clock: Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?,
+            protocol: Protocol::from_number(header.protocol).ok_or(RegionFault::Protocol)?,
+            clock: Clock::from_number(header.clock).ok_or(RegionFault::Clock)?,
             recording,
             origin: geometry.later(header.origin, 0),
             real_time: Some(RealTime {

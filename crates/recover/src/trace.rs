@@ -48,7 +48,7 @@ pub struct Recovered {
 pub fn write_trace(space: &dyn AddressSpace, folder: &Path) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let mut recordings: BTreeMap<[u8; 16], Vec<Region<'_>>> = BTreeMap::new();
-    let mut is_left_out = false;
+    let (mut faults, mut is_left_out) = (Vec::new(), false);
     for mapping in candidates(space) {
         let Some(magic) = space.word(mapping.start) else {
             let name = mapping.name.as_deref().unwrap_or_default();
@@ -60,16 +60,17 @@ pub fn write_trace(space: &dyn AddressSpace, folder: &Path) -> Result<Recovered,
         }
         match Region::open(space, mapping.start, mapping.size) {
             Ok(region) => recordings.entry(region.recording()).or_default().push(region),
-            Err(reason) => recovered.damages.push(format!("at {:#x}: {reason}", mapping.start)),
+            Err(fault) => faults.push((mapping.start, fault)),
         }
     }
     if recordings.is_empty() {
-        return Err(match recovered.damages.pop() {
-            Some(reason) => Error::NoReadableRegion(reason),
+        return Err(match faults.pop() {
+            Some((address, fault)) => Error::NoReadableRegion { address, fault },
             None if is_left_out => Error::NotDumped,
             None => Error::NoRegion,
         });
     }
+    recovered.damages.extend(faults.iter().map(|(address, fault)| format!("at {address:#x}: {fault}")));
     let (parent, _) = Dir::create(folder).map_err(tracewing_consumer::Error::folder(folder))?;
     for (number, (recording, regions)) in recordings.iter().enumerate() {
         let name = number.to_string();

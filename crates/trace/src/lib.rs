@@ -48,7 +48,7 @@ mod time;
 
 pub use append::number;
 pub use append::quote::{is_unsafe, shown};
-pub use error::Error;
+pub use error::{Error, NoFit, NoTrace, StreamFault, UsageFault};
 pub use info::report::{
     ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport,
 };

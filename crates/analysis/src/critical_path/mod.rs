@@ -26,7 +26,7 @@ mod target;
 mod walk;
 
 pub use lines::CriticalPaths;
-pub use target::Target;
+pub use target::{Target, TargetFault};
 
 use crate::actor::Actor;
 use crate::names::Names;

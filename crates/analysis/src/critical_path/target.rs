@@ -4,7 +4,7 @@ use super::record::Identity;
 use super::{Followed, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
-use tracewing_trace::{Error, Filter, ThreadPattern};
+use tracewing_trace::{Error, Filter, ThreadPattern, UsageFault};
 use tracewing_units::{Pid, Tid, Timestamp};
 
 /// The LWP or user thread whose path is requested.
@@ -24,6 +24,30 @@ enum Choice {
     UserThread(ThreadPattern),
 }
 
+/// Why a filter chooses no one target. The cause of [`UsageFault::Analysis`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetFault {
+    /// It leaves out events that the path may need.
+    #[error(
+        "a critical path needs the events of all threads on all CPUs, so {0} cannot leave out some of them; choose \
+         from the steps that --format json or csv prints"
+    )]
+    LeavesOut(&'static str),
+    /// It chooses no task, thread or process.
+    #[error("choose a task (--task), a thread (--tid), or the first thread of a process (--process)")]
+    None,
+    /// It chooses several.
+    #[error("a critical path is that of one task or thread: give one --task or --tid")]
+    Several,
+}
+
+impl From<TargetFault> for Error {
+    fn from(fault: TargetFault) -> Self {
+        UsageFault::Analysis(Box::new(fault)).into()
+    }
+}
+
 impl Target {
     /// The one that a filter chooses. Its times are left to [`run`](crate::run()).
     ///
@@ -39,28 +63,15 @@ impl Target {
             (predicate.is_some(), "--where"),
             (!cpus.is_empty(), "--cpu"),
         ];
-        let usage = |message: String| Err(Error::Usage(message));
         if let Some((_, option)) = leaves_out.into_iter().find(|(given, _)| *given) {
-            return usage(format!(
-                "a critical path needs the events of all threads on all CPUs, so {option} cannot leave out some of them; choose \
-                 from the steps that --format json or csv prints"
-            ));
+            return Err(TargetFault::LeavesOut(option).into());
         }
         let choice = match (&threads[..], &tids[..]) {
             ([thread], []) => Choice::UserThread(thread.clone()),
             ([], [tid]) => Choice::Lwp(*tid),
-            ([], []) if processes.is_empty() => {
-                return usage(
-                    "choose a task (--task), a thread (--tid), or the first thread of a process (--process)"
-                        .into(),
-                );
-            }
+            ([], []) if processes.is_empty() => return Err(TargetFault::None.into()),
             ([], []) => Choice::Main,
-            _ => {
-                return usage(
-                    "a critical path is that of one task or thread: give one --task or --tid".into(),
-                );
-            }
+            _ => return Err(TargetFault::Several.into()),
         };
         Ok(Target { choice, processes: processes.clone() })
     }

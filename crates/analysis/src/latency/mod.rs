@@ -7,15 +7,18 @@
 //! | `pairs` | which begin an end belongs to |
 //! | `durations` | how the durations are distributed |
 //! | `groups` | the same by what their ends have in common |
+//! | `fault` | why a question does not fit a recording |
 //! | `episodes` | what the threads of the longest periods did meanwhile: a second pass |
 
 mod durations;
 mod episodes;
+mod fault;
 mod groups;
 mod pairs;
 
 pub use durations::{Bar, Distribution};
 pub use episodes::Episodes;
+pub use fault::QuestionFault;
 pub use groups::Group;
 pub use pairs::{Moment, Nesting};
 
@@ -158,15 +161,13 @@ impl Side {
     ) -> Result<Self, Error> {
         let EventPattern { name, condition } = pattern;
         if !recording.unmatched(std::slice::from_ref(name)).is_empty() {
-            return Err(Error::Usage(format!(
-                "no event is called `{name}`; `tracewing info` lists the events of a recording"
-            )));
+            return Err(QuestionFault::NoEvent(name.clone()).into());
         }
         let filter = Filter { events: vec![name.clone()], predicate: condition.clone(), ..Filter::default() };
         let glob = Glob::new(name.as_str());
         let keys = Keys::new(by.cloned().collect());
         if let Some(variable) = keys.missing(recording, |name| glob.matches(name)).first() {
-            return Err(Error::Usage(format!("no event called `{name}` has `{variable}` to match it by")));
+            return Err(QuestionFault::NoMatch(name.clone(), (*variable).clone()).into());
         }
         Ok(Side { selection: Selection::new(&filter, recording)?, glob, keys })
     }
@@ -235,7 +236,7 @@ impl Latency {
         let groups = Groups::new(&question.group, ends_at_next);
         let ends = question.end.name();
         if let Some(variable) = groups.missing(recording, &Glob::new(ends)) {
-            return Err(Error::Usage(format!("no event called `{ends}` has `{variable}` to group by")));
+            return Err(QuestionFault::NoGroup(ends.to_owned(), variable.clone()).into());
         }
         Ok(Self {
             begin,

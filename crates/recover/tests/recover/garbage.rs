@@ -195,7 +195,7 @@ proptest! {
         changes.into_iter().for_each(|(at, value)| classes[at] = value);
         let image = Memories::new(vec![(0x7000_0000, region.0), (0x1000, classes)]);
         match listed(&image) {
-            Ok(_) | Err(Error::NoRegion | Error::NoReadableRegion(_)) => {}
+            Ok(_) | Err(Error::NoRegion | Error::NoReadableRegion { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }

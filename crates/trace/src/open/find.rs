@@ -8,7 +8,7 @@
 //! system lists them: babeltrace2 does that too, and if two streams are indistinguishable, the first one
 //! found comes first.
 
-use crate::Error;
+use crate::{Error, NoTrace};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -37,10 +37,7 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
     let root = normalize(input)?;
     let meta = fs::metadata(&root).map_err(Error::io(input))?;
     if !meta.is_dir() {
-        return Err(Error::NotATrace {
-            path: input.to_owned(),
-            message: "not a trace: a trace is a folder with a file `metadata` in it".into(),
-        });
+        return Err(Error::NotATrace { path: input.to_owned(), cause: NoTrace::File });
     }
     let mut found = Vec::new();
     let tree = Tree::open(&root).map_err(Error::io(input))?;
@@ -48,19 +45,13 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
     let mut search = Search { tree: &tree, root: root.as_path().into(), seen, refused: None };
     search.visit(&root, MAX_DEPTH, &mut found)?;
     match search.refused {
-        None if found.is_empty() => Err(Error::NotATrace {
-            path: input.to_owned(),
-            message: "no trace found: no file `metadata` in this folder or below it".into(),
-        }),
+        None if found.is_empty() => {
+            Err(Error::NotATrace { path: input.to_owned(), cause: NoTrace::NoMetadata })
+        }
         // Of a folder without a trace, a link is not what the user has to know first.
-        Some((link, _)) if found.is_empty() => Err(Error::NotATrace {
-            path: input.to_owned(),
-            message: format!(
-                "no trace found: no file `metadata` in this folder or below it; symbolic links that lead out of it ({}) are \
-                 not followed",
-                link.display()
-            ),
-        }),
+        Some((link, _)) if found.is_empty() => {
+            Err(Error::NotATrace { path: input.to_owned(), cause: NoTrace::LinksOut(link) })
+        }
         Some((link, error)) => Err(Error::io(&link)(error)),
         None => Ok(found),
     }

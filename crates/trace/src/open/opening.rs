@@ -5,12 +5,12 @@
 //! rotated LTTng session, or its snapshots, which may overlap. Of their metadata the one with the most
 //! classes serves all, since later ones only add.
 
-use crate::Error;
 use crate::open::find::{self, Found};
 use crate::open::missing;
 use crate::open::recording::{Recording, Stream, Trace, identity};
 use crate::stream::file::{StreamFile, first_packet};
 use crate::stream::index_source::IndexSlot;
+use crate::{Error, StreamFault};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -184,8 +184,8 @@ fn read_metadata(found: &Found, warnings: &mut Vec<String>) -> Result<Arc<TraceC
     let mut file = Tree::open_file(&found.root, &path).map_err(Error::io(&path))?;
     let size = file.metadata().map_err(Error::io(&path))?.len();
     if size > MAX_METADATA {
-        let message = format!("the metadata has {size} bytes; more than {MAX_METADATA} are not read");
-        return Err(Error::Stream { path, offset: 0, message });
+        let cause = StreamFault::LongMetadata { bytes: size, most: MAX_METADATA };
+        return Err(Error::Stream { path, offset: 0, cause });
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(Error::io(&path))?;

@@ -4,7 +4,7 @@
 //! event left in the same memory (it sets the length to 0 and keeps the text). Where we print `""`, any
 //! string of its will do.
 
-use crate::{Error, FieldStyle, Listing, NameStyle, Recording, Style, Zone};
+use crate::{Error, FieldStyle, Listing, NameStyle, Recording, Style, UsageFault, Zone};
 use std::path::Path;
 use std::process::Command;
 
@@ -139,7 +139,7 @@ fn listing(options: &[&str]) -> Result<Listing, Error> {
             "--fields" => *fields = FieldStyle::parse(&words)?,
             "--begin" => from = Some(value),
             "--end" => to = Some(value),
-            other => return Err(Error::Usage(format!("`{other}` is not compared"))),
+            other => return Err(UsageFault::UnknownOption(other.to_owned()).into()),
         }
     }
     listing.filter.zone = listing.style.clock.zone;

@@ -6,7 +6,6 @@
 //! second are printed, and events of other streams that arrive later are printed when they arrive. No event
 //! is printed twice or left out: each round continues where the previous one has stopped.
 
-use crate::Error;
 use crate::merge::messages::Merge;
 use crate::merge::tail::Tails;
 use crate::open::recording::{Recording, Stream, Trace};
@@ -16,6 +15,7 @@ use crate::print::printer::Printer;
 use crate::print::style::Format;
 use crate::stream::packet::has_size;
 use crate::time::range::TimeRange;
+use crate::{Error, UsageFault};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,21 +32,19 @@ impl Listing {
     /// An event is printed at most 1.1 s after its packet has become whole. Only events whose packets come
     /// later than that are not in order.
     ///
-    /// # Errors As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not declare their size.
-    /// A complete packet that cannot be decoded is damaged after 5 s; before that the metadata may be out of
+    /// # Errors
+    /// As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not declare their size. A
+    /// complete packet that cannot be decoded is damaged after 5 s; before that the metadata may be out of
     /// date.
     pub fn follow<P: AsRef<Path>>(&self, inputs: &[P], sink: &mut impl Sink) -> Result<(), Error> {
         if self.format == Format::Csv {
-            let message =
-                "CSV has a column for each field of all classes, which are not known while events are added";
-            return Err(Error::Usage(message.into()));
+            return Err(UsageFault::FollowedAsCsv.into());
         }
         let mut files = files(inputs)?;
         let mut recording = Recording::open(inputs)?;
         let mut printer = Printer::new(self, TimeRange::ALL, &recording)?;
         if printer.needs_places() {
-            let message = "what belongs to a thread or process is not known while events are added";
-            return Err(Error::Usage(message.into()));
+            return Err(UsageFault::FollowedBySubject.into());
         }
         must_have_sizes(&recording)?;
         let mut tails = Tails::default();
@@ -105,8 +103,7 @@ fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
         if let Some(class) = classes.iter().find(|class| is_known && class.id == stream.class_id())
             && !has_size(class)
         {
-            let message = "packets that do not declare their size cannot be followed: it is unknown whether they are complete";
-            return Err(Error::Usage(format!("{}: {message}", stream.name())));
+            return Err(UsageFault::FollowedWithoutSizes(stream.name().to_string()).into());
         }
     }
     Ok(())

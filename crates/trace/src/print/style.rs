@@ -1,8 +1,8 @@
 //! In which form events are printed, and which parts of them: babeltrace2's `--fields`, `--names` and
 //! `--clock-*` options.
 
-use crate::Error;
 use crate::time::zone::Zone;
+use crate::{Error, UsageFault};
 
 /// How events are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,7 +64,7 @@ impl NameStyle {
         }
         let has = |word: &str| values.iter().any(|value| value.as_ref() == word);
         if has("all") && has("none") {
-            return Err(Error::Usage("--names: `all` and `none` exclude each other".into()));
+            return Err(UsageFault::AllAndNone.into());
         }
         let all = has("all");
         let mut style = NameStyle { payload: all, context: all, header: all, scope: all };
@@ -76,9 +76,7 @@ impl NameStyle {
                 "scope" => style.scope = true,
                 "all" | "none" => {}
                 other => {
-                    return Err(Error::Usage(format!(
-                        "--names: unknown name `{other}`; give payload, context, scope, header, all or none"
-                    )));
+                    return Err(UsageFault::UnknownName(other.to_owned()).into());
                 }
             }
         }
@@ -156,9 +154,7 @@ impl FieldStyle {
                 "emf" => style.emf = true,
                 "callsite" => {}
                 other => {
-                    return Err(Error::Usage(format!(
-                        "--fields: unknown field `{other}`; give trace, trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf or all"
-                    )));
+                    return Err(UsageFault::UnknownField(other.to_owned()).into());
                 }
             }
         }

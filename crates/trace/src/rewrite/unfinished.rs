@@ -1,7 +1,7 @@
 //! Output that gets its name when it is complete: until then it is a hidden file in the same folder, which is
 //! removed if it is never completed.
 
-use crate::Error;
+use crate::{Error, UsageFault};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -47,7 +47,7 @@ impl Unfinished {
     fn beside(place: &Path) -> Result<Self, Error> {
         let named = place.file_name().and_then(|name| Some((name.to_owned(), name.to_str()?)));
         let Some((name, text)) = named else {
-            return Err(Error::Usage(format!("{} names no new file or folder", place.display())));
+            return Err(UsageFault::NoName(place.to_owned()).into());
         };
         let hidden = format!(".{text}.unfinished");
         let folder = place.parent().unwrap_or(Path::new(""));
@@ -80,11 +80,7 @@ impl Unfinished {
 
     fn check_free(&self) -> Result<(), Error> {
         if self.parent.has(&self.name) {
-            let place = self.place();
-            return Err(Error::Usage(format!(
-                "{} already exists; choose another path or remove it",
-                place.display()
-            )));
+            return Err(UsageFault::Exists(self.place()).into());
         }
         Ok(())
     }
@@ -92,10 +88,7 @@ impl Unfinished {
     fn taken(&self, error: std::io::Error) -> Error {
         let path = self.parent.path().join(&self.hidden);
         match error.kind() {
-            ErrorKind::AlreadyExists => Error::Usage(format!(
-                "{} exists: another conversion is writing it, or one was killed; remove it if none is",
-                path.display()
-            )),
+            ErrorKind::AlreadyExists => UsageFault::Unfinished(path).into(),
             _ => Error::io(&path)(error),
         }
     }

@@ -1,12 +1,12 @@
 //! The time range that a filter means in a recording: its ends may be events of it, or times since its
 //! beginning.
 
-use crate::Error;
 use crate::merge::messages::{Merge, Message};
 use crate::open::recording::Recording;
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::time::range::{TimePoint, TimeRange};
+use crate::{Error, UsageFault};
 use tracewing_rules::Glob;
 use tracewing_units::Timestamp;
 
@@ -78,10 +78,5 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timest
             }
         }
     }
-    let has = match seen {
-        0 => "no such event".to_owned(),
-        1 => "one such event only".to_owned(),
-        _ => format!("only {seen} such events"),
-    };
-    Err(Error::Usage(format!("`{event}#{number}` is not a time: the recording has {has}")))
+    Err(UsageFault::NoOccurrence { event: event.to_string(), number, seen }.into())
 }

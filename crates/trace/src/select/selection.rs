@@ -1,15 +1,15 @@
 //! Selects events: by name, by content, and by place.
 
-use crate::Error;
 use crate::merge::messages::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::condition::EventCondition;
 use crate::select::filter::{Filter, Level};
 use crate::select::values::Values;
 use crate::super_trace::{Seen, is_kernel};
+use crate::{Error, NoFit, UsageFault};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::Event;
-use tracewing_rules::{CompileError, Glob, Problem, Variable};
+use tracewing_rules::{Glob, Variable};
 use tracewing_units::Cpu;
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
@@ -87,10 +87,10 @@ impl Selection {
         }
         self.needs_places |= needs_places;
         if !fits && !reasons.is_empty() {
-            return Err(Error::Usage(no_fit(reasons)));
+            return Err(UsageFault::NoFit(NoFit::new(reasons)).into());
         }
         match lacking.iter().flatten().map(Variable::to_string).min() {
-            Some(name) => Err(Error::Usage(format!("no event has `{name}`, which the condition uses"))),
+            Some(name) => Err(UsageFault::NoField(name).into()),
             None => Ok(()),
         }
     }
@@ -211,37 +211,4 @@ impl Recording {
         };
         patterns.iter().filter(is_unmatched).map(String::as_str).collect()
     }
-}
-
-/// Why a predicate fits no event: each reason once, with the first class that it is of; those first that come
-/// closest, which have the fields but of another type.
-fn no_fit(mut reasons: Vec<CompileError>) -> String {
-    const MOST: usize = 4;
-    let missing = |reason: &CompileError| matches!(reason.problem, Problem::Missing(..));
-    reasons.sort_by_key(missing);
-    let mut counts: Vec<(&CompileError, usize)> = Vec::new();
-    for reason in &reasons {
-        let same = counts.iter_mut().find(|(other, _)| match (&reason.problem, &other.problem) {
-            // Every class has other fields, so only a few are listed.
-            (Problem::Missing(name, _), Problem::Missing(other, _)) if reasons.len() > MOST => name == other,
-            (problem, other) => problem == other,
-        });
-        match same {
-            Some((_, count)) => *count += 1,
-            None => counts.push((reason, 1)),
-        }
-    }
-    let mut message = "no event has what the condition asks for".to_owned();
-    for (reason, count) in counts.iter().take(MOST) {
-        message += &format!("\n  {reason}");
-        match count - 1 {
-            0 => {}
-            1 => message += "; and so for 1 other event",
-            others => message += &format!("; and so for {others} other events"),
-        }
-    }
-    if counts.len() > MOST {
-        message += &format!("\n  and {} other reasons", counts.len() - MOST);
-    }
-    message
 }

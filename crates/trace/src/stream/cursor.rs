@@ -8,12 +8,12 @@ mod resume;
 pub(crate) use place::Place;
 pub(crate) use resume::Stop;
 
-use crate::Error;
 use crate::stream::file::StreamFile;
 use crate::stream::packet::{PacketFile, PacketHead, PacketReader};
 use crate::time::clock::Clock;
 use crate::time::range::TimeRange;
 use crate::time::stamp::Stamp;
+use crate::{Error, StreamFault};
 use resume::Mark;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -449,5 +449,5 @@ impl StreamCursor {
 
 #[cold]
 fn outside(file: &PacketFile, cycles: Cycles) -> Error {
-    file.error(format!("the stamp {cycles} is outside the range of nanoseconds"))
+    file.error(StreamFault::EventStamp(cycles))
 }

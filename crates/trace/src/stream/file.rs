@@ -1,8 +1,8 @@
 //! A file of a data stream: where it is, when it begins, and the index of its packets.
 
-use crate::Error;
 use crate::stream::index_source::IndexSlot;
 use crate::stream::packet::PacketFile;
+use crate::{Error, NoTrace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
@@ -45,8 +45,7 @@ pub(crate) fn first_packet(
     root: &Arc<Path>,
 ) -> Result<FirstPacket, Error> {
     let mut file = PacketFile::new(path.to_owned(), root.clone(), decoder.clone());
-    let head = file
-        .head()?
-        .ok_or_else(|| Error::NotATrace { path: path.to_owned(), message: "the file is empty".into() })?;
+    let head =
+        file.head()?.ok_or_else(|| Error::NotATrace { path: path.to_owned(), cause: NoTrace::Empty })?;
     Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
 }

@@ -11,9 +11,9 @@ mod whole;
 pub(crate) use head::{PacketHead, has_size};
 pub(crate) use whole::Whole;
 
-use crate::Error;
 use crate::stream::window::Window;
 use crate::time::clock::Clock;
+use crate::{Error, StreamFault};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,19 @@ const FIRST_LOOK: u64 = 4096;
 
 /// Reads a stream file's packets.
 pub(crate) type PacketReader = StreamReader<Window>;
+
+/// A packet that extends past the end of the file: the bytes that it claims, and those that it has.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    claimed: u64,
+    rest: u64,
+}
+
+impl Cut {
+    fn fault(self, packet: u64) -> StreamFault {
+        StreamFault::Cut { packet, claimed: self.claimed, rest: self.rest }
+    }
+}
 
 /// A stream file and the packet where its reader stands.
 pub(crate) struct PacketFile {
@@ -43,8 +56,8 @@ pub(crate) struct PacketFile {
     /// The file is taken to end here, in bytes, if it does not before.
     limit: u64,
     head: Option<PacketHead>,
-    /// Set if the current packet extends past the end of the file: a description of that.
-    cut: Option<String>,
+    /// Set if the current packet extends past the end of the file.
+    cut: Option<Cut>,
     /// Positioned in the current packet, or after the previous one.
     reader: Option<PacketReader>,
     /// Up to which byte of the packet at hand `reader` holds it.
@@ -156,7 +169,7 @@ impl PacketFile {
         }
         let size = self.size()?;
         if self.offset > size {
-            return Err(self.error(format!("packet {}: {}", self.index, bytes::SHORTER)));
+            return Err(self.error(StreamFault::Shorter { packet: self.index }));
         }
         if self.offset == size {
             return Ok(None);
@@ -194,7 +207,7 @@ impl PacketFile {
             }
             return match (step, &self.cut) {
                 (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
-                (_, Some(cut)) => Err(self.error(cut.clone())),
+                (_, Some(cut)) => Err(self.error(cut.fault(self.index))),
                 (step, None) => step.map_err(Error::ctf(&self.path)),
             };
         }
@@ -214,7 +227,7 @@ impl PacketFile {
             let result = reader.for_each_in_packet(&mut each);
             if !self.read_on()? {
                 return match &self.cut {
-                    Some(cut) => Err(self.error(cut.clone())),
+                    Some(cut) => Err(self.error(cut.fault(self.index))),
                     None => result.map_err(Error::ctf(&self.path)),
                 };
             }
@@ -304,8 +317,8 @@ impl PacketFile {
     }
 
     /// An error in the packet at hand.
-    pub(crate) fn error(&self, message: String) -> Error {
-        Error::Stream { path: self.path.clone(), offset: self.offset, message }
+    pub(crate) fn error(&self, cause: StreamFault) -> Error {
+        Error::Stream { path: self.path.clone(), offset: self.offset, cause }
     }
 
     /// What decodes the file.

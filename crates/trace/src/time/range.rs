@@ -1,7 +1,7 @@
 //! The time range that a user requests: parses its ends, and decides what lies in it.
 
-use crate::Error;
 use crate::time::zone::{Civil, Zone};
+use crate::{Error, UsageFault};
 use tracewing_rules::Glob;
 use tracewing_units::{Duration, Timestamp};
 
@@ -41,12 +41,7 @@ impl TimePoint {
     /// [`Error::Usage`] where the text has none of these forms.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, Error> {
         let trimmed = text.trim();
-        parse(trimmed, zone).ok_or_else(|| {
-            Error::Usage(format!(
-                "`{text}` is not a time; give +1.5s, 2026-11-21 04:25:40.5, 04:25:40, seconds since the epoch, or \
-                 EVENT#3"
-            ))
-        })
+        parse(trimmed, zone).ok_or_else(|| UsageFault::NoTime(text.to_owned()).into())
     }
 
     /// The moment in a trace that begins at `begin`. An occurrence has been replaced by its time.
@@ -74,7 +69,7 @@ impl TimePoint {
                     second.checked_add(Duration::from_ns(after.as_ns() % NS_PER_S as u64))
                 }),
         };
-        point.ok_or_else(|| Error::Usage("the time is outside the range of a trace's clock".into()))
+        point.ok_or_else(|| UsageFault::OutsideClock.into())
     }
 }
 
@@ -217,7 +212,7 @@ impl TimeRange {
         };
         let range = TimeRange { begin: resolve(from, Timestamp::MIN)?, end: resolve(to, Timestamp::MAX)? };
         if range.begin > range.end {
-            return Err(Error::Usage("the time range ends before it begins".into()));
+            return Err(UsageFault::EndBeforeBegin.into());
         }
         Ok(range)
     }

@@ -2,8 +2,8 @@
 //! what it lacks.
 
 use super::{FIRST_LOOK, PacketFile};
-use crate::Error;
 use crate::stream::window::Window;
+use crate::{Error, StreamFault};
 use std::fs::{File, Metadata};
 use tracewing_ctf::decode::{Step, StreamReader};
 use tracewing_files::Tree;
@@ -14,9 +14,6 @@ pub(super) const PART: u64 = 4 << 20;
 /// Most bytes that are held for one event, or for a packet's header. A damaged length, in a file with holes,
 /// must not take all memory.
 const MOST_HELD: u64 = 1 << 31;
-
-/// What is wrong where bytes are missing that were there.
-pub(super) const SHORTER: &str = "the file became shorter while it was read";
 
 impl PacketFile {
     /// Gives the reader `length` bytes from the beginning of the packet, which has `bytes` at least, and lets
@@ -31,8 +28,7 @@ impl PacketFile {
         let mut window = reader.replace(Window::default(), self.offset, self.index);
         self.held = 0;
         if let Err(cause) = window.reset(bytes) {
-            let message = format!("packet {}: no room for its {bytes} bytes: {cause}", self.index);
-            return Err(self.error(message));
+            return Err(self.error(StreamFault::NoRoom { packet: self.index, bytes, cause }));
         }
         if let Some(handle) = &self.handle {
             window.fill(handle, self.offset, length).map_err(Error::io(&self.path))?;
@@ -84,16 +80,14 @@ impl PacketFile {
 
     fn check_held(&self, bytes: u64) -> Result<(), Error> {
         if bytes > MOST_HELD {
-            let message =
-                format!("packet {}: more than {MOST_HELD} bytes for one event are not read", self.index);
-            return Err(self.error(message));
+            return Err(self.error(StreamFault::TooLong { packet: self.index, most: MOST_HELD }));
         }
         Ok(())
     }
 
     fn check_there(&self, bytes: u64) -> Result<(), Error> {
         if self.held < bytes {
-            return Err(self.error(format!("packet {}: {SHORTER}", self.index)));
+            return Err(self.error(StreamFault::Shorter { packet: self.index }));
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What the header and the context of a packet say.
 
-use super::PacketFile;
-use crate::Error;
+use super::{Cut, PacketFile};
 use crate::time::clock::Clock;
+use crate::{Error, StreamFault};
 use tracewing_ctf::decode::Packet;
 use tracewing_ctf::model::{DataStreamClass, Role, TraceClass};
 use tracewing_units::{Cycles, Timestamp};
@@ -51,14 +51,9 @@ impl PacketFile {
         let class_id = class.id;
         let claimed = packet.packet_bits.div_ceil(8);
         let bytes = claimed.min(rest);
-        self.cut = (claimed > rest).then(|| {
-            format!(
-                "packet {} claims {claimed} bytes, but the file ends {rest} bytes after its beginning",
-                self.index
-            )
-        });
+        self.cut = (claimed > rest).then_some(Cut { claimed, rest });
         if bytes == 0 {
-            return Err(self.error(format!("packet {} has a size of 0 bytes", self.index)));
+            return Err(self.error(StreamFault::NoSize { packet: self.index }));
         }
         let clock = match self.clock {
             Some((id, clock)) if id == class_id => clock,
@@ -69,12 +64,10 @@ impl PacketFile {
             }
         };
         let time = |cycles: Option<u64>| match (cycles.map(Cycles), clock) {
-            (Some(cycles), Some(clock)) => clock.time(cycles).map(Some).ok_or_else(|| {
-                self.error(format!(
-                    "packet {}: the stamp {cycles} is outside the range of nanoseconds",
-                    self.index
-                ))
-            }),
+            (Some(cycles), Some(clock)) => clock
+                .time(cycles)
+                .map(Some)
+                .ok_or_else(|| self.error(StreamFault::PacketStamp { packet: self.index, stamp: cycles })),
             _ => Ok(None),
         };
         Ok(PacketHead {
@@ -100,9 +93,7 @@ impl PacketFile {
         let Some(class) = TraceClass::clock_class(trace, name) else { return Ok(None) };
         match Clock::new(class) {
             Some(clock) => Ok(Some(clock)),
-            None => {
-                Err(self.error(format!("the offset of clock `{name}` is outside the range of nanoseconds")))
-            }
+            None => Err(self.error(StreamFault::ClockOffset(name.clone()))),
         }
     }
 }

@@ -1,5 +1,13 @@
 //! The crate's one error type: what is wrong, in which file, where in it, and why.
 
+mod no_trace;
+mod stream;
+mod usage;
+
+pub use no_trace::NoTrace;
+pub use stream::StreamFault;
+pub use usage::{NoFit, UsageFault};
+
 use std::path::{Path, PathBuf};
 
 /// Why a trace could not be found, opened or read.
@@ -15,12 +23,12 @@ pub enum Error {
         cause: std::io::Error,
     },
     /// There is no trace where one was expected.
-    #[error("{}: {message}", path.display())]
+    #[error("{}: {cause}", path.display())]
     NotATrace {
         /// The path that was given.
         path: PathBuf,
         /// What was looked for.
-        message: String,
+        cause: NoTrace,
     },
     /// Metadata, a packet or an event record makes no sense.
     #[error("{}: {cause}", path.display())]
@@ -31,14 +39,14 @@ pub enum Error {
         cause: tracewing_ctf::Error,
     },
     /// A stream file ends, or changes, where it must not.
-    #[error("{}, byte {offset}: {message}", path.display())]
+    #[error("{}, byte {offset}: {cause}", path.display())]
     Stream {
         /// The file.
         path: PathBuf,
         /// Offset in bytes.
         offset: u64,
         /// What is wrong.
-        message: String,
+        cause: StreamFault,
     },
     /// What was read could not be written.
     #[error("cannot write")]
@@ -48,7 +56,13 @@ pub enum Error {
     Stopped,
     /// What a user asked for cannot be understood.
     #[error("{0}")]
-    Usage(String),
+    Usage(UsageFault),
+}
+
+impl From<UsageFault> for Error {
+    fn from(fault: UsageFault) -> Self {
+        Self::Usage(fault)
+    }
 }
 
 impl Error {
