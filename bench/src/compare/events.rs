@@ -131,43 +131,71 @@ impl Events {
 
 /// Measures all rows.
 pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
-    let cpu = setting.cpu;
     let session = lttng.map(|lttng| lttng.session(None)).transpose()?;
-    let start = |name, smp| {
-        let how = How { to_disk: false, smp, cpu: Some(cpu), ..How::default() };
-        Recording::start(&setting.tracewing, &setting.scratch.join(name), how)
-    };
-    let mut own = start("events", false)?;
-    let mut smp = start("events-smp", true)?;
-    let mut others: HashMap<Tracer, Worker> = HashMap::new();
-    others.insert(Tracer::Plain, setting.plain_worker(Some(cpu))?);
-    if let Some(session) = &session {
-        others.insert(Tracer::Lttng, session.worker(Some(cpu))?);
-    }
-    let mut there = vec![false; PEERS.len()];
-    for (i, peer) in PEERS.iter().enumerate() {
-        if let Some(folder) = &setting.peers
-            && let Some(worker) = peer.start(folder, cpu)?
-        {
-            others.insert(Tracer::Peer(i), worker);
-            there[i] = true;
-        }
-    }
+    let lttngs = session.as_ref().map(|session| session.worker(Some(setting.cpu))).transpose()?;
+    let (mut workers, there) = Workers::start(setting, lttngs)?;
     let mut rows = rows(&there);
     rows.retain(|row| row.who != Tracer::Lttng || session.is_some());
-
     // The first round touches every page of the buffers and is not counted.
     for round in 0..=setting.rounds {
+        let bursts = workers.round(&rows, setting.bursts)?;
+        if round > 0 {
+            for (row, figures) in rows.iter_mut().zip(&bursts) {
+                row.rounds.0.push(median(figures));
+            }
+        }
+    }
+    workers.finish(&rows, setting)?;
+    if let Some(session) = &session {
+        session.check(&setting.scratch.join("events-lttng"))?;
+    }
+    Ok(Events { rows, bursts: setting.bursts, cpu: setting.cpu })
+}
+
+/// The processes that emit.
+struct Workers {
+    own: Recording,
+    smp: Recording,
+    others: HashMap<Tracer, Worker>,
+}
+
+impl Workers {
+    /// Starts all, and says which peers are there.
+    fn start(setting: &Setting, lttngs: Option<Worker>) -> Result<(Self, Vec<bool>)> {
+        let cpu = setting.cpu;
+        let start = |name, smp| {
+            let how = How { to_disk: false, smp, cpu: Some(cpu), ..How::default() };
+            Recording::start(&setting.tracewing, &setting.scratch.join(name), how)
+        };
+        let own = start("events", false)?;
+        let smp = start("events-smp", true)?;
+        let mut others: HashMap<Tracer, Worker> = HashMap::new();
+        others.insert(Tracer::Plain, setting.plain_worker(Some(cpu))?);
+        others.extend(lttngs.map(|worker| (Tracer::Lttng, worker)));
+        let mut there = vec![false; PEERS.len()];
+        for (i, peer) in PEERS.iter().enumerate() {
+            if let Some(folder) = &setting.peers
+                && let Some(worker) = peer.start(folder, cpu)?
+            {
+                others.insert(Tracer::Peer(i), worker);
+                there[i] = true;
+            }
+        }
+        Ok((Self { own, smp, others }, there))
+    }
+
+    /// The figures of one round, of each row in turn.
+    fn round(&mut self, rows: &[Row], count: u32) -> Result<Vec<Vec<f64>>> {
         let mut bursts: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
-        for burst in 0..setting.bursts {
+        for burst in 0..count {
             for (row, figures) in rows.iter().zip(&mut bursts) {
                 if !row.dense && burst % SPARSE != 0 {
                     continue;
                 }
                 let worker = match row.who {
-                    Tracer::Own => own.worker(),
-                    Tracer::Smp => smp.worker(),
-                    other => others.get_mut(&other).expect("only rows with a worker were kept"),
+                    Tracer::Own => self.own.worker(),
+                    Tracer::Smp => self.smp.worker(),
+                    other => self.others.get_mut(&other).expect("only rows with a worker were kept"),
                 };
                 figures.push(worker.measure(row.variant, row.count)?);
                 if matches!(row.who, Tracer::Peer(_)) {
@@ -175,33 +203,27 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
                 }
             }
         }
-        if round > 0 {
-            for (row, figures) in rows.iter_mut().zip(&bursts) {
-                row.rounds.0.push(median(figures));
-            }
+        Ok(bursts)
+    }
+
+    /// Ends all, and checks what was recorded.
+    fn finish(self, rows: &[Row], setting: &Setting) -> Result<()> {
+        for (who, recording) in [(Tracer::Own, self.own), (Tracer::Smp, self.smp)] {
+            let bursts = |row: &Row| {
+                let in_round = if row.dense { setting.bursts } else { setting.bursts.div_ceil(SPARSE) };
+                u64::from(in_round) * u64::from(setting.rounds + 1)
+            };
+            let emitted =
+                rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
+            let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
+            ensure!(
+                (contents.private_buffers > 0) == (who == Tracer::Smp),
+                "the worker without restartable sequences must use Smp, the other one Publish: {contents:?}"
+            );
+            account(contents, emitted)?;
         }
+        self.others.into_values().try_for_each(Worker::finish_well)
     }
-    for (who, recording) in [(Tracer::Own, own), (Tracer::Smp, smp)] {
-        let bursts = |row: &Row| {
-            let in_round = if row.dense { setting.bursts } else { setting.bursts.div_ceil(SPARSE) };
-            u64::from(in_round) * u64::from(setting.rounds + 1)
-        };
-        let emitted =
-            rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
-        let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
-        ensure!(
-            (contents.private_buffers > 0) == (who == Tracer::Smp),
-            "the worker without restartable sequences must use Smp, the other one Publish: {contents:?}"
-        );
-        account(contents, emitted)?;
-    }
-    if let Some(session) = &session {
-        session.check(&setting.scratch.join("events-lttng"))?;
-    }
-    for worker in others.into_values() {
-        worker.finish_well()?;
-    }
-    Ok(Events { rows, bursts: setting.bursts, cpu })
 }
 
 /// Makes sure that every byte that was emitted is in the snapshot, or has been overwritten and counted. The

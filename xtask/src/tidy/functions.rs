@@ -1,5 +1,5 @@
-//! The rule that functions of the crates fit on a screen. Those that do not yet are counted, and the count
-//! may only fall.
+//! The rule that functions of the crates and of `bench` fit on a screen. Those that do not yet are counted,
+//! and the count may only fall.
 
 use super::comments::tests_begin;
 use super::{File, Finding, Tree};
@@ -30,7 +30,7 @@ fn compare(found: Vec<Finding>, allowed: usize, findings: &mut Vec<Finding>) {
 fn long_functions(tree: &Tree) -> Vec<Finding> {
     let is_code = |file: &&File| {
         file.is_rust()
-            && file.path.starts_with("crates/")
+            && (file.path.starts_with("crates/") || file.path.starts_with("bench/"))
             && file.path.contains("/src/")
             && !file.path.contains("/tests/")
             && !file.path.ends_with("tests.rs")
@@ -39,7 +39,9 @@ fn long_functions(tree: &Tree) -> Vec<Finding> {
 }
 
 fn of_file(file: &File) -> Vec<Finding> {
-    let lines = &file.lines[..tests_begin(file).min(file.lines.len())];
+    // Other rules treat `bench` as they treat tests.
+    let end = if file.path.starts_with("bench/") { file.lines.len() } else { tests_begin(file) };
+    let lines = &file.lines[..end];
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(indent) = begins_function(&line.code) else { continue };
@@ -86,8 +88,10 @@ mod tests {
     #[test]
     fn a_function_that_is_too_long_is_found() {
         assert_eq!(found("crates/trace/src/a.rs", 60), [""; 0]);
-        let [found] = &found("crates/trace/src/a.rs", 61)[..] else { panic!() };
-        assert!(found.starts_with("crates/trace/src/a.rs:7: a function of 61 lines"), "{found}");
+        for path in ["crates/trace/src/a.rs", "bench/src/a.rs"] {
+            let [found] = &found(path, 61)[..] else { panic!() };
+            assert!(found.starts_with(&format!("{path}:7: a function of 61 lines")), "{found}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::report::rate;
 use super::{Events, PEERS, Results, TASKS};
 use crate::compare::bounds::Bound;
 use anyhow::{Context, Result};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 /// The page's name.
@@ -26,11 +26,25 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
     for (word, value) in &results.machine {
         writeln!(text, "| {word} | {value} |")?;
     }
+    write_bounds(&mut text, bounds)?;
+    write_sides(&mut text, results)?;
+    write_paper(&mut text, results)?;
+    write_peers(&mut text, results)?;
+    let path = folder.join(PAGE);
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write_bounds(text: &mut String, bounds: &[Bound]) -> fmt::Result {
     writeln!(text, "\n## What is required\n\n| | required | measured | |\n|---|---|---|---|")?;
     for Bound { what, limit, measured, holds } in bounds {
         let verdict = if *holds { "holds" } else { "**fails**" };
         writeln!(text, "| {what} | {limit} | {measured} | {verdict} |")?;
     }
+    Ok(())
+}
+
+/// What a task costs with each tracer.
+fn write_sides(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## A task\n\n\
@@ -55,6 +69,10 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
         let rate = rate(results, key, *events);
         writeln!(text, "| {key} | {events:.2} | {bytes:.0} | {rate:.1} |")?;
     }
+    Ok(())
+}
+
+fn write_paper(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## Compared with the paper\n\n\
@@ -66,6 +84,10 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
         let overhead = results.overhead(key).map_or(f64::NAN, |overhead| overhead.median());
         writeln!(text, "| {key} | +{paper} % | {overhead:+.1} % |")?;
     }
+    Ok(())
+}
+
+fn write_peers(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## Compared with other tracers\n\n\
@@ -77,6 +99,5 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
             writeln!(text, "| {peer} / {degree} | {ratio:.2} |")?;
         }
     }
-    let path = folder.join(PAGE);
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    Ok(())
 }
