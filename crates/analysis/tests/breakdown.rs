@@ -1,12 +1,15 @@
 //! The breakdown on hand-made events whose answer is known.
 
+mod activity;
+
+use activity::activity;
 use tracewing_analysis::{
     Analysis, Breakdown, BreakdownRow, BreakdownTable, Input, Ipc, Names, ProcessBreakdown, Ran, Recorded,
     Spent, Waits,
 };
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_trace::super_trace::{Interrupt, Kind, Name, SuperTrace};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const NAMES: [&str; 11] = [
@@ -52,14 +55,7 @@ fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
     }
     for (time, cpu, tid, kind) in events {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
-        let event = Activity {
-            time: Timestamp::from_ns(*time),
-            cpu: Some(Cpu(*cpu)),
-            tid: Some(Tid(*tid)),
-            process: process.map(Pid),
-            context: Context::Unknown,
-            kind: *kind,
-        };
+        let event = activity(*time, *cpu, *tid, process, *kind);
         state.event(&event, &mut breakdown);
     }
     state.finish(&mut breakdown);

@@ -1,16 +1,18 @@
 //! Critical paths on hand-made events whose answer is known, and on any events: their steps are the whole
 //! time.
 
+mod activity;
+
+use activity::activity;
 use proptest::prelude::*;
 use std::io::Cursor;
 use tracewing_analysis::{CriticalPath, CriticalPaths, Names, NoPath, Target};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Context, Coverage, Interrupt, Interrupts, Kind, Name, Scope, SuperTrace, SwitchCause,
-    UserThreadKind,
+    Coverage, Interrupt, Interrupts, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
-use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Duration, Task, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -34,14 +36,7 @@ impl Machine {
     }
 
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
-        let event = Activity {
-            time: Timestamp::from_ns(*time),
-            cpu: Some(Cpu(*cpu)),
-            tid: Some(Tid(*tid)),
-            process: Some(Pid(1)),
-            context: Context::Unknown,
-            kind: *kind,
-        };
+        let event = activity(*time, *cpu, *tid, Some(1), *kind);
         self.state.event(&event, &mut self.paths);
     }
 

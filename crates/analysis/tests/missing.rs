@@ -1,13 +1,16 @@
 //! What missing events cost: never a result, only knowledge. A small machine runs at random; of what it
 //! records, some is left out.
 
+mod activity;
+
+use activity::activity;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tracewing_analysis::{Ran, Task, Tasks, Threads, ThreadsTable, Thresholds, Times};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
-    UserThread, UserThreadKind,
+    Change, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread,
+    UserThreadKind,
 };
 use tracewing_units::Task as Number;
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
@@ -278,14 +281,7 @@ fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
             state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), &mut fold);
         }
         let process = (*tid != 0).then_some(PROCESS);
-        let event = Activity {
-            time: Timestamp::from_ns(*time),
-            cpu: Some(Cpu(*cpu)),
-            tid: Some(Tid(*tid)),
-            process: process.map(Pid),
-            context: Context::Unknown,
-            kind: *kind,
-        };
+        let event = activity(*time, *cpu, *tid, process, *kind);
         state.event(&event, &mut fold);
     }
     let mut ran = Ran::default();

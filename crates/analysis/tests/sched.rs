@@ -1,8 +1,11 @@
 //! Time slices on hand-made events whose answer is known.
 
+mod activity;
+
+use activity::activity;
 use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, Slice, SliceSink, Slices};
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Kind, Scope, SuperTrace};
 use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -43,14 +46,7 @@ fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slic
                 &mut slices,
             );
         }
-        let event = Activity {
-            time: Timestamp::from_ns(*time),
-            cpu: Some(Cpu(*cpu)),
-            tid: Some(Tid(*tid)),
-            process: None,
-            context: Context::Unknown,
-            kind: *kind,
-        };
+        let event = activity(*time, *cpu, *tid, None, *kind);
         state.event(&event, &mut slices);
     }
     state.finish(&mut slices);

@@ -1,12 +1,13 @@
 //! The task analysis on hand-made events whose answer is known.
 
+mod activity;
+
+use activity::activity;
 use tracewing_analysis::{Task, Tasks, Thresholds};
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{
-    Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
-};
+use tracewing_trace::super_trace::{Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User};
 use tracewing_units::Task as Number;
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -22,14 +23,7 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
     let mut tasks = Tasks::new(Thresholds::default(), by_name);
     for (time, tid, kind) in events {
         let process = (*tid != 0).then_some(10);
-        let event = Activity {
-            time: Timestamp::from_ns(time * unit),
-            cpu: Some(Cpu(0)),
-            tid: Some(Tid(*tid)),
-            process: process.map(Pid),
-            context: Context::Unknown,
-            kind: *kind,
-        };
+        let event = activity(time * unit, 0, *tid, process, *kind);
         state.event(&event, &mut tasks);
     }
     state.finish(&mut tasks);

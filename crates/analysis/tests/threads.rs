@@ -1,8 +1,11 @@
 //! The thread analysis on hand-made events whose answer is known.
 
+mod activity;
+
+use activity::activity;
 use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable};
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Interrupt, Kind, Name, Scope, SuperTrace};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -21,14 +24,7 @@ struct Fed {
 
 impl Fed {
     fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
-        let event = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(cpu)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
+        let event = activity(time, cpu, tid, None, kind);
         self.state.event(&event, &mut self.threads);
         if let Kind::Dump { tid, process, name, .. } = kind {
             self.threads.input(Input::Dumped { tid, process, name });

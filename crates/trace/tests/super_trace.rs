@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use hand_made::*;
 use tracewing_trace::super_trace::{
-    Activity, Carried, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope,
-    SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
+    Carried, Change, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace, SwitchCause,
+    UserThread, UserThreadKind as User,
 };
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
@@ -284,15 +284,7 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
         if time == 190 {
             state.lost(Scope::User, Timestamp::from_ns(185), Timestamp::from_ns(230), &mut notes);
         }
-        let activity = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(cpu)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
-        state.event(&activity, &mut notes);
+        state.event(&activity(&(time, cpu, tid, kind)), &mut notes);
     }
     state.finish(&mut notes);
     let whole = fold(&story());
@@ -466,17 +458,7 @@ fn a_user_thread_that_has_exited_does_not_end_once_more() {
     ];
     let mut state = SuperTrace::default();
     let mut ended = Ended::default();
-    for (time, cpu, tid, kind) in events {
-        let event = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(cpu)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
-        state.event(&event, &mut ended);
-    }
+    events.iter().for_each(|event| state.event(&activity(event), &mut ended));
     state.finish(&mut ended);
     assert_eq!(ended.0, [Task(1), Task(1)]);
 }
@@ -629,17 +611,7 @@ fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs()
     ];
     let mut state = SuperTrace::default();
     let mut followed = Followed::default();
-    for (time, cpu, tid, kind) in events {
-        let event = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(cpu)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
-        state.event(&event, &mut followed);
-    }
+    events.iter().for_each(|event| state.event(&activity(event), &mut followed));
     assert!(!state.is_partial(), "no switch is missing");
     state.finish(&mut followed);
     assert_eq!(followed.0, BTreeMap::from([(5, false), (7, true)]));
