@@ -61,6 +61,16 @@ options! {
     EventFormatOption: EventFormat;
 }
 
+impl From<TableFormat> for EventFormat {
+    fn from(format: TableFormat) -> Self {
+        match format {
+            TableFormat::Table => EventFormat::Text,
+            TableFormat::Json => EventFormat::Json,
+            TableFormat::Csv => EventFormat::Csv,
+        }
+    }
+}
+
 impl EventFormat {
     /// The same for tables.
     pub fn of_table(self) -> TableFormat {

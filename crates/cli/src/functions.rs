@@ -5,7 +5,6 @@ mod graph;
 mod replay;
 
 use crate::flame_graph;
-use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed, say};
 use crate::output::{count_of, print_warning};
@@ -78,11 +77,8 @@ const NEEDED: Needed = Needed {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.table.format();
     if args.replay {
-        ensure!(
-            format == TableFormat::Table,
-            "--replay prints text only: `tracewing list --format json` prints events for programs"
-        );
-        return replay::run(&args.input, args.table.first.rows());
+        ensure!(args.table.sort.sort.is_none(), "--replay prints calls in the order of time, without --sort");
+        return replay::run(&args.input, &args.table);
     }
     let mut functions = Functions::new();
     let ran = args.input.analyse(&mut functions)?;
@@ -216,6 +212,7 @@ pub fn views() -> Vec<View> {
     vec![
         View::new("functions", heads(columns())),
         View::new("functions --graph", heads(graph::columns())),
+        View::new("functions --replay", heads(replay::columns())),
         View::new("functions --diff", heads(diff::columns())),
     ]
 }

@@ -1,4 +1,4 @@
-//! `tracewing functions --replay`: each call, with how long it took.
+//! `tracewing functions --replay`: each call, with how long it took; in two lines if it calls others.
 //!
 //! Lines are in the order of time. Whether a function calls others, and so has a line for its end, is known
 //! only later: lines wait for that, at most some ten thousand of them.
@@ -6,16 +6,16 @@
 use super::{NEEDED, Names};
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::output::shown;
-use crate::screen::{self, Form};
-use crate::table::period;
+use crate::screen;
+use crate::table::{self, Cell, Column, TableOptions, columns};
 use anyhow::Result;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
+use tracewing_trace::Zone;
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
-use tracewing_units::{Duration, Tid, Timestamp};
+use tracewing_units::{Duration, Timestamp};
 
 /// Lines that wait.
 const MOST: usize = 1 << 14;
@@ -23,14 +23,34 @@ const MOST: usize = 1 << 14;
 /// Maximum indentation of callees, in columns.
 const FURTHEST: usize = 200;
 
-pub fn run(input: &Input, rows: usize) -> Result<ExitCode> {
-    let mut out = BufWriter::new(screen::stdout(Form::Text));
-    writeln!(out, "{:>10}  {:>8}  function", "duration", "thread")?;
+pub fn columns() -> Vec<Column<Shown>> {
+    columns! { shown: Shown;
+        period(10) "duration" "duration_ns" high, "how long the call took; in the line in which it ends"
+            => shown.line.what.duration().map_or(Cell::Blank, Cell::Period);
+        number(8) "thread" "tid" key, "number of the thread" => shown.line.thread.1.into();
+        text "function" "function" key, "the function; in text below those that it was called by"
+            => shown.name.as_str().into(), in_text: shown.text().into();
+        text "part" "part" extra, "begin or end of a call that calls others, or the whole of one that does not"
+            => shown.line.what.name().into();
+        number "depth" "depth" extra, "number of functions that the call is within"
+            => Cell::Count(shown.line.depth as u64);
+        clock "begin" "begin_ns" extra, "when the call began" => Cell::Time(shown.line.begin, shown.zone);
+        number "process" "process" extra, "number of the thread's process" => shown.line.thread.0.into();
+    }
+}
+
+pub fn run(input: &Input, options: &TableOptions) -> Result<ExitCode> {
+    let format = options.format();
+    let mut out = BufWriter::new(screen::stdout(format.into()));
+    let table = table::Lines::new(&columns(), &options.choice, format.into())?;
+    table.begin(&mut out)?;
     let mut replay = Replay {
         calls: Calls::default(),
         lines: Lines {
             out,
-            left: rows,
+            table,
+            zone: input.zone(),
+            left: options.first.rows(),
             names: Names::default(),
             waiting: VecDeque::new(),
             gone: 0,
@@ -43,7 +63,8 @@ pub fn run(input: &Input, rows: usize) -> Result<ExitCode> {
     lines.print_all(&calls);
     lines.written?;
     if calls.count() == 0 {
-        NEEDED.explain(&mut lines.out, TableFormat::Table, input, &ran)?;
+        let format = if format == TableFormat::Table { format } else { TableFormat::Json };
+        NEEDED.explain(&mut lines.out, format, input, &ran)?;
     }
     lines.out.flush()?;
     Ok(conclude(ran))
@@ -56,6 +77,8 @@ struct Replay<W> {
 
 struct Lines<W> {
     out: W,
+    table: table::Lines<Shown>,
+    zone: Zone,
     /// Number of lines still to be printed.
     left: usize,
     names: Names,
@@ -68,10 +91,33 @@ struct Lines<W> {
 }
 
 struct Line {
-    tid: Tid,
+    thread: ThreadKey,
     depth: usize,
+    begin: Timestamp,
     function: FunctionId,
     what: What,
+}
+
+/// A line that is printed.
+pub struct Shown {
+    line: Line,
+    /// The function's name.
+    name: String,
+    zone: Zone,
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        let name =
+            self.name.strip_suffix(')').and_then(|_| self.name.split('(').next()).unwrap_or(&self.name);
+        let space = (2 * self.line.depth).min(FURTHEST);
+        let text = match self.line.what {
+            What::Begin | What::Open => format!("{name}() {{"),
+            What::Leaf { .. } => format!("{name}();"),
+            What::End { .. } => format!("}} /* {name} */"),
+        };
+        format!("{:space$}{text}", "")
+    }
 }
 
 /// What a line shows.
@@ -88,6 +134,23 @@ enum What {
     End {
         ns: Duration,
     },
+}
+
+impl What {
+    fn duration(self) -> Option<Duration> {
+        match self {
+            What::Begin | What::Open => None,
+            What::Leaf { ns } | What::End { ns } => Some(ns),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            What::Begin | What::Open => "begin",
+            What::Leaf { .. } => "whole",
+            What::End { .. } => "end",
+        }
+    }
 }
 
 impl<W: Write> Fold for Replay<W> {
@@ -135,18 +198,20 @@ impl<W: Write> Lines<W> {
     fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
         let begun =
             self.open.remove(&thread).and_then(|number| self.waiting.get_mut(number.checked_sub(self.gone)?));
-        let (_, tid) = thread;
         match call {
             Call::Begins { function, depth } => {
                 begun.into_iter().for_each(|line| line.what = What::Open);
                 self.open.insert(thread, self.gone + self.waiting.len());
-                self.waiting.push_back(Line { tid, depth, function, what: What::Begin });
+                self.waiting.push_back(Line { thread, depth, begin: time, function, what: What::Begin });
             }
             Call::Ends { function, depth, begin, .. } => {
                 let ns = time - begin;
                 match begun {
                     Some(line) => line.what = What::Leaf { ns },
-                    None => self.waiting.push_back(Line { tid, depth, function, what: What::End { ns } }),
+                    None => {
+                        let what = What::End { ns };
+                        self.waiting.push_back(Line { thread, depth, begin, function, what });
+                    }
                 }
             }
         }
@@ -176,13 +241,7 @@ impl<W: Write> Lines<W> {
         }
         self.left -= 1;
         let name = self.names.of(&calls.function(line.function));
-        let name = shown(name.strip_suffix(')').map_or(&name, |_| name.split('(').next().unwrap_or(&name)));
-        let space = (2 * line.depth).min(FURTHEST);
-        let (duration, text) = match line.what {
-            What::Begin | What::Open => (String::new(), format!("{name}() {{")),
-            What::Leaf { ns } => (period(ns), format!("{name}();")),
-            What::End { ns } => (period(ns), format!("}} /* {name} */")),
-        };
-        self.written = writeln!(self.out, "{duration:>10}  {:>8}  {:space$}{text}", line.tid, "");
+        let shown = Shown { line, name, zone: self.zone };
+        self.written = self.table.row(&mut self.out, &shown);
     }
 }

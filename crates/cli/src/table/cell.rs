@@ -15,6 +15,8 @@ use unicode_width::UnicodeWidthStr;
 pub enum Cell {
     /// There is none.
     None,
+    /// There is none in this row, and another one has it: text is blank.
+    Blank,
     /// A text, which may come from a trace: it is made harmless for a terminal.
     Text(String),
     /// A number.
@@ -124,6 +126,7 @@ impl Cell {
     pub(super) fn shown(&self) -> Cow<'_, str> {
         match self {
             Cell::None => "-".into(),
+            Cell::Blank => "".into(),
             Cell::Text(text) => shown(text),
             Cell::Count(count) => count.to_string().into(),
             Cell::Total(count) => number(*count).into(),
@@ -179,7 +182,7 @@ impl Cell {
     /// As a value of a line of CSV (RFC 4180).
     pub(super) fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
         match self {
-            Cell::None => Ok(()),
+            Cell::None | Cell::Blank => Ok(()),
             Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
             Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
                 write!(out, "{count}")
@@ -209,7 +212,7 @@ impl Cell {
 
     fn rank(&self) -> Option<i128> {
         match self {
-            Cell::None => None,
+            Cell::None | Cell::Blank => None,
             Cell::Text(_) | Cell::List { .. } => Some(i128::MAX),
             Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
                 Some((*count).into())
@@ -227,7 +230,7 @@ impl Cell {
 impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Cell::None => serializer.serialize_none(),
+            Cell::None | Cell::Blank => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
             Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
                 serializer.serialize_u64(*count)

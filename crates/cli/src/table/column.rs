@@ -53,7 +53,7 @@ impl Kind {
 
     fn fits(self, cell: &Cell) -> bool {
         match cell {
-            Cell::None => true,
+            Cell::None | Cell::Blank => true,
             Cell::Text(_) => self == Kind::Text,
             Cell::Count(_) | Cell::Number(_) => matches!(self, Kind::Number | Kind::Bound),
             Cell::Total(_) | Cell::AtLeast(_) => self == Kind::Number,
