@@ -18,7 +18,7 @@ const FIRST: usize = 20;
 /// How long an agent's thread may take to end after its recorder.
 const ENDING: Duration = Duration::from_secs(10);
 /// Longest that all recordings may take.
-const MOST: Duration = Duration::from_secs(360);
+const MOST: Duration = Duration::from_secs(600);
 
 /// What a process has.
 #[derive(Clone, Copy, Debug)]
