@@ -73,7 +73,7 @@ pub enum Comparison {
     Families(Families),
     /// What recording a running program costs, and being able to, compared with LTTng-UST
     #[command(after_help = "Examples:\n  \
-        cargo xtask bench attach            eight minutes\n  \
+        cargo xtask bench attach            four minutes\n  \
         cargo xtask bench attach --page     the same, and writes docs/reports/performance-attach.md\n  \
         cargo xtask bench attach --quick    to see that everything works")]
     Attach(Attach),
