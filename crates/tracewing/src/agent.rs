@@ -3,15 +3,19 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `join` | at the program's start: finds recorders through the environment, gets buffers, describes classes |
+//! | `start` | at the program's start: finds recorders through the environment |
+//! | `join` | gets buffers from a recorder, describes classes to it |
 //! | `attach` | which buffers the process writes to for each recording, across forks and until the recording ends |
 //! | `control` | which classes the recordings enable, and which sites are on |
 //! | `filters` | predicates that events must satisfy |
 //! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
+//! | `socket`, `trust` | packets to and from recorders, and which processes may be recorders |
+//! | `threads` | the agent's threads: how they begin, act under filters for system calls, and end |
 //! | `access` | how a recorder is reached: by a path, or by a door of a process that it has attached to |
 //! | `door` | shows a recorder that attaches which descriptor to take |
 //! | `entry` | what a recorder makes a thread of the running process do to attach to it |
-//! | `reach` | the threads through which recorders reach the process |
+//! | `connection` | connections to recorders, and what becomes of a recording whose recorder is gone |
+//! | `reach` | serves connections, each on a thread of its own |
 //! | `fork`, `spare` | keep all of this consistent across forks, and have buffers for the next child |
 //! | `write`, `smp` | the slow half of the event path |
 //! | `table` | the class descriptions for a core dump |
@@ -32,6 +36,7 @@
 
 mod access;
 mod attach;
+mod connection;
 mod control;
 mod door;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
@@ -46,9 +51,12 @@ mod made;
 pub(crate) mod names;
 mod reach;
 mod smp;
+mod socket;
 mod spare;
+mod start;
 mod system;
 mod table;
+mod threads;
 mod trust;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub(crate) mod vfork;
@@ -58,22 +66,36 @@ mod write;
 pub(crate) use access::Access;
 pub(crate) use attach::{ATTACHMENTS, RSEQ_OFFSET};
 #[cfg(feature = "session")]
-pub(crate) use attach::{attach, can_publish, leave, set_majors};
+pub(crate) use attach::{can_publish, set_majors};
+pub(crate) use control::register;
 #[cfg(feature = "session")]
 pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join, send_news as describe};
 pub use control::{classes, pretend};
 pub(crate) use filters::accepts;
 pub(crate) use first::first;
 pub(crate) use join::{Unanswered, ask_for_snapshot, recorders};
-pub(crate) use made::add as register;
 pub(crate) use smp::write as write_smp;
+#[cfg(feature = "session")]
+pub(crate) use spare::leave;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
 pub use watch::{changes, is_recorded, on_attach, on_change};
 pub(crate) use write::{thread_class, write};
 
+/// What nothing in the program calls. Of a static library, linkers take only what the program refers to, as
+/// it does to this. Its address is what distinguishes copies of the crate.
+static UNCALLED: [&dyn Sync; 2] = [&start::AT_START, entry::ENTRY];
+
 /// The calling thread writes no events from now on, and no thread of the agent's is there.
 pub(crate) fn silence() {
     smp::silence();
     reach::end();
+}
+
+/// As [`attach::take_part`], for the buffers of a session in this process. A child of the process shares them
+/// where the protocol allows.
+#[cfg(feature = "session")]
+pub(crate) fn attach(region: &tracewing_ring::Region, file: libc::c_int) -> Option<usize> {
+    fork::notice(reach::begin_in_child);
+    attach::attach(region, file)
 }

@@ -7,9 +7,6 @@ use super::imports;
 use super::{File, Finding, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders whose modules still form a cycle.
-const LEFT: [&str; 1] = ["crates/tracewing/src/agent"];
-
 /// A module's path from the root of its crate.
 type Module = Vec<String>;
 
@@ -23,7 +20,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
             crates.entry(source).or_default().insert(module, file);
         }
     }
-    for (source, modules) in crates {
+    for modules in crates.into_values() {
         let mut folders: BTreeMap<Module, Needs> = BTreeMap::new();
         for (module, file) in &modules {
             for import in imports::of(file, module) {
@@ -39,20 +36,8 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
                 }
             }
         }
-        for (folder, needs) in folders {
-            let path = [&[source.to_owned()], folder.as_slice()].concat().join("/");
-            let left = LEFT.contains(&path.as_str());
-            let cycles = cycles(&needs);
-            match (cycles.is_empty(), left) {
-                (true, true) => findings.push(Finding {
-                    path: path.clone(),
-                    line: 1,
-                    message: "has no cycle any more: take it out of `LEFT` in xtask/src/tidy/cycles.rs"
-                        .to_owned(),
-                }),
-                (false, false) => findings.extend(cycles.iter().map(|members| finding(members, &needs))),
-                _ => {}
-            }
+        for needs in folders.values() {
+            findings.extend(cycles(needs).iter().map(|members| finding(members, needs)));
         }
     }
 }
@@ -125,8 +110,7 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let mut findings = Vec::new();
         check(&Tree::of(files), &mut findings);
-        let own = findings.iter().filter(|finding| finding.path != LEFT[0]);
-        own.map(ToString::to_string).collect()
+        findings.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -173,14 +157,5 @@ mod tests {
             ("crates/x/src/b/mod.rs", ""),
         ];
         assert_eq!(found(&files), [""; 0]);
-    }
-
-    #[test]
-    fn a_folder_that_is_mended_is_no_longer_excepted() {
-        let mut findings = Vec::new();
-        let files =
-            [("crates/tracewing/src/agent/a.rs", "use super::b;\n"), ("crates/tracewing/src/agent/b.rs", "")];
-        check(&Tree::of(&files), &mut findings);
-        assert_eq!(findings.len(), 1);
     }
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tracewing_abi::CONTROL_SOCKET;
 use tracewing_abi::message::door::Knock;
 
-use super::system::{self, Failure, Fd, Identity, Until};
+use super::socket::{self, Failure, Until};
+use super::system::{self, Fd, Identity};
+use super::threads;
 
 /// Time between two attempts to send by a door that is full.
 const AGAIN: Duration = Duration::from_millis(1);
@@ -61,11 +63,11 @@ impl Access {
     pub(super) fn connect(&self, knock: Knock, until: Until) -> Result<Fd, Failure> {
         match (self, knock) {
             (Self::None, _) => Err(Failure::Gone),
-            (Self::Path(path), Knock::Join) => system::connect(path.bytes(), until),
+            (Self::Path(path), Knock::Join) => socket::connect(path.bytes(), until),
             (Self::Path(path), Knock::Ask) => {
                 let folder = path.bytes().iter().rposition(|byte| *byte == b'/').ok_or(Failure::Gone)? + 1;
                 let control = [&path.bytes()[..folder], CONTROL_SOCKET.as_bytes()].concat();
-                system::connect(&control, until)
+                socket::connect(&control, until)
             }
             (Self::Door(door), _) => door.connect(knock, until),
         }
@@ -97,14 +99,14 @@ impl Door {
         if !self.is_itself() {
             return Err(Failure::Gone);
         }
-        let (own, recorders) = system::socket_pair().ok_or(Failure::Gone)?;
+        let (own, recorders) = socket::socket_pair().ok_or(Failure::Gone)?;
         // The door is other threads' and processes', too: no time-out of its own can be set.
-        while !system::send_descriptor(self.number, &knock.encode(), &recorders)? {
-            if system::is_over(until) {
+        while !socket::send_descriptor(self.number, &knock.encode(), &recorders)? {
+            if socket::is_over(until) {
                 return Err(Failure::Late);
             }
             match until {
-                None => system::sleep_quietly(AGAIN),
+                None => threads::sleep(AGAIN),
                 Some(_) => std::thread::sleep(AGAIN),
             }
         }

@@ -20,7 +20,7 @@ use tracewing_trigger::{Guard, Kind, Lock, Object, Record, objects, on_load, pin
 
 use super::filters::Filters;
 use super::made::Seen;
-use super::{first, made, reach, system, watch};
+use super::{filtered, made, system, threads, watch};
 use crate::class::EventClass;
 
 /// A [`Grant`] of its own.
@@ -183,14 +183,24 @@ pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Chan
     changed
 }
 
+/// The class with this description: the one that was made before, or a new one. `None` if it is too large for
+/// a message.
+pub(crate) fn register(description: tracewing_abi::schema::Class<'static>) -> Option<&'static EventClass> {
+    let (class, is_settled) = made::add(description)?;
+    if !is_settled {
+        settle_made(class);
+    }
+    Some(class)
+}
+
 /// Puts a class in order that was made while a recording began or ended: it may or may not belong to the
 /// recording.
 #[cold]
-pub(super) fn settle_made(class: &'static EventClass) {
+fn settle_made(class: &'static EventClass) {
     locked(|control| {
         control.find_made();
         let index = control.index(class);
-        let taken = first::taken();
+        let taken = made::taken();
         for (slot, member) in control.members.iter().enumerate() {
             let is_told = member.as_ref().is_some_and(|member| member.sent > index);
             if taken & 1 << slot == 0 && class.is_pending(slot) {
@@ -246,7 +256,7 @@ fn send_all() {
     // On the program's own thread, which may be filtered. Events of classes that no recording knows are not
     // recorded.
     let has_members = || locked(|control| control.members.iter().any(Option::is_some));
-    if !reach::is_alone() && has_members() {
+    if !filtered::is_alone() && has_members() {
         find_classes();
         let _telling = SENDING.lock();
         send_all_news();
@@ -257,7 +267,9 @@ fn send_all() {
 fn send_all_news() -> bool {
     let sent = (0..RECORDINGS).map(|slot| {
         let (changed, rest) = send(slot);
-        rest.into_iter().for_each(reach::go_on);
+        rest.into_iter().for_each(|rest| {
+            threads::start(rest);
+        });
         changed.is_off
     });
     sent.fold(false, |is_off, changed| is_off | changed)
@@ -330,7 +342,7 @@ fn find_classes() {
     locked(|control| {
         control.objects.extend(kept);
         control.index(crate::agent::thread_class());
-        control.index(first::class());
+        control.index(made::class_of_first());
         records.into_iter().for_each(|record| control.add_site(record));
     });
 }

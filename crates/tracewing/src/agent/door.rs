@@ -9,6 +9,7 @@ use tracewing_abi::message::door::Door;
 use tracewing_ring::thread::RECORDINGS;
 
 use super::access::Access;
+use super::socket;
 use super::system::{self, Fd, Identity};
 
 /// One for each recorder that can attach at the same time.
@@ -77,7 +78,7 @@ pub(super) struct End {
 impl End {
     /// Both ends of a new one; an error number if there can be none.
     pub(super) fn pair() -> Result<(Self, Self), i32> {
-        let (own, recorders) = system::socket_pair().ok_or(libc::EMFILE)?;
+        let (own, recorders) = socket::socket_pair().ok_or(libc::EMFILE)?;
         let end = |file| Self::new(system::out_of_the_way(file)).ok_or(libc::EBADF);
         Ok((end(own)?, end(recorders)?))
     }
@@ -93,9 +94,9 @@ impl End {
     /// Receives a packet, as long as its recorder may live, and no longer than this. Nothing if none comes.
     pub(super) fn receive(&self, buffer: &mut [u8], recorder: &Recorder, longest: Duration) -> usize {
         let begin = Instant::now();
-        system::wait_no_longer(&self.file, LOOK);
+        socket::wait_no_longer(&self.file, LOOK);
         loop {
-            match system::read_for_a_while(&self.file, buffer) {
+            match socket::read_for_a_while(&self.file, buffer) {
                 Some(len) => return len,
                 None if begin.elapsed() >= longest || !recorder.may_live() || !self.is_itself() => return 0,
                 None => {}

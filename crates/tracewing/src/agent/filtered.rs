@@ -3,64 +3,32 @@
 //! and they cannot ask whether there is one: the question is such a call, too.
 //!
 //! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed while no agent thread acts, which
-//!   may delay it until such a thread has finished; afterwards they end instead of acting.
+//!   may delay it until such a thread has finished; afterwards they end instead of acting (`threads`).
 //! - After any filter the agent starts no threads in forked children, and does not describe classes of
 //!   libraries that are loaded: the calling thread may be the one that is filtered.
 //!
-//! The recorder looks for filters, too (its `filters.rs`). That protects programs that make the system call
+//! The recorder looks for filters, too (its `seccomp.rs`). That protects programs that make the system call
 //! themselves.
 //!
 //! `prctl` also notes the names that threads give themselves (`names`).
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use std::time::{Duration, Instant};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use tracewing_ring::thread;
 
-use super::reach;
 use super::system::{self, Fd};
+use super::{socket, threads};
 
 /// Whether a filter was installed, or is being installed, by this process or by one that it was forked from.
 static IS_NOTICED: AtomicBool = AtomicBool::new(false);
-/// Whether there is one for all threads that no recorder has looked at: [`NONE`], [`INSTALLED`], or
-/// [`INSTALLING`].
-static OF_ALL: AtomicU32 = AtomicU32::new(NONE);
-const NONE: u32 = 0;
-const INSTALLED: u32 = 1;
-const INSTALLING: u32 = 2;
-/// Threads of the agent's that do not wait for a recorder.
-static ACTING: AtomicU32 = AtomicU32::new(0);
-
-/// Those of them that are in other calls than `read`, or about to enter them.
-static CALLING: AtomicU32 = AtomicU32::new(0);
-
-/// Time for a thread to enter a system call: some nanoseconds, unless it is interrupted.
-const ENTERED: Duration = Duration::from_millis(1);
-
-/// How long a filter waits at most for what the agent has begun: well above the milliseconds that it takes on
-/// a machine that has other work, too.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// Whether system calls by the calling thread, or by new ones, may be the end of the process.
-pub(super) fn is_noticed() -> bool {
+fn is_noticed() -> bool {
     IS_NOTICED.load(Relaxed) // set by this thread, or by one whose filter does not concern this one
 }
 
-/// A thread of the agent's is about to be started.
-pub(super) fn begin_acting() {
-    ACTING.fetch_add(1, SeqCst); // with `note`
-}
-
-/// As [`begin_acting`], for a recorder that has looked at the filters of the calling thread, and found that
-/// they let through what the agent does. `false` where one is being installed at this moment.
-pub(super) fn begin_vouched() -> bool {
-    begin_acting();
-    // With `note`: it finds this thread acting and waits, or this finds that it has begun.
-    let is_over = OF_ALL.compare_exchange(INSTALLED, NONE, SeqCst, SeqCst) != Err(INSTALLING);
-    if !is_over {
-        end_acting();
-    }
-    is_over
+/// Whether the agent is to make no system calls: the recorder, or the program, says that a filter may mind.
+pub(super) fn is_alone() -> bool {
+    threads::IS_ALONE.load(Relaxed) || is_noticed()
 }
 
 /// The number of a thread's filters, from its `status`; `None` if that does not contain it. Kernels before
@@ -105,51 +73,8 @@ impl Witness {
     /// Whether there are no more filters than at first.
     pub(super) fn sees_none(&self) -> bool {
         let mut status = vec![0; STATUS];
-        let len = system::read(&self.status, &mut status);
+        let len = socket::read(&self.status, &mut status);
         count(&status[..len]).is_some_and(|filters| filters <= self.filters && filters < u32::MAX)
-    }
-}
-
-/// It has done its work, or is not there.
-pub(super) fn end_acting() {
-    ACTING.fetch_sub(1, SeqCst); // with `wait`
-}
-
-/// In a forked child, in which the agent has no threads.
-pub(super) fn forked() {
-    ACTING.store(0, Relaxed); // its only thread
-    CALLING.store(0, Relaxed);
-}
-
-/// Makes a system call that waits for a recorder, on a thread of the agent's; the thread ends here if it may
-/// not act any more.
-pub(super) fn quietly<R>(call: impl FnOnce() -> R) -> R {
-    CALLING.fetch_add(1, Relaxed); // ordered before what follows
-    let result = in_read(call);
-    CALLING.fetch_sub(1, Relaxed);
-    result
-}
-
-/// The same for `read`, which every filter allows.
-pub(super) fn in_read<R>(call: impl FnOnce() -> R) -> R {
-    end_acting();
-    let result = call();
-    begin_acting();
-    // With `note`: it finds this thread acting, or this finds the filter.
-    if OF_ALL.load(SeqCst) != NONE {
-        end_acting();
-        reach::end_thread();
-    }
-    result
-}
-
-/// Waits until the agent's threads that were started are idle, but no longer than this: a filter
-/// that is not noticed can come next.
-pub(super) fn settle(longest: Duration) {
-    let begin = Instant::now();
-    // With `end_acting`.
-    while ACTING.load(SeqCst) != 0 && begin.elapsed() < longest {
-        std::thread::yield_now();
     }
 }
 
@@ -161,24 +86,9 @@ fn note(is_of_all: bool) -> bool {
     }
     IS_NOTICED.store(true, Relaxed); // for this thread, and for children that it forks
     if is_of_all {
-        OF_ALL.store(INSTALLING, SeqCst); // with `quietly`
-        wait();
+        threads::expect_filter();
     }
     true
-}
-
-/// By looking again and again: nothing else is sure to be allowed.
-fn wait() {
-    let begin = Instant::now();
-    let is_acting = || ACTING.load(SeqCst) != 0; // with `end_acting`
-    while is_acting() && begin.elapsed() < PATIENCE {
-        core::hint::spin_loop();
-    }
-    // A thread that does not act any more has yet to enter its call.
-    let rest = Instant::now();
-    while CALLING.load(Relaxed) != 0 && rest.elapsed() < ENTERED {
-        core::hint::spin_loop();
-    }
 }
 
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
@@ -193,7 +103,8 @@ mod calls {
     use core::sync::atomic::Ordering::*;
 
     use super::super::names;
-    use super::{INSTALLED, IS_NOTICED, OF_ALL, note};
+    use super::super::threads::{INSTALLED, OF_ALL};
+    use super::{IS_NOTICED, note};
 
     /// `prctl(2)` of the C library. Its last parameters are variadic there; passing all of them is the same
     /// call.

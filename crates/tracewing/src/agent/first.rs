@@ -13,12 +13,11 @@ use core::sync::atomic::Ordering::*;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::first::{DESCRIPTION, HEADER, Key};
 use tracewing_abi::region::{Loss, Mode};
-use tracewing_ring::thread::RECORDINGS;
 use tracewing_ring::{Segment, opened};
 
 use super::attach::{self, Joined};
 use super::identity;
-use super::made::Made;
+use super::made::{First, Made};
 use super::write::{count_loss, lose_in_child, write};
 use crate::Event;
 use crate::class::EventClass;
@@ -27,27 +26,6 @@ use crate::class::EventClass;
 const MOST_SEGMENTS: usize = 16;
 /// A process's id if it is unknown; the event is then lost.
 const NOT_KNOWN: u32 = u32::MAX;
-
-/// The first event of a class, or its description.
-#[derive(crate::Event)]
-#[event(crate = crate, provider = "tracewing", name = "first", level = "info")]
-struct First<'a> {
-    low: u64,
-    high: u64,
-    pid: u32,
-    payload: &'a [u8],
-}
-
-/// The class of [`First`], which has no site.
-pub(super) fn class() -> &'static EventClass {
-    First::class()
-}
-
-/// The slots of the recordings that take first events, a bit each.
-pub(super) fn taken() -> u32 {
-    let is_taken = |slot: &usize| First::class().want(*slot).id() != 0;
-    (0..RECORDINGS).filter(is_taken).fold(0, |taken, slot| taken | 1 << slot)
-}
 
 /// Writes an event of a class without an id, where the recording takes it; else the class has been switched
 /// off since, or has just got its id.

@@ -9,9 +9,9 @@
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
-use super::{control, identity, reach, spare, system, watch};
+use super::{control, identity, names, spare, system, watch};
 
 /// What the forking thread holds until the fork is over.
 struct Held {
@@ -30,15 +30,19 @@ static THREADS_IN_CHILDREN: AtomicBool = AtomicBool::new(true);
 
 static HELD: Place = Place(UnsafeCell::new(None));
 
-/// Installs the handlers.
-pub(super) fn notice() {
+/// What a child that may have threads does at last.
+static IN_CHILD: OnceLock<fn()> = OnceLock::new();
+
+/// Installs the handlers. In a child that may have threads, `in_child` begins those of the agent.
+pub(super) fn notice(in_child: fn()) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        let _ = IN_CHILD.set(in_child); // the first time
         // SAFETY: a NUL-terminated name; the symbol is only compared with null.
         let sanitized = unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()).is_null() };
         THREADS_IN_CHILDREN.store(!sanitized, Relaxed); // before the handlers are there
         // SAFETY: functions of the right type, in an object that stays loaded.
-        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(self::in_child)) };
     });
 }
 
@@ -71,12 +75,14 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
-    identity::forked();
+    if identity::forked() {
+        names::forked();
+    }
     spare::take_over();
     release();
     watch::describe_again();
     crate::words::forget_spans();
     if THREADS_IN_CHILDREN.load(Relaxed) {
-        reach::begin_in_child();
+        IN_CHILD.get().into_iter().for_each(|begin| begin());
     }
 }

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
 
 use tracewing_ring::thread;
 
-use super::{names, system};
+use super::system;
 
 /// Ids of a thread and of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,6 @@ pub(super) fn prepare() -> bool {
     // SAFETY: a page that is never unmapped; any bytes are valid.
     unsafe { &*page }.store(pid, Relaxed);
     LAST_PROCESS.store(pid, Relaxed);
-    names::prepare();
     true
 }
 
@@ -73,14 +72,15 @@ pub(super) fn verify() {
     }
 }
 
-/// In the child, whose only thread calls this: the process's id is that thread's.
-pub(super) fn forked() {
+/// In the child, whose only thread calls this: the process's id is that thread's. `false` if that is unknown.
+pub(super) fn forked() -> bool {
     // SAFETY: null, or a page that is never unmapped.
-    if let (Some(process), Some(tid)) = (unsafe { PROCESS.load(Acquire).as_ref() }, id_in_block()) {
-        process.store(tid, Relaxed);
-        LAST_PROCESS.store(tid, Relaxed);
-        names::forked();
-    }
+    let (Some(process), Some(tid)) = (unsafe { PROCESS.load(Acquire).as_ref() }, id_in_block()) else {
+        return false;
+    };
+    process.store(tid, Relaxed);
+    LAST_PROCESS.store(tid, Relaxed);
+    true
 }
 
 /// The ids of the caller; `None` if they cannot be determined.

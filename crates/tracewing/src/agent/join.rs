@@ -1,5 +1,5 @@
-//! Joining recordings: at the program's start, when the environment says where recorders listen; and in a
-//! forked child that needs buffers of its own.
+//! Joining recordings: at the program's start (`start`), in the running program, and in a forked child that
+//! needs buffers of its own.
 //!
 //! The handshake is `tracewing_abi::message`'s. Before `main` a program waits for all recorders together no
 //! longer than [`Wait`] says. A thread completes unfinished handshakes later, and reports to the recorder
@@ -18,64 +18,23 @@ use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_abi::message::snapshot::{Asker, Question, Taken};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, MAX_MESSAGE};
 use tracewing_abi::region::VERSION;
-use tracewing_abi::{FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE, WAIT_VARIABLE};
+use tracewing_abi::{LATE, LATE_VARIABLE, WAIT_VARIABLE};
 use tracewing_ring::thread::RECORDINGS;
 
 use super::access::Access;
 use super::attach::{self, Buffers, Visit, attach_buffers, can_publish, joined};
+use super::connection::{Connection, hung_up, invited, leave_alone};
 use super::control::{self, Granted, Rest};
-use super::reach::{self, Connection};
-use super::system::{self, Failure, Fd, Until};
+use super::socket::{self, Failure, Until};
+use super::system::{self, Fd};
 use super::table::ClassTable;
-use super::{filtered, fork, smp, spare};
+use super::{UNCALLED, smp, spare};
 use crate::class::EventClass;
 
 /// How long programs wait where the environment does not say.
 const WAIT: Duration = Duration::from_millis(100);
-/// How long the threads that complete late handshakes may take to start.
-const SETTLE: Duration = Duration::from_millis(100);
 /// How long a snapshot may take.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(30);
-
-/// Runs when the program starts, or the library is loaded.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = at_start;
-
-/// What nothing in the program calls. Of a static library, linkers take only what the program refers to, as
-/// it does to this. Its address is what distinguishes copies of the crate.
-static UNCALLED: [&dyn Sync; 2] = [&AT_START, super::entry::ENTRY];
-
-extern "C" fn at_start() {
-    system::keeping_errno(|| {
-        let Some(paths) = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights()) else { return };
-        if is_filtered() {
-            mark_environment(LEFT_OUT);
-            return;
-        }
-        let wait = Wait::begin();
-        let paths = paths.to_bytes().split(|byte| *byte == b':').filter(|path| !path.is_empty());
-        let candidates = paths.take(RECORDINGS).filter_map(Candidate::new);
-        let (mut connections, mut late) = (Vec::new(), Vec::new());
-        for candidate in candidates {
-            match candidate.join(wait.until()) {
-                Progress::Joined(connection) => connections.push(connection),
-                Progress::Late(candidate) => late.push(candidate),
-                Progress::Gone => {}
-            }
-        }
-        connections.into_iter().for_each(reach::begin);
-        if !late.is_empty() {
-            if !mark_environment(LATE) {
-                // SAFETY: two strings, before `main`.
-                unsafe { libc::setenv(c"TRACEWING_LATE".as_ptr(), c"1".as_ptr(), 1) };
-            }
-            fork::notice();
-            late.into_iter().for_each(reach::join_later);
-            filtered::settle(SETTLE);
-        }
-    });
-}
 
 /// How long a program waits for recorders.
 #[derive(Clone, Copy)]
@@ -93,45 +52,19 @@ impl Wait {
         Self { end: if was_late { Some(now) } else { now.checked_add(wait) } }
     }
 
-    fn until(self) -> Until {
+    pub(super) fn until(self) -> Until {
         self.end
     }
 }
 
 /// A variable of the environment, which is not changed while a program or library starts.
-fn variable(name: &str) -> Option<&'static CStr> {
+pub(super) fn variable(name: &str) -> Option<&'static CStr> {
     let mut terminated = [0u8; 32];
     terminated.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
     // SAFETY: a NUL-terminated name.
     let value = unsafe { libc::getenv(terminated.as_ptr().cast()) };
     // SAFETY: null, or a NUL-terminated string that stays until the environment is changed.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
-}
-
-/// Marks in the environment why the process does not take part in recordings, or not yet: for programs that
-/// this one executes, and for recorders. Changed in place, where both find it. `false` if there is no room
-/// for it.
-fn mark_environment(mark: u8) -> bool {
-    let Some(text) = variable(LATE_VARIABLE).filter(|text| text.count_bytes() == 1) else { return false };
-    // SAFETY: a character in the process's own environment, before `main`.
-    unsafe { text.as_ptr().cast_mut().write(mark as _) };
-    true
-}
-
-/// Whether the program runs with raised privileges: then the user that started it must not choose where it
-/// connects.
-fn has_raised_rights() -> bool {
-    // SAFETY: a number; 0 where the kernel does not say.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// Whether a filter for system calls watches the program that does not watch its recorder, too.
-fn is_filtered() -> bool {
-    let mut status = [0; 4096];
-    let Some(len) = system::read_file(c"/proc/self/status", &mut status) else { return false };
-    let of_recorder =
-        variable(FILTERS_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok()).unwrap_or(0);
-    filtered::count(&status[..len]).is_some_and(|filters| filters > of_recorder)
 }
 
 /// A recorder that the process does not take part in yet.
@@ -271,7 +204,7 @@ fn begin(
 fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
     let table = joined(slot).and_then(|joined| ClassTable::new(slot, &joined.region.recording()));
     let Some(talk) = first.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-        reach::hung_up(slot, table);
+        hung_up(slot, table);
         return Progress::Gone;
     };
     Connection::new(slot, Some(talk.socket), table).map_or(Progress::Gone, Progress::Joined)
@@ -369,7 +302,7 @@ impl Talk {
             self.asked += 1;
             return Ok(());
         }
-        system::send(&self.socket, message.finish(), until)?;
+        socket::send(&self.socket, message.finish(), until)?;
         self.asked += fitting;
         Ok(())
     }
@@ -377,7 +310,7 @@ impl Talk {
     /// Takes one message.
     fn listen(&mut self, buffer: &mut [u8], until: Until) -> Result<(), Failure> {
         let answer = receive(&self.socket, buffer, until)?;
-        if reach::invited(answer) || Describe::decode(answer).is_some() {
+        if invited(answer) || Describe::decode(answer).is_some() {
             return Ok(());
         }
         if let Ok((number, changes)) = decode_change(answer) {
@@ -389,7 +322,7 @@ impl Talk {
             }
             let mut done = [0; Done::LARGEST];
             let done = Done { number, failed: 0, why: "" }.encode(&mut done).map_err(|_| Failure::Gone)?;
-            return system::send(&self.socket, done, None);
+            return socket::send(&self.socket, done, None);
         }
         let before = self.grants.len();
         for grant in decode_grants(answer).map_err(|_| Failure::Gone)? {
@@ -420,7 +353,7 @@ pub(super) fn share(slot: usize) -> Option<Connection> {
 /// Receives a recorder's answer to a process that has its buffers already.
 fn known(socket: &Fd, until: Until) -> Result<(), Failure> {
     let mut buffer = [0; Answer::SIZE];
-    let (answer, _) = system::receive(socket, &mut buffer, until)?;
+    let (answer, _) = socket::receive(socket, &mut buffer, until)?;
     if Answer::decode(answer) == Ok(Answer::Known) { Ok(()) } else { Err(Failure::Gone) }
 }
 
@@ -492,8 +425,8 @@ pub(crate) fn ask_for_snapshot<'a>(
 ) -> Result<Taken<'a>, Unanswered> {
     let until = Instant::now().checked_add(SNAPSHOT_PATIENCE);
     let socket = recorder.connect(Knock::Ask, until).map_err(|_| Unanswered::NotReached)?;
-    let sent = system::send(&socket, &Question::Snapshot(asker).encode(), until);
-    let answer = sent.and_then(|()| system::receive(&socket, buffer, until));
+    let sent = socket::send(&socket, &Question::Snapshot(asker).encode(), until);
+    let answer = sent.and_then(|()| socket::receive(&socket, buffer, until));
     Taken::decode(answer.map_err(|_| Unanswered::Silent)?.0).map_err(|_| Unanswered::Silent)
 }
 
@@ -503,21 +436,21 @@ fn greet(access: &Access, joining: Joining, waits: [u64; 2], until: Until) -> Re
     let pid = system::process_id() as u32;
     let hello = Hello { version: VERSION, pid, can_publish: can_publish(), joining, copy, waits };
     let socket = access.connect(Knock::Join, until)?;
-    system::send(&socket, &hello.encode(), until)?;
+    socket::send(&socket, &hello.encode(), until)?;
     Ok(socket)
 }
 
 /// Receives a message. On a thread of the agent's, that ends here if the recorder has found that the process
 /// is filtered.
 fn receive<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
-    let (message, _) = system::receive(socket, buffer, until)?;
+    let (message, _) = socket::receive(socket, buffer, until)?;
     heed(message, until);
     Ok(message)
 }
 
 fn heed(message: &[u8], until: Until) {
     if until.is_none() && Farewell::decode(message) == Some(Farewell::Alone) {
-        reach::leave_alone();
+        leave_alone();
     }
 }
 
@@ -534,11 +467,11 @@ struct Given {
 fn welcomed(socket: &Fd, until: Until) -> Result<Given, Failure> {
     // A child that is forked in the meantime must inherit neither descriptors nor mappings.
     let mut buffer = [0; Answer::SIZE];
-    heed(system::look(socket, &mut buffer, until)?, until);
+    heed(socket::look(socket, &mut buffer, until)?, until);
     control::with_lock(|| {
         // It is there; a thread that waited could end here, with the lock.
         let (answer, [file, children, spare, spares_children]) =
-            system::receive(socket, &mut buffer, Some(Instant::now()))?;
+            socket::receive(socket, &mut buffer, Some(Instant::now()))?;
         let Ok(Answer::Welcome { size, shared, spare: number }) = Answer::decode(answer) else {
             return Err(Failure::Gone);
         };

@@ -23,7 +23,7 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::schema::Class;
 use tracewing_ring::thread::RECORDINGS;
 
-use super::control;
+use crate::Event;
 use crate::class::EventClass;
 
 /// A class, which is never freed.
@@ -43,6 +43,27 @@ pub(super) struct Made {
 const CHAINS: usize = 256;
 
 static TABLE: [AtomicPtr<Made>; CHAINS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHAINS];
+
+/// The first event of a class, or its description.
+#[derive(crate::Event)]
+#[event(crate = crate, provider = "tracewing", name = "first", level = "info")]
+pub(super) struct First<'a> {
+    low: u64,
+    high: u64,
+    pid: u32,
+    payload: &'a [u8],
+}
+
+/// The class of [`First`], which has no site.
+pub(super) fn class_of_first() -> &'static EventClass {
+    First::class()
+}
+
+/// The slots of the recordings that take first events, a bit each.
+pub(super) fn taken() -> u32 {
+    let is_taken = |slot: &usize| First::class().want(*slot).id() != 0;
+    (0..RECORDINGS).filter(is_taken).fold(0, |taken, slot| taken | 1 << slot)
+}
 
 /// The one that was made last.
 static NEWEST: AtomicPtr<Made> = AtomicPtr::new(ptr::null_mut());
@@ -84,9 +105,9 @@ extern "C" fn describe(class: &'static EventClass) -> &'static Class<'static> {
     &unsafe { Made::of(class) }.description
 }
 
-/// The class with this description: the one that was made before, or a new one. `None` if it is too large for
-/// a message.
-pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
+/// The class with this description, one that was made before or a new one; and whether the recordings that
+/// take first events are still the same, so that its bits are right. `None` if it is too large for a message.
+pub(super) fn add(description: Class<'static>) -> Option<(&'static EventClass, bool)> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut writer = ClassesWriter::new(&mut buffer).ok()?;
     writer.push(&description).ok()?;
@@ -95,7 +116,7 @@ pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
     let chain = &TABLE[key[0] as usize % CHAINS];
     let mut first = chain.load(Acquire); // with the release below
     if let Some(class) = find(first, key, &encoded) {
-        return Some(class);
+        return Some((class, true));
     }
     let new = Box::into_raw(Box::new(Made {
         class: EventClass::new(describe),
@@ -113,7 +134,7 @@ pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
         if let Some(class) = find(now, key, unsafe { &(*new).encoded }) {
             // SAFETY: as above; no other thread has seen it.
             drop(unsafe { Box::from_raw(new) });
-            return Some(class);
+            return Some((class, true));
         }
         // SAFETY: as above.
         unsafe { (*new).next = now };
@@ -131,15 +152,12 @@ pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
         }
     }
     fence(SeqCst); // with `since`: it finds the class, or this finds the slots as they are by then
-    if super::first::taken() != taken {
-        control::settle_made(class);
-    }
-    Some(class)
+    Some((class, self::taken() == taken))
 }
 
 /// Has the recordings take first events of a class that no other thread knows. Gives which do.
 fn set_pending(class: &'static EventClass) -> u32 {
-    let taken = super::first::taken();
+    let taken = taken();
     (0..RECORDINGS).filter(|slot| taken & 1 << slot != 0).for_each(|slot| class.set_pending(slot));
     taken
 }

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use tracewing_ring::thread::RECORDINGS;
 
 use super::attach::{self, Buffers, Joined, joined};
-use super::{control, reach, smp, system};
+use super::{control, filtered, smp, system};
 
 /// Buffers for children that a process has at most, for each recording.
 const MOST: usize = 16;
@@ -48,8 +48,13 @@ pub(super) fn keep(slot: usize, buffers: Buffers, number: u64) {
     });
 }
 
-/// The recording is over.
-pub(super) fn forget(slot: usize) {
+/// Leaves a recording, of which no class may be enabled: neither the process nor a child has buffers then.
+pub(crate) fn leave(slot: usize) {
+    forget(slot);
+    attach::leave(slot);
+}
+
+fn forget(slot: usize) {
     control::with_lock(|| {
         for spare in &SPARES[slot] {
             if let Some(spare) = NonNull::new(spare.swap(core::ptr::null_mut(), Relaxed)) {
@@ -62,7 +67,7 @@ pub(super) fn forget(slot: usize) {
 
 /// Before a fork: leaves one to the child. Not in a process under a filter for system calls.
 pub(super) fn offer() {
-    if reach::is_alone() {
+    if filtered::is_alone() {
         return;
     }
     for slot in 0..RECORDINGS {
@@ -96,7 +101,7 @@ pub(super) fn give_away() {
 /// was offered for fear of a filter, nothing is done.
 pub(super) fn take_over() {
     WANTED.store(1, Relaxed);
-    let is_alone = reach::is_alone();
+    let is_alone = filtered::is_alone();
     for slot in 0..RECORDINGS {
         SPARES[slot].iter().for_each(|spare| spare.store(core::ptr::null_mut(), Relaxed));
         let spare = NonNull::new(OFFERED[slot].swap(core::ptr::null_mut(), Relaxed));

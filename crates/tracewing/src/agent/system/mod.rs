@@ -4,12 +4,10 @@
 //! |---|---|
 //! | `fd` | descriptors |
 //! | `memory` | mappings |
-//! | `socket` | packets to and from recorders |
 //! | `thread` | threads |
 
 mod fd;
 mod memory;
-mod socket;
 mod thread;
 
 pub(crate) use self::fd::Fd;
@@ -18,13 +16,9 @@ pub(super) use self::memory::{
     keep_from_children, leave_to_children, map_named, map_private, map_shared, map_wiped_on_fork,
     map_zeroes_into, map_zeroes_over, membarrier, populate, unmap,
 };
-pub(super) use self::socket::{
-    Failure, Until, connect, hang_up, is_over, look, read, read_for_a_while, receive, send, send_at_once,
-    send_descriptor, socket_pair, wait_for_ever, wait_no_longer,
-};
 pub(super) use self::thread::{
-    begin_thread, block_signals, current_cpu, end_thread, first_thread_name, is_asleep, is_process_alive,
-    name_thread, process_id, sleep_quietly, spawn, spawn_plain, thread_id, without_signals,
+    block_signals, current_cpu, end_thread, first_thread_name, is_asleep, is_process_alive, name_thread,
+    process_id, spawn, thread_id, without_signals,
 };
 
 /// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look
@@ -46,7 +40,8 @@ pub(super) fn time_of_day() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn errno() -> libc::c_int {
+/// The number of the calling thread's last error.
+pub(super) fn errno() -> libc::c_int {
     // SAFETY: the calling thread's errno.
     unsafe { *libc::__errno_location() }
 }

@@ -1,15 +1,10 @@
-//! Threads: their numbers, names and states, and those of the agent.
+//! Threads: their numbers, names and states.
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
-use std::time::Duration;
 
-use super::super::{filtered, identity};
 use super::fd::read_file;
 use super::{Fd, errno};
-
-/// What the agent's threads are called, by which recorders know them.
-const THREAD_NAME: &CStr = c"tracewing";
 
 /// The calling thread's id, from the kernel.
 pub(in super::super) fn thread_id() -> i32 {
@@ -49,11 +44,6 @@ pub(in super::super) fn name_thread(tid: i32, name: &CStr) -> libc::c_int {
 pub(in super::super) fn current_cpu() -> usize {
     // SAFETY: no arguments; -1 if the kernel does not know.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
-}
-
-/// Sleeps, on a thread of the agent's.
-pub(in super::super) fn sleep_quietly(time: Duration) {
-    filtered::quietly(|| std::thread::sleep(time));
 }
 
 /// Whether the thread of this process with this id sleeps; false if there is none.
@@ -104,36 +94,10 @@ pub(in super::super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Starts a detached thread with all signals blocked; returns whether it could. Not one of the standard
-/// library's, which would give it a stack for signal handlers and panic if the kernel refuses that.
-pub(in super::super) fn spawn(stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
-    extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {
-        // SAFETY: made below, for this thread alone.
-        let body = *unsafe { Box::from_raw(start.cast::<Box<dyn FnOnce() + Send>>()) };
-        begin_thread(body);
-        core::ptr::null_mut()
-    }
-    let start = Box::into_raw(Box::new(body));
-    let is_started = without_signals(|| spawn_plain(stack, run, start.cast()));
-    if !is_started {
-        // SAFETY: no thread has taken it.
-        drop(unsafe { Box::from_raw(start) });
-    }
-    is_started
-}
-
-/// The first thing that a thread of the agent's does.
-pub(in super::super) fn begin_thread(body: impl FnOnce()) {
-    // SAFETY: a string, for the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_NAME, THREAD_NAME.as_ptr()) };
-    identity::verify();
-    // The panic has printed its message; the program continues without the thread.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-}
-
-/// As [`spawn`], without memory of this crate's, and with the calling thread's signal mask: for a thread that
-/// a recorder has borrowed, which blocks all signals.
-pub(in super::super) fn spawn_plain(
+/// Starts a detached thread with the calling thread's signal mask; returns whether it could. Not one of the
+/// standard library's, which would give it a stack for signal handlers and panic if the kernel refuses that.
+/// Without memory of this crate's: also for a thread that a recorder has borrowed, which blocks all signals.
+pub(in super::super) fn spawn(
     stack: usize,
     run: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
     argument: *mut libc::c_void,
@@ -150,40 +114,4 @@ pub(in super::super) fn spawn_plain(
         result
     };
     result == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc::channel;
-
-    fn thread_name() -> [u8; 16] {
-        let mut name = [0u8; 16];
-        // SAFETY: PR_GET_NAME writes at most 16 bytes.
-        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-        name
-    }
-
-    #[test]
-    fn a_thread_has_its_name_and_no_signals() {
-        let (send, receive) = channel();
-        let body = move || {
-            let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-            // SAFETY: initialised by the call that takes it.
-            let blocked = unsafe {
-                libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), set.as_mut_ptr());
-                libc::sigismember(set.as_ptr(), libc::SIGTERM)
-            };
-            send.send((thread_name(), blocked)).unwrap();
-            panic!("nobody minds");
-        };
-        assert!(spawn(256 << 10, Box::new(body)));
-        let (name, blocked) = receive.recv().unwrap();
-        assert!(name.starts_with(b"tracewing\0") && blocked == 1);
-    }
-
-    #[test]
-    fn a_thread_that_cannot_be_is_no_harm() {
-        assert!(!spawn(1 << 46, Box::new(|| ())));
-    }
 }

@@ -1,19 +1,20 @@
-//! Packets to and from recorders.
+//! Packets to and from recorders: system calls that may be made as those of `system`, and wait as the agent's
+//! threads do.
 
 use core::mem::{MaybeUninit, size_of};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::Answer;
 
-use super::super::{filtered, trust};
-use super::{Fd, errno};
+use super::system::{Fd, errno};
+use super::{threads, trust};
 
 /// Until when a recorder is waited for; `None`: for as long as it takes.
-pub(in super::super) type Until = Option<Instant>;
+pub(super) type Until = Option<Instant>;
 
 /// Why a recorder has not done what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Failure {
+pub(super) enum Failure {
     /// Not in time. What was begun can be gone on with.
     Late,
     /// Nor will it.
@@ -22,7 +23,7 @@ pub(in super::super) enum Failure {
 
 /// Connects to the recorder at the Unix socket `path`, for packets. Where its backlog is full, that takes
 /// time.
-pub(in super::super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
+pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     // SAFETY: all-zero is a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -38,26 +39,22 @@ pub(in super::super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure
             .ok_or(Failure::Gone)?;
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: `address` is a sockaddr_un of that size.
-    let connect = || unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize };
+    let connect = || unsafe { libc::connect(socket.raw(), (&raw const address).cast(), size) as isize };
     waiting(&socket, libc::SO_SNDTIMEO, until, connect)?;
     if trust::is_trusted(&socket) { Ok(socket) } else { Err(Failure::Gone) }
 }
 
 /// A new connection of packets: both ends. What the kernel says of the process at the other end is this one.
-pub(in super::super) fn socket_pair() -> Option<(Fd, Fd)> {
+pub(super) fn socket_pair() -> Option<(Fd, Fd)> {
     let mut ends = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: room for two descriptors.
     let made = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } == 0;
-    made.then(|| (Fd(ends[0]), Fd(ends[1])))
+    if made { Fd::new(ends[0]).zip(Fd::new(ends[1])) } else { None }
 }
 
 /// Sends a packet with a descriptor, at once or not at all: `false` where there is no room for it.
-pub(in super::super) fn send_descriptor(
-    socket: libc::c_int,
-    message: &[u8],
-    file: &Fd,
-) -> Result<bool, Failure> {
+pub(super) fn send_descriptor(socket: libc::c_int, message: &[u8], file: &Fd) -> Result<bool, Failure> {
     let mut control = Control([0; 64]);
     let mut part = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     // SAFETY: all-zero is a valid msghdr.
@@ -73,7 +70,7 @@ pub(in super::super) fn send_descriptor(
         (*first).cmsg_level = libc::SOL_SOCKET;
         (*first).cmsg_type = libc::SCM_RIGHTS;
         (*first).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
-        libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(file.0);
+        libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(file.raw());
     }
     loop {
         // SAFETY: the header describes buffers of ours.
@@ -90,7 +87,7 @@ pub(in super::super) fn send_descriptor(
 }
 
 /// Whether nothing is waited for any longer.
-pub(in super::super) fn is_over(until: Until) -> bool {
+pub(super) fn is_over(until: Until) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
@@ -111,9 +108,9 @@ fn waiting(
         };
         let size = size_of::<libc::timeval>() as libc::socklen_t;
         // SAFETY: `limit` is a timeval, as the options want.
-        unsafe { libc::setsockopt(socket.0, libc::SOL_SOCKET, option, (&raw const limit).cast(), size) };
+        unsafe { libc::setsockopt(socket.raw(), libc::SOL_SOCKET, option, (&raw const limit).cast(), size) };
         // Without a limit it is a thread of the agent's that waits.
-        let called = if until.is_none() { filtered::quietly(&mut call) } else { call() };
+        let called = if until.is_none() { threads::quietly(&mut call) } else { call() };
         if let Ok(result) = usize::try_from(called) {
             return Ok(result);
         }
@@ -126,18 +123,18 @@ fn waiting(
 }
 
 /// Ends a socket's conversation for both sides; the descriptor stays.
-pub(in super::super) fn hang_up(socket: libc::c_int) {
+pub(super) fn hang_up(socket: libc::c_int) {
     // SAFETY: numbers; the caller knows that it is its own.
     unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
 }
 
 /// Lets a receive on the socket take as long as it takes.
-pub(in super::super) fn wait_for_ever(socket: &Fd) {
+pub(super) fn wait_for_ever(socket: &Fd) {
     wait_no_longer(socket, Duration::ZERO);
 }
 
 /// Limits how long a receive on the socket may take; zero: no limit.
-pub(in super::super) fn wait_no_longer(socket: &Fd, time: Duration) {
+pub(super) fn wait_no_longer(socket: &Fd, time: Duration) {
     let limit = libc::timeval {
         tv_sec: time.as_secs() as libc::time_t,
         tv_usec: libc::suseconds_t::from(time.subsec_micros()),
@@ -145,32 +142,32 @@ pub(in super::super) fn wait_no_longer(socket: &Fd, time: Duration) {
     let size = size_of::<libc::timeval>() as libc::socklen_t;
     // SAFETY: `limit` is a timeval, as the option wants.
     unsafe {
-        libc::setsockopt(socket.0, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), size)
+        libc::setsockopt(socket.raw(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), size)
     };
 }
 
 /// Sends one packet.
-pub(in super::super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Failure> {
+pub(super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Failure> {
     let (start, len) = (message.as_ptr().cast(), message.len());
     // SAFETY: the slice is readable.
-    let send = || unsafe { libc::send(socket.0, start, len, libc::MSG_NOSIGNAL) };
+    let send = || unsafe { libc::send(socket.raw(), start, len, libc::MSG_NOSIGNAL) };
     let sent = waiting(socket, libc::SO_SNDTIMEO, until, send)?;
     if sent == len { Ok(()) } else { Err(Failure::Gone) }
 }
 
 /// Reads a file, or receives one packet without a descriptor as long as that takes: by `read`, which every
 /// filter for system calls allows. 0 bytes where the recorder has hung up. On a thread of the agent's.
-pub(in super::super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
+pub(super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
     // SAFETY: the buffer is writable.
-    let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
-    usize::try_from(filtered::in_read(read)).unwrap_or(0)
+    let read = || unsafe { libc::read(socket.raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(threads::in_read(read)).unwrap_or(0)
 }
 
 /// The same, on a socket whose receives have a time-out. `None` where nothing has come in that time.
-pub(in super::super) fn read_for_a_while(socket: &Fd, buffer: &mut [u8]) -> Option<usize> {
+pub(super) fn read_for_a_while(socket: &Fd, buffer: &mut [u8]) -> Option<usize> {
     // SAFETY: the buffer is writable.
-    let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
-    match usize::try_from(filtered::in_read(read)) {
+    let read = || unsafe { libc::read(socket.raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    match usize::try_from(threads::in_read(read)) {
         Ok(len) => Some(len),
         Err(_) if matches!(errno(), libc::EAGAIN | libc::EINTR) => None,
         Err(_) => Some(0),
@@ -183,30 +180,26 @@ struct Control([u8; 64]);
 
 /// Waits until there is a packet, and gives it, without taking it or what comes along. Nothing where the
 /// other side has hung up.
-pub(in super::super) fn look<'a>(
-    socket: &Fd,
-    buffer: &'a mut [u8],
-    until: Until,
-) -> Result<&'a [u8], Failure> {
+pub(super) fn look<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
     let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
     // SAFETY: the buffer is writable.
-    let look = || unsafe { libc::recv(socket.0, start, len, libc::MSG_PEEK) };
+    let look = || unsafe { libc::recv(socket.raw(), start, len, libc::MSG_PEEK) };
     let len = waiting(socket, libc::SO_RCVTIMEO, until, look)?;
     Ok(&buffer[..len])
 }
 
 /// Sends a packet on a socket that has this number, at once or not at all.
-pub(in super::super) fn send_at_once(socket: libc::c_int, message: &[u8]) {
+pub(super) fn send_at_once(socket: libc::c_int, message: &[u8]) {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: the slice is readable.
     unsafe { libc::send(socket, message.as_ptr().cast(), message.len(), flags) };
 }
 
 /// The descriptors that came along with a packet.
-pub(in super::super) type Files = [Option<Fd>; Answer::FILES];
+pub(super) type Files = [Option<Fd>; Answer::FILES];
 
 /// Receives one packet, with the descriptors that came along.
-pub(in super::super) fn receive<'a>(
+pub(super) fn receive<'a>(
     socket: &Fd,
     buffer: &'a mut [u8],
     until: Until,
@@ -221,7 +214,7 @@ pub(in super::super) fn receive<'a>(
     // The field's type is the C library's own.
     header.msg_controllen = control.0.len() as _;
     // SAFETY: the header describes buffers of ours.
-    let receive = || unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+    let receive = || unsafe { libc::recvmsg(socket.raw(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
     let len = waiting(socket, libc::SO_RCVTIMEO, until, receive)?;
     let files = received_descriptors(&header);
     if len == 0 || header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {

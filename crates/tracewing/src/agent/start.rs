@@ -1,0 +1,75 @@
+//! What the agent does when the program starts, or the library is loaded: joins the recorders that the
+//! environment names.
+
+use std::time::Duration;
+
+use tracewing_abi::{FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE};
+use tracewing_ring::thread::RECORDINGS;
+
+use super::join::{Candidate, Progress, Wait, variable};
+use super::{filtered, fork, reach, system, threads};
+
+/// How long the threads that complete late handshakes may take to start.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Runs when the program starts, or the library is loaded.
+#[used]
+#[unsafe(link_section = ".init_array")]
+pub(super) static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    system::keeping_errno(|| {
+        let Some(paths) = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights()) else { return };
+        if is_filtered() {
+            mark_environment(LEFT_OUT);
+            return;
+        }
+        let wait = Wait::begin();
+        let paths = paths.to_bytes().split(|byte| *byte == b':').filter(|path| !path.is_empty());
+        let candidates = paths.take(RECORDINGS).filter_map(Candidate::new);
+        let (mut connections, mut late) = (Vec::new(), Vec::new());
+        fork::notice(reach::begin_in_child);
+        for candidate in candidates {
+            match candidate.join(wait.until()) {
+                Progress::Joined(connection) => connections.push(connection),
+                Progress::Late(candidate) => late.push(candidate),
+                Progress::Gone => {}
+            }
+        }
+        connections.into_iter().for_each(reach::begin);
+        if !late.is_empty() {
+            if !mark_environment(LATE) {
+                // SAFETY: two strings, before `main`.
+                unsafe { libc::setenv(c"TRACEWING_LATE".as_ptr(), c"1".as_ptr(), 1) };
+            }
+            late.into_iter().for_each(reach::join_later);
+            threads::settle(SETTLE);
+        }
+    });
+}
+
+/// Marks in the environment why the process does not take part in recordings, or not yet: for programs that
+/// this one executes, and for recorders. Changed in place, where both find it. `false` if there is no room
+/// for it.
+fn mark_environment(mark: u8) -> bool {
+    let Some(text) = variable(LATE_VARIABLE).filter(|text| text.count_bytes() == 1) else { return false };
+    // SAFETY: a character in the process's own environment, before `main`.
+    unsafe { text.as_ptr().cast_mut().write(mark as _) };
+    true
+}
+
+/// Whether the program runs with raised privileges: then the user that started it must not choose where it
+/// connects.
+fn has_raised_rights() -> bool {
+    // SAFETY: a number; 0 where the kernel does not say.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Whether a filter for system calls watches the program that does not watch its recorder, too.
+fn is_filtered() -> bool {
+    let mut status = [0; 4096];
+    let Some(len) = system::read_file(c"/proc/self/status", &mut status) else { return false };
+    let of_recorder =
+        variable(FILTERS_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok()).unwrap_or(0);
+    filtered::count(&status[..len]).is_some_and(|filters| filters > of_recorder)
+}
