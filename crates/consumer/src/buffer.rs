@@ -210,7 +210,8 @@ impl Buffer {
     ) -> Result<Option<u64>, Error> {
         let is_last = self.is_ending || since.elapsed() > DESCRIBED_WITHIN;
         let label = target.label;
-        let lost = chunk.lost.min(self.counted()).saturating_add(self.found_lost);
+        let counted = self.counted().saturating_add(self.uncounted(target.region));
+        let lost = chunk.lost.min(counted).saturating_add(self.found_lost);
         let skipped = chunk.overwritten.sub_buffers;
         self.note_overwritten(label, chunk.overwritten, chunk.begin);
         let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost, skipped };
@@ -276,6 +277,14 @@ impl Buffer {
             }
         }
         self.counted_at = before;
+    }
+
+    /// Losses that writers have counted since the last look at their counters.
+    fn uncounted(&self, region: Region) -> u64 {
+        let now = region.lost(self.cpu.index());
+        let since = Loss::ALL.map(|loss| now[loss as usize].wrapping_sub(self.counters[0][loss as usize]));
+        let sum = since.into_iter().fold(0, u64::saturating_add);
+        if sum <= MOST_LOST { sum } else { 0 }
     }
 
     /// Losses that writers have counted.

@@ -69,7 +69,7 @@ pub struct Chunk {
     pub begin: u64,
     /// Upper bound of the chunk's stamps and lower bound of all later ones.
     pub end: u64,
-    /// Events lost on this CPU before the chunk's last event, cumulative.
+    /// Events lost on this CPU up to `end`, as far as the buffer says; cumulative.
     pub lost: u64,
     /// Data overwritten before the chunk, cumulative.
     pub overwritten: Overwritten,

@@ -130,6 +130,7 @@ impl Reader {
                 None => Err(self.skip_to(extent.end, "space without events")),
             };
         }
+        self.lost = self.lost.max(self.lost_until_closed());
         match self.event(extent.physical, self.at, extent.end, self.last) {
             Some((_, begin)) if begin <= extent.header.end.max(self.last) => Ok(Chunk {
                 bytes: SharedBytes::new(self.cpu.data(extent.physical, self.at), extent.end - self.at),
@@ -144,6 +145,18 @@ impl Reader {
             }),
             _ => Err(self.skip(extent, "sub-buffer that begins with no event")),
         }
+    }
+
+    /// The count with which the next sub-buffer was opened, in discard mode: while there was none, events
+    /// were lost, and the reader's sub-buffer was closed only then. 0 where there is no next one yet.
+    fn lost_until_closed(&self) -> u64 {
+        let geometry = self.cpu.geometry();
+        if geometry.mode() != Mode::Discard {
+            return 0;
+        }
+        let next = geometry.later(self.sequence, 1);
+        let header = self.header(geometry.entry(next));
+        if header.number == next + 1 { header.lost } else { 0 }
     }
 
     /// What dead writers left in the reader's sub-buffer: the events before the first gap, and after those

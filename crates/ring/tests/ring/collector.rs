@@ -143,6 +143,11 @@ impl Collector {
         (0..self.cpus.len()).map(|cpu| self.region.cpu(cpu).lost_total()).sum()
     }
 
+    /// Events that a CPU's chunks report as lost before their ends.
+    pub fn reported(&self, cpu: usize) -> u64 {
+        self.cpus[cpu].lost
+    }
+
     /// What was overwritten unread, on all CPUs.
     pub fn overwritten(&self) -> Overwritten {
         let mut sum = Overwritten::default();

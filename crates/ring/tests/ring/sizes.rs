@@ -147,6 +147,8 @@ fn a_full_buffer_loses_the_new_event_until_the_reader_gives_back() {
         assert_eq!(publisher.region.lost(cpu), [round + 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(collector.drain(false).len(), 6);
         assert!(!collector.has(1, lost));
+        // It was the current one, and full, until the next one was opened: what was lost then is not later.
+        assert_eq!(collector.reported(cpu), round);
     }
     collector.drain(true);
     assert_eq!(collector.read + collector.lost(), u64::from(counter));
