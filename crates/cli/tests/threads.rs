@@ -99,6 +99,35 @@ fn the_command_has_a_process_though_no_event_tells_it() {
     assert!(own.iter().all(|fields| fields[2] == shell), "{shell}: {listed}");
 }
 
+/// A switch alone does not say which of its threads is recorded. The machine's other threads stay strangers.
+#[test]
+fn the_threads_of_a_command_are_known_by_its_switches_alone() {
+    if !rustix::process::geteuid().is_root() {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "recording kernel events needs root",
+        );
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let recorded = harness::tracewing()
+        .args(["record", "-k", "sched_switch", "-o"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait"])
+        .ran();
+    if !trace.join("kernel").exists() {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", recorded.notes()),
+        );
+    }
+    let table = harness::json(&trace, &["threads", "-n", "1000"]);
+    let threads = table["threads"].as_array().expect("a list of threads");
+    let named = |name: &str| threads.iter().filter(|thread| thread["name"] == name).count();
+    assert_eq!((threads.len(), named("sleep"), named("sh")), (9, 8, 1), "{table}");
+    assert!(threads.iter().all(|thread| thread["process"] == thread["tid"]), "{table}");
+}
+
 /// The kernel records that a signal handler returns, and not that it has.
 #[test]
 fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {

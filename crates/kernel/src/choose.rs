@@ -42,6 +42,21 @@ pub struct Choice {
     pub absent: Vec<String>,
 }
 
+/// Reports a thread and its process.
+const NEW_TASK: (&str, &str) = ("task", "task_newtask");
+
+impl Choice {
+    /// A switch does not say which of its two threads is recorded, and of which processes they are. What
+    /// creates them does, so a recording of switches of some threads has that, too.
+    pub(crate) fn add_creations(&mut self, available: &[(String, String)]) {
+        let has = |name: &str| self.events.iter().any(|(_, event)| event == name);
+        if has("sched_switch") && !has(NEW_TASK.1) {
+            let creations = available.iter().filter(|(system, name)| (&**system, &**name) == NEW_TASK);
+            self.events.extend(creations.cloned());
+        }
+    }
+}
+
 /// The value of [`environment::SYSTEM_CALLS`] for a recording of the events `enabled`, each a system and a
 /// name; `None` where some calls begin without an event.
 pub(crate) fn system_calls(
@@ -134,6 +149,22 @@ mod tests {
         );
         assert!(choice.absent.contains(&"nmi:nmi_handler".to_owned()));
         assert!(!choice.absent.contains(&"syscalls:sys_exit_*".to_owned()));
+    }
+
+    #[test]
+    fn switches_come_with_creations_of_threads() {
+        let mut available = available();
+        available.push(("task".into(), "task_newtask".into()));
+        for (globs, with) in [
+            (&["sched_switch"][..], vec!["sched_switch", "task_newtask"]),
+            (&["softirq*"], vec!["softirq_entry"]),
+            (&["sched_switch", "task:*"], vec!["sched_switch", "task_newtask"]),
+        ] {
+            let mut choice = choose(available.clone(), globs).unwrap();
+            choice.add_creations(&available);
+            let names: Vec<_> = choice.events.iter().map(|(_, name)| name.as_str()).collect();
+            assert_eq!(names, with, "{globs:?}");
+        }
     }
 
     #[test]

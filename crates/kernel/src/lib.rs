@@ -43,6 +43,8 @@
 //! | `signal_deliver` | to a member |
 //! | `signal_generate` | by a member; not by a stranger to a member |
 //!
+//! A switch does not say which of its threads is the member: a recording of switches also has `task_newtask`.
+//!
 //! The list holds the initial PID namespace's numbers: in a container a tree cannot be recorded, the whole
 //! system can. 32-bit system calls of a 64-bit kernel are not recorded: the kernel leaves them out.
 //!

@@ -51,6 +51,9 @@ impl Source {
             true => Choice::default(),
             false => choose(available.clone(), &options.globs)?,
         };
+        if options.scope.follows_forks() {
+            choice.add_creations(&available);
+        }
         let chosen = choice.events.len() + options.probes.len();
         if chosen >= usize::from(u16::MAX) {
             return Err(Error::TooMany(chosen));

@@ -113,7 +113,8 @@ pub struct AttachArgs {
 #[derive(Debug, clap::Args)]
 pub struct KernelArgs {
     /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set;
-    /// may be given several times
+    /// may be given several times. Of a command, sched_switch comes with task_newtask, which shows whose
+    /// switches are recorded
     #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
     pub kernel_events: Vec<String>,
 

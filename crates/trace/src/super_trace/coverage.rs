@@ -3,7 +3,7 @@
 
 use super::traces::{
     has_interrupts, has_page_faults, has_switches, has_system_call_entries, has_system_calls,
-    has_user_switches, is_of_some, is_system_wide, root_process,
+    has_user_switches, is_of_listed, is_of_some, is_system_wide, root_process,
 };
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
@@ -38,6 +38,8 @@ pub struct Coverage {
     pub of_some: bool,
     /// The process whose tree's kernel events it has, if declared.
     pub root: Option<Pid>,
+    /// Whether the kernel chose its events by a list of threads: each switch is from or to one of those.
+    pub of_listed: bool,
     /// Beginning of an extract, in nanoseconds on the recording's clock: earlier events only give names.
     pub begin: Option<Timestamp>,
     /// Whether it is an extract with what happened on certain CPUs: what a thread does after it leaves one is
@@ -76,6 +78,7 @@ impl Default for Coverage {
             system_wide: false,
             of_some: false,
             root: None,
+            of_listed: false,
             begin: None,
             of_cpus: false,
             of_lwps: None,
@@ -108,6 +111,7 @@ impl Coverage {
             system_wide,
             of_some,
             root: traces.iter().find_map(root_process),
+            of_listed: traces.iter().any(is_of_listed),
             begin: recording.extract_begin(),
             of_cpus,
             of_lwps: recording.extract_tids(),

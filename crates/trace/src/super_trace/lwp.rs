@@ -211,9 +211,12 @@ impl Lwp {
         self.state == State::Blocked { woken_before: false } && self.last_cpu.is_none() && !self.waking
     }
 
-    /// It was created, without a name, and nothing was seen of it since.
+    /// It was created, without a name, and nothing was seen of it since. Where events are missing, its state
+    /// may be unknown from the beginning.
     pub(super) fn is_newborn(&self) -> bool {
-        self.waits_for_creator() && !self.has_name()
+        let did_nothing = self.last_cpu.is_none() && self.user_events == 0 && self.system_calls == 0;
+        let is_unseen = self.state == State::Unknown && did_nothing && !self.waking;
+        (self.waits_for_creator() || is_unseen) && !self.has_name()
     }
 
     /// Up to when its state has been reported: its end, once it has ended, in nanoseconds on the recording's

@@ -55,6 +55,12 @@ pub(super) fn root_process(trace: &Trace) -> Option<Pid> {
     }
 }
 
+/// Whether the kernel chose a trace's events by a list of threads, as an extract's metadata says, too.
+pub(super) fn is_of_listed(trace: &Trace) -> bool {
+    let attached = trace.class().env(environment::ATTACHED_PROCESSES);
+    is_of_some(trace) && (attached.is_some() || root_process(trace).is_some())
+}
+
 /// The names of a trace's event classes.
 pub(super) fn class_names(trace: &Trace) -> impl Iterator<Item = &str> {
     let streams = &trace.class().data_stream_classes;

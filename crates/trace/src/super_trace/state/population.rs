@@ -24,6 +24,7 @@ impl SuperTrace {
         created.process = process.or(created.process);
         created.calls = calls;
         created.inherit(mode, is_kernel);
+        self.follows_child(child);
     }
 
     /// The kernel reports a new task. [`SuperTrace::cloned`] has just reported it, if that is recorded.
@@ -32,6 +33,15 @@ impl SuperTrace {
             self.bury(child, now, fold);
         }
         self.created(child, now).rename(name);
+        self.follows_child(child);
+    }
+
+    /// Of a process tree, the kernel follows what a followed thread creates, and reports no other creation.
+    fn follows_child(&mut self, child: Tid) {
+        if self.coverage.root.is_some() {
+            self.known(child).records();
+            self.follows = true;
+        }
     }
 
     /// A program's event says to which process its thread belongs, and what it is called.

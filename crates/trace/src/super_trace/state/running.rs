@@ -152,6 +152,14 @@ impl SuperTrace {
         }
     }
 
+    /// A switch is recorded if the recording follows one of its threads, which no idle thread is.
+    fn shows_followed(&mut self, prev: Tid, next: Tid) {
+        if self.coverage.of_listed && prev.is_idle() != next.is_idle() {
+            self.known(if prev.is_idle() { next } else { prev }).records();
+            self.follows = true;
+        }
+    }
+
     /// A thread does something on a CPU, so no interrupt occupies it any more.
     pub(super) fn occupy_cpu(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         if let Some(state) = self.cpus.get_mut(cpu)
@@ -195,6 +203,7 @@ impl SuperTrace {
     ) {
         let (prev, prev_name, prev_state) = prev;
         let (next, next_name) = next;
+        self.shows_followed(prev, next);
         if let Some(state) = self.cpus.get_mut(cpu) {
             state.switch(cpu, (prev, next), now, fold);
             // The threads that run next, and until when, are left out.
