@@ -73,6 +73,31 @@ fn every_target_holds_the_same_events() {
     assert_eq!(lines.lines().count(), 2, "{lines}");
 }
 
+/// An extract has earlier events, which give names, and begins before its first event.
+#[test]
+fn an_extract_says_the_same_when_it_is_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server");
+    let options = ["extract", "--from", "+2ms", "--to", "+20ms", whole.to_str().unwrap(), "part"];
+    assert!(tracewing(folder.path(), &options).status.success());
+    let of =
+        |trace: &str, command: &str| tracewing(folder.path(), &[command, "--format", "json", trace]).text();
+    for target in ["ctf1", "ctf2"] {
+        let output = tracewing(folder.path(), &["convert", "--to", target, "part", target]);
+        assert!(output.status.success(), "{output:?}");
+        for command in ["threads", "tasks"] {
+            assert_eq!(of(target, command), of("part", command), "{command} of {target}");
+        }
+        let events = |trace: &str| -> u64 {
+            let info: serde_json::Value = serde_json::from_str(&of(trace, "info")).unwrap();
+            let traces = info["traces"].as_array().unwrap().iter();
+            let streams = traces.flat_map(|trace| trace["streams"].as_array().unwrap());
+            streams.map(|stream| stream["events"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(events(target), events("part"), "{target}");
+    }
+}
+
 #[test]
 fn what_is_no_format_is_told() {
     let folder = tempfile::tempdir().unwrap();

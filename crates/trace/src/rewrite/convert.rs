@@ -98,7 +98,10 @@ impl Conversion {
         out: &Path,
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Converted, Error> {
-        let range = self.filter.range(recording)?;
+        let range = match self.explained {
+            true => self.filter.range(recording)?,
+            false => self.filter.copied_range(recording)?,
+        };
         let selection = Selection::new(&self.filter, recording)?;
         let total = recording.bytes();
         let start = Progress { done: 0, total };

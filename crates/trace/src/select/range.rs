@@ -44,6 +44,15 @@ impl Filter {
         }
         Ok(range)
     }
+
+    /// The time range that is copied: with no times asked for, an extract's earlier events, too, which give
+    /// names.
+    pub(crate) fn copied_range(&self, recording: &Recording) -> Result<TimeRange, Error> {
+        match (&self.from, &self.to) {
+            (None, None) => Ok(TimeRange::ALL),
+            _ => self.range(recording),
+        }
+    }
 }
 
 /// The beginning of the recording: declared by the recording if it is an extract; otherwise that of its first
