@@ -34,7 +34,7 @@ const SETS: [Set; 16] = [
     (&["--no-kernel"], &["locks", "latency", "functions", "tasks"]),
     (&["--exclude", "user_thread:*"], &["latency", "functions", "threads"]),
     // Few events.
-    (&["-e", ":re*", "-k", "sched_switch"], &["latency"]),
+    (&["-e", ":re*", "-k", "sched_switch"], &["latency", "threads"]),
     (&["-e", ":re*", "-k", "sched_*"], &["latency", "threads"]),
     (&["-e", ":re*", "-k", "syscall_*"], &["latency"]),
     (&["-e", "user_thread:switch", "-k", "sched_*"], &["tasks", "threads"]),
