@@ -51,16 +51,50 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// How many lines of prose and comments below these roots have each idiom, whether the rule covers them or
-/// not.
-pub(super) fn counts(tree: &Tree, roots: &[&str]) -> BTreeMap<&'static str, usize> {
-    let mut counts: BTreeMap<_, _> = IDIOMS.iter().map(|(idiom, _)| (*idiom, 0)).collect();
+/// Where [`counts`] finds idioms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Pages and comments, of which the rule refuses them.
+    Prose,
+    /// Identifiers of sources.
+    Names,
+    /// String literals of sources: what programs print, and what tests expect.
+    Strings,
+}
+
+/// Number of lines below these roots that have an idiom, by place and idiom, whether or not the rule covers
+/// them.
+pub(super) fn counts(tree: &Tree, roots: &[&str]) -> BTreeMap<(Place, &'static str), usize> {
+    let mut counts = BTreeMap::new();
     let files =
         tree.files.values().filter(|file| covers(roots, &file.path) && !covers(GENERATED, &file.path));
-    for (_, idiom, _) in files.flat_map(idioms) {
-        *counts.entry(idiom).or_default() += 1;
+    for file in files {
+        let prose = idioms(file).into_iter().map(|(_, idiom, _)| (Place::Prose, idiom));
+        let in_text = |place, text: String| {
+            let has = IDIOMS.iter().filter(move |(idiom, _)| has_word(&text, idiom));
+            has.map(move |(idiom, _)| (place, *idiom))
+        };
+        let in_code = file.lines.iter().flat_map(|line| {
+            let names = in_text(Place::Names, words_of_names(&line.code));
+            names.chain(in_text(Place::Strings, line.strings.to_lowercase()))
+        });
+        prose.chain(in_code).for_each(|found| *counts.entry(found).or_default() += 1);
     }
     counts
+}
+
+/// The words that identifiers consist of: `is_told` and `IsTold` are `is told`.
+fn words_of_names(code: &str) -> String {
+    let mut words = String::new();
+    let mut last = ' ';
+    for here in code.chars() {
+        if here.is_uppercase() && last.is_lowercase() {
+            words.push(' ');
+        }
+        words.push(if here == '_' { ' ' } else { here.to_ascii_lowercase() });
+        last = here;
+    }
+    words
 }
 
 /// The idioms in a page's prose, or in the comments of a source, with the index of their line.
@@ -91,7 +125,7 @@ fn without_code(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{Tree, messages};
-    use super::{IDIOMS, counts};
+    use super::{IDIOMS, Place, counts};
 
     #[test]
     fn every_idiom_is_found_in_the_book_and_nowhere_else() {
@@ -114,14 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn idioms_are_counted_in_pages_and_comments_below_the_roots() {
+    fn idioms_are_counted_in_pages_comments_names_and_strings_below_the_roots() {
         let tree = Tree::of(&[
-            ("crates/a.rs", "//! Nobody is told.\n\nconst A: &str = \"whoever\";\n"),
+            ("crates/a.rs", "//! Nobody is told.\n\nfn is_told(of: Who) { log(\"whoever\") }\n"),
             ("docs/a.md", "It goes on.\n"),
             ("xtask/a.rs", "//! Whoever.\n"),
         ]);
         let counts = counts(&tree, &["crates/", "docs/"]);
-        let found: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
-        assert_eq!(found, [("goes on", 1), ("nobody", 1), ("told", 1)]);
+        let found: Vec<_> = counts.into_iter().collect();
+        let prose = ["goes on", "nobody", "told"].map(|idiom| ((Place::Prose, idiom), 1));
+        let names = ["told", "who"].map(|idiom| ((Place::Names, idiom), 1));
+        let strings = [((Place::Strings, "whoever"), 1)];
+        assert_eq!(found, [&prose[..], &names, &strings].concat());
     }
 }

@@ -34,8 +34,8 @@ const ENDINGS: &[&str] = &["rs", "md", "toml", "c", "h", "py", "sh"];
 /// What `cargo xtask tidy` accepts.
 #[derive(Args)]
 pub struct Options {
-    /// Check nothing, but count the idioms that the pages must not have, in the pages and comments below
-    /// these files and folders (a folder ends with `/`)
+    /// Check nothing, but count the idioms that the pages must not have, in the pages, comments, names and
+    /// strings below these files and folders (a folder ends with `/`)
     #[arg(long, value_name = "ROOT", num_args = 1..)]
     count_idioms: Option<Vec<String>>,
 }
@@ -45,10 +45,13 @@ pub fn run_with(options: &Options) -> Result<()> {
     let Some(roots) = &options.count_idioms else { return run() };
     let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
     let counts = language::counts(&Tree::read(&crate::root()?)?, &roots);
-    for (idiom, count) in counts.iter().filter(|(_, count)| **count > 0) {
-        println!("{count:6}  {idiom}");
+    for place in [language::Place::Prose, language::Place::Names, language::Place::Strings] {
+        let here = counts.iter().filter(|((of, _), _)| *of == place);
+        for ((_, idiom), count) in here.clone() {
+            println!("{count:6}  {idiom}");
+        }
+        println!("{:6}  in all of {place:?}", here.map(|(_, count)| count).sum::<usize>());
     }
-    println!("{:6}  in all", counts.values().sum::<usize>());
     Ok(())
 }
 
