@@ -32,7 +32,7 @@ pub enum Comparison {
     Trigger(Trigger),
     /// How long the first line of a slice of a large trace takes
     #[command(after_help = "Examples:\n  \
-        cargo xtask bench seek                     a trace of 10 GiB, made beside what cargo builds: a minute\n  \
+        cargo xtask bench seek                     a trace of 10 GiB, made in the target folder: a minute\n  \
         cargo xtask bench seek --streams 100       the same bytes in a hundred streams\n  \
         cargo xtask bench seek --quick             to see that everything works")]
     Seek(Seek),
@@ -50,7 +50,7 @@ pub enum Comparison {
     Tasks(Tasks),
     /// Analysing a recording: events a second of one CPU, and memory
     #[command(after_help = "Examples:\n  \
-        cargo xtask bench analyse                  a recording of 100 million events, made beside what cargo builds: five minutes\n  \
+        cargo xtask bench analyse                  a recording of 100 million events, made in the target folder: five minutes\n  \
         cargo xtask bench analyse --millions 10    a smaller one\n  \
         cargo xtask bench analyse --quick          to see that everything works")]
     Analyse(Analyse),

@@ -38,15 +38,15 @@ use std::process::ExitCode;
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
-        cargo xtask tidy --count-idioms crates/  how often comments there have an idiom that pages must not have\n  \
+        cargo xtask tidy --count-idioms crates/  idioms in pages, comments, names and strings\n  \
         cargo xtask events                   write docs/reference/events.md anew\n  \
         cargo xtask messages                 write docs/reference/messages.md anew\n  \
         cargo xtask book                     build the book of docs/\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
-        cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
-        cargo xtask bench trigger            the price of a site that nobody wants, beside none\n  \
-        cargo xtask bench read               reading traces, beside babeltrace2\n  \
+        cargo xtask bench record             the cost of an event, with LTTng-UST and rdtsc\n  \
+        cargo xtask bench trigger            the cost of a disabled site, with and without\n  \
+        cargo xtask bench read               reading traces, with babeltrace2\n  \
         cargo xtask bench analyse            analysing recordings: events a second, memory"
 )]
 struct Arguments {

@@ -42,11 +42,11 @@ pub fn quick() -> Result<()> {
 /// Runs all that was asked for; fails if one run ended otherwise than the catalogue says.
 pub fn run(options: &Options) -> Result<()> {
     packages::ensure(packages::FOR_MODELS)?;
-    let wanted = |run: &&Run| {
+    let is_chosen = |run: &&Run| {
         (run.quick || !options.quick)
             && options.filter.as_ref().is_none_or(|text| run.model.contains(text) || run.name.contains(text))
     };
-    let runs: Vec<&Run> = RUNS.iter().filter(wanted).collect();
+    let runs: Vec<&Run> = RUNS.iter().filter(is_chosen).collect();
     let begin = Instant::now();
     println!("{:10} {:44} {:>12} {:>8}  outcome", "model", "variant", "states", "seconds");
     let outcomes = in_parallel(&runs)?;

@@ -34,11 +34,11 @@ pub struct Options {
 
 /// Runs all that was asked for; fails if one was not found.
 pub fn run(options: &Options) -> Result<()> {
-    let wanted = |mutant: &&Mutant| {
+    let is_chosen = |mutant: &&Mutant| {
         let text = options.filter.as_deref().unwrap_or_default();
         mutant.file.contains(text) || mutant.fault.contains(text)
     };
-    let mutants: Vec<_> = MUTANTS.iter().filter(wanted).collect();
+    let mutants: Vec<_> = MUTANTS.iter().filter(is_chosen).collect();
     if options.list {
         print!("{}", table(&mutants));
         return Ok(());

@@ -88,20 +88,20 @@ pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 
-/// Installs those of `wanted` that are missing. On a system without dpkg it lists them and succeeds, since
+/// Installs those of `packages` that are missing. On a system without dpkg it lists them and succeeds, since
 /// the same tools may be installed under other names; what is missing then shows as skipped tests.
-pub fn ensure(wanted: &[Package]) -> Result<()> {
+pub fn ensure(packages: &[Package]) -> Result<()> {
     if !is_debian() {
         println!(
             "packages: this is not Debian; install the equivalents of these yourself, or see tests skipped:"
         );
-        for package in wanted {
+        for package in packages {
             println!("  {:18} {}", package.name, package.reason);
         }
         return Ok(());
     }
     let missing: Vec<Package> =
-        wanted.iter().copied().filter(|package| !is_installed(package.name)).collect();
+        packages.iter().copied().filter(|package| !is_installed(package.name)).collect();
     if missing.is_empty() {
         return Ok(());
     }

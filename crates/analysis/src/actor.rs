@@ -11,14 +11,14 @@ use tracewing_units::{Pid, Task, Tid};
 pub struct Actor {
     /// The process: its first thread's number.
     pub process: Option<Pid>,
-    /// The LWP.
+    /// The LWP's number.
     pub tid: Option<Tid>,
-    /// Its name.
+    /// The LWP's name, empty if unknown.
     pub name: String,
     /// The user thread's number, unique in its process.
     #[serde(rename = "task")]
     pub user_thread: Option<Task>,
-    /// Its name.
+    /// The user thread's name, empty if it has none.
     #[serde(rename = "task_name")]
     pub user_thread_name: String,
     /// The interrupt's name, if it is one; empty if that is not known.
@@ -26,12 +26,10 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// An LWP.
     pub(crate) fn lwp(lwp: &Lwp) -> Self {
         Self { process: lwp.process, tid: Some(lwp.tid), name: lwp.name.clone(), ..Self::default() }
     }
 
-    /// A user thread.
     pub(crate) fn user_thread(thread: &UserThread) -> Self {
         Self {
             process: thread.process,

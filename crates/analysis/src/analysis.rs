@@ -83,13 +83,13 @@ pub enum Input<'a> {
 /// Events that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// Whose.
+    /// Whether events of the kernel, of programs, or samples are missing.
     pub scope: Scope,
     /// The CPU whose buffer was full, if the stream declares it.
     pub cpu: Option<Cpu>,
     /// After this time, in nanoseconds on the recording's clock.
     pub from: Timestamp,
-    /// Before this time.
+    /// Before this time, in nanoseconds on the recording's clock.
     pub to: Timestamp,
     /// Number of events; `None` if unknown, as for whole packets.
     pub events: Option<u64>,

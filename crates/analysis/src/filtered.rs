@@ -103,7 +103,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         is_reported
     }
 
-    /// The same of one that an LWP begins or ceases to run.
+    /// Whether the current state of a user thread is reported that an LWP begins or ceases to run.
     fn reports_poll(&mut self, thread: &UserThread, lwp: &Lwp) -> bool {
         let doing = match lwp.cpu() {
             Some(cpu) => Doing::Running { cpu, mode: Mode::User },
@@ -112,7 +112,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.reports_thread(thread, Some(lwp), doing)
     }
 
-    /// What an LWP did so far, it did for this user thread, where the filter lets through both.
+    /// Attributes the LWP's time so far to this user thread, if the filter selects both.
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         let Some(subjects) = &self.subjects else {
             return self.analysis.change(Change::LwpRan { lwp, thread });

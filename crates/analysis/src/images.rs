@@ -37,7 +37,7 @@ struct Process {
     past: Vec<Image>,
 }
 
-/// All of them.
+/// The code of all processes, now and in the past.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     processes: HashMap<Option<Pid>, Process>,

@@ -13,7 +13,7 @@ pub struct Pairs {
     pub calls: bool,
     /// Whether requests, acquisitions and releases of locks are there, as far as they were recorded.
     locks: bool,
-    /// The same of locks of user threads, each of which may continue on another thread.
+    /// The pairs of locks of user threads, whose two events may be on different threads.
     task_locks: bool,
     lacks: [LocksLack; 2],
 }

@@ -61,7 +61,7 @@ pub struct Recorded {
 /// Which of the events about locks a recording does not have, though it has others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct LocksLack {
-    /// Not all requests, or not all of those that come to nothing.
+    /// Not all requests, or not all of the unsuccessful ones.
     pub requests: bool,
     /// Not all acquisitions.
     pub acquisitions: bool,
@@ -202,7 +202,7 @@ pub struct Ran {
     /// Beginning and end of the analysed range, nanoseconds on the recording's clock; 0 if there was no
     /// event.
     pub begin_ns: Timestamp,
-    /// See [`Ran::begin_ns`].
+    /// The end, like `begin_ns`.
     pub end_ns: Timestamp,
     /// Events read, those before the beginning included.
     pub events: u64,
@@ -242,7 +242,7 @@ pub struct Ran {
     pub some_tids: bool,
     /// Whether the filter may leave out some of the events that belong together ([`Analysis::TOGETHER`]).
     pub torn: bool,
-    /// All names.
+    /// The text of each [`Name`](tracewing_trace::super_trace::Name) in the results.
     pub names: Names,
     /// Samples that were lost in what was analysed.
     pub lost_samples: u64,
@@ -403,7 +403,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
         if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
-            if self.selection.wants_seen(&seen) {
+            if self.selection.selects_seen(&seen) {
                 self.filtered.input(Input::Event(&seen));
             }
         }

@@ -28,7 +28,7 @@ impl<K, T> Default for Serials<K, T> {
 }
 
 impl<K: Serial, T: Default> Serials<K, T> {
-    /// The value of a serial number: a new one if there is none.
+    /// The value of a serial number, inserted if missing.
     #[inline]
     pub(crate) fn at(&mut self, serial: K) -> &mut T {
         let serial = serial.index();
@@ -43,7 +43,7 @@ impl<K: Serial, T: Default> Serials<K, T> {
         value.get_or_insert_with(T::default)
     }
 
-    /// Takes the value of a serial number away: the default one if there is none.
+    /// Removes and returns the value of a serial number; the default if missing.
     pub(crate) fn take(&mut self, serial: K) -> T {
         let serial = serial.index();
         let Some(place) = self.chunks.get_mut(serial / CHUNK) else { return T::default() };

@@ -10,7 +10,8 @@ use tracewing_trace::super_trace::{
 };
 use tracewing_units::{Duration, Pid, Timestamp};
 
-/// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
+/// Maximum number of tasks with a row of their own. Further ones are summed by name when they end, so that
+/// memory is bounded.
 const ROWS: usize = 1 << 18;
 
 /// A poll that ends so soon has done nothing that would have taken time, in nanoseconds.
@@ -55,7 +56,7 @@ pub struct Task {
     pub nested_ns: Duration,
     /// Time in which its state is unknown, such as before its first event.
     pub unknown_ns: Duration,
-    /// The longest poll.
+    /// The duration of the longest poll.
     pub longest_ns: Duration,
     /// When that began, on the recording's clock.
     pub longest_begin: Option<Timestamp>,
@@ -77,7 +78,7 @@ pub struct Task {
     pub delays: u64,
     /// How long that was in all.
     pub delay_ns: Duration,
-    /// The longest.
+    /// The longest time from ready to polled.
     pub max_delay_ns: Duration,
     /// When that ended and it was polled, on the recording's clock.
     pub max_delay_end: Option<Timestamp>,
@@ -132,7 +133,7 @@ impl Task {
     }
 }
 
-/// The analysis.
+/// The analysis of `tracewing tasks`: polls of user threads, by task.
 #[derive(Debug)]
 pub struct Tasks {
     thresholds: Thresholds,

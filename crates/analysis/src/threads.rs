@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, LwpSerial, TaskSerial, UserThread};
 use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 
-/// So many user threads have an account each. What more have ended are summed by their names.
+/// Maximum number of user threads with an account of their own. Further ones are summed by name when they
+/// end.
 const ACCOUNTS: usize = 1 << 18;
 
 /// One thread's account.
@@ -31,7 +32,7 @@ pub struct Thread {
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before.
     pub migrations: u64,
-    /// Number of wakes.
+    /// How often it was woken.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -98,7 +99,7 @@ pub struct Process {
     pub polls: u64,
 }
 
-/// The result.
+/// The result of [`Threads`].
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ThreadsTable {
     /// By running time, longest first.

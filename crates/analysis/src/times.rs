@@ -37,7 +37,7 @@ pub struct Times {
 pub struct Part {
     /// A system call, or what a user thread reports that it waits for; an interrupt; `None` if unknown.
     pub on: Option<String>,
-    /// How long.
+    /// How long, in nanoseconds.
     pub ns: Duration,
 }
 

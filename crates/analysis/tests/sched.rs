@@ -119,8 +119,8 @@ fn a_wake_just_before_it_sleeps_is_its_waker() {
         (20, 0, 7, switch(7, SLEEPS, 0)),
     ];
     let slices = fold(&events, None, Notes::default()).0;
-    let told = slices.iter().find(|slice| slice.1 == Some(15)).expect("a slice");
-    assert_eq!(*told, (7, Some(15), Some(20), [Some(5), Some(5)], 5, Some(SLEEPS), Some(9)));
+    let reported = slices.iter().find(|slice| slice.1 == Some(15)).expect("a slice");
+    assert_eq!(*reported, (7, Some(15), Some(20), [Some(5), Some(5)], 5, Some(SLEEPS), Some(9)));
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn a_loss_makes_waits_unknown_and_no_more() {
 fn latencies_are_sums_of_slices() {
     let (rows, strangers) = fold(&story(), None, SchedLatencies::default()).finish(&Ran::default());
     assert_eq!(strangers, 0);
-    let told: Vec<_> = rows
+    let reported: Vec<_> = rows
         .iter()
         .map(|row| (row.tid.0, row.run_ns.as_ns(), row.slices, row.mean_ns().as_ns(), row.max_ns.as_ns()))
         .collect();
-    assert_eq!(told, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
+    assert_eq!(reported, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
     assert_eq!(
         (rows[0].max_begin(), rows[0].max_end),
         (Some(Timestamp::from_ns(10)), Some(Timestamp::from_ns(30)))

@@ -183,7 +183,7 @@ fn a_poll_goes_on_where_one_within_it_ends() {
         (30, 10, stops(1, SwitchCause::Blocked)),
     ];
     let tasks = fold(&events, 1, false);
-    let told: Vec<_> = tasks
+    let reported: Vec<_> = tasks
         .iter()
         .map(|task| {
             let times = [task.busy_ns, task.nested_ns, task.longest_ns].map(Duration::as_ns);
@@ -191,7 +191,7 @@ fn a_poll_goes_on_where_one_within_it_ends() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [(Some(Number(2)), 1, [20, 0, 20], Some(5)), (Some(Number(1)), 1, [10, 20, 10], Some(0))]
     );
 }

@@ -6,7 +6,7 @@ mod text;
 
 use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::SWITCHES;
+use crate::no_result::SWITCHES;
 use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
 use crate::screen;

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_that_are_wanted_pass() {
+    fn requested_colours_pass() {
         let text = "\u{1b}[1mbold\u{1b}[0m";
         assert_eq!(written(ColorChoice::AlwaysAnsi, &[text]), text);
     }

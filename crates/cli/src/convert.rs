@@ -2,7 +2,7 @@
 //! comma-separated values.
 
 use crate::input::Input;
-use crate::nothing::ANY;
+use crate::no_result::ANY;
 use crate::output::{Output, print_warning, shown};
 use crate::progress::Watch;
 use crate::screen::{self, Form};
@@ -51,12 +51,13 @@ Examples:
 
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` writes traces of the version that they have.
 
-Traces keep packets, stamps, and their records of losses; events that are left out are no losses. What CTF 2 has and \
-CTF 1.8 has not is said otherwise there, with the same values (docs/reference/convert.md), or refused with the name of the field.
+Traces keep their packets, time stamps and counts of losses; events that a filter leaves out are not losses. What CTF 1.8 cannot \
+express is written in another form with the same values (docs/reference/convert.md), or refused with the name of the field.
 
-The columns of csv follow from the metadata and -e and --exclude, not from the events: choose few events for few columns.
+CSV has a column for each field of the event classes that -e and --exclude choose, whether or not such events occur: choose few \
+classes for few columns.
 
-OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
+OUT appears when it is complete. After an error or Ctrl-C, nothing is left.";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { mut input, format, output } = args;
@@ -100,7 +101,7 @@ pub fn write_traces(
     drop(watch);
     writeln!(screen::stdout(Form::Text), "{}", shown(&summary(&written, out)))?;
     if written.chosen == 0 {
-        print_warning(&ANY.why_nothing_in(input)?);
+        print_warning(&ANY.why_empty_in(input)?);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -117,7 +118,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
         let mut output = Output::new(form);
         listing.print(recording, &mut output)?;
         if output.lines() == head {
-            print_warning(&ANY.why_nothing_in(input)?);
+            print_warning(&ANY.why_empty_in(input)?);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -132,7 +133,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
         writeln!(screen::stdout(Form::Text), "{}: {size}", shown(&out.display().to_string()))?;
     }
     if exported.is_empty {
-        print_warning(&ANY.why_nothing_in(input)?);
+        print_warning(&ANY.why_empty_in(input)?);
     }
     Ok(ExitCode::SUCCESS)
 }

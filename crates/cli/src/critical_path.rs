@@ -3,7 +3,7 @@
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::ANY;
+use crate::no_result::ANY;
 use crate::output::shown;
 use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::progress::Watch;
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let path = paths.path(from, to, &ran.names, &mut || ran.stopped || !watch.is_stopped());
     drop(watch);
     let path = match path {
-        Err(NoPath::Missing(_)) if ran.events == 0 => bail!(ANY.why_nothing_in(&args.input)?),
+        Err(NoPath::Missing(_)) if ran.events == 0 => bail!(ANY.why_empty_in(&args.input)?),
         path => path?,
     };
     let rows = layout.table(&lines(&path, zone));

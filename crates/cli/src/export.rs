@@ -2,7 +2,7 @@
 
 use crate::convert::check_outside;
 use crate::input::{Input, conclude};
-use crate::nothing::ANY;
+use crate::no_result::ANY;
 use crate::output::{print_warning, shown};
 use crate::progress::Watch;
 use crate::screen::{self, Form};

@@ -28,16 +28,16 @@ TIME and CONDITION are as in `tracewing list --help`.
 
 OUT has the CTF version, the clocks, the environment and the losses of TRACE; \
 several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
-options. Events that have names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
-tracewing:thread, profile:thread), what tasks have in common (user_thread:origin), call chains, and where in memory which file is \
-(*:image, *:mapping), from which functions have their names; so are the creations of the tasks and threads that live at --from.
+options. Events that give names are always in OUT, also those before --from: of threads (state dumps, tracewing:thread, profile:thread), \
+of tasks (user_thread:origin), of call chains, and of files in memory (*:image, *:mapping), by which functions are found; also the \
+creations of tasks and threads that are alive at --from.
 
-Analyses of OUT know only what is in it: which thread runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
---user or --where leave out switches of threads, OUT says so, and what ran between two events is unknown; with --task, what \
-threads do outside of the tasks is unknown, with --tid, --process what all others do, with --cpu what threads do on other CPUs. OUT begins at \
---from, also where it says that TIMEs count from its begin.
+Analyses of OUT know only what is in it: which thread runs where follows from sched_switch and user_thread:switch. If -e, --exclude, \
+--user or --where leave out switches of threads, OUT says so, and what ran between two events is unknown. Also unknown is, with \
+--task, what threads do outside of the tasks; with --tid and --process, what all others do; with --cpu, what threads do on other \
+CPUs. The beginning of OUT, from which TIMEs count, is --from.
 
-OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
+OUT appears when it is complete. After an error or Ctrl-C, nothing is left.";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { mut input, output } = args;

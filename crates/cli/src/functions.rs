@@ -6,11 +6,11 @@ mod replay;
 
 use crate::flame_graph;
 use crate::input::{Input, conclude};
-use crate::nothing::{How, Needed, say};
+use crate::no_result::{How, Needed, say};
 use crate::output::{count_of, print_warning};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
+use crate::table::{Cell, Column, TableOptions, columns, heads, period};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
 use std::io::Write;
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         without_ends(&ran)
     );
     if let Some(file) = &args.flame_graph {
-        ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
+        ensure!(!found.rows.is_empty(), NEEDED.why_empty(&args.input, &ran)?);
         flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
         print_totals(&mut out, &found, &ran, has_ends)?;
         if !has_selves {
@@ -240,10 +240,10 @@ fn print_totals(
     let unmatched = &found.unmatched;
     writeln!(
         out,
-        "{} of {} in {} ms",
+        "{} of {} in {}",
         count_of(found.rows.iter().map(|row| row.calls.count).sum::<u64>() as usize, "call"),
         count_of(found.rows.len(), "function"),
-        milliseconds(found.duration_ns)
+        period(found.duration_ns)
     )?;
     if !has_ends {
         return writeln!(out, "{}.", without_ends(ran));

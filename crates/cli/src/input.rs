@@ -131,7 +131,7 @@ impl Input {
         analyse(recording, &filter, analysis)
     }
 
-    /// The same of another recording.
+    /// Analyses another recording with the same options.
     ///
     /// # Errors
     /// See [`Input::open`].

@@ -9,7 +9,7 @@ pub use args::Args;
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{ANY, say};
+use crate::no_result::{ANY, say};
 use crate::output::shown;
 use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::progress::Watch;

@@ -3,7 +3,7 @@
 
 use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::Input;
-use crate::nothing::ANY;
+use crate::no_result::ANY;
 use crate::output::{Output, print_warning, raise_file_limit};
 use crate::parts::{Part, RECORD_KERNEL, explain_missing};
 use crate::screen::{self, Form};
@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         EventFormat::Csv => true,
     };
     if output.lines() == usize::from(has_head) && args.first.count != Some(0) {
-        print_warning(&ANY.why_nothing_in(&args.input)?);
+        print_warning(&ANY.why_empty_in(&args.input)?);
     }
     if args.super_trace && recording.unmatched(&["sched_*".to_owned()]).is_empty() {
         explain_missing(&PARTS, RECORD_KERNEL, &mut std::io::sink(), TableFormat::Json, &args.input)?;

@@ -18,7 +18,7 @@ pub use args::Args;
 
 use crate::across::warning;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{How, Needed};
+use crate::no_result::{How, Needed};
 use crate::output::print_warning;
 use crate::parts::{has_all, leaves_out};
 use crate::screen;
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.table.format();
     let mut out = screen::stdout(format.into());
     if let Some(file) = &args.svg {
-        ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
+        ensure!(!found.rows.is_empty(), NEEDED.why_empty(&args.input, &ran)?);
         histogram::draw(&found.histogram, file)?;
     }
     if args.graph == Some(GraphForm::Dot) {
@@ -113,11 +113,11 @@ fn table(args: &Args, found: &LocksTable, ran: &Ran, symbols: &mut Symbols) -> R
 fn write_dot(out: &mut impl Write, found: &LocksTable, input: &Input, ran: &Ran) -> Result<()> {
     graph::write_dot(out, &found.graph)?;
     if found.rows.is_empty() {
-        print_warning(&NEEDED.why_nothing(input, ran)?);
+        print_warning(&NEEDED.why_empty(input, ran)?);
     } else if found.lacks_owners != [false; 2] {
         remarks::without_owners(found).for_each(|line| print_warning(&line));
     } else if found.graph.edges.is_empty() {
-        print_warning("No thread or task waited for another one.");
+        print_warning(remarks::NO_WAITS);
     }
     Ok(out.flush()?)
 }

@@ -21,7 +21,7 @@ mod input;
 mod latency;
 mod list;
 mod locks;
-mod nothing;
+mod no_result;
 mod options;
 mod output;
 mod owner;

@@ -28,7 +28,7 @@ impl EventNames {
     }
 }
 
-/// Which processes.
+/// The option `--process`.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub struct Processes {
     /// Only processes with this number, or a name that matches GLOB; several with commas

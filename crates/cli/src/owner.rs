@@ -19,7 +19,7 @@ pub struct Which {
 
 impl Which {
     /// # Errors
-    /// There is none, or there are several, or the user may not ask it.
+    /// No recording runs, or several do, or the user may not change it.
     pub fn find(&self, kind: Kind) -> Result<Running> {
         Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
     }

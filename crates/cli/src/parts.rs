@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
-use crate::nothing::say;
+use crate::no_result::say;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;

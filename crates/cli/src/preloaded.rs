@@ -9,7 +9,7 @@ use tracewing_vocabulary::function::Named;
 use crate::selection::Selection;
 
 /// The rules where nothing else chooses: all events, but of those of the library only what is asked for.
-pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
+pub fn with_everything(locks: bool, functions: &[String]) -> Rules {
     let mut unwanted = Vec::new();
     if !locks && !functions.is_empty() {
         unwanted.push(LOCK_EVENTS);
@@ -26,7 +26,7 @@ pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
 }
 
 /// The rules in addition to one that the user has given, whose exclusions are for them, too.
-pub fn beside(rule: Rule, selection: &Selection, locks: bool, functions: &[String]) -> Rules {
+pub fn with_rule(rule: Rule, selection: &Selection, locks: bool, functions: &[String]) -> Rules {
     let locks = locks.then(|| selection.enable_also(&[LOCK_EVENTS.to_owned()]));
     let functions = (!functions.is_empty()).then(|| selection.enable_also(&function_events(functions)));
     locks.into_iter().chain(functions).chain([rule]).collect()
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_comes_beside_all() {
+    fn only_requested_events_are_added_to_everything() {
         let globs = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
-        assert!(shown(beside_all(true, &[])).is_empty());
-        assert!(shown(beside_all(true, &globs(&["*"]))).is_empty());
-        assert_eq!(shown(beside_all(false, &globs(&["*"]))), ["enable -e '*' --exclude 'lock:*'"]);
-        let [all, chosen] = &shown(beside_all(false, &globs(&["a*", "b"])))[..] else { panic!() };
+        assert!(shown(with_everything(true, &[])).is_empty());
+        assert!(shown(with_everything(true, &globs(&["*"]))).is_empty());
+        assert_eq!(shown(with_everything(false, &globs(&["*"]))), ["enable -e '*' --exclude 'lock:*'"]);
+        let [all, chosen] = &shown(with_everything(false, &globs(&["a*", "b"])))[..] else { panic!() };
         assert_eq!(all, "enable -e '*' --exclude 'lock:*' --exclude 'function:*:*'");
         assert!(chosen.contains("-e function:entry ") && chosen.ends_with("-e function:exit:b"), "{chosen}");
     }

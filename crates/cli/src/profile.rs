@@ -6,12 +6,12 @@ mod rows;
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::{How, Needed};
+use crate::no_result::{How, Needed};
 use crate::output::{print_warning, shown};
 use crate::parts::{EACH, Part, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Table, TableOptions, heads, milliseconds};
+use crate::table::{Cell, Table, TableOptions, heads, period};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::io::{Result as IoResult, Write};
@@ -29,15 +29,15 @@ Examples:
   tracewing profile my-trace --flame-graph server.svg
   tracewing profile my-trace --process server --where '$call == \"futex\"' --from +1s --to +2s
 
-Times are what the samples stand for, in ns \
-in JSON and CSV. Names of functions come from the files that lie at the paths of the recording now, if they are still the same.
+Times are the number of samples times their period, in ns in JSON and CSV. Names of functions come from the files that are at the \
+recorded paths now, if they are still the same.
 ";
 
 /// What `tracewing profile` accepts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What a line is, in its process
+    /// What each row is about
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
@@ -46,8 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "callees", require_equals = true)]
     tree: Option<Tree>,
 
-    /// Leave out of trees what has less than PERCENT of its process' samples, and of tables for people
-    /// processes that have less of all
+    /// Leave out parts of trees with less than PERCENT of the process's samples, and in text also processes
+    /// with less than PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least: f64,
 
@@ -55,8 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "counters"])]
     flame_graph: Option<PathBuf>,
 
-    /// Print instead what counters have counted: of the whole recording, whatever the filter says but --from
-    /// and --to
+    /// Print the values of counters instead; of the filters, only --from and --to apply to them
     #[arg(long, conflicts_with = "tree")]
     counters: bool,
 
@@ -130,7 +129,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut out = screen::stdout(args.table.format().into());
     let is_empty = found.count() == 0;
     match (&args.flame_graph, args.tree) {
-        (Some(_), _) if is_empty => bail!(NEEDED.why_nothing(&args.input, &ran)?),
+        (Some(_), _) if is_empty => bail!(NEEDED.why_empty(&args.input, &ran)?),
         (Some(path), _) => draw(&found, path, &mut out)?,
         _ if args.counters => {
             let counters = args.table.layout(&rows::counter_columns())?.table(&found.samples().counters);
@@ -219,7 +218,7 @@ fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Wri
         let process = first.process.map_or("unknown".to_owned(), |process| process.to_string());
         let name =
             if first.process_name.is_empty() { String::new() } else { format!(" ({})", first.process_name) };
-        let program = found.program(first.process).map(|path| format!(", mapped file {path}"));
+        let program = found.program(first.process).map(|path| format!(", program {path}"));
         let title = format!("process {process}{name}{}", program.unwrap_or_default());
         writeln!(out, "{}: {}", shown(&title), samples(first.of))?;
         layout.table(&rows::lines(rows, found)).print(out)?;
@@ -267,10 +266,10 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
     }
     writeln!(
         out,
-        "{} of {} in {} ms ({}, {} Hz), {} lost",
+        "{} of {} in {} ({}, {} Hz), {} lost",
         samples(found.count()),
         processes(found.processes()),
-        milliseconds(all.duration_ns),
+        period(all.duration_ns),
         all.trigger,
         all.hertz,
         all.lost

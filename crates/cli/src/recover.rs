@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
     let folder = BufferFolder::open(path)?;
-    let output = args.output.clone().unwrap_or_else(|| beside(path));
+    let output = args.output.clone().unwrap_or_else(|| next_to(path));
     let recovered =
         folder.write_trace(&output, if args.all { Selection::All } else { Selection::Unwritten })?;
     let mut sink = Output::new(Form::Text);
@@ -140,7 +140,7 @@ fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// `DIR-recovered`.
-fn beside(folder: &Path) -> PathBuf {
+fn next_to(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let mut name = absolute.file_name().unwrap_or_default().to_owned();
     name.push("-recovered");

@@ -26,8 +26,8 @@ Examples:
   tracewing sites shop --format csv > sites.csv
   tracewing sites libc.so.6 -e 'libc:memory_*'          USDT probes, for `tracewing record --usdt`
 
-USDT probes are listed of the files that are named, and of a process's executable; of all libraries with --all-usdt. \
-The program is not run. A line is one copy of a site: the compiler makes several where it inlines the code around it, or \
+USDT probes are listed for the files that are named, and for a process's executable; with --all-usdt, for all libraries. \
+The program is not run. A row is one copy of a site: the compiler makes several where it inlines the code around it, or \
 instantiates it for several types. Addresses are those of the file, or of the process. A process is only read: it \
 may be stopped, or being debugged; reading it takes the rights of a debugger. In a file all sites are off. \
 A site with a debugger's breakpoint or a uprobe on it is shown as such. A name of digits is a process: write ./4711 \

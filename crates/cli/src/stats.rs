@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
-use crate::nothing::{ANY, say};
+use crate::no_result::{ANY, say};
 use crate::output::print_error;
 use crate::screen;
 use crate::table::reference::{self, View};
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if statistics.total.events == 0 && statistics.errors.is_empty() {
-        say(&mut out, format, &ANY.why_nothing_in(&args.input)?)?;
+        say(&mut out, format, &ANY.why_empty_in(&args.input)?)?;
     }
     out.flush()?;
     let failed = !statistics.errors.is_empty();

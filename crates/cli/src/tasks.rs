@@ -4,7 +4,7 @@
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{TASKS, explain_nameless, say};
+use crate::no_result::{TASKS, explain_nameless, say};
 use crate::output::shown;
 use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
@@ -18,7 +18,7 @@ use tracewing_analysis::{Names, Ran, Task, Tasks, Thresholds, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
-/// So many warnings are printed.
+/// Maximum number of printed warnings.
 const WARNINGS: usize = 20;
 
 /// Fewer spurious polls than this are worth no warning.

@@ -14,7 +14,7 @@ pub struct Terminal {
     pub error_colors: ColorChoice,
 }
 
-/// Looked at once.
+/// The terminal of standard output, examined once.
 pub fn terminal() -> &'static Terminal {
     static TERMINAL: OnceLock<Terminal> = OnceLock::new();
     TERMINAL.get_or_init(|| Terminal {

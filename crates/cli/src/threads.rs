@@ -3,7 +3,7 @@
 mod rows;
 
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{ANY, TASKS, explain_nameless};
+use crate::no_result::{ANY, TASKS, explain_nameless};
 use crate::output::{count_of, print_strangers};
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::screen;

@@ -213,7 +213,7 @@ fn waits_for_others_are_the_kernels_count_of_sleeps() {
 
 /// Whether waits and times are the kernel's, in a run of [`turns`].
 fn compare_with_the_kernels_account() -> Result<(), String> {
-    if !traceable() || !idle::is_told() {
+    if !traceable() || !idle::is_reported() {
         return Ok(());
     }
     let before = tracewing_testing::stolen();

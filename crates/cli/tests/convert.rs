@@ -102,7 +102,7 @@ fn an_extract_says_the_same_when_it_is_converted() {
 fn what_is_no_format_is_told() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["--to", "ctf3"][..], "there is no format `ctf3`; give the output format once"),
         (&["--to", "+1us", "--to", "ctf3"], "there is no format `ctf3`; give the output format once"),
         (&["--to", "shop:served#3"], "error: give the output format once"),
@@ -110,7 +110,7 @@ fn what_is_no_format_is_told() {
     ] {
         let output = tracewing(folder.path(), &[&["convert", "trace", "out"], arguments].concat());
         assert_eq!(output.status.code(), Some(1));
-        assert!(output.notes().contains(told), "{output:?}");
+        assert!(output.notes().contains(reported), "{output:?}");
     }
 }
 

@@ -179,7 +179,7 @@ fn user_events_lie_within_the_times_at_which_their_thread_ran() {
             2 * THREADS * ROUNDS,
             runs.len()
         );
-        assert!(runs.len() > 1_000, "too few switches to tell anything: {}", runs.len());
+        assert!(runs.len() > 1_000, "too few switches to report anything: {}", runs.len());
         assert!(unseen < runs.len() / 2, "{unseen} of {}", runs.len());
         assert!(migrations > 100 || allowed_cpus().len() == 1, "{migrations} migrations");
     }

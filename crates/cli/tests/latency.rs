@@ -224,7 +224,7 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
 
 #[test]
 fn what_makes_no_sense_is_told() {
-    for (options, told) in [
+    for (options, reported) in [
         (&["--begin", "nothing", "--end", "*"][..], "no event is called `nothing`"),
         (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--match", "size"], "has `size`"),
         (&["--begin", "*:sent_msg where x >", "--end", "*"], "expected a field or a value"),
@@ -235,20 +235,23 @@ fn what_makes_no_sense_is_told() {
     ] {
         let output = tracewing(&[&["latency"], options].concat());
         let error = output.notes();
-        assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
+        assert!(!output.status.success() && error.contains(reported), "{options:?}: {error}");
     }
-    for (options, told) in [
+    for (options, reported) in [
         (&["--tid", "1"][..], "thread 1 does not appear"),
         (&["--task", "work/*"], "ambiguous"),
         (&[], "--task"),
         (&["--task", "1", "--task", "2"], "one task or thread"),
         (&["--task", "1", "--cpu", "0"], "--cpu cannot leave out"),
         (&["--task", "1", "--where", "$mode == 'user'"], "--where cannot leave out"),
-        (&["--task", "daemon", "--process", "nobody"], "such a task of such a process does not appear"),
+        (
+            &["--task", "daemon", "--process", "nobody"],
+            "the requested task of the requested process does not appear",
+        ),
     ] {
         let output = tracewing(&[&["critical-path"], options].concat());
         let error = output.notes();
-        assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
+        assert!(!output.status.success() && error.contains(reported), "{options:?}: {error}");
     }
 }
 

@@ -24,7 +24,7 @@ fn parsed(command: &[&str], trace: &Path) -> Value {
 
 /// Two streams of two packets with two events each, of which the second packet counts three lost ones.
 fn recording(folder: &Path) -> Value {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut files = Vec::new();
     for (instance, name) in [(0, "uid0_0"), (1, "uid0_1")] {
         let mut bytes = Vec::new();
@@ -34,21 +34,21 @@ fn recording(folder: &Path) -> Value {
                 Packet { seq: packet, discarded: packet * 3, ..Packet::new(1, instance, begin, begin + 500) };
             bytes.extend(head.bytes(&[tick(begin, 1), tick(begin + 10, 2)]));
         }
-        told.push(json!({"name": name, "events": 4, "packets": 2, "bytes": bytes.len(), "lost": 3}));
+        reported.push(json!({"name": name, "events": 4, "packets": 2, "bytes": bytes.len(), "lost": 3}));
         files.push((name, bytes));
     }
     write_trace(&folder.join("user"), &class(Some(1), 1_000_000_000), &files);
-    json!({"version": "9", "state": "complete", "user_streams": told})
+    json!({"version": "9", "state": "complete", "user_streams": reported})
 }
 
-fn tell(folder: &Path, told: &Value) {
-    fs::write(folder.join("tracewing.json"), told.to_string()).unwrap();
+fn send_result(folder: &Path, reported: &Value) {
+    fs::write(folder.join("tracewing.json"), reported.to_string()).unwrap();
 }
 
 #[test]
 fn a_stream_that_is_gone_is_lost_as_a_whole() {
     let folder = tempfile::tempdir().unwrap();
-    tell(folder.path(), &recording(folder.path()));
+    send_result(folder.path(), &recording(folder.path()));
     let [_, warnings] = said(&["stats"], folder.path());
     assert_eq!(warnings, "");
     assert_eq!(said(&["list"], folder.path())[1].lines().count(), 2, "what packets count is lost");
@@ -75,8 +75,11 @@ fn a_stream_that_is_gone_is_lost_as_a_whole() {
     }
     fs::remove_file(folder.path().join("user/uid0_0")).unwrap();
     for command in ["list", "threads"] {
-        let told = said(&[command], folder.path()).concat();
-        assert!(told.contains("The recording has no events at all, but a part of it is missing"), "{told}");
+        let reported = said(&[command], folder.path()).concat();
+        assert!(
+            reported.contains("The recording has no events at all, but a part of it is missing"),
+            "{reported}"
+        );
     }
 }
 
@@ -85,7 +88,7 @@ fn traces_that_were_made_of_others_have_files_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     fs::create_dir(&whole).unwrap();
-    tell(&whole, &recording(&whole));
+    send_result(&whole, &recording(&whole));
     for command in
         [&["extract", "--to", "+1us"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]]
     {
@@ -106,13 +109,13 @@ fn traces_that_were_made_of_others_lack_what_those_lack_at_their_ends() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     fs::create_dir(&whole).unwrap();
-    let mut told = recording(&whole);
+    let mut reported = recording(&whole);
     // The other stream ends later, up to which five are missing in this one.
-    told["user_streams"][0]["lost"] = 8.into();
-    told["user_streams"].as_array_mut().unwrap().push(json!(
+    reported["user_streams"][0]["lost"] = 8.into();
+    reported["user_streams"].as_array_mut().unwrap().push(json!(
         {"name": "uid0_2", "events": 6, "packets": 1, "bytes": 100, "lost": 0}
     ));
-    tell(&whole, &told);
+    send_result(&whole, &reported);
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     for command in [&["extract"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]] {
         // Also a copy of a copy, and the trace alone, without its description.
@@ -144,12 +147,12 @@ fn a_trace_that_is_gone_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     fs::create_dir(&whole).unwrap();
-    let mut told = recording(&whole);
-    told["kernel_streams"] = json!([
+    let mut reported = recording(&whole);
+    reported["kernel_streams"] = json!([
         {"name": "channel_0", "events": 40, "packets": 1, "bytes": 4096, "lost": 0},
         {"name": "channel_1", "events": 2, "packets": 1, "bytes": 4096, "lost": 0}
     ]);
-    tell(&whole, &told);
+    send_result(&whole, &reported);
     let copy = folder.path().join("copy");
     run(&["extract"], &whole, &copy);
     for trace in [&whole, &copy] {
@@ -167,10 +170,10 @@ fn a_trace_that_is_gone_is_reported() {
 #[test]
 fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     let folder = tempfile::tempdir().unwrap();
-    let told = recording(folder.path());
-    tell(folder.path(), &told);
+    let reported = recording(folder.path());
+    send_result(folder.path(), &reported);
     let stream = folder.path().join("user/uid0_0");
-    let bytes = told["user_streams"][0]["bytes"].as_u64().unwrap();
+    let bytes = reported["user_streams"][0]["bytes"].as_u64().unwrap();
     fs::File::options().write(true).open(&stream).unwrap().set_len(bytes / 2).unwrap();
     let [_, warnings] = said(&["list", "--clock-seconds", "--clock-gmt"], folder.path());
     assert!(warnings.contains(&format!("uid0_0: {} of its {bytes} bytes are gone", bytes / 2)), "{warnings}");
@@ -193,10 +196,10 @@ fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
 #[test]
 fn what_was_lost_behind_the_last_packet_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let mut told = recording(folder.path());
-    told["user_streams"][0]["lost"] = 8.into();
-    told["state"] = "cut_short".into();
-    tell(folder.path(), &told);
+    let mut reported = recording(folder.path());
+    reported["user_streams"][0]["lost"] = 8.into();
+    reported["state"] = "cut_short".into();
+    send_result(folder.path(), &reported);
     let [_, warnings] = said(&["list"], folder.path());
     assert!(warnings.contains("the recording was cut short"), "{warnings}");
     assert_eq!(warnings.matches("Tracer discarded 3 events").count(), 2, "{warnings}");
@@ -207,12 +210,12 @@ fn what_was_lost_behind_the_last_packet_counts() {
 #[test]
 fn a_killed_recorder_leaves_ends_behind_which_nothing_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    let mut told = recording(folder.path());
-    (told["state"], told["user_streams"]) = ("recording".into(), json!([]));
+    let mut reported = recording(folder.path());
+    (reported["state"], reported["user_streams"]) = ("recording".into(), json!([]));
     // Where nothing older than 20 ns was unwritten, what is unknown is no longer.
     for (flush, from) in [(json!(null), "1795235140.123459289"), (json!({"flush_ms": 0}), "")] {
-        told["buffers"] = flush;
-        tell(folder.path(), &told);
+        reported["buffers"] = flush;
+        send_result(folder.path(), &reported);
         let [_, warnings] = said(&["list", "--clock-seconds", "--clock-gmt"], folder.path());
         assert!(warnings.contains("the recorder was killed"), "{warnings}");
         let may = warnings.lines().find(|line| line.contains("may have discarded"));

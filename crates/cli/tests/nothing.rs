@@ -38,8 +38,8 @@ fn a_recording_without_such_events_says_how_to_make_one() {
         assert!(error.contains("The recording has no events ") && !drawn.exists(), "{error}");
     }
     for command in [&["critical-path", "--tid", "1"][..], &["list"], &["threads"], &["stats"]] {
-        let told = said(&recording, command).concat();
-        assert!(told.contains("The recording has no events: "), "{command:?}: {told}");
+        let reported = said(&recording, command).concat();
+        assert!(reported.contains("The recording has no events: "), "{command:?}: {reported}");
     }
     let [replay, _] = said(&recording, &["functions", "--replay"]);
     assert!(replay.contains("The recording has no events about functions"), "{replay}");
@@ -125,10 +125,10 @@ fn every_command_names_a_filter_that_leaves_nothing() {
     for command in commands {
         let [printed, warnings] = said(&recording, &[command, &["--task", "nobody"]].concat());
         let lists = command[0] == "list";
-        let (told, other) = if lists { (warnings, printed) } else { (printed, warnings) };
+        let (reported, other) = if lists { (warnings, printed) } else { (printed, warnings) };
         assert!(
-            told.trim_end().ends_with(&line) && !other.contains("The filter"),
-            "{command:?}: {told}{other}"
+            reported.trim_end().ends_with(&line) && !other.contains("The filter"),
+            "{command:?}: {reported}{other}"
         );
         let [printed, warnings] = said(&recording, command);
         assert!(!format!("{printed}{warnings}").contains("The filter leaves"), "{command:?}");
@@ -180,8 +180,11 @@ fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     said(&recording, &["extract", "-o", out, "--tid", "1"]);
     let mut latency = harness::tracewing();
     let output = latency.args(["sched", "latency"]).arg(&place).ran();
-    let told = output.text();
-    assert!(told.contains("no events about thread switches: it is an extract of another one."), "{told}");
+    let reported = output.text();
+    assert!(
+        reported.contains("no events about thread switches: it is an extract of another one."),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -99,11 +99,11 @@ fn says_no_more(step: &Value, of: &Value) -> bool {
     let what = step["activity"].as_str().unwrap();
     let is_same = |member: &str| step[member] == of[member];
     let waits = what == "ready" || what.starts_with("blocked");
-    let is_who = is_same("subject") || (step["task"].is_null() && is_same("tid"));
+    let is_party = is_same("subject") || (step["task"].is_null() && is_same("tid"));
     what == "unknown"
         || step["subject"] == ""
         || waits
-        || (is_who && (is_same("activity") || what == "running"))
+        || (is_party && (is_same("activity") || what == "running"))
 }
 
 #[test]

@@ -210,12 +210,12 @@ fn a_program_that_is_filtered_from_its_start_is_noted() {
         // The first one has joined, and executed the second one.
         assert_eq!(recording.events().len(), 0, "{filter}");
         let notes = recording.summary["notes"].as_array().unwrap();
-        let is_told = |note: &serde_json::Value| {
+        let is_reported = |note: &serde_json::Value| {
             note.as_str()
                 .unwrap()
                 .ends_with("(sandbox) is not recorded: it was filtered by seccomp when it started")
         };
-        assert_eq!(notes.iter().filter(|note| is_told(note)).count(), 1, "{filter}: {notes:?}");
+        assert_eq!(notes.iter().filter(|note| is_reported(note)).count(), 1, "{filter}: {notes:?}");
     }
 }
 

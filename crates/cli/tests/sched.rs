@@ -141,7 +141,7 @@ fn workload() {
 
 #[test]
 fn active_time_is_the_kernels() {
-    if !traceable() || !idle::is_told() {
+    if !traceable() || !idle::is_reported() {
         return;
     }
     tracewing_testing::agrees_with_the_kernels(compare_with_the_kernels_account);

@@ -253,10 +253,10 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
     let mut record = harness::tracewing();
     record.args(["record", "--no-kernel", "--quiet", "--for", "1", "-o", "t", "--", "sh", "-c"]);
     run(record.args(["\"$0\" --tasks 2 --quantum 1 --messages 1; sleep 2"]).arg(program));
-    let told = std::fs::read_to_string(folder.path().join("t/tracewing.json")).expect("a description");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
-    let end =
-        tracewing_trace::real_time(&told, &told["clock"]["stopped_cycles"]).expect("it says when it stopped");
+    let reported = std::fs::read_to_string(folder.path().join("t/tracewing.json")).expect("a description");
+    let reported: serde_json::Value = serde_json::from_str(&reported).expect("one JSON object");
+    let end = tracewing_trace::real_time(&reported, &reported["clock"]["stopped_cycles"])
+        .expect("it says when it stopped");
     let begin = tracewing(&["list", "--clock-seconds", "-n", "1", "t"]);
     let (seconds, ns) = begin[1..].split_once(']').expect("a time").0.split_once('.').expect("a fraction");
     let begin: i64 = [seconds, ns].concat().parse().expect("digits");

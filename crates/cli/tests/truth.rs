@@ -126,15 +126,16 @@ fn run() -> Option<Run> {
 fn transitions(run: &Run) -> Vec<(&Entry, &Line)> {
     let tids: BTreeSet<u64> = run.log.iter().map(|entry| entry.tid).collect();
     let of = |tid: u64| {
-        let told: Vec<&Entry> = run.log.iter().filter(|entry| entry.tid == tid && entry.is_event()).collect();
+        let reported: Vec<&Entry> =
+            run.log.iter().filter(|entry| entry.tid == tid && entry.is_event()).collect();
         let seen: Vec<&Line> = run
             .lines
             .iter()
             .filter(|line| line.name().starts_with("user_thread:") && line.number("tid") == tid)
             .filter(|line| line.name() != "user_thread:origin")
             .collect();
-        assert_eq!(told.len(), seen.len(), "events of thread {tid}");
-        told.into_iter().zip(seen)
+        assert_eq!(reported.len(), seen.len(), "events of thread {tid}");
+        reported.into_iter().zip(seen)
     };
     tids.into_iter().flat_map(of).collect()
 }
@@ -169,7 +170,7 @@ fn every_transition_is_where_the_program_saw_it() {
 
 #[test]
 fn every_count_and_time_is_the_programs() {
-    let Some(run) = run().filter(|_| idle::is_told()) else { return };
+    let Some(run) = run().filter(|_| idle::is_reported()) else { return };
     let transitions = transitions(&run);
     let per_cycle = {
         let [first, last] = [transitions.first(), transitions.last()].map(|end| end.unwrap().1);

@@ -167,7 +167,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// The stream's name.
+    /// The name of the stream's file.
     pub(crate) fn name(&self, label: &str) -> String {
         self.stream
             .as_ref()

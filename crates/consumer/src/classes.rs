@@ -55,13 +55,12 @@ pub struct Classes {
     refused_names: Vec<String>,
 }
 
-/// A described class.
 struct Described {
     /// The encoded description.
     bytes: Arc<[u8]>,
     key: Key,
     /// Whether the metadata contains it.
-    is_wanted: bool,
+    is_enabled: bool,
 }
 
 /// Result of [`Classes::describe`]: ids for the program, reasons for the user.
@@ -123,14 +122,14 @@ impl Classes {
 
     /// Assigns ids to the classes with these descriptions (the bytes that
     /// [`decode_classes`](tracewing_abi::message::decode_classes) returns). No events of them may be emitted
-    /// before [`Classes::want`] was called for their ids. `may` is called for each new class, with the bytes
+    /// before [`Classes::enable`] was called for their ids. `may` is called for each new class, with the size
     /// of its description, and decides whether its program may have one more.
     pub fn describe<'a>(
         &mut self,
         descriptions: impl IntoIterator<Item = &'a [u8]>,
         mut may: impl FnMut(usize) -> bool,
     ) -> Registered {
-        const MOST_TOLD: usize = 8;
+        const MOST_REASONS: usize = 8;
         let mut registered = Registered { ids: Vec::new(), refused: Vec::new() };
         for description in descriptions {
             let id = self.id_of(description, &mut may).unwrap_or_else(|reason| {
@@ -140,7 +139,7 @@ impl Classes {
                 if self.refused_names.len() < MOST_NAMED && !self.refused_names.contains(&name) {
                     self.refused_names.push(name.clone());
                 }
-                if registered.refused.len() < MOST_TOLD {
+                if registered.refused.len() < MOST_REASONS {
                     registered.refused.push(format!("event {name:?} is not recorded: {reason}"));
                 }
                 0
@@ -155,12 +154,12 @@ impl Classes {
     ///
     /// # Errors
     /// The metadata cannot be written; then no event of these classes may be emitted.
-    pub fn want(&mut self, ids: impl IntoIterator<Item = u16>) -> Result<(), Error> {
+    pub fn enable(&mut self, ids: impl IntoIterator<Item = u16>) -> Result<(), Error> {
         let before = self.len();
         for id in ids {
             let described = usize::from(id).checked_sub(1).and_then(|at| self.described.get_mut(at));
-            if let Some(described) = described.filter(|described| !described.is_wanted) {
-                described.is_wanted = true;
+            if let Some(described) = described.filter(|described| !described.is_enabled) {
+                described.is_enabled = true;
                 let bytes = described.bytes.clone();
                 // A class that cannot be translated got no id.
                 if let Ok(view) = ClassView::decode(&bytes)
@@ -173,7 +172,7 @@ impl Classes {
         if self.len() > before { self.write_metadata() } else { Ok(()) }
     }
 
-    /// [`Classes::describe`] and [`Classes::want`] in one, for all described classes.
+    /// [`Classes::describe`] and [`Classes::enable`] in one, for all described classes.
     ///
     /// # Errors
     /// The metadata cannot be written; then no id may be used.
@@ -182,7 +181,7 @@ impl Classes {
         descriptions: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Registered, Error> {
         let registered = self.describe(descriptions, |_| true);
-        self.want(registered.ids.iter().copied())?;
+        self.enable(registered.ids.iter().copied())?;
         Ok(registered)
     }
 
@@ -243,7 +242,7 @@ impl Classes {
         let bytes: Arc<[u8]> = description.into();
         self.size = size;
         let key = first::key(description);
-        self.described.push(Described { bytes: bytes.clone(), key, is_wanted: false });
+        self.described.push(Described { bytes: bytes.clone(), key, is_enabled: false });
         self.keys.insert(key, id);
         self.ids.insert(bytes, id);
         Ok(id)
@@ -280,7 +279,7 @@ impl Classes {
         let excluded: BTreeSet<String> = self
             .described
             .iter()
-            .filter(|described| !described.is_wanted)
+            .filter(|described| !described.is_enabled)
             .filter_map(|described| Some(ClassView::decode(&described.bytes).ok()?.name.to_owned()))
             .filter(|name| name.starts_with(lock::START) || name.starts_with(user_thread::START))
             .filter(|name| self.classes().iter().all(|class| class.name.as_ref() != Some(name)))
@@ -315,10 +314,10 @@ impl Classes {
         let is_first = |described: &Described| {
             ClassView::decode(&described.bytes).is_ok_and(|class| class.name == first::NAME)
         };
-        let wanted = (1..=u16::MAX)
+        let enabled = (1..=u16::MAX)
             .zip(&self.described)
-            .filter(|(_, described)| described.is_wanted || is_first(described));
-        let classes: Vec<(u16, &[u8])> = wanted.map(|(id, described)| (id, &*described.bytes)).collect();
+            .filter(|(_, described)| described.is_enabled || is_first(described));
+        let classes: Vec<(u16, &[u8])> = enabled.map(|(id, described)| (id, &*described.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
         let recording = self.trace.uuid.unwrap_or_default();

@@ -32,7 +32,7 @@ pub enum ClockChoice {
     Monotonic,
 }
 
-/// A recording's clock.
+/// The clock of a recording: which counter, its frequency and its offset from the time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceClock {
     kind: region::Clock,
@@ -78,7 +78,7 @@ impl TraceClock {
         }
     }
 
-    /// Hz.
+    /// Cycles per second.
     pub fn frequency(&self) -> u64 {
         self.frequency
     }

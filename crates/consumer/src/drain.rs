@@ -62,16 +62,16 @@ pub struct Drain {
 /// Where the buffers of a region are.
 #[derive(Debug, Clone, Copy)]
 pub enum Backing<'a> {
-    /// In memory.
+    /// In memory that only the processes hold.
     Memory,
     /// In memory whose name in `/proc/PID/maps` says that it is reserved for a child that is not forked yet.
     Child,
-    /// In a file.
+    /// In a file of this folder, which survives the processes.
     File(&'a BufferFolder),
 }
 
 impl Backing<'_> {
-    /// New zeroed memory.
+    /// Makes zeroed memory for a region of this size.
     fn memory(self, name: &str, geometry: Geometry) -> Result<SharedMemory, Error> {
         match self {
             Self::Memory => SharedMemory::new(geometry.size()),

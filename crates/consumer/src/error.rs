@@ -14,9 +14,9 @@ pub enum Error {
     File {
         /// The attempted operation (`create`, `write`).
         action: &'static str,
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The trace folder exists and is not empty.
@@ -32,7 +32,7 @@ pub enum Error {
     Memory {
         /// Requested bytes.
         size: usize,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The requested geometry is impossible.

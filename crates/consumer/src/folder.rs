@@ -83,7 +83,7 @@ impl Folder {
         &self.dir
     }
 
-    /// Its path.
+    /// The folder's path, as it was given.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -122,7 +122,7 @@ impl Folder {
 pub enum State {
     /// It is running, or its recorder was killed.
     Recording,
-    /// Normally.
+    /// The recording ended as it should; the trace is complete, apart from counted losses.
     Complete,
     /// Early, because a file could not be written.
     CutShort,
@@ -131,11 +131,11 @@ pub enum State {
 /// The content of `tracewing.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
-    /// [`FORMAT`].
+    /// Version of this file's format: [`FORMAT`].
     pub format: u32,
-    /// Version of tracewing.
+    /// Version of tracewing that made the recording.
     pub version: String,
-    /// How it ended.
+    /// Whether the recording is complete, and if not, why.
     pub state: State,
     /// The recorded command; empty for a program that records itself, and if running processes were recorded.
     pub command: Vec<String>,
@@ -160,13 +160,13 @@ pub struct Description {
     pub asked_for: Vec<String>,
     /// Changes while it was running.
     pub changes: Vec<ChangeDescription>,
-    /// Programs that joined.
+    /// The programs that joined, in the order of joining.
     pub processes: Vec<ProcessDescription>,
-    /// User streams.
+    /// The streams of programs' events.
     pub user_streams: Vec<StreamSummary>,
-    /// Kernel streams.
+    /// The streams of the kernel's events.
     pub kernel_streams: Vec<StreamSummary>,
-    /// Streams of samples.
+    /// The streams of samples; empty without `--profile`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile_streams: Vec<StreamSummary>,
     /// Losses with their times.
@@ -254,18 +254,18 @@ impl Description {
 /// The machine that was recorded.
 #[derive(Debug, Clone, Serialize)]
 pub struct Host {
-    /// Its name.
+    /// The host's name.
     pub name: String,
     /// `Linux` and its release.
     pub kernel: String,
-    /// `x86_64`.
+    /// The kernel's name of the architecture, such as `x86_64`.
     pub machine: String,
     /// CPU buffers: one per CPU that can ever be online.
     pub cpus: usize,
 }
 
 impl Host {
-    /// This machine.
+    /// Describes the machine that this runs on.
     pub fn this() -> Self {
         let system = rustix::system::uname();
         let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
@@ -283,7 +283,7 @@ impl Host {
 pub struct ClockDescription {
     /// `tsc` or `monotonic`.
     pub name: &'static str,
-    /// Hz.
+    /// Cycles per second.
     #[serde(rename = "frequency_hz")]
     pub frequency: u64,
     /// At the recording's beginning; the metadata's offset comes from it.
@@ -299,9 +299,9 @@ pub struct ClockDescription {
 /// The buffers of user events.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct BufferDescription {
-    /// Bytes.
+    /// Size of a sub-buffer, in bytes.
     pub sub_buffer_bytes: usize,
-    /// Per CPU.
+    /// Number of sub-buffers per CPU.
     pub sub_buffers: usize,
     /// Whether every process has its own; otherwise the processes of a user share them.
     pub per_process: bool,
@@ -316,7 +316,7 @@ pub struct BufferDescription {
 pub struct AttachedDescription {
     /// Process id.
     pub pid: Pid,
-    /// Its real user.
+    /// Real user id.
     pub uid: u32,
     /// File name of its executable, or the name of its main thread.
     pub name: String,
@@ -334,7 +334,7 @@ pub struct ProcessDescription {
     pub uid: u32,
     /// Name of its main thread.
     pub name: String,
-    /// Its executable.
+    /// Path of the executable.
     pub executable: String,
     /// When it joined, cycles.
     #[serde(rename = "joined_cycles")]

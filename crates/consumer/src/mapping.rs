@@ -36,7 +36,7 @@ pub(crate) enum Unfit {
     Label,
 }
 
-/// A translated class.
+/// A class of a program, translated into an event record class of CTF.
 pub(crate) struct Mapped {
     /// The event record class, with `id` still 0.
     pub class: EventRecordClass,

@@ -192,7 +192,7 @@ impl SharedMemory {
         self.base
     }
 
-    /// Bytes.
+    /// Size of the memory, in bytes.
     pub fn size(&self) -> usize {
         self.size
     }

@@ -27,7 +27,7 @@ const MOST: u32 = 1000;
 /// The kernel's unit of thread start times in seconds, and the rounding error.
 const TICK: f64 = 0.01;
 
-/// Looks up names.
+/// Corrects the names of threads in events, from `/proc`.
 #[derive(Debug)]
 pub struct Names {
     /// The id of [`CLASS`]; 0 while no program may write any.
@@ -37,7 +37,7 @@ pub struct Names {
     looked: Mutex<(u32, Instant)>,
 }
 
-/// An announced thread.
+/// A thread, as its `tracewing:thread` event announces it.
 struct Thread<'a> {
     tid: Tid,
     pid: Pid,

@@ -120,7 +120,7 @@ impl Insider {
         Self { outside, process: None, threads: RefCell::new(threads) }
     }
 
-    /// A process.
+    /// Same as [`child`](Self::child), for a process that is known to be `pid`.
     pub fn of(outside: Arc<Outside>, pid: Pid) -> Self {
         let mut this = Self::child(outside);
         this.is(pid);

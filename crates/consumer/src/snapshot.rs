@@ -160,7 +160,7 @@ impl Packet {
         insider.replace(&mut self.events[..len], true);
     }
 
-    /// Its whole events.
+    /// The bytes of its whole events.
     fn whole(&self) -> &[u8] {
         // SAFETY: the vector is this process's own.
         let (_, len) = unsafe { whole_events(self.events.as_slice().into(), |_| {}) };

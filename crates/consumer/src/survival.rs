@@ -46,12 +46,12 @@ impl BufferFolder {
         Ok(Self { dir, made })
     }
 
-    /// The folder.
+    /// The open folder of the buffers.
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    /// Its path.
+    /// The path of the folder, as it was given.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

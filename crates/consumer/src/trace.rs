@@ -81,7 +81,7 @@ impl UserTrace {
     /// disk stalls. The thread starts with the first stream; it first calls `prepare` and keeps the result.
     ///
     /// Not for buffers that must survive this process: the content of the queue does not.
-    pub fn write_behind<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
+    pub fn write_in_background<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
         self.start = Some(Box::new(|| Writer::start(prepare)));
         self
     }

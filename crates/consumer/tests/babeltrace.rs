@@ -262,11 +262,11 @@ fn equal_descriptions_share_an_id_and_only_wanted_classes_are_in_the_metadata() 
         (names, ids, text)
     };
     assert_eq!((kept().0, kept().1, recording.classes.len()), ([false; 3], vec![], 0));
-    recording.classes.want([3, 0, 9]).unwrap();
+    recording.classes.enable([3, 0, 9]).unwrap();
     let (names, ids, text) = kept();
     assert_eq!((names, ids), ([false, false, true], vec![3]));
     assert!(text.contains("event_3_major = 7"), "{text}");
-    recording.classes.want([1, 3]).unwrap();
+    recording.classes.enable([1, 3]).unwrap();
     let (names, ids, text) = kept();
     assert_eq!((names, ids), ([false, true, true], vec![1, 3]));
     assert!(!text.contains("event_1_major"), "{text}");

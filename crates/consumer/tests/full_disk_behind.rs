@@ -38,7 +38,8 @@ impl Recording {
             Drain::new(Backing::Memory, "uid0".into(), geometry, Protocol::Publish, &clock, RECORDING)
                 .unwrap();
         let writer = Writer { region: drain.region(), cpu: 0, stamp: clock.now() };
-        let trace = UserTrace::new(&Dir::create(folder).unwrap().0, RECORDING).unwrap().write_behind(|| ());
+        let trace =
+            UserTrace::new(&Dir::create(folder).unwrap().0, RECORDING).unwrap().write_in_background(|| ());
         Self { clock, trace, drain, writer, emitted: 0 }
     }
 

@@ -275,16 +275,16 @@ impl Run {
         Ok(Some((time, rank)))
     }
 
-    /// Moves the unread bytes to the window's start and reads until it has `wanted` bytes, if the run has
+    /// Moves the unread bytes to the window's start and reads until it has `least` bytes, if the run has
     /// that many left.
-    fn read(&mut self, wanted: usize, file: &File) -> std::io::Result<()> {
+    fn read(&mut self, least: usize, file: &File) -> std::io::Result<()> {
         self.window.drain(..self.at);
         self.at = 0;
         let here = self.window.len();
-        if here >= wanted {
+        if here >= least {
             return Ok(());
         }
-        let more = (WINDOW.max(wanted) - here).min((self.rest.end - self.rest.start) as usize);
+        let more = (WINDOW.max(least) - here).min((self.rest.end - self.rest.start) as usize);
         self.window.resize(here + more, 0);
         file.read_exact_at(&mut self.window[here..], self.rest.start)?;
         self.rest.start += more as u64;
@@ -314,17 +314,17 @@ mod tests {
     }
 
     fn check(buffer: usize, runs: Range<usize>) {
-        let mut wanted = items();
+        let mut expected = items();
         let mut sorter = Sorter::with_buffer(&std::env::temp_dir(), buffer);
         let mut most = 0;
-        for (time, rank, bytes) in &wanted {
+        for (time, rank, bytes) in &expected {
             sorter.push(*time, *rank, |out| out.extend_from_slice(bytes)).expect("a temporary file");
             most = most.max(sorter.runs.ranges.len());
         }
         assert!(runs.contains(&most), "{most} runs");
-        wanted.sort_by_key(|(time, rank, _)| (*time, *rank));
+        expected.sort_by_key(|(time, rank, _)| (*time, *rank));
         let mut sorted = sorter.finish().expect("a temporary file");
-        for (time, rank, bytes) in &wanted {
+        for (time, rank, bytes) in &expected {
             let item = sorted.next().expect("a temporary file").expect("as many items as were given");
             assert_eq!((item.time, item.rank, item.bytes), (*time, *rank, &bytes[..]));
         }

@@ -168,16 +168,16 @@ fn random_events_have_the_times_of_threads() {
             let process = task.process.map_or("?".to_owned(), |process| process.to_string());
             (format!("{process}/{}", task.thread.expect("a number")), sums(&task.times))
         });
-        let mut wanted: Vec<_> = lwps.chain(tasks).filter(|(_, times)| *times != [0; 5]).collect();
-        wanted.sort();
+        let mut expected: Vec<_> = lwps.chain(tasks).filter(|(_, times)| *times != [0; 5]).collect();
+        expected.sort();
         let mut found = read(&paje(&story));
         for (name, _) in found.iter_mut().filter(|(name, _)| !name.contains('/')) {
             LWP.clone_into(name);
         }
         found.sort();
-        let (extra, missing) = (without(&found, &wanted), without(&wanted, &found));
+        let (extra, missing) = (without(&found, &expected), without(&expected, &found));
         assert!(extra.is_empty() && missing.is_empty(), "seed {seed}: {extra:?} in place of {missing:?}");
-        assert_eq!(found, wanted, "seed {seed}");
+        assert_eq!(found, expected, "seed {seed}");
     }
 }
 

@@ -86,14 +86,14 @@ mod tests {
     fn what_was_pushed_comes_back_in_its_order_from_memory_and_from_a_file() {
         let mut undecided = Undecided::new(&std::env::temp_dir());
         for count in [3, 20_000, 5] {
-            let wanted: Vec<_> = (0..count)
+            let expected: Vec<_> = (0..count)
                 .map(|at| Interval {
                     name: at as u32,
                     from: Timestamp::from_ns(at),
                     to: Timestamp::from_ns(-at),
                 })
                 .collect();
-            for interval in &wanted {
+            for interval in &expected {
                 undecided.push(*interval).expect("a temporary file");
             }
             let mut found = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
                     Ok(())
                 })
                 .expect("a temporary file");
-            assert_eq!(found, wanted);
+            assert_eq!(found, expected);
         }
         undecided
             .push(Interval { name: 1, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })

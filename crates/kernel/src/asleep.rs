@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn who_sleeps_all_the_time_is_known_and_who_woke_is_not() {
-        let (tell, told) = mpsc::channel();
+        let (send, received) = mpsc::channel();
         let (wake, woken) = mpsc::channel::<()>();
         let sleeper = thread::spawn(move || {
-            tell.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
+            send.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
             while woken.recv().is_ok() {}
         });
-        let tid = told.recv().unwrap();
+        let tid = received.recv().unwrap();
         let process = Pid::from_unsigned(std::process::id());
         let asleep = || Sleep::of(process, tid);
         while asleep().is_none() {

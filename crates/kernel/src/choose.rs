@@ -93,13 +93,13 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
     events.retain(|(system, name)| {
         let full = format!("{system}:{name}");
         let traced = lttng::event_name(system, name);
-        let mut wanted = false;
+        let mut is_chosen = false;
         for (pattern, used) in patterns.iter().zip(&mut used) {
             let hit = pattern.matches(&full) || pattern.matches(name) || pattern.matches(&traced);
             *used |= hit;
-            wanted |= hit;
+            is_chosen |= hit;
         }
-        wanted
+        is_chosen
     });
     let absent: Vec<String> = patterns
         .iter()

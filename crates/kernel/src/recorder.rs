@@ -194,10 +194,10 @@ impl KernelRecorder {
         let Self { cpus, source, programs, failed, .. } = self;
         drop(cpus);
         // What was lost is unknown.
-        let never_met = source.never_met(&programs).filter(|_| !has_lost);
+        let never_seen = source.never_seen(&programs).filter(|_| !has_lost);
         let executed = programs.executed();
         let mut notices = source.remove();
-        notices.extend(never_met);
+        notices.extend(never_seen);
         let unwritten = match drained {
             Ok(()) => None,
             Err(Error::Write { .. }) if failed => None,

@@ -156,7 +156,7 @@ impl Source {
     }
 
     /// The note about probes of which no event was converted.
-    pub(crate) fn never_met(&self, programs: &Programs) -> Option<String> {
+    pub(crate) fn never_seen(&self, programs: &Programs) -> Option<String> {
         let probes = || {
             let of = |id: usize| {
                 (self.classes[id].record.name.as_deref().unwrap_or_default(), programs.has_seen(id))
@@ -164,9 +164,9 @@ impl Source {
             (self.first_probe..self.classes.len()).map(of)
         };
         // A USDT probe may have several places.
-        let met: BTreeSet<&str> = probes().filter(|(_, met)| *met).map(|(name, _)| name).collect();
+        let seen: BTreeSet<&str> = probes().filter(|(_, seen)| *seen).map(|(name, _)| name).collect();
         let others: BTreeSet<&str> =
-            probes().map(|(name, _)| name).filter(|name| !met.contains(name)).collect();
+            probes().map(|(name, _)| name).filter(|name| !seen.contains(name)).collect();
         let names = others.into_iter().collect::<Vec<_>>().join(", ");
         (!names.is_empty()).then(|| format!("no event of {names}: nothing that was recorded came there"))
     }

@@ -224,12 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn of_the_ended_those_are_told_that_are_asked_for() {
+    fn only_ended_threads_that_are_asked_for_are_reported() {
         let (gone, other, own) = (Tid(1 << 23), Tid(1 << 24), own_tid());
         let saved = format!("{own} {own}\n{gone} 5\n{other} 6\nnonsense\n7\n");
         let ended = ended(&BTreeSet::from([gone, own, Tid(7)]), &saved);
-        let told: Vec<_> = ended.iter().map(|thread| (thread.tid, thread.process, thread.status)).collect();
-        assert_eq!(told, [(gone, Pid(5), DEAD)]);
+        let reported: Vec<_> =
+            ended.iter().map(|thread| (thread.tid, thread.process, thread.status)).collect();
+        assert_eq!(reported, [(gone, Pid(5), DEAD)]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) struct Programs {
     by_kernel_id: Vec<u16>,
     programs: Vec<Program>,
     /// Of which there was an event.
-    met: Vec<Cell<bool>>,
+    seen: Vec<Cell<bool>>,
     /// That of [`Exec::NAME`], if it was chosen.
     exec: u16,
     executed: RefCell<Executed>,
@@ -61,8 +61,8 @@ impl Programs {
         let programs = classes.iter().map(|class| class.program.clone()).collect();
         let is_exec = |class: &Class| class.record.name.as_deref() == Some(Exec::NAME);
         let exec = classes.iter().position(is_exec).map_or(NONE, |id| id as u16);
-        let met = vec![Cell::new(false); classes.len()];
-        Self { by_kernel_id, programs, met, exec, executed: RefCell::default() }
+        let seen = vec![Cell::new(false); classes.len()];
+        Self { by_kernel_id, programs, seen, exec, executed: RefCell::default() }
     }
 
     /// Files that were executed since the last call, each returned once, and by which process.
@@ -88,7 +88,7 @@ impl Programs {
 
     /// Whether an event of this class was converted.
     pub(crate) fn has_seen(&self, id: usize) -> bool {
-        self.met.get(id).is_some_and(Cell::get)
+        self.seen.get(id).is_some_and(Cell::get)
     }
 
     #[inline]
@@ -199,7 +199,7 @@ impl Stream {
             match programs.find(record.data) {
                 None => self.summary.foreign += 1,
                 Some((id, program)) => {
-                    programs.met[usize::from(id)].set(true);
+                    programs.seen[usize::from(id)].set(true);
                     if id == programs.exec {
                         programs.note_executed(program, record.data);
                     }

@@ -86,14 +86,14 @@ fn find() -> Result<PathBuf, Missing> {
     if cfg!(target_endian = "big") {
         return Err(Missing::BigEndian);
     }
-    let usual = PathBuf::from(MOUNT_POINT);
-    let root = match mounted(&usual)? {
-        true => usual,
+    let default_place = PathBuf::from(MOUNT_POINT);
+    let root = match mounted(&default_place)? {
+        true => default_place,
         false => match elsewhere() {
             Some(path) => path,
             None => {
-                mount_at(&usual)?;
-                usual
+                mount_at(&default_place)?;
+                default_place
             }
         },
     };

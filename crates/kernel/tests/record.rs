@@ -266,11 +266,11 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
     let Some((lines, complaints)) = babeltrace_loud(&trace) else { return };
     assert_eq!(lines.len(), written(&summary));
     // babeltrace2 warns once per gap: that is its way to report losses.
-    let told: u64 = complaints
+    let reported: u64 = complaints
         .lines()
         .filter_map(|line| line.split("Tracer discarded ").nth(1)?.split(' ').next()?.parse::<u64>().ok())
         .sum();
-    assert_eq!(told, lost(&summary), "{complaints}");
+    assert_eq!(reported, lost(&summary), "{complaints}");
     // Nothing of a stream lies inside one of its gaps.
     for stream in streams {
         for range in &stream.losses.ranges {

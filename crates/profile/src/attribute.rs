@@ -114,7 +114,7 @@ impl Terms {
                     terms.trigger = Trigger::CpuClock;
                 }
                 Some(Errno::INVAL) if most_hertz().is_some_and(|most| u64::from(hertz) > most) => {
-                    return Err(Error::Rate { wanted: hertz, most: most_hertz().unwrap_or(0) });
+                    return Err(Error::Rate { hertz, most: most_hertz().unwrap_or(0) });
                 }
                 Some(Errno::INVAL) if terms.build_ids => terms.build_ids = false,
                 Some(Errno::NOSYS) => return Err(Error::Unavailable(error)),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_see_the_kernel_sees_programs() {
+    fn without_the_right_to_see_the_kernel_programs_are_sampled() {
         let terms = left(Errno::ACCESS, |terms| terms.kernel).unwrap();
         assert!(terms.trigger == Trigger::Cycles && !terms.kernel);
         assert!(left(Errno::ACCESS, |_| true).is_err());

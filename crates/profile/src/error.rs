@@ -20,12 +20,12 @@ pub enum Error {
     },
     /// The kernel does not allow so many samples.
     #[error(
-        "no samples at {wanted} Hz: the kernel takes at most {most} \
+        "no samples at {hertz} Hz: the kernel takes at most {most} \
          (/proc/sys/kernel/perf_event_max_sample_rate)"
     )]
     Rate {
         /// The requested rate in Hz.
-        wanted: u32,
+        hertz: u32,
         /// The highest allowed rate in Hz.
         most: u64,
     },

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_function_is_told_once() {
+    fn each_function_is_reported_once() {
         let table = "1000 T first\n1000 t alias\n1800 d data\n2000 t second\t[module]\n\nnonsense\n";
         let mut symbols = KernelSymbols::parse(table.to_owned()).unwrap();
         assert_eq!(symbols.news(0xfff), None);

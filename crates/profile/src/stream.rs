@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_at_the_end_is_told_by_an_empty_packet() {
+    fn a_loss_at_the_end_is_reported_by_an_empty_packet() {
         let folder = tempfile::tempdir().unwrap();
         let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(0));
         stream.event(100, 0, b"a").unwrap();

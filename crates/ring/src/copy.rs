@@ -6,7 +6,7 @@
 pub struct Segment {
     /// First byte. It must stay readable while the segment is used.
     pub start: *const u8,
-    /// Bytes.
+    /// Number of bytes.
     pub len: usize,
 }
 

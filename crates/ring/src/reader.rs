@@ -119,11 +119,11 @@ pub struct Unfinished {
 /// One piece of what dead writers left.
 #[derive(Debug)]
 pub enum Left {
-    /// Whole events.
+    /// Whole events, not read before.
     Chunk(Chunk),
     /// Uncommitted space; it is already skipped.
     Unfinished(Unfinished),
-    /// Nothing more.
+    /// Nothing is left to read.
     Nothing,
 }
 
@@ -139,9 +139,9 @@ pub enum Reach {
 /// How much there is to read (Desnoyers and Dagenais, Algorithm 5: READPOLL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
-    /// No full sub-buffer.
+    /// No sub-buffer is full.
     Nothing,
-    /// At least one.
+    /// At least one sub-buffer is full.
     Ready,
     /// The writers are in the last sub-buffer that they may use. In discard mode they will soon lose events;
     /// in overwrite mode the reader will.

@@ -52,7 +52,7 @@ impl Cpu {
         self.control().lost[loss as usize].fetch_add(1, Relaxed);
     }
 
-    /// The loss counters.
+    /// The loss counters, in the order of [`Loss`].
     pub fn lost(&self) -> [u64; Loss::COUNT] {
         Loss::ALL.map(|loss| self.control().lost[loss as usize].load(Relaxed))
     }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use tracewing_units::Pid;
 
-/// A running recording.
+/// A running recording, as its recorder describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// Its sockets' folder.
+    /// The folder of its sockets.
     pub(crate) folder: PathBuf,
-    /// Its owner.
+    /// User id of the recorder.
     pub user: u32,
     /// The recorder's process id.
     pub pid: Pid,
-    /// The recorded command's.
+    /// Process id of the recorded command; the recorder's own if it records none.
     pub command_pid: Pid,
     /// Those of processes that it has attached to.
     pub attached: Vec<Pid>,
@@ -32,11 +32,11 @@ pub enum AskError {
     #[error("no recording is running; start one with `tracewing record{} -- CMD`", options(.0))]
     NoneRuns(Kind),
     /// The word names no recording.
-    #[error("no running recording is called {wanted:?}; there {}", listed(running))]
+    #[error("no running recording is called {name:?}; there {}", listed(running))]
     NoSuch {
-        /// The word.
-        wanted: String,
-        /// Those that run.
+        /// The name or process id that was given.
+        name: String,
+        /// The running recordings.
         running: Vec<Running>,
     },
     /// The recording that is meant may be one that does not answer.
@@ -70,9 +70,9 @@ pub enum AskError {
 /// Which recordings can be meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// All.
+    /// Any recording.
     Any,
-    /// Flight recorders.
+    /// Flight recorders only.
     FlightRecorder,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Attempt {
     pub(crate) outcome: Outcome,
 }
 
-/// What the thread hears.
+/// What the thread is asked for, and what its attempts report.
 enum Event {
     /// A process is asked for.
     Asked(Pid),

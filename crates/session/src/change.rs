@@ -18,9 +18,9 @@ pub enum Change {
     Rule(Box<Rule>),
     /// Switches major classes in the recording's mask word: one store, whatever is recorded.
     Majors {
-        /// On, or off.
+        /// Whether to record these classes from now on, or no longer.
         on: bool,
-        /// Which.
+        /// The major classes to switch.
         majors: Majors,
     },
     /// No events until it is resumed: one store.
@@ -57,12 +57,12 @@ impl Change {
     }
 }
 
-/// A process.
+/// A recorded process, as it answers to a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// Its id.
+    /// Process id.
     pub pid: Pid,
-    /// Its program's name.
+    /// Name of its program.
     pub name: String,
 }
 

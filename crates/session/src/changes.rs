@@ -21,7 +21,7 @@ pub(crate) struct Changes {
 
 /// A connection that waits until a change is in force.
 pub(crate) struct Waiting {
-    /// Its connection.
+    /// The connection that asked for the change.
     pub(crate) asker: u64,
     pub(crate) until: Instant,
     /// Connections whose programs have not confirmed it yet.

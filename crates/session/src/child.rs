@@ -59,7 +59,7 @@ impl Command {
         Ok(Self { path: c_string(path.as_os_str())?, arguments })
     }
 
-    /// The executable.
+    /// The path of the executable.
     pub(crate) fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(self.path.to_bytes()))
     }

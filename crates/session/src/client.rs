@@ -59,7 +59,7 @@ pub(crate) struct Decided {
     pub filter: Box<[u8]>,
 }
 
-/// A connection.
+/// A connection from a program, before and after it has joined.
 pub(crate) struct Client {
     socket: OwnedFd,
     peer: Peer,
@@ -93,7 +93,7 @@ pub(crate) struct Member {
     /// Classes that it has described and has had no answer for, in their order.
     due: VecDeque<u16>,
     /// Classes whose rules have changed since the last message to it.
-    pub(crate) behind: BTreeSet<u16>,
+    pub(crate) unconfirmed: BTreeSet<u16>,
     /// The number of its last change, and whether it has yet to be answered.
     change: u32,
     is_asked: bool,
@@ -147,7 +147,7 @@ impl Client {
 
     /// Whether the next thing to do with it is to read a message, as a program.
     pub(crate) fn is_heard(&self) -> bool {
-        self.is_program() && self.wanted_interest() == EventFlags::IN
+        self.is_program() && self.interest() == EventFlags::IN
     }
 
     /// Filters for system calls of its process that let through what it does.
@@ -192,7 +192,7 @@ impl Client {
 
     /// What to wait for: a program that does not read what it was sent gets no more of it, and is not
     /// listened to.
-    pub(crate) fn wanted_interest(&self) -> EventFlags {
+    pub(crate) fn interest(&self) -> EventFlags {
         match self.member() {
             Some(member) if !member.due.is_empty() => EventFlags::OUT,
             _ => EventFlags::IN,
@@ -343,7 +343,7 @@ impl Client {
             joining: hello.joining,
             classes: BTreeMap::new(),
             due: VecDeque::new(),
-            behind: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             change: 0,
             is_asked: false,
             failure: None,
@@ -390,13 +390,13 @@ impl Member {
     }
 
     /// Whether it has joined as a program does at first, and described no class.
-    pub(crate) fn has_told_nothing(&self) -> bool {
+    pub(crate) fn has_no_classes(&self) -> bool {
         self.joining == Joining::Program && self.classes.is_empty() && self.due.is_empty()
     }
 
     /// Whether it has confirmed what the current rules make of its classes.
     pub(crate) fn is_settled(&self) -> bool {
-        self.behind.is_empty() && !self.is_asked
+        self.unconfirmed.is_empty() && !self.is_asked
     }
 
     /// Handles a message from a program that has joined. `None` if the message is invalid.
@@ -429,8 +429,8 @@ impl Member {
         let is_change = self.due.is_empty();
         // A connection that brings more classes gets no changes: its program's first connection does, once
         // this one ends.
-        let is_told = !self.joining.is_passing() && !self.is_asked && !self.behind.is_empty();
-        if is_change && !is_told {
+        let may_send = !self.joining.is_passing() && !self.is_asked && !self.unconfirmed.is_empty();
+        if is_change && !may_send {
             return Some(None);
         }
         let mut message = vec![0; MAX_MESSAGE];
@@ -440,7 +440,7 @@ impl Member {
             GrantsWriter::grants(&mut message).ok()?
         };
         let ids: Vec<u16> = if is_change {
-            self.behind.iter().copied().collect()
+            self.unconfirmed.iter().copied().collect()
         } else {
             self.due.iter().copied().collect()
         };
@@ -460,7 +460,7 @@ impl Member {
     fn mark_sent(&mut self, grants: Grants) {
         for (id, on) in grants.sent {
             if grants.is_change {
-                self.behind.remove(&id);
+                self.unconfirmed.remove(&id);
             } else {
                 self.due.pop_front();
             }

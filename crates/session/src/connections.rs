@@ -203,7 +203,7 @@ impl Connections {
             }
             if let (Some(inherited), Some(member)) = (inherited, client.member_mut()) {
                 if rules_differ {
-                    member.behind.extend(inherited.keys());
+                    member.unconfirmed.extend(inherited.keys());
                 }
                 member.classes = inherited;
             }

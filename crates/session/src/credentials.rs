@@ -20,9 +20,9 @@ const PEER_PIDFD: libc::c_int = 77;
 /// A process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Positive.
+    /// Process id in the recorder's namespace; always positive.
     pub pid: Pid,
-    /// Its effective user.
+    /// Effective user id.
     pub uid: u32,
 }
 

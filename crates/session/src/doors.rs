@@ -23,7 +23,7 @@ const PIDFD: libc::c_int = 4;
 /// Connections that are taken of one door in one turn of the loop.
 pub(crate) const BATCH: usize = 64;
 
-/// A door.
+/// A socket that a running process has opened, by which its agent can join.
 pub(crate) struct Door {
     file: OwnedFd,
     /// The process that has opened it.
@@ -32,7 +32,7 @@ pub(crate) struct Door {
     pub(crate) filters: u32,
 }
 
-/// What has come by a door.
+/// What has arrived at a door.
 #[derive(Debug)]
 pub(crate) enum Knocked {
     Nothing,

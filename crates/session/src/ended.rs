@@ -11,7 +11,7 @@ const MOST_RANGES: usize = 10_000;
 /// Regions that are finished.
 #[derive(Default)]
 pub(crate) struct Ended {
-    /// By name.
+    /// Summaries of the streams of ended programs, by name.
     streams: BTreeMap<String, StreamSummary>,
     pub losses: Vec<LossRange>,
     pub overwritten: Vec<OverwrittenRange>,

@@ -17,7 +17,7 @@ pub enum Error {
     Command {
         /// As it was given.
         command: OsString,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// Trace folder, clock or buffers.
@@ -34,7 +34,7 @@ pub enum Error {
     Socket {
         /// The socket or its folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// No process that runs already can be recorded.
@@ -46,9 +46,9 @@ pub enum Error {
     /// A system call that needs nothing but a working system.
     #[error("{call}: {source}")]
     System {
-        /// Its name.
+        /// The system call that failed.
         call: &'static str,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
 }

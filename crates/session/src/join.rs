@@ -207,7 +207,7 @@ impl Join {
             if living.is_alive() { Some(living.name) } else { known.map(|program| program.name.clone()) };
         let bound = name.zip(id).map(|(name, id)| {
             let decided = self.ruling(&Process { pid: pid.as_unsigned(), name: &name }, id);
-            let is_written = !decided.on || self.want(&[id]);
+            let is_written = !decided.on || self.enable(&[id]);
             if decided.on && is_written { Bound::on(id, &decided.filter) } else { Bound::Off }
         });
         self.regions.firsts().bind_in(key, pid, bound.unwrap_or(Bound::Unknown));
@@ -222,10 +222,10 @@ impl Join {
     }
 
     /// Has the metadata describe these classes. `false` if it cannot be written.
-    fn want(&mut self, ids: &[u16]) -> bool {
-        let wanted = self.classes.want(ids.iter().copied());
-        let is_written = wanted.is_ok();
-        if let Err(error) = wanted {
+    fn enable(&mut self, ids: &[u16]) -> bool {
+        let enabled = self.classes.enable(ids.iter().copied());
+        let is_written = enabled.is_ok();
+        if let Err(error) = enabled {
             self.error.get_or_insert(error);
         }
         is_written
@@ -237,7 +237,7 @@ impl Join {
         let is_first = |id| self.classes.class(id).is_some_and(|class| class.name == first::NAME);
         let on = ids.iter().zip(&decided).filter(|(id, decided)| decided.on && !is_first(**id));
         let on: Vec<u16> = on.map(|(id, _)| *id).collect();
-        self.want(&on).then(|| self.bind(ids, decided))
+        self.enable(&on).then(|| self.bind(ids, decided))
     }
 
     /// Whether a process is described as having joined.

@@ -246,7 +246,7 @@ impl Kernel {
         }
     }
 
-    /// Numbers so far.
+    /// Numbers of events and losses so far.
     pub(crate) fn progress(&self) -> Progress {
         self.progress
     }

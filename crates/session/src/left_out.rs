@@ -1,7 +1,7 @@
 //! Programs that did not join because they were filtered (seccomp) from their start, and say so in their
 //! environment.
 //!
-//! What stands there is their memory: reading it can take as long as they want, and they can make it as long
+//! The environment is in their memory: reading it can take as long as they want, and they can make it as long
 //! as they want. So a thread reads it, of a bounded length, and only of processes that are this user's, or
 //! were started by the recorder's command; strangers are not read at all.
 

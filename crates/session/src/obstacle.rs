@@ -134,8 +134,8 @@ pub(crate) fn lack_of_functions(program: &Path) -> Option<&'static str> {
     let data = ReadCache::new(File::open(executed(program)).ok()?);
     let elf = ElfFile64::<Endianness, _>::parse(&data).ok()?;
     let needs = |names: &[&str]| {
-        let mut wanted = elf.dynamic_symbols().filter(ObjectSymbol::is_undefined);
-        wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
+        let mut needed = elf.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+        needed.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
     };
     // A Rust program has functions with `#[traced]`, or the user wants others.
     if needs(&HOOKS) || elf.section_by_name(SITES).is_some() {

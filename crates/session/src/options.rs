@@ -1,4 +1,4 @@
-//! What can be asked of a recording, and what it does unless asked.
+//! The options of a recording, and their defaults.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ pub struct Options {
     pub flush: Duration,
     /// Which programs share buffers.
     pub sharing: Sharing,
-    /// The clock.
+    /// The clock whose cycles stamp events.
     pub clock: ClockChoice,
     /// A flight recorder: nothing is written before a snapshot.
     pub flight_recorder: Option<SnapshotOn>,

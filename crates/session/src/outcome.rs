@@ -12,11 +12,11 @@ pub struct Outcome {
     /// Exit status of the command: its own, or 128 and the number of the signal that ended it. 1 in place of
     /// 0 where the recording is incomplete for want of disk space or because its folder is gone.
     pub exit_status: i32,
-    /// What was recorded.
+    /// Numbers of events, losses and programs.
     pub summary: Summary,
 }
 
-/// What was recorded.
+/// Numbers of events, losses and programs of a recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// The trace folder, or that of a flight recorder's snapshots.
@@ -33,18 +33,18 @@ pub struct Summary {
     pub frequency: u64,
     /// Events in the trace; in all snapshots together, those that several have counted in each.
     pub events: u64,
-    /// Events lost.
+    /// Number of events that are known to be lost.
     #[serde(rename = "lost_events")]
     pub lost: u64,
     /// Size of the trace folder, bytes.
     pub bytes: u64,
-    /// Programs that joined.
+    /// Number of programs that joined.
     pub processes: usize,
-    /// User streams.
+    /// The streams of programs' events.
     pub user_streams: Vec<StreamSummary>,
-    /// Kernel streams.
+    /// The streams of the kernel's events.
     pub kernel_streams: Vec<StreamSummary>,
-    /// Streams of samples.
+    /// The streams of samples; empty without `--profile`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile_streams: Vec<StreamSummary>,
     /// What was lost, where, why and when (in cycles of the recording's clock).
@@ -75,12 +75,12 @@ pub struct SnapshotSummary {
     pub reason: String,
     /// Seconds from the command's start to the snapshot.
     pub seconds: f64,
-    /// Events in it.
+    /// Number of events in the snapshot.
     pub events: u64,
     /// Size of its folder, bytes.
     pub bytes: u64,
-    /// User streams.
+    /// The streams of programs' events.
     pub user_streams: Vec<StreamSummary>,
-    /// Kernel streams.
+    /// The streams of the kernel's events.
     pub kernel_streams: Vec<StreamSummary>,
 }

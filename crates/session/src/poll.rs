@@ -26,7 +26,7 @@ pub(crate) enum Token {
     Listener(Purpose),
     /// The signals for the recorder.
     Signals,
-    /// The command.
+    /// The recorded command has ended.
     Child,
     /// Processes that ran already.
     Processes,
@@ -81,7 +81,6 @@ impl Token {
 pub(crate) struct Poll(OwnedFd);
 
 impl Poll {
-    /// An empty one.
     pub(crate) fn new() -> Result<Self, Error> {
         epoll::create(CreateFlags::CLOEXEC).map(Self).map_err(Error::system("epoll_create"))
     }

@@ -41,7 +41,7 @@ pub enum Chains {
     Contended,
     /// Of all, which costs as much as an exception being thrown, each time.
     All,
-    /// Of none.
+    /// No acquisition.
     None,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for NoLibrary {
             }
             Self::Path(path) => write!(
                 f,
-                "the loader cannot be told of {}: no library to pre-load can have spaces, colons or dollar signs in its path; \
+                "the loader cannot load {}: no library to pre-load can have spaces, colons or dollar signs in its path; \
                  install tracewing elsewhere",
                 path.display()
             ),
@@ -148,7 +148,7 @@ impl Preload {
             return Vec::new();
         }
         let before = env::var_os(PRELOAD).unwrap_or_default();
-        let mut variables = vec![(PRELOAD.into(), behind(before, &self.library))];
+        let mut variables = vec![(PRELOAD.into(), after(before, &self.library))];
         // Also for what the command starts.
         if let Some(value) = with_any_order(env::var_os(ASAN_OPTIONS).unwrap_or_default()) {
             if has_sanitizer(program) {
@@ -226,7 +226,7 @@ impl Chains {
 const KERNEL: &str = "; the kernel's events (syscall_entry_futex) show where its threads wait";
 
 /// The library after those that are pre-loaded in any case: some of these have to come first.
-fn behind(before: OsString, library: &Path) -> OsString {
+fn after(before: OsString, library: &Path) -> OsString {
     let mut all = before.into_vec();
     if !all.is_empty() {
         all.push(b':');
@@ -240,17 +240,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_comes_behind_what_is_preloaded_already() {
+    fn the_library_comes_after_those_preloaded_already() {
         let library = Path::new("/x/y.so");
-        assert_eq!(behind(OsString::new(), library), "/x/y.so");
-        assert_eq!(behind("libasan.so.8".into(), library), "libasan.so.8:/x/y.so");
+        assert_eq!(after(OsString::new(), library), "/x/y.so");
+        assert_eq!(after("libasan.so.8".into(), library), "libasan.so.8:/x/y.so");
     }
 
     #[test]
-    fn sanitizers_are_told_what_is_loaded_before_them() {
-        let told = |before: &str| with_any_order(before.into());
-        assert_eq!(told(""), Some("verify_asan_link_order=0".into()));
-        assert_eq!(told("detect_leaks=0"), Some("detect_leaks=0:verify_asan_link_order=0".into()));
-        assert_eq!(told("verify_asan_link_order=1"), None);
+    fn sanitizers_accept_the_library_before_them() {
+        let options = |before: &str| with_any_order(before.into());
+        assert_eq!(options(""), Some("verify_asan_link_order=0".into()));
+        assert_eq!(options("detect_leaks=0"), Some("detect_leaks=0:verify_asan_link_order=0".into()));
+        assert_eq!(options("verify_asan_link_order=1"), None);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// None are wanted.
+    /// No samples are recorded.
     pub(crate) fn none() -> Self {
         Self { recorder: None, flush: Duration::MAX, flushed: Instant::now() }
     }

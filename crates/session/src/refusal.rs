@@ -9,32 +9,32 @@ use tracewing_units::Pid;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is none of this number.
+    /// No process has this number.
     #[error("there is no process {}", pid.0)]
     None {
-        /// The number.
+        /// The number that was given.
         pid: Pid,
     },
     /// The number is that of a thread.
     #[error("{} is a thread of process {}: give the number of the process, all of whose threads are recorded", tid.0, pid.0)]
     Thread {
-        /// The number.
+        /// The number that was given.
         tid: Pid,
-        /// Its process.
+        /// The process that the thread belongs to.
         pid: Pid,
     },
     /// It has ended; its parent has not waited for it.
     #[error("process {} has ended", pid.0)]
     Ended {
-        /// Its number.
+        /// The process.
         pid: Pid,
     },
     /// It is a kernel thread.
     #[error("process {} ({name}) is a kernel thread: `tracewing record --system-wide -- sleep 10` records those", pid.0)]
     OfKernel {
-        /// Its number.
+        /// The process.
         pid: Pid,
-        /// Its name.
+        /// The name of its program.
         name: String,
     },
     /// It is the recorder.
@@ -43,21 +43,21 @@ pub enum Refusal {
     /// It belongs to another user.
     #[error("process {} ({name}) is not recorded: it belongs to user {uid}, and only root may record processes of other users (EPERM)", pid.0)]
     OtherUser {
-        /// Its number.
+        /// The process.
         pid: Pid,
-        /// Its name.
+        /// The name of its program.
         name: String,
-        /// Its user.
+        /// The user that it belongs to.
         uid: u32,
     },
     /// The system does not let it be pinned.
     #[error("process {} is not recorded: {call}: {source}", pid.0)]
     System {
-        /// Its number.
+        /// The process.
         pid: Pid,
-        /// The system call.
+        /// The system call that failed.
         call: &'static str,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// No process has such a name.
@@ -68,7 +68,7 @@ pub enum Refusal {
     NoCgroup {
         /// As it was given.
         path: PathBuf,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// No process is in the control group.

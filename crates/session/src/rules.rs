@@ -86,8 +86,8 @@ impl RecordingRules {
             }) {
                 continue;
             }
-            let is_met = |glob: &&Glob| names().any(|name| glob.matches(name));
-            let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_met(glob)).collect();
+            let is_offered = |glob: &&Glob| names().any(|name| glob.matches(name));
+            let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_offered(glob)).collect();
             for glob in &unmet {
                 hints.push(format!("no event matched -e '{glob}'; see `tracewing sites`"));
             }
@@ -173,7 +173,7 @@ impl Fit {
     pub(crate) fn note(&self, rule: &Rule) -> Option<String> {
         if self.matching.is_empty() {
             return self.is_any.then(|| {
-                format!("no event of the programs so far is one of `{rule}`; see `tracewing sites`")
+                format!("no event of the recorded programs matches `{rule}` so far; `tracewing sites PROGRAM` lists events")
             });
         }
         if self.misfits.is_empty() {

@@ -51,7 +51,7 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Finds this user's.
+    /// Finds the running recordings of this user.
     pub fn find() -> Self {
         Self::of(getuid().as_raw())
     }
@@ -85,24 +85,24 @@ impl Recordings {
     /// # Errors
     /// None or several could be meant, or one that does not answer, or the one that is meant is not of the
     /// kind.
-    pub fn choose(self, wanted: Option<&str>, kind: Kind) -> Result<Running, AskError> {
+    pub fn choose(self, name: Option<&str>, kind: Kind) -> Result<Running, AskError> {
         let Self { mut running, silent } = self;
         let mut meant = running.clone();
-        if let Some(wanted) = wanted {
-            meant.retain(|one| one.is_called(wanted));
+        if let Some(name) = name {
+            meant.retain(|one| one.is_called(name));
             // A recorder can be the command of another one.
-            if meant.iter().any(|one| one.pid.to_string() == wanted) {
-                meant.retain(|one| one.pid.to_string() == wanted);
+            if meant.iter().any(|one| one.pid.to_string() == name) {
+                meant.retain(|one| one.pid.to_string() == name);
             }
         }
-        if !silent.is_empty() && (wanted.is_none() || meant.is_empty()) {
+        if !silent.is_empty() && (name.is_none() || meant.is_empty()) {
             return Err(AskError::Silent(silent, running));
         }
-        if let Some(wanted) = wanted
+        if let Some(name) = name
             && meant.is_empty()
             && !running.is_empty()
         {
-            return Err(AskError::NoSuch { wanted: wanted.to_owned(), running });
+            return Err(AskError::NoSuch { name: name.to_owned(), running });
         }
         let none = meant.first().map_or(AskError::NoneRuns(kind), |one| AskError::NotFlightRecorder(one.pid));
         let is_one = |one: &Running| kind == Kind::Any || one.is_flight_recorder;

@@ -2,7 +2,7 @@
 
 use tracewing_units::Pid;
 
-/// Of which threads.
+/// Whose kernel events and samples are recorded.
 #[derive(Debug)]
 pub(crate) enum Scope {
     /// All of the machine.

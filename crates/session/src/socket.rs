@@ -40,7 +40,7 @@ const UNLOCKED_PREFIX: &str = "tracewing.new-";
 const UNNAMED: &str = "join";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 pub(crate) const BACKLOG: i32 = 4096;
-/// Askers that may.
+/// Maximum number of askers that wait for the recorder.
 const CONTROL_BACKLOG: i32 = 64;
 /// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).
 const MOST_RECORDERS: usize = 8;
@@ -262,21 +262,21 @@ mod tests {
     }
 
     #[test]
-    fn recorders_around_this_one_are_told_to_programs_as_far_as_they_live() {
+    fn programs_get_the_live_recorders_around_this_one() {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<PathBuf> = (0..8).map(|number| folder.path().join(number.to_string())).collect();
         let own = Path::new("/own");
-        let told = |outer: &str| {
+        let list_with = |outer: &str| {
             let (value, is_more) = sockets(own, Some(OsStr::new(outer)));
             (value.into_string().unwrap(), is_more)
         };
         assert_eq!(sockets(own, None), ("/own".into(), false));
-        assert_eq!(told(&format!("::{}:/no/such", paths[0].display())), ("/own".to_owned(), false));
+        assert_eq!(list_with(&format!("::{}:/no/such", paths[0].display())), ("/own".to_owned(), false));
         paths.iter().for_each(|path| fs::write(path, "").unwrap());
         let one = paths[0].display().to_string();
-        assert_eq!(told(&format!(":{one}:/no/such")), (format!("/own:{one}"), false));
+        assert_eq!(list_with(&format!(":{one}:/no/such")), (format!("/own:{one}"), false));
         let all = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
-        let (value, is_more) = told(&all);
+        let (value, is_more) = list_with(&all);
         assert_eq!((value.split(':').count(), is_more), (8, true));
         assert!(value.starts_with(&format!("/own:{one}:")));
     }

@@ -82,7 +82,7 @@ impl Threads {
     ///
     /// # Errors
     /// A file of it cannot be written.
-    pub(crate) fn tell(&self, classes: &mut Classes, snapshot: &mut Snapshot) -> Result<(), Error> {
+    pub(crate) fn write_names(&self, classes: &mut Classes, snapshot: &mut Snapshot) -> Result<(), Error> {
         let mut message = [0; 512];
         let message = ClassesWriter::new(&mut message).and_then(|mut writer| {
             writer.push(&CLASS)?;

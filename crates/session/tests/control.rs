@@ -134,10 +134,10 @@ fn a_change_is_answered_when_all_programs_have_confirmed_it() {
                 (0..3).map(|copy| join(path, Hello { copy, ..hello() }, &["a:x"]).0).collect();
             let changed = thread::scope(|scope| {
                 let asker = scope.spawn(|| (recording.change(&disable("*")).unwrap(), Instant::now()));
-                let told: Vec<_> = programs.iter().map(change).collect();
+                let reported: Vec<_> = programs.iter().map(change).collect();
                 thread::sleep(Duration::from_millis(200));
                 let confirmed = Instant::now();
-                programs.iter().zip(told).for_each(|(program, (number, _))| confirm(program, number));
+                programs.iter().zip(reported).for_each(|(program, (number, _))| confirm(program, number));
                 let (changed, answered) = asker.join().unwrap();
                 assert!(answered > confirmed, "the answer came before the programs had confirmed");
                 changed
@@ -512,16 +512,16 @@ fn grants_with_large_filters_come_in_many_messages() {
             let granted = program.describe(&classes);
             assert!(granted.iter().copied().eq((1..=CLASSES as u16).map(|id| (id, true))));
             // As do changes: each is confirmed before the next one comes.
-            let (changed, told) = meanwhile(&recording, &enable_where("*", &condition).into(), || {
-                let mut told = Vec::new();
-                while told.len() < CLASSES {
+            let (changed, reported) = meanwhile(&recording, &enable_where("*", &condition).into(), || {
+                let mut reported = Vec::new();
+                while reported.len() < CLASSES {
                     let (number, grants) = change(&program);
-                    told.extend(grants);
+                    reported.extend(grants);
                     confirm(&program, number);
                 }
-                told
+                reported
             });
-            assert!(changed.unwrap().is_everywhere() && told == granted);
+            assert!(changed.unwrap().is_everywhere() && reported == granted);
         },
     );
 }

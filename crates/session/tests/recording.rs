@@ -24,7 +24,7 @@ fn programs_join_and_get_ids() {
             let program = Program::connect(path);
             let (answer, file) = program.hello(hello());
             let size = fs::File::from(file.unwrap()).metadata().unwrap().len();
-            assert!(matches!(answer, Answer::Welcome { size: told, .. } if told == size));
+            assert!(matches!(answer, Answer::Welcome { size: reported, .. } if reported == size));
             assert_eq!(program.classes(&["a:x", "b:x", "a:y"]), [(1, true), (2, false), (3, true)]);
             let other = Program::connect(path);
             assert!(matches!(other.hello(hello()).0, Answer::Welcome { .. }));
@@ -66,8 +66,8 @@ fn rubbish_and_silence_harm_nobody() {
     );
     assert_eq!(outcome.exit_status, 0);
     // The program that is too new, and the one that went no further than its greeting.
-    let told = |part: &str| outcome.summary.notes.iter().any(|note| note.contains(part));
-    assert!(told("version") && told("takes part"), "{:?}", outcome.summary.notes);
+    let reported = |part: &str| outcome.summary.notes.iter().any(|note| note.contains(part));
+    assert!(reported("version") && reported("takes part"), "{:?}", outcome.summary.notes);
     assert_eq!(outcome.summary.notes.len(), 2, "{:?}", outcome.summary.notes);
 }
 

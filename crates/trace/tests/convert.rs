@@ -257,11 +257,11 @@ fn nothing_is_there_unless_it_is_whole() {
     // The watch function ends it.
     let recording = Recording::open(&[&trace]).unwrap();
     let conversion = Conversion { version: Some(Version::V2), ..Conversion::default() };
-    let mut told = 0;
+    let mut reported = 0;
     let stopped = conversion.run(&recording, &to, &mut |progress| {
-        told += 1;
+        reported += 1;
         assert!(progress.done <= progress.total && progress.total > 0);
-        if told == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if reported == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     assert_eq!(names(), ["trace"]);

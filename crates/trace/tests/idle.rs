@@ -2,7 +2,7 @@
 
 mod hand_made;
 
-use hand_made::{Event, MUTEX, SLEEPS, Who, activity, fold, switch};
+use hand_made::{Actor, Event, MUTEX, SLEEPS, activity, fold, switch};
 use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
@@ -45,10 +45,10 @@ fn a_thread_whose_program_records_something_did_not_wait_until_then() {
             (70, 0, 7, switch(7, 0, 0)),
         ];
         let notes = fold(&events);
-        let spans = notes.of(Who::Lwp(7));
+        let spans = notes.of(Actor::Lwp(7));
         let reported = spans.iter().filter(|(from, ..)| (20..60).contains(from));
         assert!(reported.clone().all(|(.., doing)| *doing == Doing::Unknown), "{spans:?}");
-        assert_eq!(notes.at(Who::Lwp(7), 40), Some(Doing::Unknown), "{spans:?}");
+        assert_eq!(notes.at(Actor::Lwp(7), 40), Some(Doing::Unknown), "{spans:?}");
         assert_eq!(spans.last(), Some(&(60, 70, runs(Mode::User))), "{spans:?}");
     }
 }

@@ -78,7 +78,7 @@ fn both_levels_are_followed_through_all_states() {
     use Mode::{Interrupt, SystemCall, Unknown, User};
     let notes = fold(&story());
     assert_eq!(
-        *notes.of(Who::Lwp(10)),
+        *notes.of(Actor::Lwp(10)),
         [
             (0, 60, runs(0, Unknown)), // nothing is known before its program's first event
             (60, 110, runs(0, User)),
@@ -110,7 +110,7 @@ fn both_levels_are_followed_through_all_states() {
         (250, 280, runs(0, User)),
         (280, 290, runs(0, SystemCall(READ))),
     ]);
-    assert_eq!(*notes.of(Who::Lwp(11)), expected);
+    assert_eq!(*notes.of(Actor::Lwp(11)), expected);
     let mut expected = vec![(60, 80, WOKEN)];
     expected.extend(on_11_for_1);
     expected.extend([
@@ -119,9 +119,9 @@ fn both_levels_are_followed_through_all_states() {
         (210, 220, WOKEN),
         (220, 230, runs(0, User)),
     ]);
-    assert_eq!(*notes.of(Who::Thread(1)), expected);
+    assert_eq!(*notes.of(Actor::Thread(1)), expected);
     assert_eq!(
-        *notes.of(Who::Thread(2)),
+        *notes.of(Actor::Thread(2)),
         [
             (70, 180, WOKEN),
             (180, 200, runs(0, User)),
@@ -136,22 +136,22 @@ fn both_levels_are_followed_through_all_states() {
 }
 
 /// The threads that an event is about: the one that recorded it, and those that it names.
-fn concerns(event: &Event) -> Vec<Who> {
-    let mut whom = vec![Who::Lwp(event.2)];
+fn concerns(event: &Event) -> Vec<Actor> {
+    let mut actors = vec![Actor::Lwp(event.2)];
     match event.3 {
-        Kind::Switch { prev, next, .. } => whom.extend([Who::Lwp(prev.0), Who::Lwp(next.0)]),
-        Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => whom.push(Who::Lwp(tid.0)),
-        Kind::NewTask { child, .. } | Kind::Fork { child, .. } => whom.push(Who::Lwp(child.0)),
+        Kind::Switch { prev, next, .. } => actors.extend([Actor::Lwp(prev.0), Actor::Lwp(next.0)]),
+        Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => actors.push(Actor::Lwp(tid.0)),
+        Kind::NewTask { child, .. } | Kind::Fork { child, .. } => actors.push(Actor::Lwp(child.0)),
         Kind::UserThread(User::Create { thread, .. } | User::Wake { thread } | User::Exit { thread }) => {
-            whom.push(Who::Thread(thread.0));
+            actors.push(Actor::Thread(thread.0));
         }
         Kind::UserThread(User::Switch { prev, next, .. }) => {
-            whom.extend([Who::Thread(prev.0), Who::Thread(next.0)]);
+            actors.extend([Actor::Thread(prev.0), Actor::Thread(next.0)]);
         }
-        Kind::UserThread(User::Wait { .. }) => whom.push(Who::Thread(1)),
+        Kind::UserThread(User::Wait { .. }) => actors.push(Actor::Thread(1)),
         _ => {}
     }
-    whom
+    actors
 }
 
 #[test]
@@ -163,29 +163,31 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
         let mut events = story.clone();
         let gone = events.remove(missing);
         let notes = fold(&events);
-        let whom = concerns(&gone);
+        let actors = concerns(&gone);
         // An event's error about a thread is corrected by the next event that concerns the same thread;
         // interrupts do not concern the thread that they interrupt.
-        let next = |who: Who| {
+        let next = |actor: Actor| {
             let interrupt =
                 |kind| matches!(kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_) | Kind::Kernel);
             let mut later = story[missing + 1..].iter().filter(|event| !interrupt(event.3));
-            later.find(|event| concerns(event).contains(&who)).map_or(300, |event| event.0)
+            later.find(|event| concerns(event).contains(&actor)).map_or(300, |event| event.0)
         };
-        let lwps: Vec<Who> = whom.iter().copied().filter(|who| matches!(who, Who::Lwp(_))).collect();
-        let reach = whom.iter().map(|who| next(*who)).max().unwrap_or(300);
-        for (who, spans) in &whole.spans {
+        let lwps: Vec<Actor> =
+            actors.iter().copied().filter(|actor| matches!(actor, Actor::Lwp(_))).collect();
+        let reach = actors.iter().map(|actor| next(*actor)).max().unwrap_or(300);
+        for (actor, spans) in &whole.spans {
             for time in spans.iter().flat_map(|span| span.0..span.1) {
-                let (is, was) = (notes.at(*who, time), whole.at(*who, time));
+                let (is, was) = (notes.at(*actor, time), whole.at(*actor, time));
                 let unknown = is.is_none_or(is_unknown);
                 if is == was || unknown {
                     continue;
                 }
                 // A user thread shares what its LWP does.
-                let concerned = whom.contains(who) || (matches!(who, Who::Thread(_)) && !lwps.is_empty());
+                let concerned =
+                    actors.contains(actor) || (matches!(actor, Actor::Thread(_)) && !lwps.is_empty());
                 assert!(
                     concerned && (gone.0..reach).contains(&time),
-                    "without {gone:?}, {who:?} at {time} is {is:?} and was {was:?}"
+                    "without {gone:?}, {actor:?} at {time} is {is:?} and was {was:?}"
                 );
             }
         }
@@ -205,12 +207,12 @@ fn events_of_the_kernel_alone_tell_of_lwps_only() {
     let (whole, story) = (fold(&story()), story());
     let kernel: Vec<Event> = story.into_iter().filter(|event| !is_of_programs(event)).collect();
     let notes = fold(&kernel);
-    assert_eq!(notes.spans.keys().collect::<Vec<_>>(), [&Who::Lwp(10), &Who::Lwp(11)]);
-    for who in [Who::Lwp(10), Who::Lwp(11)] {
-        for (from, to, was) in whole.of(who) {
+    assert_eq!(notes.spans.keys().collect::<Vec<_>>(), [&Actor::Lwp(10), &Actor::Lwp(11)]);
+    for actor in [Actor::Lwp(10), Actor::Lwp(11)] {
+        for (from, to, was) in whole.of(actor) {
             for time in *from..*to {
-                let is = notes.at(who, time).expect("no gaps");
-                assert!(is == *was || is_unknown(is), "{who:?} at {time} is {is:?} and was {was:?}");
+                let is = notes.at(actor, time).expect("no gaps");
+                assert!(is == *was || is_unknown(is), "{actor:?} at {time} is {is:?} and was {was:?}");
             }
         }
     }
@@ -224,7 +226,7 @@ fn events_of_programs_alone_tell_what_user_threads_do_off_lwps() {
     let notes = fold(&story);
     let unknown = |from, to| (from, to, Doing::Unknown);
     assert_eq!(
-        *notes.of(Who::Thread(1)),
+        *notes.of(Actor::Thread(1)),
         [
             (60, 80, WOKEN),
             unknown(80, 180),
@@ -234,7 +236,7 @@ fn events_of_programs_alone_tell_what_user_threads_do_off_lwps() {
         ]
     );
     assert_eq!(
-        *notes.of(Who::Thread(2)),
+        *notes.of(Actor::Thread(2)),
         [(70, 180, WOKEN), unknown(180, 260), (260, 270, PREEMPTED)] // the last event is at 270
     );
     assert_eq!(notes.counts, BTreeMap::from([(1, [2, 1, 1, 1]), (2, [2, 0, 0, 0])]));
@@ -288,11 +290,11 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
     }
     state.finish(&mut notes);
     let whole = fold(&story());
-    assert_eq!(notes.of(Who::Lwp(10)), whole.of(Who::Lwp(10)), "the kernel's events are all there");
-    let of_2 = notes.of(Who::Thread(2));
+    assert_eq!(notes.of(Actor::Lwp(10)), whole.of(Actor::Lwp(10)), "the kernel's events are all there");
+    let of_2 = notes.of(Actor::Thread(2));
     assert_eq!(of_2[..2], [(70, 180, WOKEN), (180, 185, runs(0, Mode::User))]);
     assert_eq!(of_2[2..4], [(185, 260, Doing::Unknown), (260, 270, PREEMPTED)]);
-    assert_eq!(notes.of(Who::Thread(1)).last(), Some(&(185, 230, Doing::Unknown)));
+    assert_eq!(notes.of(Actor::Thread(1)).last(), Some(&(185, 230, Doing::Unknown)));
 }
 
 #[test]
@@ -306,10 +308,10 @@ fn a_user_thread_within_another_one_is_told_by_itself() {
         (50, 0, 10, Kind::User),
     ];
     let notes = fold(&story);
-    let of_1 = notes.of(Who::Thread(1));
+    let of_1 = notes.of(Actor::Thread(1));
     let user = runs(0, Mode::User);
     assert_eq!(of_1[1..], [(10, 20, user), (20, 30, Doing::Nested), (30, 40, user), (40, 50, blocked(None))]);
-    assert_eq!(notes.of(Who::Thread(2))[1..], [(20, 30, user), (30, 50, blocked(None))]);
+    assert_eq!(notes.of(Actor::Thread(2))[1..], [(20, 30, user), (30, 50, blocked(None))]);
     assert_eq!(notes.counts, BTreeMap::from([(1, [1, 0, 0, 0]), (2, [1, 0, 0, 0])]));
 }
 
@@ -323,8 +325,8 @@ fn a_user_thread_whose_switch_away_is_missing_ran_for_nobody_knows_how_long() {
         (80, 0, 10, user_switch(2, 0, SwitchCause::Blocked)),
     ];
     let notes = fold(&story);
-    assert_eq!(*notes.of(Who::Thread(1)), [(0, 80, Doing::Unknown)]);
-    assert_eq!(notes.of(Who::Thread(2))[1..], [(60, 80, runs(0, Mode::User))]);
+    assert_eq!(*notes.of(Actor::Thread(1)), [(0, 80, Doing::Unknown)]);
+    assert_eq!(notes.of(Actor::Thread(2))[1..], [(60, 80, runs(0, Mode::User))]);
 }
 
 #[test]
@@ -367,10 +369,10 @@ struct Renumbered {
 }
 
 impl Renumbered {
-    fn add(&mut self, who: (bool, usize), from: i64, to: i64) {
+    fn add(&mut self, actor: (bool, usize), from: i64, to: i64) {
         assert!(from <= to);
-        let last = self.ends.insert(who, to);
-        assert!(last.is_none_or(|last| last <= from), "{who:?} does two things before {from}");
+        let last = self.ends.insert(actor, to);
+        assert!(last.is_none_or(|last| last <= from), "{actor:?} does two things before {from}");
     }
 }
 
@@ -413,7 +415,7 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
     ];
     // The process is unknown: a thread that another LWP wakes may be another one, and it is unknown how long
     // it was blocked.
-    assert_eq!(*fold(&story).of(Who::Thread(1)), [(0, 60, Doing::Unknown)]);
+    assert_eq!(*fold(&story).of(Actor::Thread(1)), [(0, 60, Doing::Unknown)]);
     let mut events = vec![
         (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
         (0, 1, 11, Kind::Introduction { process: Pid(10), name: b"program" }),
@@ -422,7 +424,7 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
     let notes = fold(&events);
     // The second wake is missing: its time is unknown.
     assert_eq!(
-        notes.of(Who::Thread(1))[1..],
+        notes.of(Actor::Thread(1))[1..],
         [(20, 30, WOKEN), (30, 60, Doing::Unknown)],
         "no kernel event shows what its LWP does"
     );
@@ -478,7 +480,7 @@ fn a_user_thread_whose_wakes_are_never_recorded_waits_for_what_it_says() {
         (95, 0, 10, Kind::User),
     ];
     let notes = fold(&events);
-    let spans = notes.of(Who::Thread(1));
+    let spans = notes.of(Actor::Thread(1));
     assert!(spans.contains(&(30, 60, blocked(Some(MUTEX)))), "{spans:?}");
     assert!(spans.contains(&(60, 95, Doing::Unknown)), "{spans:?}");
 }
@@ -498,7 +500,7 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
         if !entry {
             story.retain(|event| event.0 != 30);
         }
-        fold(&story).of(Who::Lwp(10)).clone()
+        fold(&story).of(Actor::Lwp(10)).clone()
     };
     let read = runs(0, Mode::SystemCall(READ));
     let unknown = runs(0, Mode::Unknown);
@@ -519,7 +521,7 @@ fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
         (45, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
     ];
     assert_eq!(
-        *fold(&story).of(Who::Lwp(10)),
+        *fold(&story).of(Actor::Lwp(10)),
         [(0, 40, runs(0, Mode::Unknown)), (40, 45, runs(0, Mode::Interrupt(Some(IRQ))))]
     );
 }
@@ -540,7 +542,7 @@ fn a_wait_for_a_lock_is_what_the_lwp_is_blocked_on() {
     let story = [&first[..], &call, &sleeps_and_goes_on(20), &second, &sleeps_and_goes_on(60)].concat();
     let notes = fold(&story);
     let of = |from: i64| {
-        notes.of(Who::Lwp(10)).iter().find(|(begin, ..)| *begin == from).map(|(.., doing)| *doing)
+        notes.of(Actor::Lwp(10)).iter().find(|(begin, ..)| *begin == from).map(|(.., doing)| *doing)
     };
     assert_eq!(of(20), Some(blocked(Some(MUTEX))));
     assert_eq!(of(60), Some(blocked(Some(FUTEX))));
@@ -571,8 +573,8 @@ fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to()
         (60, 0, 10, user_switch(2, 0, SwitchCause::Blocked)),
     ];
     let notes = fold(&story);
-    assert_eq!(*notes.of(Who::Thread(1)), [(0, 30, Doing::Unknown), (30, 60, blocked(None))]);
-    assert_eq!(*notes.of(Who::Thread(2)), [(0, 60, Doing::Unknown)]);
+    assert_eq!(*notes.of(Actor::Thread(1)), [(0, 30, Doing::Unknown), (30, 60, blocked(None))]);
+    assert_eq!(*notes.of(Actor::Thread(2)), [(0, 60, Doing::Unknown)]);
 }
 
 /// Which LWPs the recording follows.
@@ -616,7 +618,7 @@ fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs()
     state.finish(&mut followed);
     assert_eq!(followed.0, BTreeMap::from([(5, false), (7, true)]));
     let notes = fold(&events);
-    let running = |tid, time| matches!(notes.at(Who::Lwp(tid), time), Some(Doing::Running { .. }));
+    let running = |tid, time| matches!(notes.at(Actor::Lwp(tid), time), Some(Doing::Running { .. }));
     assert!(running(7, 22) && running(7, 35) && !running(7, 45) && !running(5, 25), "{:?}", notes.spans);
 }
 
@@ -657,7 +659,7 @@ fn samples_change_nobodys_account() {
         [(time, cpu, tid, sample(true, true)), (time, 1 - cpu, 10, sample(false, true)), *event]
     };
     let sampled = fold(&story.iter().flat_map(beside).collect::<Vec<_>>());
-    let spans = |notes: &Notes, tid| notes.spans.get(&Who::Lwp(tid)).cloned();
+    let spans = |notes: &Notes, tid| notes.spans.get(&Actor::Lwp(tid)).cloned();
     for tid in [10, 11] {
         assert_eq!(spans(&sampled, tid), spans(&whole, tid), "{tid}");
     }

@@ -113,7 +113,7 @@ impl Fold for Wakes {
 
 impl Wakes {
     fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker) {
-        let who = match (by.interrupt, by.tid) {
+        let actor = match (by.interrupt, by.tid) {
             (Some(_), tid) => format!("interrupt{}", tid.map(|_| " for a thread").unwrap_or_default()),
             (None, Some(tid)) => tid.to_string(),
             (None, None) => {
@@ -121,7 +121,7 @@ impl Wakes {
                 "?".to_owned()
             }
         };
-        self.0.push(format!("{} by {who}", lwp.tid));
+        self.0.push(format!("{} by {actor}", lwp.tid));
     }
 }
 

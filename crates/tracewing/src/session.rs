@@ -349,7 +349,7 @@ impl Recording {
         let begin = clock.calibrate();
         let (recording, user) = (identity()?, folder.map(Folder::user));
         let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
-        let trace = trace.map(|trace| trace.write_behind(|| ()));
+        let trace = trace.map(|trace| trace.write_in_background(|| ()));
         let rules = settings.rules;
         let class = clock_class(&clock, &begin, identity()?);
         let classes = Classes::new(user.as_slice(), recording, class)?;

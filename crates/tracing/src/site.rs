@@ -69,7 +69,7 @@ impl Occasion {
     }
 }
 
-/// A call site.
+/// A call site of `tracing`, and the event classes made for it.
 pub struct Site {
     metadata: &'static Metadata<'static>,
     /// Classes of the program's events, or of new spans.

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A living span.
+/// A live span: its id in the recording, and its call site.
 #[derive(Clone, Copy)]
 pub struct Living {
     pub id: u64,
@@ -42,7 +42,6 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// No spans.
     pub fn new() -> Self {
         let place = |_| Place {
             key: AtomicU64::new(0),

@@ -49,7 +49,6 @@ pub struct Kinds([u64; 2]);
 const IN_WORD: usize = u64::BITS as usize / KIND_BITS;
 
 impl Kinds {
-    /// No fields.
     const NONE: Self = Self([0; 2]);
 
     /// Kinds of the first fields only, [`KIND_BITS`] each.
@@ -79,7 +78,7 @@ pub type Buffer = [MaybeUninit<u8>; CAPACITY];
 /// Collects the values of one event.
 pub struct Values<'a> {
     buffer: &'a mut Buffer,
-    /// Bytes written.
+    /// Number of bytes of `buffer` in use.
     at: usize,
     kinds: Kinds,
     /// Fields before this one have been handled.

@@ -86,7 +86,7 @@ pub fn run(run: &Run, sources: &Path, folder: &Path) -> Result<Outcome> {
     if folder.join(format!("{file}.trail")).is_file() {
         let mut replay = Command::new("spin");
         replay.args(["-T", "-B", "-t"]).args(&defines).arg(&file).current_dir(&folder);
-        outcome.interleaving = told(&output(&mut replay)?);
+        outcome.interleaving = printed_lines(&output(&mut replay)?);
     }
     outcome.failure = failure(run.expected, &report, &outcome);
     outcome.lines = lines(&file, &defines, &folder)?;
@@ -125,7 +125,7 @@ fn unreached(line: &str) -> Option<Statement> {
 }
 
 /// The lines that the model itself printed in a replay.
-fn told(replay: &str) -> Vec<String> {
+fn printed_lines(replay: &str) -> Vec<String> {
     let spins = |line: &&str| line.starts_with("spin:") || line.starts_with("#processes") || line.is_empty();
     replay
         .lines()
@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn a_fault_must_be_found_by_its_property() {
         let mut outcome = read("errors: 1");
-        outcome.interleaving = told("a: does\nviolated: order is kept\nspin: trail ends\nviolated: not this");
+        outcome.interleaving =
+            printed_lines("a: does\nviolated: order is kept\nspin: trail ends\nviolated: not this");
         assert_eq!(failure(Expected::Fault("order is kept"), "errors: 1", &outcome), None);
         assert!(failure(Expected::Fault("another"), "errors: 1", &outcome).is_some());
         assert!(failure(Expected::Fault("order is kept"), "errors: 0", &outcome).is_some());

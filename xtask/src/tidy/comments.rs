@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_wants_a_reason() {
+    fn unsafe_code_needs_a_reason() {
         assert!(of("fn f() { unsafe { g() } }")[0].contains("a.rs:2: `unsafe`"));
         assert!(of("unsafe impl Send for A {}")[0].contains("SAFETY"));
         assert!(of("unsafe extern \"C\" fn f() {}")[0].contains("SAFETY"));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_in_types_attributes_and_strings_wants_none() {
+    fn unsafe_in_types_attributes_and_strings_needs_none() {
         assert!(of("type F = unsafe fn(u8);").is_empty());
         assert!(of("type F = unsafe extern \"C\" fn(u8);").is_empty());
         assert!(of("unsafe extern \"C\" {\n    fn f();\n}").is_empty());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strong_ordering_wants_its_partner_named() {
+    fn a_strong_ordering_names_its_partner() {
         assert!(of("fn f() {\n    a.load(Ordering::Acquire);\n}")[0].contains("a.rs:3: `Acquire`"));
         assert!(of("fn f() {\n    // other\n    b();\n    a.load(Acquire);\n}")[0].contains("a.rs:5"));
         assert!(of("fn f() {\n    a.load(Relaxed);\n}").is_empty());

@@ -148,8 +148,9 @@ fn type_of(class: Class) -> String {
 /// The sources that name the type of a class.
 fn readers(tree: &Tree, module: &str, class: Class) -> BTreeSet<&'static str> {
     let name = type_of(class);
-    let place =
-        |file: &File| READERS.iter().find(|(place, _)| file.path.starts_with(place)).map(|(_, who)| *who);
+    let place = |file: &File| {
+        READERS.iter().find(|(place, _)| file.path.starts_with(place)).map(|(_, reader)| *reader)
+    };
     let files = tree.files.values().filter(|file| reads(file, module, &name));
     files.filter_map(place).collect()
 }

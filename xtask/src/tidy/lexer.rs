@@ -151,7 +151,7 @@ fn character_literal(rest: &[char]) -> Option<usize> {
 }
 
 fn starts(rest: &[char], with: &str) -> bool {
-    with.chars().enumerate().all(|(at, wanted)| rest.get(at) == Some(&wanted))
+    with.chars().enumerate().all(|(at, expected)| rest.get(at) == Some(&expected))
 }
 
 #[cfg(test)]

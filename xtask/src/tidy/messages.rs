@@ -63,7 +63,7 @@ const PRINTERS: &[&str] = &[
 const MAKERS: &[&str] = &[
     "crates/cli/src/across.rs",
     "crates/cli/src/locks/remarks.rs",
-    "crates/cli/src/nothing.rs",
+    "crates/cli/src/no_result.rs",
     "crates/cli/src/preloaded.rs",
     "crates/cli/src/tasks.rs",
     "crates/session/src/join.rs",

@@ -180,7 +180,7 @@ impl<'a> Taken<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != TAKEN {
-            return Err(WireError::Invalid("answer to the wish for a snapshot"));
+            return Err(WireError::Invalid("answer to a request for a snapshot"));
         }
         let (tag, text) = (input.u8()?, input.str()?);
         match tag {
@@ -188,7 +188,7 @@ impl<'a> Taken<'a> {
             1 => Ok(Self::NotFlightRecorder),
             2 => Ok(Self::NotWanted),
             3 => Ok(Self::Failed(text)),
-            _ => Err(WireError::Invalid("answer to the wish for a snapshot")),
+            _ => Err(WireError::Invalid("answer to a request for a snapshot")),
         }
     }
 }

@@ -31,7 +31,7 @@ impl Place {
 /// Number of waits, and their total duration.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Waits {
-    /// How often.
+    /// Number of waits.
     pub count: u64,
     /// How long in all, in nanoseconds.
     pub ns: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Sums {
     pub events: u64,
     pub faults: u64,
     pub woke: u64,
-    /// By [`Ipc`].
+    /// Waits for other threads, in the order of [`Ipc::ALL`].
     pub ipc: [Waits; 4],
     pub interrupts: Vec<(Option<Name>, Duration)>,
     pub blocked_ns: Duration,
@@ -86,7 +86,7 @@ pub(super) struct Block {
 pub(super) struct Account {
     /// Few places, so a search is short.
     pub places: Vec<(Place, Sums)>,
-    /// Unknown.
+    /// Time in which no event shows its state.
     pub unseen_ns: Duration,
     /// How long it was on CPUs, interrupts apart.
     pub own_ns: Duration,

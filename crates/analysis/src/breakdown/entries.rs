@@ -13,9 +13,9 @@ pub enum Start {
     Named(String),
     /// The function with its code at this address of a file, by the file's own counting.
     Code {
-        /// The file.
+        /// The path of the file with the code.
         path: String,
-        /// The address.
+        /// The address, as in the file.
         address: u64,
     },
     /// The function at this address, in an unknown file.

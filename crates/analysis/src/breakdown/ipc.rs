@@ -29,7 +29,7 @@ pub enum Ipc {
 }
 
 impl Ipc {
-    /// All.
+    /// All kinds, in the order of tables.
     pub const ALL: [Ipc; 4] = [Ipc::Pipe, Ipc::Socket, Ipc::Futex, Ipc::Signal];
 }
 
@@ -38,7 +38,7 @@ impl Ipc {
 pub(super) enum Means {
     Futex,
     Socket,
-    /// Data flows.
+    /// It reads or writes data.
     Stream,
     /// It waits until data can flow.
     Ready,
@@ -48,9 +48,9 @@ pub(super) enum Means {
     Close,
     /// It makes a process or thread.
     Start,
-    /// It ends one.
+    /// It ends a process or thread.
     End,
-    /// Packets arrive.
+    /// The softirq that delivers packets.
     Network,
     #[default]
     Other,

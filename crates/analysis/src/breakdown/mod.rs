@@ -39,7 +39,7 @@ use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Lwp, Mode, Name, S
 use tracewing_trace::super_trace::{LwpSerial, TaskState};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
-/// The analysis.
+/// The analysis of `tracewing breakdown`: the time of processes by system call.
 #[derive(Debug, Default)]
 pub struct Breakdown {
     lwps: Serials<LwpSerial, Account>,

@@ -28,7 +28,7 @@ impl Served {
         self.sums.entry((client, Helper::Process(server))).or_default().count += 1;
     }
 
-    /// That thread ran.
+    /// A thread of `server` ran for `ns`, on behalf of `client`.
     pub fn ran(&mut self, client: Pid, server: Pid, ns: Duration) {
         grow(&mut self.sums.entry((client, Helper::Process(server))).or_default().ns, ns);
     }
@@ -55,7 +55,7 @@ impl Served {
         }
     }
 
-    /// All of it.
+    /// For each process and helper: how often it helped, and for how long.
     pub fn into_sums(self) -> impl Iterator<Item = (Pid, Helper, Waits)> {
         self.sums.into_iter().map(|((process, helper), waits)| (process, helper, waits))
     }

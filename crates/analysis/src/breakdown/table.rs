@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use tracewing_units::{Duration, Pid};
 
-/// The result.
+/// The result of [`Breakdown`](super::Breakdown).
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct BreakdownTable {
     /// By time on CPUs, longest first.
@@ -24,7 +24,7 @@ pub struct BreakdownTable {
     pub duration_ns: Duration,
 }
 
-/// One process.
+/// The time of one process, by system call.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProcessBreakdown {
     /// Its first thread's number; `None` collects all threads whose process is unknown.
@@ -45,7 +45,7 @@ pub struct ProcessBreakdown {
 /// What was done in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Where.
+    /// The system call, or what else the row is about.
     pub place: Spent,
     /// How long its threads were on CPUs there, interrupts apart, in nanoseconds.
     pub own_ns: Duration,
@@ -76,7 +76,7 @@ pub enum Spent {
     User,
     /// In a thread of the kernel's own.
     Kernel,
-    /// Unknown.
+    /// No event shows whether it was in a system call.
     Unknown,
 }
 
@@ -96,9 +96,9 @@ pub struct Outside {
 /// Threads of a process that began alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where.
+    /// The function in which they began.
     pub start: Start,
-    /// How many.
+    /// Number of these threads.
     pub threads: u64,
     /// How long they were on CPUs, interrupts apart, in nanoseconds.
     pub own_ns: Duration,
@@ -111,7 +111,7 @@ pub struct Machine {
     pub cpus: u64,
     /// In programs' own code.
     pub user_ns: Duration,
-    /// In system calls.
+    /// In system calls, without interrupts.
     pub calls_ns: Duration,
     /// In threads of the kernel's own.
     pub kernel_ns: Duration,
@@ -120,7 +120,7 @@ pub struct Machine {
     pub interrupts_ns: Option<Duration>,
     /// Without anything to do.
     pub idle_ns: Duration,
-    /// Unknown.
+    /// Time for which no event shows what ran.
     pub unknown_ns: Duration,
 }
 

@@ -56,7 +56,7 @@ pub struct CriticalPath {
     pub target: Arc<Actor>,
     /// Where it begins, in nanoseconds on the recording's clock.
     pub from_ns: Timestamp,
-    /// Where it ends.
+    /// When it ends, in nanoseconds on the recording's clock.
     pub to_ns: Timestamp,
     /// The last 262,144 steps; earlier ones are only in the sums.
     pub steps: Vec<Step>,
@@ -73,13 +73,13 @@ pub struct CriticalPath {
 pub struct Step {
     /// When it begins, in nanoseconds on the recording's clock.
     pub from_ns: Timestamp,
-    /// When it ends.
+    /// When it ends, in nanoseconds on the recording's clock.
     pub to_ns: Timestamp,
     /// The CPU, where one was used.
     pub cpu: Option<Cpu>,
     /// The thread, task or interrupt that the time belongs to.
     pub actor: Arc<Actor>,
-    /// Its activity.
+    /// What the actor did.
     pub what: What,
     /// Why the path leads through it.
     pub why: Why,
@@ -87,7 +87,7 @@ pub struct Step {
     pub waiter: Option<Arc<Actor>>,
 }
 
-/// An activity.
+/// What a thread, task or interrupt did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
     /// Ran its program's code.
@@ -166,7 +166,7 @@ pub enum NoPath {
     /// The temporary file cannot be written or read.
     #[error("what happened is kept in a temporary file, which failed: {0}")]
     Tape(String),
-    /// It was stopped.
+    /// `proceed` cancelled the search.
     #[error("stopped before the path was found")]
     Stopped,
     /// Nothing lies between the two times.

@@ -109,7 +109,7 @@ impl<D: Copy> Line<D> {
     }
 }
 
-/// The window.
+/// The states of all threads around one time, which moves backwards.
 #[derive(Debug)]
 pub(super) struct Past<F> {
     tape: Rewind<F>,

@@ -126,7 +126,7 @@ const OF_PROCESS: u8 = 2;
 /// It has a time, which lies before the latest one.
 const LATE: u8 = 0x80;
 
-/// Writes records.
+/// Encodes records into `bytes`.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub bytes: Vec<u8>,

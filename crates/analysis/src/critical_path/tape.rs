@@ -16,7 +16,7 @@ struct Block {
     latest: Timestamp,
 }
 
-/// Takes records.
+/// Stores records in the order of their report: the last block in memory, the others in a file.
 #[derive(Debug)]
 pub(super) struct Tape<F> {
     file: F,

@@ -89,11 +89,11 @@ impl Target {
     }
 
     fn missing(&self) -> String {
-        let of = if self.processes.is_empty() { "" } else { " of such a process" };
+        let of = if self.processes.is_empty() { "" } else { " of the requested process" };
         match self.choice {
             Choice::Lwp(tid) => format!("thread {tid}{of}"),
-            Choice::Main => "such a process".to_owned(),
-            Choice::UserThread(_) => format!("such a task{of}"),
+            Choice::Main => "the requested process".to_owned(),
+            Choice::UserThread(_) => format!("the requested task{of}"),
         }
     }
 }

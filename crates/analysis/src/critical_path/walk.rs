@@ -345,7 +345,7 @@ fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, Duration>, key: &K, ns: Durat
     }
 }
 
-/// The greatest first.
+/// The sums by the text of their keys, greatest first.
 fn sorted<K: ToString>(sums: HashMap<K, Duration>) -> Vec<(String, Duration)> {
     let mut by_name: HashMap<String, Duration> = HashMap::new();
     for (key, ns) in sums {

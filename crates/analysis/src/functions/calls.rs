@@ -11,7 +11,7 @@ use super::event::{FunctionEvent, Reader, Which};
 use crate::images::{Epoch, Images};
 use crate::programs::Programs;
 
-/// Numbers a function.
+/// The number of a function, in the order in which they were first seen.
 pub type FunctionId = u32;
 
 /// Where a function is.
@@ -23,7 +23,7 @@ pub enum Function {
     InFile {
         /// The file's path when it was recorded.
         path: String,
-        /// The address.
+        /// The address, as in the file.
         address: u64,
     },
     /// Its code is at an address in memory, and the file is unknown.
@@ -35,14 +35,14 @@ pub enum Function {
 pub enum Call {
     /// A function begins, at this depth of calls in its thread.
     Begins {
-        /// Which.
+        /// The function that begins.
         function: FunctionId,
         /// How many are around it.
         depth: usize,
     },
     /// A call is over.
     Ends {
-        /// Which function's.
+        /// The function that was called.
         function: FunctionId,
         /// How many are around it.
         depth: usize,
@@ -107,7 +107,7 @@ struct Thread {
     doubtful_at: Timestamp,
 }
 
-/// Follows calls.
+/// Pairs the begins and ends of functions, by thread.
 #[derive(Debug, Default)]
 pub struct Calls {
     reader: Reader,

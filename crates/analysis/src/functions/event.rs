@@ -33,7 +33,7 @@ enum Meaning {
     Known(function::Class, Places),
     /// The function of this name begins.
     Entry(Box<str>),
-    /// It ends.
+    /// The function of this name ends.
     Exit(Box<str>),
 }
 

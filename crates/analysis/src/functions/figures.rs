@@ -2,16 +2,16 @@
 
 use tracewing_units::Duration;
 
-/// Times.
+/// Count, sum, extremes and spread of some durations.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
     /// All of them together.
     pub sum_ns: Duration,
-    /// The shortest.
+    /// The shortest duration; 0 without any.
     pub min_ns: Duration,
-    /// The longest.
+    /// The longest duration; 0 without any.
     pub max_ns: Duration,
     mean: f64,
     /// Sum of squared distances from the mean (Welford, *Note on a Method …*, 1962).

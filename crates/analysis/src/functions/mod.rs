@@ -26,10 +26,10 @@ use crate::analysis::{Analysis, Input, Loss};
 use crate::run::Ran;
 use crate::times::total;
 
-/// A function's line.
+/// The calls of one function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionRow {
-    /// Its name.
+    /// The function's name, or its file and address.
     pub name: String,
     /// How long calls lasted. Its sum has calls within calls of the same function, too:
     /// [`FunctionRow::total_ns`] has not.
@@ -43,9 +43,9 @@ pub struct FunctionRow {
 /// A place in the call graph: a function, called by those that are above it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallNode {
-    /// How often.
+    /// Number of calls by this path.
     pub calls: u64,
-    /// How long, ns.
+    /// Time from begin to end of these calls, in nanoseconds.
     pub total_ns: Duration,
     /// How long less what is below, ns.
     pub own_ns: Duration,
@@ -53,10 +53,10 @@ pub struct CallNode {
     pub below: BTreeMap<String, CallNode>,
 }
 
-/// The result.
+/// The result of [`Functions`].
 #[derive(Debug)]
 pub struct FunctionsTable {
-    /// The longest first.
+    /// By [`FunctionRow::total_ns`], longest first.
     pub rows: Vec<FunctionRow>,
     /// What was called from outside: the first functions of threads.
     pub graph: CallNode,
@@ -73,7 +73,7 @@ pub struct FunctionsTable {
 const NODES: usize = 1 << 20;
 const DEEPEST: usize = 1 << 10;
 
-/// Numbers a place.
+/// Index of a node in [`Totals::nodes`].
 type NodeId = u32;
 
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ struct Account {
     own: Figures,
 }
 
-/// The analysis.
+/// The analysis of `tracewing functions`: calls by function, and the call graph.
 #[derive(Debug)]
 pub struct Functions {
     calls: Calls,
@@ -101,10 +101,10 @@ pub struct Functions {
 #[derive(Debug)]
 struct Totals {
     accounts: Vec<Account>,
-    /// The first stands for all that is outside.
+    /// The first is the root: everything outside of functions.
     nodes: Vec<Node>,
     numbers: HashMap<(NodeId, FunctionId), NodeId>,
-    /// Where threads are.
+    /// For each thread, the nodes of the calls that it is in.
     threads: HashMap<ThreadKey, Vec<NodeId>>,
 }
 

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tracewing_units::Duration;
 
-/// So many durations are kept one by one, 32 MiB; of more, quantiles come from a histogram.
+/// Maximum number of durations that are kept (32 MiB); quantiles of more come from a histogram.
 const KEPT: usize = 1 << 22;
 
 /// Significant digits of quantiles out of a histogram.
@@ -18,9 +18,9 @@ const ERROR: f64 = 0.001;
 pub struct Distribution {
     /// How many there are.
     pub count: u64,
-    /// The shortest.
+    /// The shortest duration; 0 without any.
     pub min_ns: Duration,
-    /// The arithmetic mean.
+    /// Arithmetic mean, in nanoseconds.
     #[serde(rename = "avg_ns")]
     pub mean_ns: f64,
     /// Standard deviation from the mean, of all durations that there are.
@@ -31,11 +31,11 @@ pub struct Distribution {
     pub p50_ns: Duration,
     /// 90 % are at most as long.
     pub p90_ns: Duration,
-    /// 99 %.
+    /// 99 % are at most as long.
     pub p99_ns: Duration,
-    /// 99.9 %.
+    /// 99.9 % are at most as long.
     pub p999_ns: Duration,
-    /// The longest.
+    /// The longest duration; 0 without any.
     pub max_ns: Duration,
     /// How far a quantile can be off, as a part of itself: 0 where each duration is kept.
     pub quantile_error: f64,
@@ -50,7 +50,7 @@ pub struct Bar {
     pub from_ns: Duration,
     /// And shorter than this; the last possible bar has no end.
     pub to_ns: Option<Duration>,
-    /// How many.
+    /// Number of durations in this bar.
     pub count: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Durations {
     /// Welford's mean and sum of squared differences from it.
     mean: f64,
     squares: f64,
-    /// By [`bar`].
+    /// Number of durations in each [`bar`].
     bars: Vec<u64>,
 }
 
@@ -89,7 +89,6 @@ impl Durations {
         Self { all, kept, count: 0, min: Duration::ZERO, max: Duration::ZERO, mean: 0.0, squares: 0.0, bars }
     }
 
-    /// Adds one.
     pub(crate) fn add(&mut self, ns: Duration) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
@@ -112,7 +111,6 @@ impl Durations {
         }
     }
 
-    /// Their distribution.
     pub(crate) fn finish(self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();

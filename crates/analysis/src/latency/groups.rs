@@ -11,7 +11,7 @@ use tracewing_units::Duration;
 /// Maximum number of groups. Periods of further ones are one group.
 const MOST: usize = 1024;
 
-/// So many durations of a group are kept one by one; of more, quantiles come from a histogram.
+/// Maximum number of durations that a group keeps; quantiles of more come from a histogram.
 const KEPT: usize = 1 << 12;
 
 /// Periods whose ends have something in common.

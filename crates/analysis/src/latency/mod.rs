@@ -69,7 +69,7 @@ impl EventPattern {
 pub struct Question {
     /// Where a period begins.
     pub begin: EventPattern,
-    /// Where it ends.
+    /// The events at which a period ends.
     pub end: EventPattern,
     /// What must be equal: a variable of the beginning and one of the end.
     pub by: Vec<(Variable, Variable)>,
@@ -81,7 +81,7 @@ pub struct Question {
     pub worst: usize,
 }
 
-/// The answer.
+/// The result of [`Latency`].
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct LatencyTable {
     /// How long the periods are.
@@ -106,12 +106,12 @@ pub struct LatencyTable {
 /// From one event to another.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Period {
-    /// How long.
+    /// From the begin event to the end event.
     #[serde(rename = "duration_ns")]
     pub ns: Duration,
-    /// Its beginning.
+    /// When and where the begin event was emitted.
     pub begin: Moment,
-    /// Its end.
+    /// When and where the end event was emitted.
     pub end: Moment,
     /// What they have in common: variables of the beginning, and their values.
     pub key: Vec<(String, String)>,
@@ -127,7 +127,7 @@ pub struct Period {
 /// What an LWP or a user thread did during a period.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Episode {
-    /// The party.
+    /// The LWP or user thread.
     #[serde(rename = "subject")]
     pub actor: Actor,
     /// What for how long: together the whole period, or as much of it as is known of this one.
@@ -139,7 +139,7 @@ pub struct Episode {
     pub preempted_ns: Option<Duration>,
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
-    /// The last waker.
+    /// What woke it last.
     pub woken_by: Option<Actor>,
     /// When that was, in nanoseconds on the recording's clock.
     pub woken_ns: Option<Timestamp>,
@@ -174,7 +174,7 @@ impl Side {
 
     /// Reads the key of an event of this side; `None` if it is none.
     fn key(&mut self, seen: &Seen<'_>, key: &mut Vec<u8>) -> Option<bool> {
-        if !self.selection.wants_seen(seen) {
+        if !self.selection.selects_seen(seen) {
             return None;
         }
         key.clear();
@@ -189,7 +189,7 @@ struct Sides {
     end: bool,
 }
 
-/// The analysis.
+/// The analysis of `tracewing latency`: periods from one event to another.
 #[derive(Debug)]
 pub struct Latency {
     begin: Side,

@@ -31,7 +31,7 @@ pub struct Moment {
     pub cpu: Option<Cpu>,
     /// Its process: the number of that one's first thread.
     pub process: Option<Pid>,
-    /// Its LWP.
+    /// The LWP that emitted the event.
     pub tid: Option<Tid>,
     /// Its user thread's number in its process.
     #[serde(rename = "task")]
@@ -86,7 +86,7 @@ impl Pairs {
         }
     }
 
-    /// Takes a beginning.
+    /// Remembers a begin event until an end event has the same key.
     pub(crate) fn begin(&mut self, key: &[u8], begin: Moment) {
         let Some(waiting) = self.open.get_mut(key) else {
             self.used += ENTRY + key.len();

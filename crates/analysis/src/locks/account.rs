@@ -114,7 +114,7 @@ pub enum Party {
     Place(Option<Pid>, u64),
 }
 
-/// Kinds of locks.
+/// A set of kinds of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kinds(u32);
 
@@ -128,22 +128,22 @@ impl Kinds {
         KINDS.iter().any(|(kind, _)| self.0 & (1 << *kind as u8) != 0 && kind.is_held())
     }
 
-    /// Their names.
+    /// The names of the kinds, as the column `kind` has them.
     pub fn names(self) -> Vec<&'static str> {
         KINDS.iter().filter(|(kind, _)| self.0 & (1 << *kind as u8) != 0).map(|(_, name)| *name).collect()
     }
 }
 
-/// Times, in nanoseconds.
+/// Count, total and extremes of some durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
     /// All of them together.
     pub total_ns: Duration,
-    /// The shortest.
+    /// The shortest duration; 0 without any.
     pub min_ns: Duration,
-    /// The longest.
+    /// The longest duration; 0 without any.
     pub max_ns: Duration,
 }
 
@@ -164,9 +164,9 @@ impl Sum {
 /// What is counted of some acquisitions.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    /// What was acquired.
+    /// The kinds of the locks that were acquired.
     pub kinds: Kinds,
-    /// How often.
+    /// Number of acquisitions.
     pub acquired: u64,
     /// How often it could not be had: a try, or the time was up.
     pub refused: u64,

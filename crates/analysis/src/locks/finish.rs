@@ -12,7 +12,7 @@ use super::{Frame, Locks};
 use crate::run::Ran;
 
 impl Locks {
-    /// The table.
+    /// Ends the analysis and makes the table.
     pub fn finish(mut self, ran: &Ran) -> LocksTable {
         if self.totals.begun {
             self.note_waiters(ran.end_ns);
@@ -139,7 +139,7 @@ impl Locks {
         }
     }
 
-    /// The recording ends.
+    /// Ends all requests and critical sections with the recording.
     fn end_all(&mut self, at: Timestamp) {
         self.tickets.finish(at, None, &mut |party, outcome| {
             self.totals.ticketed(party, &outcome, true, &self.places);

@@ -9,7 +9,7 @@ use super::places::{Frame, Places};
 use super::thread::{Acquisition, By};
 use crate::images::Epoch;
 
-/// An arc.
+/// The waits of one party for one lock that another party had.
 #[derive(Debug, Clone)]
 pub struct Edge {
     /// The process of the waiter and of the lock.
@@ -22,9 +22,9 @@ pub struct Edge {
     pub owner: Party,
     /// Its name, or nothing.
     pub owner_name: String,
-    /// The lock.
+    /// The lock's address in its process.
     pub lock: u64,
-    /// What it is.
+    /// The kind of lock, as the column `kind` has it.
     pub kind: &'static str,
     /// How often and for how long.
     pub waits: Sum,
@@ -36,7 +36,7 @@ pub struct Edge {
     doubtful: bool,
 }
 
-/// All arcs.
+/// The wait-for graph of threads and tasks.
 #[derive(Debug, Default)]
 pub struct Graph {
     /// Those that last first, then those that were waited for longest.

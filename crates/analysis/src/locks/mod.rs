@@ -49,7 +49,7 @@ pub use self::uses::{LockUse, LockUses};
 use crate::analysis::{Analysis, Input, Loss};
 use crate::programs::Programs;
 
-/// The analysis.
+/// The analysis of `tracewing locks`: acquisitions, waits and critical sections.
 #[derive(Debug)]
 pub struct Locks {
     reader: Reader,

@@ -11,7 +11,7 @@ use crate::images::{Epoch, Images};
 /// A place in a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// A return address, or a number that stands for a place in the source.
+    /// A return address, or the number of a place in the source.
     pub address: u64,
     /// The file that the code is from, and the address by that file's own counting.
     pub image: Option<(String, u64)>,

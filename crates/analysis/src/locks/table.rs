@@ -46,9 +46,9 @@ pub struct Row {
     pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
-    /// What in it.
+    /// The lock, thread, task or place that the row is about.
     pub subject: Subject,
-    /// What is counted.
+    /// Its acquisitions, waits and holds.
     pub account: Account,
     /// The name of the user thread that [`Row::subject`] is, or nothing.
     pub task_name: String,
@@ -63,15 +63,15 @@ pub struct Row {
 /// waited for the lock.
 #[derive(Debug, Clone)]
 pub struct AcrossAwait {
-    /// The process.
+    /// The process; `None` if unknown.
     pub process: Option<Pid>,
-    /// The lock's address.
+    /// The lock's address in its process.
     pub lock: u64,
     /// What kind of lock it is.
     pub kind: &'static str,
     /// Where it was taken.
     pub frames: Vec<Frame>,
-    /// Such critical sections.
+    /// Number and lengths of these critical sections.
     pub holds: Sum,
     /// How many waited at the end of one, at most.
     pub waiters: usize,
@@ -79,7 +79,7 @@ pub struct AcrossAwait {
     pub waited_ns: Duration,
 }
 
-/// The result.
+/// The result of [`Locks`](super::Locks).
 #[derive(Debug)]
 pub struct LocksTable {
     /// What was waited for longest first.
@@ -117,7 +117,7 @@ pub struct LocksTable {
 pub enum Unpaired {
     /// By its name or its fields.
     Events,
-    /// By its CPU.
+    /// By its CPU: a wait may begin and end on different ones.
     Cpus,
     /// By its LWP, of the locks of user threads, which go from one to another.
     Tids,

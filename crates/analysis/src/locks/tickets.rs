@@ -221,7 +221,7 @@ impl Tickets {
         self.locks.entry((process, lock)).or_default()
     }
 
-    /// The request no longer waits, or holds, what it did.
+    /// Removes the request, which no longer waits for the lock or holds it.
     fn takes_back(&mut self, key: Key) -> Option<Request> {
         let request = self.requests.remove(&key)?;
         let place = (key.0, request.acquisition.lock);
@@ -235,7 +235,7 @@ impl Tickets {
         Some(request)
     }
 
-    /// The request gives up: those that hold the lock now kept it from it.
+    /// The request gives up: blames the present holders of the lock for its wait.
     fn blames(&self, request: &Request, at: Timestamp, report: &mut impl FnMut(Party, Ticketed)) {
         let acquisition = request.acquisition;
         let Some(lock) = self.locks.get(&(acquisition.by.process, acquisition.lock)) else { return };

@@ -51,7 +51,6 @@ pub(super) struct Across {
 }
 
 impl Totals {
-    /// Nothing counted yet.
     pub(super) fn new(group: Group, bins: Bins) -> Self {
         Self {
             begun: false,
@@ -165,7 +164,8 @@ impl Totals {
         self.histogram.held(length);
     }
 
-    /// The same of a request with a ticket. `ends`: the recording does, so what lasts may be a deadlock.
+    /// Adds the outcome of a request with a ticket. `ends`: the recording ends, so a wait that lasts may be a
+    /// deadlock.
     pub(super) fn ticketed(&mut self, party: Party, outcome: &Ticketed, ends: bool, places: &Places) {
         match outcome {
             Ticketed::Outcome(outcome) => {

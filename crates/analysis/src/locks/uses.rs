@@ -19,7 +19,7 @@ pub struct LockUse {
     pub process: Option<Pid>,
     /// The party; for an unknown user thread, the thread that made the request, or held the lock.
     pub party: Party,
-    /// The lock's address.
+    /// The lock's address in its process.
     pub lock: u64,
     /// What kind of lock it is.
     pub kind: &'static str,
@@ -29,7 +29,7 @@ pub struct LockUse {
     pub is_held: bool,
     /// From when, ns on the recording's clock.
     pub begin: Timestamp,
-    /// To when.
+    /// To when, ns on the recording's clock.
     pub end: Timestamp,
 }
 
@@ -76,7 +76,7 @@ impl LockUses {
         });
     }
 
-    /// A thread or a user thread has ended: what it waits for still it has waited for up to then.
+    /// A thread or a user thread has ended, and with it its pending wait.
     pub fn ends(&mut self, party: Party, at: Timestamp, report: &mut impl FnMut(LockUse)) {
         if let Some((process, mut thread)) = self.threads.remove(&party) {
             thread.finish(at, &mut |outcome| report_use(&outcome, (process, party), at, report));
@@ -84,7 +84,7 @@ impl LockUses {
         self.tickets.ends(party, at);
     }
 
-    /// Events are missing.
+    /// Handles a loss: uses that were in progress get no end.
     pub fn lost(&mut self, lost: &Loss) {
         if lost.scope == Scope::User {
             self.threads.clear();
@@ -99,7 +99,7 @@ impl LockUses {
         self.blind = false;
     }
 
-    /// The recording ends: what a thread or user thread waits for still it has waited for up to now.
+    /// The recording has ended, and with it all pending waits.
     pub fn finish(&mut self, at: Timestamp, report: &mut impl FnMut(LockUse)) {
         for (party, (process, mut thread)) in self.threads.drain() {
             thread.finish(at, &mut |outcome| report_use(&outcome, (process, party), at, report));

@@ -16,14 +16,14 @@ pub enum Looked {
     Chain(Vec<u32>),
     /// What counters have counted since the recording's beginning.
     Counters {
-        /// By their names.
+        /// The name of each counter, and its value.
         values: Vec<(String, u64)>,
         /// The CPU that they are of; `None` for those of a command and all that it has started.
         cpu: Option<Cpu>,
     },
 }
 
-/// Follows them.
+/// Finds the call chain of each sample, in the order of events.
 #[derive(Debug, Default)]
 pub struct Chains {
     reader: Reader,

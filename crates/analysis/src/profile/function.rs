@@ -1,6 +1,6 @@
 //! Functions, and which of them are where programs and threads begin.
 
-/// A function.
+/// A function, as its file's symbols name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function {
     /// Its name, where anybody knows it.

@@ -35,7 +35,7 @@ use self::spaces::Spaces;
 use crate::analysis::{Analysis, Input};
 use crate::run::Ran;
 
-/// The analysis.
+/// The analysis of `tracewing profile`: counts samples by process, thread and call chain.
 #[derive(Debug, Default)]
 pub struct Profile {
     reader: Reader,
@@ -55,7 +55,7 @@ impl Profile {
         Self::default()
     }
 
-    /// What was found.
+    /// The samples counted, without names of functions.
     pub fn finish(self, ran: &Ran) -> Samples {
         let counters = grown(self.counters.into_values());
         let (trigger, hertz) = self.unit.unwrap_or_default();

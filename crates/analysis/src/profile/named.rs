@@ -7,7 +7,7 @@ use tracewing_units::{Pid, Tid};
 use super::function::Function;
 use super::samples::{Image, Samples, Stack, Weight};
 
-/// What a line of the histogram stands for, in its process.
+/// What each row of the histogram is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Group {
     /// A function.
@@ -26,11 +26,11 @@ pub struct Row {
     pub process: Option<Pid>,
     /// Its name, or nothing.
     pub process_name: String,
-    /// The thread, if lines stand for these.
+    /// The thread, if rows are about threads.
     pub tid: Option<Tid>,
-    /// The function, if lines stand for these; of an object one without a name.
+    /// The function, if rows are about functions; for objects, a function without a name.
     pub function: Function,
-    /// Samples in it.
+    /// Samples in the function itself.
     pub own: u64,
     /// Samples in it and what it has called.
     pub total: u64,
@@ -63,7 +63,7 @@ pub struct TreeLine {
 #[derive(Debug)]
 pub struct Shown {
     samples: Samples,
-    /// Each once.
+    /// Without duplicates.
     functions: Vec<Function>,
     /// By number of the code.
     of_code: Vec<u32>,
@@ -103,7 +103,7 @@ impl Shown {
         &self.samples
     }
 
-    /// All samples.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.samples.stacks.values().map(|weight| weight.samples).sum()
     }

@@ -77,21 +77,21 @@ pub(super) struct Stack {
     pub(super) user_from: usize,
 }
 
-/// How many samples.
+/// A number of samples, and the sum of their periods (ns or cycles).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Weight {
     pub(super) samples: u64,
     pub(super) period: u64,
 }
 
-/// All samples.
+/// The result of [`Profile`](super::Profile): samples by stack, before their code has names.
 #[derive(Debug)]
 pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
     pub(super) codes: Codes,
     /// The last program that each process has executed, if the recording has all events that report it.
     pub(super) programs: HashMap<Pid, String>,
-    /// Of threads.
+    /// Names of threads.
     pub(super) names: HashMap<Tid, String>,
     /// The increase of each counter, regardless of the filter.
     pub counters: Vec<(String, u64)>,

@@ -20,7 +20,7 @@ struct Mapped {
 /// By where it begins.
 type Space = BTreeMap<u64, Mapped>;
 
-/// All of them.
+/// The address spaces of all processes, and of the kernel.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     processes: HashMap<Pid, Space>,

@@ -17,7 +17,7 @@ use tracewing_trace::Zone;
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 use tracewing_units::{Duration, Timestamp};
 
-/// Lines that wait.
+/// Maximum number of lines that wait for the end of their call.
 const MOST: usize = 1 << 14;
 
 /// Maximum indentation of callees, in columns.
@@ -127,7 +127,7 @@ enum What {
     Begin,
     /// One that calls others.
     Open,
-    /// All of it.
+    /// A call that called nothing: begin and end on one line.
     Leaf {
         ns: Duration,
     },

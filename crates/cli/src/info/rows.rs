@@ -95,7 +95,7 @@ pub fn class_columns<'r>() -> Vec<Column<Class<'r>>> {
         number "major" "major" extra, "major class" => class.report.major.map_or(Cell::None, Cell::Number);
         number "events" "events" key, "events of the class" => Cell::Count(class.report.count);
         text "description" "description" extra, "the author's description" => text(&class.report.description);
-        text "print" "print" extra, "how its author has it printed" => text(&class.report.print);
+        text "print" "print" extra, "the form in which list --pretty prints it" => text(&class.report.print);
         text "source" "source" extra, "file and line of the source" => text(&class.report.source);
         list "fields" "fields" normal + shrinking, "names, types and units of the fields" => fields(&class.report.fields);
         text "trace" "trace" low, "trace that it is in" => class.trace.into();

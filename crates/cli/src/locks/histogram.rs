@@ -69,7 +69,7 @@ fn bins(what: &'static str, bins: Vec<(Cell, Cell, u64)>) -> Vec<Bin> {
     bins.into_iter().map(bin).collect()
 }
 
-/// Pixels.
+/// Size of the drawing, in pixels.
 const SIZE: (u32, u32) = (900, 700);
 
 /// Per cent of critical sections, the longest, that a picture with a linear axis leaves out: all others would

@@ -1,22 +1,25 @@
 //! What `tracewing locks` says below its table: sums, and why times are unknown.
 
 use super::args::{Args, By};
-use crate::nothing::say;
+use crate::no_result::say;
 use crate::output::{count_of, print_warning, shown};
 use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, leaves_out};
-use crate::table::milliseconds;
+use crate::table::period;
 use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{LocksTable, Ran, Row, Unpaired, total, total_count};
 use tracewing_trace::Recording;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
-/// How there would be all of [`PARTS`].
+/// How to record all of [`PARTS`].
 const RECORD_ALL: &str =
     "`tracewing record` without -e and --exclude records all events of a program about its locks.";
 
 /// How to record waits for the kernel's locks, which are not among the events recorded by default.
 const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks`, run by root, records them.";
+
+/// Says that a graph is empty because nothing had to wait.
+pub const NO_WAITS: &str = "No thread or task waited for another one.";
 
 /// What is recorded by events that a recording of locks may be without.
 pub const PARTS: [Part; 3] = [
@@ -40,7 +43,7 @@ pub const PARTS: [Part; 3] = [
     },
 ];
 
-/// What few programs do, so that recordings may have no class of it and are without nothing.
+/// Unsuccessful requests: rare, so a recording without a class of them need not lack any.
 pub const REFUSALS: Part = Part {
     what: "requests that came to nothing (lock:refused, user_thread:given_up)",
     names: &[lock::Refused::NAME, user_thread::GivenUp::NAME],
@@ -48,7 +51,7 @@ pub const REFUSALS: Part = Part {
     has_all: EACH,
 };
 
-/// The same of what else releases a lock.
+/// Other events that release a lock; programs that do without them have no class of them.
 pub const OTHER_RELEASES: Part = Part {
     what: "other releases (lock:not_released, lock:condition_wait, lock:condition_woken)",
     names: &[lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME],
@@ -61,13 +64,13 @@ const OTHER_WAITS: [Part; 2] = [
     Part {
         what: "futex calls (syscall_entry_futex, syscall_exit_futex)",
         names: &[kernel::FutexEntry::NAME, kernel::FutexExit::NAME],
-        without: "no line has waits for futexes",
+        without: "no row includes waits for futexes",
         has_all: |recording| has_each(recording, &OTHER_WAITS[0]),
     },
     Part {
         what: "waits for the kernel's locks (contention_begin, contention_end)",
         names: &[kernel::ContentionBegin::NAME, kernel::ContentionEnd::NAME],
-        without: "no line has these",
+        without: "no row includes them",
         has_all: |recording| has_each(recording, &OTHER_WAITS[1]),
     },
 ];
@@ -81,16 +84,16 @@ pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result
     let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
         true => "unknown waits".to_owned(),
         false => format!(
-            "{} waits of {} ms together",
+            "{} waits of {} together",
             count(|row| row.account.waits.count),
-            milliseconds(total(found.rows.iter().map(|row| row.account.waits.total_ns)))
+            period(total(found.rows.iter().map(|row| row.account.waits.total_ns)))
         ),
     };
     let acquired = match found.unpaired {
         Some(Unpaired::Events) => "unknown".to_owned(),
         _ => count(|row| row.account.acquired).to_string(),
     };
-    writeln!(out, "{acquired} acquisitions, {waits}, in {} ms", milliseconds(found.duration_ns))?;
+    writeln!(out, "{acquired} acquisitions, {waits}, in {}", period(found.duration_ns))?;
     if found.incomplete > 0 {
         writeln!(
             out,
@@ -176,6 +179,9 @@ fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Re
         let acquisitions = count_of(found.unknown_depths, "acquisition");
         let why = format!("The depths lack {acquisitions}: no event shows which other locks were held then.");
         say(out, format, &why)?;
+    }
+    if args.graph.is_some() && found.graph.edges.is_empty() && found.lacks_owners == [false; 2] {
+        say(out, format, NO_WAITS)?;
     }
     if args.graph.is_some() {
         for line in without_owners(found) {

@@ -167,7 +167,7 @@ pub struct BufferArgs {
     pub flush: u32,
 
     /// Which processes share buffers. A process that drops its rights can still damage the events of those
-    #[arg(long, value_enum, value_name = "WHO", default_value_t)]
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     pub buffers: Buffers,
 
     /// Keep the buffers of programs as files in DIR, from which `tracewing recover` gets the events if

@@ -120,18 +120,18 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 fn rules(args: &Args) -> (Rules, Majors) {
     let (locks, functions) = (args.preload.locks, &args.preload.functions);
     let is_preloaded = locks || !functions.is_empty();
-    let beside = |rule| preloaded::beside(rule, &args.selection, locks, functions);
+    let with_rule = |rule| preloaded::with_rule(rule, &args.selection, locks, functions);
     match args.selection.enable(&args.condition) {
-        Requested::Nothing => (preloaded::beside_all(locks, functions), Majors::ALL),
+        Requested::Nothing => (preloaded::with_everything(locks, functions), Majors::ALL),
         // The mask is for all events, a rule only for the program's other ones.
         Requested::Majors(majors) if is_preloaded => {
-            (beside(Rule { majors, ..Rule::default() }), Majors::ALL)
+            (with_rule(Rule { majors, ..Rule::default() }), Majors::ALL)
         }
         Requested::Majors(majors) => (Rules::new(), majors),
         Requested::Rule(rule) => {
             // The last rule that is for an event decides.
             let names = args.selection.names_of_tasks(&args.condition);
-            (beside(*rule).iter().cloned().chain(names).collect(), Majors::ALL)
+            (with_rule(*rule).iter().cloned().chain(names).collect(), Majors::ALL)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::name_of_waker;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::SWITCHES;
+use crate::no_result::SWITCHES;
 use crate::output::{count_of, print_strangers};
 use crate::screen;
 use crate::table::reference::{self, View};

@@ -3,7 +3,7 @@
 use super::{name_of_waker, waker_name};
 use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::SWITCHES;
+use crate::no_result::SWITCHES;
 use crate::output::interrupt;
 use crate::parts::{Part, RECORD_KERNEL, explain_missing, has_all};
 use crate::screen;
@@ -146,7 +146,7 @@ struct Printer<W> {
     zone: Zone,
     /// Whether all wakes were recorded: else the one that began a delay may be missing.
     has_wakes: bool,
-    /// So many lines are still to be printed.
+    /// Number of lines that are still to be printed.
     left: u64,
     names: Names,
     written: io::Result<()>,

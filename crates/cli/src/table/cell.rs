@@ -10,23 +10,23 @@ use tracewing_trace::Zone;
 use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
-/// One value.
+/// A value of a table, and how it is printed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// There is none.
+    /// No value: `-` in text, empty in CSV, null in JSON.
     None,
     /// There is none in this row, and another one has it: text is blank.
     Blank,
     /// A text, which may come from a trace: it is made harmless for a terminal.
     Text(String),
-    /// A number.
+    /// A number without a unit.
     Count(u64),
     /// A number of a summary, shown with separators between its thousands. Numbers in other tables have none,
     /// so that they can be copied into the next command.
     Total(u64),
     /// A number that may be negative.
     Number(i64),
-    /// A period.
+    /// A duration, printed in ms; in ns in CSV and JSON.
     Ns(Duration),
     /// A moment, shown as the time of day in a zone.
     Time(Timestamp, Zone),

@@ -66,7 +66,7 @@ pub fn check(sort: &Sort, choice: &Choice, tables: &[Vec<Head>]) -> Result<()> {
 }
 
 impl First {
-    /// So many rows at most.
+    /// Maximum number of rows.
     pub fn rows(self) -> usize {
         self.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
     }

@@ -192,10 +192,10 @@ fn is_welcome(path: &Path, users: [u32; 3]) -> bool {
 
 /// Records as this command does until `work` is done with the path of its socket.
 fn while_recording<T>(recorder: &mut Command, folder: &Path, work: impl FnOnce(&Path) -> T) -> T {
-    let (told, done) = (folder.join("told"), folder.join("done"));
+    let (reported, done) = (folder.join("told"), folder.join("done"));
     let script = format!(
         "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
-        told.display(),
+        reported.display(),
         done.display()
     );
     recorder
@@ -204,11 +204,11 @@ fn while_recording<T>(recorder: &mut Command, folder: &Path, work: impl FnOnce(&
         .args(["--", "sh", "-c", &script]);
     let mut recorder = recorder.stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
-    while !told.exists() {
+    while !reported.exists() {
         assert!(begin.elapsed() < Duration::from_secs(30), "the recorder did not start");
         thread::sleep(Duration::from_millis(5));
     }
-    let worked = work(Path::new(&fs::read_to_string(&told).unwrap()));
+    let worked = work(Path::new(&fs::read_to_string(&reported).unwrap()));
     fs::write(&done, "").unwrap();
     assert!(recorder.wait().unwrap().success());
     worked

@@ -38,21 +38,21 @@ fn beyond_the_limit_on_open_files(options: &[&str], user: Option<u32>) -> (Recor
 fn programs_beyond_the_limit_on_open_files_are_recorded_and_cannot_be_told() {
     // Root's share no buffers.
     let user = rustix::process::geteuid().is_root().then_some(54_321);
-    let (recording, told) = beyond_the_limit_on_open_files(&["--buffers", "user"], user);
+    let (recording, reported) = beyond_the_limit_on_open_files(&["--buffers", "user"], user);
     assert_eq!(recording.summary["processes"], 40);
     let notes = recording.summary["notes"].to_string();
     assert!(notes.contains("programs at once") && notes.contains("do not reach some of them"), "{notes}");
     // Root cannot ask another user's recorder.
-    assert!(told.is_none_or(|told| told < 40), "{told:?}");
+    assert!(reported.is_none_or(|reported| reported < 40), "{reported:?}");
 }
 
 #[test]
 fn programs_beyond_the_limit_on_buffers_are_not_recorded_and_the_others_are() {
-    let (recording, told) = beyond_the_limit_on_open_files(&[], None);
+    let (recording, reported) = beyond_the_limit_on_open_files(&[], None);
     let notes = recording.summary["notes"].to_string();
     assert!(notes.contains("is not recorded: more than") && notes.contains("ulimit -n"), "{notes}");
     let recorded = recording.summary["processes"].as_u64().unwrap();
-    assert!((1..40).contains(&recorded) && told == Some(recorded), "{recorded}, {told:?}");
+    assert!((1..40).contains(&recorded) && reported == Some(recorded), "{recorded}, {reported:?}");
     recording.events();
 }
 

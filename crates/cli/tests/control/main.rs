@@ -195,11 +195,11 @@ fn programs_of_a_recording_that_runs_are_recorded_once_more() {
     };
     let second = with(&["-o", "second", "-e", "steps:other"]);
     let begin = Instant::now();
-    let is_told = |id: u32| {
+    let is_reported = |id: u32| {
         let output = command("rules", &id.to_string(), &["--format", "json"]);
         serde_json::from_slice(&output.stdout).is_ok_and(|state: Value| state["programs"] == 1)
     };
-    while !is_told(second.id()) {
+    while !is_reported(second.id()) {
         assert!(begin.elapsed() < Duration::from_secs(30), "the program does not join");
     }
     // It ends by itself; whatever it is, that is no concern of the other two.

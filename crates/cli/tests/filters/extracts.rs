@@ -21,8 +21,8 @@ fn a_part_knows_names_and_when_it_begins() {
     let of_part = named("late", &of_program);
     let of_whole = named("trace", &[filter, of_program].concat());
     assert!(!of_part.is_empty() && of_part.is_subset(&of_whole), "{of_part:?} {of_whole:?}");
-    let told = run(&["list", "late", "-e", "tracewing:thread", "--from", "2001-01-01"]);
-    assert_eq!(told, run(&["list", "trace", "-e", "tracewing:thread"]), "told before it begins");
+    let reported = run(&["list", "late", "-e", "tracewing:thread", "--from", "2001-01-01"]);
+    assert_eq!(reported, run(&["list", "trace", "-e", "tracewing:thread"]), "told before it begins");
     let first = |trace: &str, options: &[&str]| {
         let listed = run(&[&["list", trace, "-n", "1", "--clock-cycles"], options].concat());
         listed.split(']').next().expect("a date").to_owned()
@@ -173,8 +173,8 @@ fn a_part_tells_times_of_whom_it_is_of_only() {
             assert_eq!(sum(&rows, &["running_ns"]) > 0, sum(&whole, &["running_ns"]) > 0, "{filter:?}");
             let latencies = run(&["sched", "latency", part, "--format", "json"]);
             let table: Value = serde_json::from_str(&latencies).expect("JSON");
-            let told = numbers(table["threads"].as_array().expect("rows"));
-            assert!(told.is_subset(&numbers(&whole)), "{filter:?}: {told:?}");
+            let reported = numbers(table["threads"].as_array().expect("rows"));
+            assert!(reported.is_subset(&numbers(&whole)), "{filter:?}: {reported:?}");
         }
     }
 }

@@ -50,15 +50,15 @@ fn snapshots_by_command_signal_program_and_exit_overlap() {
     assert_eq!([reasons[0], reasons[1], reasons[3]], ["tracewing snapshot", "SIGUSR2", "exit"]);
     assert!(reasons[2].starts_with("asked for by process "), "{}", reasons[2]);
     assert_ends(&check(&ended.path(4)), &emitted);
-    let told: u64 = ended.summary["snapshots"]
+    let reported: u64 = ended.summary["snapshots"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| one["events"].as_u64().unwrap())
         .sum();
     let listed: usize = (1..=4).map(|number| list(&ended.path(number)).len()).sum();
-    assert_eq!(told, listed as u64);
-    assert_eq!(ended.summary["events"], told);
+    assert_eq!(reported, listed as u64);
+    assert_eq!(ended.summary["events"], reported);
     // All in one view: traces of their own, which repeat each other.
     assert_eq!(list(&ended.folder.path().join("t")).len(), listed);
     let entries = std::fs::read_dir(ended.folder.path().join("t")).unwrap().count();
@@ -94,8 +94,9 @@ fn snapshots_of_writers_at_full_speed_have_no_gap() {
             if emitted.iter().all(|number| *number > 0) {
                 assert_eq!(found.len(), emitted.len(), "{options:?}: a CPU is missing");
                 let mut lasts = found.values().map(|(_, last)| *last).zip(&emitted);
-                let told = || format!("{options:?}: {found:?} after {emitted:?}: {}", description(&trace));
-                assert!(lasts.all(|(last, before)| last + unfinished >= *before), "{}", told());
+                let reported =
+                    || format!("{options:?}: {found:?} after {emitted:?}: {}", description(&trace));
+                assert!(lasts.all(|(last, before)| last + unfinished >= *before), "{}", reported());
             }
         }
         let emitted = flight.numbers("land");
@@ -169,10 +170,11 @@ fn buffers_of_processes_that_have_ended_are_still_in_the_snapshot() {
         *by_thread.entry(event.tid).or_default() += 1;
     });
     // Each thread's last number, of three processes.
-    let told = output.text();
-    let told: Vec<u64> = told.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect();
-    assert!(told.len() >= 3);
-    assert_eq!(by_thread.into_values().collect::<Vec<_>>(), told);
+    let reported = output.text();
+    let reported: Vec<u64> =
+        reported.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert!(reported.len() >= 3);
+    assert_eq!(by_thread.into_values().collect::<Vec<_>>(), reported);
     compare_with_babeltrace2(&trace);
 }
 

@@ -16,8 +16,8 @@ fn a_recorder_that_is_none_says_so() {
     assert!(!output.status.success());
     let error = output.notes();
     // One that another test has stopped may be meant.
-    let is_told = error.contains("nobody-is-called-so") || error.contains("recorders that do not answer");
-    assert!(is_told && error.contains(&pid), "{error}");
+    let is_reported = error.contains("nobody-is-called-so") || error.contains("recorders that do not answer");
+    assert!(is_reported && error.contains(&pid), "{error}");
     flight.end();
 }
 
@@ -93,7 +93,7 @@ fn a_storm_of_signals_does_not_keep_the_recording_from_its_end() {
     flight.numbers("emit 1");
     // Lines of more snapshots than a pipe holds.
     let mut stderr = flight.recorder.stderr.take().unwrap();
-    let told = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
+    let reported = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
     let end = Instant::now() + Duration::from_secs(60);
     let mut is_asked = false;
     let status = loop {
@@ -113,8 +113,8 @@ fn a_storm_of_signals_does_not_keep_the_recording_from_its_end() {
         }
     };
     assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{status}");
-    let told = told.join().unwrap();
-    let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
+    let reported = reported.join().unwrap();
+    let summary: Value = serde_json::from_str(reported.lines().next_back().unwrap()).unwrap();
     let snapshots = summary["snapshots"].as_array().unwrap();
     assert_eq!(snapshots.last().unwrap()["reason"], "exit");
 }

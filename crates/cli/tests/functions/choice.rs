@@ -9,10 +9,10 @@ fn only_functions_that_are_chosen_are_recorded() {
         let Some(program) = program(folder.path(), compiler, options) else { continue };
         let chosen = ["--functions", "inn?r", "--functions", "call*", "--functions", "arguments(int*"];
         let recording = record(&chosen, &[&program]);
-        let mut told = told(&recording.stdout);
-        told.retain(|name, _| ["inner", "calls", "called", "arguments"].contains(&name.as_str()));
-        assert_eq!(told.len(), 4);
-        assert_eq!(counted(&rows(&json(&recording, &[]))), told, "{compiler} {options:?}");
+        let mut reported = reported(&recording.stdout);
+        reported.retain(|name, _| ["inner", "calls", "called", "arguments"].contains(&name.as_str()));
+        assert_eq!(reported.len(), 4);
+        assert_eq!(counted(&rows(&json(&recording, &[]))), reported, "{compiler} {options:?}");
         assert!(recording.events().iter().all(|event| !event.name.starts_with("lock:")));
         assert_eq!(recording.summary["notes"], Value::Array(Vec::new()), "{compiler} {options:?}");
         let without = record(&["--functions", "--exclude", "function:exit"], &[&program]);
@@ -45,8 +45,8 @@ fn names_of_cpp_are_as_in_the_source() {
             let name = |row: &Value| row["function"].as_str().unwrap().replace("$_0", "{lambda(int)#1}");
             let names: BTreeSet<String> = table["functions"].as_array().unwrap().iter().map(name).collect();
             assert_eq!(names, chosen.iter().map(|&name| name.to_owned()).collect(), "{what}");
-            let is_told = !recording.summary["notes"].as_array().unwrap().is_empty();
-            assert_eq!(is_told, chosen.is_empty(), "{what}");
+            let is_reported = !recording.summary["notes"].as_array().unwrap().is_empty();
+            assert_eq!(is_reported, chosen.is_empty(), "{what}");
         }
     }
 }
@@ -121,13 +121,13 @@ fn programs_whose_functions_cannot_be_seen_are_told() {
         (&["-pg"], "add -mfentry"),
         (&["-static", "-finstrument-functions"], "is statically linked"),
     ] {
-        let Some(told) = said(options, &["--functions"]) else { continue };
-        let lines = told.lines().filter(|line| line.contains("functions: ") && !line.starts_with('{'));
-        assert_eq!(lines.clone().count(), 1, "{told}");
-        assert!(lines.clone().all(|line| line.contains(text)), "{options:?}: {told}");
+        let Some(reported) = said(options, &["--functions"]) else { continue };
+        let lines = reported.lines().filter(|line| line.contains("functions: ") && !line.starts_with('{'));
+        assert_eq!(lines.clone().count(), 1, "{reported}");
+        assert!(lines.clone().all(|line| line.contains(text)), "{options:?}: {reported}");
     }
-    let Some(told) = said(&["-finstrument-functions"], &["--functions"]) else { return };
-    assert!(!told.contains("functions: "), "{told}");
+    let Some(reported) = said(&["-finstrument-functions"], &["--functions"]) else { return };
+    assert!(!reported.contains("functions: "), "{reported}");
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn so_are_programs_that_the_command_starts() {
     let script = format!("{0}; {0}; sleep 0.1; true", program.display());
     let mut recorder = kernel_common::record(folder.path(), &["--functions"], &["sh", "-c", &script]);
     let output = recorder.ran();
-    let told = output.notes();
-    let notes = told.lines().filter(|line| !line.starts_with('{') && line.contains("add -mfentry"));
-    assert_eq!(notes.count(), 1, "{told}");
+    let reported = output.notes();
+    let notes = reported.lines().filter(|line| !line.starts_with('{') && line.contains("add -mfentry"));
+    assert_eq!(notes.count(), 1, "{reported}");
 }
 
 #[test]

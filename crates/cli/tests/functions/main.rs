@@ -58,7 +58,7 @@ fn program_of(source: &str, folder: &Path, compiler: &str, options: &[&str]) -> 
 }
 
 /// How often functions were called, by their names: as the program says.
-fn told(stdout: &str) -> BTreeMap<String, u64> {
+fn reported(stdout: &str) -> BTreeMap<String, u64> {
     let line =
         |line: &str| line.split_once(' ').map(|(name, count)| (name.to_owned(), count.parse().unwrap()));
     stdout.lines().filter_map(line).collect()
@@ -103,22 +103,22 @@ fn every_call_is_counted_however_it_is_left() {
         let table = json(&recording, &[]);
         let rows = rows(&table);
         let mut found = counted(&rows);
-        let mut told = told(&recording.stdout);
-        assert!(told.len() > 20, "{told:?}");
+        let mut reported = reported(&recording.stdout);
+        assert!(reported.len() > 20, "{reported:?}");
         // Children of `vfork` run on their parent's thread block, so their events are counted lost. They have
         // no other functions.
-        let in_vforked = told.remove("before_exec").unwrap();
+        let in_vforked = reported.remove("before_exec").unwrap();
         assert_eq!(recording.reasons(), [("thread not protected", in_vforked)].into(), "{what}");
-        found.retain(|name, _| told.contains_key(name)); // there are functions of headers, too
-        assert_eq!(found, told, "{what}");
+        found.retain(|name, _| reported.contains_key(name)); // there are functions of headers, too
+        assert_eq!(found, reported, "{what}");
         let count = |member: &str| table[member].as_u64().unwrap();
         assert_eq!(count("not_followed"), 0);
         // Only a stack that is left in the middle of functions has ends without begins, each time.
-        let most = told["yields"] + told["coroutine"];
+        let most = reported["yields"] + reported["coroutine"];
         assert!(count("unmatched_ends") <= most, "{what}: {}", count("unmatched_ends"));
         if options.contains(&"-mfentry") {
             // Jumps and exceptions are reported.
-            let most: u64 = OF_STACKS.iter().map(|name| told[*name]).sum();
+            let most: u64 = OF_STACKS.iter().map(|name| reported[*name]).sum();
             assert!(count("left") <= most, "{what}: {} were left", count("left"));
         }
         check_times(&rows, &what);

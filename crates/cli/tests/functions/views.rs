@@ -12,7 +12,7 @@ fn too_many_functions_within_each_other_are_counted() {
     let found = counted(&rows(&table))["recursive"];
     let not_followed = table["not_followed"].as_u64().unwrap();
     assert!(not_followed > 0 && found > 60_000, "{table}");
-    assert_eq!(found + not_followed, told(&recording.stdout)["recursive"]);
+    assert_eq!(found + not_followed, reported(&recording.stdout)["recursive"]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_function_is_a_slice_for_other_viewers() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
     let recording = record(&["--functions"], &[&program]);
-    let told = told(&recording.stdout);
+    let reported = reported(&recording.stdout);
     let export = |format: &str| {
         let mut command = harness::tracewing();
         command.args(["export", "--format", format, "-o", "-"]).arg(recording.trace());
@@ -101,11 +101,11 @@ fn a_function_is_a_slice_for_other_viewers() {
         }
     }
     assert!(open.is_empty(), "{open:?}");
-    assert_eq!(calls, told);
+    assert_eq!(calls, reported);
     let paje = export("paje");
     let lines =
         |begin: &str| paje.lines().filter(|line| line.starts_with(begin) && line.contains(" SF F")).count();
-    assert_eq!([lines("14 "), lines("9 ")], [told.values().sum::<u64>() as usize; 2]);
+    assert_eq!([lines("14 "), lines("9 ")], [reported.values().sum::<u64>() as usize; 2]);
     assert!(export("perfetto").contains("recursive(int)"));
 }
 

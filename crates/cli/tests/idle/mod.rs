@@ -7,7 +7,7 @@
 use crate::harness::{Printed, RunExt};
 
 /// Whether every CPU that became idle was seen to leave its idle thread again. Prints where not.
-pub fn is_told() -> bool {
+pub fn is_reported() -> bool {
     let tracewing = || crate::harness::tracewing();
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");

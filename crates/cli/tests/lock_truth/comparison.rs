@@ -90,7 +90,7 @@ pub struct Differences {
 
 /// Compares a thread's events with what it did.
 pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &mut Differences) {
-    let mut told = Told { events: events.iter().copied().peekable(), tid };
+    let mut reported = Told { events: events.iter().copied().peekable(), tid };
     // Locks that the thread has: since when, as the program says and as the trace does, and more of that
     // call.
     let mut held: HashMap<u64, (u64, u64, u64, bool)> = HashMap::new();
@@ -100,9 +100,9 @@ pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], difference
         let (before, is_first) = (std::mem::replace(&mut end_of_last, call.after), lines.insert(call.line));
         match call.operation.as_str() {
             "unlock" => {
-                let released = told.take(call, "released").stamp;
+                let released = reported.take(call, "released").stamp;
                 if call.result != 0 {
-                    assert_eq!(told.take(call, "not_released").payload["error"], call.result);
+                    assert_eq!(reported.take(call, "not_released").payload["error"], call.result);
                 } else if let Some((since, acquired, before, was_first)) = held.remove(&call.lock) {
                     differences.holds.push(Difference {
                         ns: (call.before - since).abs_diff(released - acquired),
@@ -113,22 +113,22 @@ pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], difference
                 }
             }
             "condition" => {
-                told.take(call, "condition_wait");
-                assert_eq!(told.take(call, "condition_woken").payload["error"], call.result);
+                reported.take(call, "condition_wait");
+                assert_eq!(reported.take(call, "condition_woken").payload["error"], call.result);
             }
-            "cancelled" => drop(told.take(call, "condition_wait")),
+            "cancelled" => drop(reported.take(call, "condition_wait")),
             "signal" | "broadcast" => {
-                let all = told.take(call, "condition_signalled").number("all");
+                let all = reported.take(call, "condition_signalled").number("all");
                 assert_eq!(all != 0, call.operation == "broadcast");
             }
-            "post" => drop(told.take(call, "posted")),
+            "post" => drop(reported.take(call, "posted")),
             "barrier" => {
-                told.take(call, "barrier_wait");
-                let serial = told.take(call, "barrier_passed").number("serial");
+                reported.take(call, "barrier_wait");
+                let serial = reported.take(call, "barrier_passed").number("serial");
                 assert_eq!(serial != 0, call.result != 0, "PTHREAD_BARRIER_SERIAL_THREAD is -1");
             }
             _ => {
-                let Acquisition { wait, at } = told.take_acquisition(call);
+                let Acquisition { wait, at } = reported.take_acquisition(call);
                 differences.waits.extend(wait.map(|wait| Difference {
                     ns: (call.after - call.before).abs_diff(wait),
                     tid,
@@ -141,7 +141,7 @@ pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], difference
             }
         }
     }
-    let rest: Vec<_> = told.events.map(|event| (&event.name, &event.payload)).collect();
+    let rest: Vec<_> = reported.events.map(|event| (&event.name, &event.payload)).collect();
     assert!(rest.is_empty(), "{tid}: {rest:?}");
 }
 

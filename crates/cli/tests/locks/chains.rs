@@ -39,10 +39,10 @@ fn a_flight_recorder_has_what_its_chains_mean_however_fast_it_forgets() {
     assert!(recorder.arg(program).ran().status.success());
     let events = recorded::list(&place.path().join("t/snapshot-1"));
     let of = |name: &'static str| events.iter().filter(move |event| event.name == name);
-    let told: BTreeSet<u64> = of("lock:call_chain").map(|event| event.number("chain")).collect();
+    let reported: BTreeSet<u64> = of("lock:call_chain").map(|event| event.number("chain")).collect();
     let named: BTreeSet<u64> = of("lock:called_from").map(|event| event.number("chain")).collect();
     assert!((1..1000).contains(&of("lock:called_from").count()), "only the last are there");
-    assert!(named.is_subset(&told), "{named:x?} are named, and {told:x?} told");
+    assert!(named.is_subset(&reported), "{named:x?} are named, and {reported:x?} told");
 }
 
 #[test]

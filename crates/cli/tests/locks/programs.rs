@@ -77,7 +77,7 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         fs::write(place.join("libtracewing_preload.so"), library).unwrap();
         place
     };
-    for (place, told) in [
+    for (place, reported) in [
         (copy("without"), "`cargo build --release -p tracewing-preload` builds it"),
         (with("un usual", b""), "spaces"),
         (with("junk", b"no library"), "is not the library that locks and functions need"),
@@ -97,7 +97,7 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         ]);
         let output = command.ran();
         let stderr = output.notes();
-        assert!(output.status.code() == Some(1) && stderr.contains(told), "{stderr}");
+        assert!(output.status.code() == Some(1) && stderr.contains(reported), "{stderr}");
         assert!(!place.join("t").exists() && !place.join("began").exists());
     }
 }
@@ -112,9 +112,9 @@ fn sanitizers_work_as_they_do_without() {
             let mut recorder = recorder(place.path(), &["--locks"]);
             let output = recorder.args(command).env("ASAN_OPTIONS", "detect_leaks=0").ran();
             let said = output.notes();
-            let told = "AddressSanitizer, which lets no other library be loaded before its own: it gets \
+            let reported = "AddressSanitizer, which lets no other library be loaded before its own: it gets \
                         ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0";
-            assert_eq!(said.contains(told), command == [program], "{said}");
+            assert_eq!(said.contains(reported), command == [program], "{said}");
             assert_eq!(output.status.code(), Some(134), "{said}");
             let events = recorded::list(&place.path().join("t"));
             assert!(events.iter().any(|event| event.name == "lock:requested"), "{command:?}: {said}");
@@ -146,7 +146,7 @@ fn programs_with_locks_of_their_own_are_told() {
     let recording = record_locks(&[], &program);
     assert_eq!(recording.stdout, "1\n");
     let events = recording.events();
-    let shadowed = events.iter().find(|event| event.name == "lock:shadowed").expect("is told");
+    let shadowed = events.iter().find(|event| event.name == "lock:shadowed").expect("is reported");
     assert_eq!(shadowed.payload["function"], "pthread_mutex_lock");
     assert_eq!(shadowed.payload["path"].as_str().map(Path::new), Some(&*program));
 }

@@ -55,12 +55,16 @@ fn ctrl_c_leaves_a_good_recording() {
     // SAFETY: a signal to the group that was made for this recorder.
     assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
     let output = child.wait_with_output().unwrap();
-    let told = output.notes();
-    let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
+    let reported = output.notes();
+    let summary: Value = serde_json::from_str(reported.lines().next_back().unwrap()).unwrap();
     assert_eq!(summary["state"], "complete");
     let found = json(&[], &folder.path().join("t"));
     assert!(by_function(&found, "total_samples").contains_key("heavy"));
-    assert_eq!(told.contains("profile: no hardware counters"), found["trigger"] == "cpu-clock", "{told}");
+    assert_eq!(
+        reported.contains("profile: no hardware counters"),
+        found["trigger"] == "cpu-clock",
+        "{reported}"
+    );
 }
 
 #[test]
@@ -87,12 +91,12 @@ fn a_rate_that_cannot_be_is_refused() {
     }
     let folder = tempfile::tempdir().unwrap();
     let output = recorder(folder.path(), &["--profile", "4000000000"]).arg("true").ran();
-    let told = output.notes();
-    assert!(told.contains("perf_event_max_sample_rate"), "{told}");
+    let reported = output.notes();
+    assert!(reported.contains("perf_event_max_sample_rate"), "{reported}");
     assert!(!output.status.success() && !folder.path().join("t").exists());
     let output = harness::tracewing().args(["record", "--profile", "true"]).output();
-    let told = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(told.contains("put the command after --"), "{told}");
+    let reported = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(reported.contains("put the command after --"), "{reported}");
     let child = recorder(folder.path(), &["--profile"]).arg("true").spawn().unwrap();
     assert!(ended(folder, child).trace().join("profile/metadata").is_file());
 }

@@ -193,17 +193,17 @@ fn without_privileges_there_are_programs_only() {
     let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
     let command = [program.to_str().unwrap(), "0.5"];
     let Some(output) = as_nobody(folder.path(), &["--profile"], &command) else { return };
-    let told = output.notes();
-    assert!(output.status.success() && told.contains("profile: programs only"), "{told}");
+    let reported = output.notes();
+    assert!(output.status.success() && reported.contains("profile: programs only"), "{reported}");
     let found = json(&[], &folder.path().join("t"));
     let objects: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["object"].as_str()).collect();
     assert!(!objects.contains(&Some("[kernel]")), "{objects:?}");
     assert!(by_function(&found, "total_samples")["heavy"] > 0);
 
     let output = recorder_system_wide(folder.path(), &program).unwrap();
-    let told = output.notes();
-    let line = told.lines().find(|line| line.contains("perf_event_paranoid")).unwrap();
-    assert!(line.contains("the whole machine") && line.contains("is 2"), "{told}");
+    let reported = output.notes();
+    let line = reported.lines().find(|line| line.contains("perf_event_paranoid")).unwrap();
+    assert!(line.contains("the whole machine") && line.contains("is 2"), "{reported}");
     assert_eq!(output.status.code(), Some(1));
     assert!(!folder.path().join("w").exists(), "nothing is left of a recording that did not begin");
 }

@@ -120,15 +120,15 @@ impl Recording {
         let events = list(&self.trace());
         let mut by_cpu = BTreeMap::new();
         events.iter().for_each(|event| *by_cpu.entry(event.cpu).or_default() += 1);
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         let mut lost = 0;
         for stream in self.summary["user_streams"].as_array().unwrap() {
             let number = |name: &str| stream[name].as_u64().unwrap();
-            *told.entry(number("cpu")).or_default() += number("events");
+            *reported.entry(number("cpu")).or_default() += number("events");
             lost += number("lost_events");
         }
-        told.retain(|_, events: &mut u64| *events > 0);
-        assert_eq!(told, by_cpu, "the summary's events by CPU, and those listed");
+        reported.retain(|_, events: &mut u64| *events > 0);
+        assert_eq!(reported, by_cpu, "the summary's events by CPU, and those listed");
         assert_eq!(lost, self.lost());
         assert_eq!(self.reasons().into_values().sum::<u64>(), lost);
         events

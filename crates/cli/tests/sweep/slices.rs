@@ -12,7 +12,7 @@ use std::path::Path;
 struct Slice {
     from: i64,
     to: i64,
-    who: String,
+    actor: String,
     tid: Option<i64>,
     task: Option<i64>,
     what: String,
@@ -65,7 +65,7 @@ fn path(target: &[String], trace: &Path) -> Lines {
         Slice {
             from: ns("begin_ns"),
             to: ns("end_ns"),
-            who: text("subject"),
+            actor: text("subject"),
             tid: number("tid"),
             task: number("task"),
             what: text("activity"),
@@ -96,11 +96,11 @@ fn chrome(from: &str, trace: &Path) -> Lines {
             continue;
         }
         // The end of a label is what is unique.
-        let who = label.rsplit(' ').next().unwrap().to_owned();
+        let actor = label.rsplit(' ').next().unwrap().to_owned();
         let what = event["name"].as_str().unwrap().to_owned();
         let (from, to) = (ns("ts"), ns("ts") + ns("dur"));
-        let slice = Slice { from, to, who: who.clone(), tid: None, task: None, what };
-        lines.entry(who).or_default().push(slice);
+        let slice = Slice { from, to, actor: actor.clone(), tid: None, task: None, what };
+        lines.entry(actor).or_default().push(slice);
     }
     lines
 }
@@ -123,9 +123,9 @@ fn says_no_more(slice: &Slice, of: &Slice) -> bool {
     };
     let what = slice.what.as_str();
     let waits = ["ready", "waiting", "preempted", "blocked"].iter().any(|start| what.starts_with(start));
-    let is_who = slice.who == of.who || slice.task.is_none() && slice.tid == of.tid;
-    let is_known = is_who && (what == of.what || (what == "running" && runs(&of.what)));
-    what == "unknown" || slice.who.is_empty() || waits || is_known
+    let is_party = slice.actor == of.actor || slice.task.is_none() && slice.tid == of.tid;
+    let is_known = is_party && (what == of.what || (what == "running" && runs(&of.what)));
+    what == "unknown" || slice.actor.is_empty() || waits || is_known
 }
 
 impl fmt::Display for Command {

@@ -22,7 +22,6 @@ pub(super) struct Places<'c> {
 pub(super) struct Way {
     /// The names of members and options.
     pub(super) names: Vec<String>,
-    /// Their places.
     pub(super) indices: Vec<usize>,
     /// Which of them are options.
     is_option: Vec<bool>,

@@ -40,16 +40,16 @@ impl Tags {
         taken: &[(i128, i128)],
     ) -> String {
         let labels = self.0.entry(key.clone()).or_default();
-        let wanted = normal(ranges);
+        let normalized = normal(ranges);
         let mut label = name.to_owned();
         for number in 2.. {
             match labels.iter().find(|(known, _)| *known == label) {
-                Some((_, known)) if normal(&without(known, taken)) == wanted => return label,
+                Some((_, known)) if normal(&without(known, taken)) == normalized => return label,
                 Some(_) => label = format!("{name}_{number}"),
                 None => break,
             }
         }
-        labels.push((label.clone(), wanted));
+        labels.push((label.clone(), normalized));
         label
     }
 

@@ -32,7 +32,7 @@ pub fn to_ctf2(class: &TraceClass) -> Result<TraceClass, Error> {
     }
     drop_implicit_ids(&mut converted);
     if converted.data_stream_classes.is_empty() {
-        converted.data_stream_classes.push(DataStreamClass::new(0)); // CTF 2 wants one
+        converted.data_stream_classes.push(DataStreamClass::new(0)); // CTF 2 requires one
     }
     Ok(converted)
 }

@@ -45,7 +45,7 @@ pub(super) struct LaidOut<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Its class.
+    /// The event's class.
     pub fn class(&self) -> &'a EventRecordClass {
         &self.data_stream_class().event_record_classes[self.event]
     }

@@ -6,7 +6,7 @@ use crate::FieldFault;
 /// Why a walk stopped, and where.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// The bit.
+    /// The bit offset in the packet.
     pub(super) at: u64,
     /// The field's name, if it has one.
     pub(super) field: Option<Box<str>>,

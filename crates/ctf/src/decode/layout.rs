@@ -54,7 +54,7 @@ pub(super) struct Stride {
     pub(super) event: u32,
     /// Size in bits from the aligned start of the header; `u32::MAX` where it differs.
     pub(super) bits: u32,
-    /// The class's.
+    /// The layout of the class's payload.
     pub(super) layout: Option<Arc<Layout>>,
 }
 

@@ -100,7 +100,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// A string in UTF-16 or UTF-32 up to its first null.
     WideText(WideText<'a>),
-    /// Bytes.
+    /// Bytes without a meaning of their own.
     Blob(&'a [u8]),
 }
 
@@ -123,7 +123,7 @@ pub enum Compound<'a> {
     Structure(&'a StructureClass),
     /// An array or a sequence; its elements follow, without names.
     Array {
-        /// How many elements.
+        /// Number of elements.
         length: u64,
     },
     /// An optional; its field follows if it is there, with the optional's name.

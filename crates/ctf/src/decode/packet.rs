@@ -36,7 +36,7 @@ pub struct Packet {
     pub discarded_packets: Option<Loss>,
 }
 
-/// Something was lost.
+/// Events or packets that the tracer reports as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
     /// How many; unknown if the data stream begins with a counter above 0.

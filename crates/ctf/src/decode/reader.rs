@@ -62,7 +62,7 @@ pub(super) struct Packets {
 struct Current {
     /// Index of its class.
     event: usize,
-    /// Its stamp.
+    /// The stamp of the current event, in cycles.
     clock: u64,
     /// Whether the layout of its class applies, and there are enough data left to use it.
     is_unwalked: bool,

@@ -16,7 +16,7 @@ pub(super) struct Unwalked<'s> {
     /// The bit that its layout counts from: where it would begin if its header had the common form.
     pub(super) origin: u64,
     pub(super) stride: &'s Stride,
-    /// Its stamp.
+    /// The stamp of the event, in cycles.
     pub(super) clock: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Unwalked<'s> {
 pub(super) struct Cursor {
     /// Bits from the packet's start.
     pub(super) at: u64,
-    /// Cycles.
+    /// The clock's value after the event, in cycles.
     pub(super) clock: u64,
 }
 

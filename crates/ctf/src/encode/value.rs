@@ -25,7 +25,7 @@ pub enum FieldValue {
     Real128(u128),
     /// A string, UTF-8 as a rule; a class of another encoding gets it in that encoding.
     Text(Vec<u8>),
-    /// Bytes.
+    /// Bytes without a meaning of their own.
     Blob(Vec<u8>),
     /// A structure: its members in order. Those that the writer knows may be left out.
     Structure(Vec<(String, FieldValue)>),

@@ -100,7 +100,7 @@ pub enum JsonFault {
     Role {
         /// The role.
         role: Role,
-        /// Why not.
+        /// Why the field cannot have this role.
         fault: RoleFault,
     },
     /// A field class of a type that is not known.

@@ -92,7 +92,7 @@ pub enum MetadataPacketFault {
     Scheme {
         /// `compression`, `encryption` or `checksum`.
         what: &'static str,
-        /// Its number.
+        /// The number of the scheme.
         scheme: u8,
     },
     /// The version is not known.

@@ -32,15 +32,15 @@ pub enum PacketFault {
     /// Its content is larger than the packet.
     #[error("content of {content} bits in a packet of {size} bits")]
     LargeContent {
-        /// Bits.
+        /// Size of the content, in bits.
         content: u64,
-        /// Bits.
+        /// Size of the packet, in bits.
         size: u64,
     },
     /// Its content ends within its header or context.
     #[error("content of {content} bits, but packet header and context have {heads}")]
     SmallContent {
-        /// Bits.
+        /// Size of the content, in bits.
         content: u64,
         /// Bits of header and context.
         heads: u64,
@@ -48,7 +48,7 @@ pub enum PacketFault {
     /// It has no size, or one that is not a number of bytes.
     #[error("a packet of {size} bits; expected whole bytes")]
     NotWholeBytes {
-        /// Bits.
+        /// Size of the packet, in bits.
         size: u64,
     },
     /// The data stream ends before the packet does.

@@ -32,15 +32,15 @@ pub enum TsdlFault {
     Unexpected {
         /// What the grammar has here.
         expected: &'static str,
-        /// What is here.
+        /// The token that was found.
         found: String,
     },
     /// Another token than the sign that the grammar has here.
     #[error("expected `{expected}`, found {found}")]
     NoSign {
-        /// The sign.
+        /// The sign that was expected.
         expected: &'static str,
-        /// What is here.
+        /// The token that was found.
         found: String,
     },
     /// A keyword as a name.
@@ -67,7 +67,7 @@ pub enum TsdlFault {
     Value {
         /// The attribute.
         attribute: String,
-        /// What it takes.
+        /// The values that the attribute accepts.
         expected: &'static str,
     },
     /// Something else is expected here.
@@ -142,7 +142,7 @@ pub enum TsdlFault {
     FieldWithMeaning {
         /// The field.
         field: String,
-        /// Its class.
+        /// The field class that it must have.
         expected: &'static str,
     },
     /// A type that is not declared.
@@ -178,7 +178,7 @@ pub enum TsdlFault {
         stream: u64,
         /// The first clock's name.
         first: String,
-        /// Another one.
+        /// The second clock's name.
         second: String,
     },
     /// Members of one name.

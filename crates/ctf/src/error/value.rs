@@ -15,7 +15,7 @@ pub enum ValueFault {
     /// An integer has more bits than its field.
     #[error("{value} does not fit in {bits} {} bits", sign(*signed))]
     LargeInteger {
-        /// The integer.
+        /// The integer that does not fit.
         value: i128,
         /// Bits of the field.
         bits: u32,
@@ -25,7 +25,7 @@ pub enum ValueFault {
     /// An integer is none that a field of variable length can have.
     #[error("{value} is no {} integer of 64 bits", sign(*signed))]
     LargeVariable {
-        /// The integer.
+        /// The integer that does not fit.
         value: i128,
         /// Whether the field is signed.
         signed: bool,

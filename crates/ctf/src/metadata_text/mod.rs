@@ -24,7 +24,7 @@ pub(crate) const fn most_field_classes(text_bytes: usize) -> u64 {
 /// The language of a metadata text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
-    /// CTF 1.8's.
+    /// TSDL, the language of CTF 1.8.
     Tsdl,
     /// CTF 2's: a JSON text sequence.
     Json,

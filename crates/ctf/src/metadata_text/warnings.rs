@@ -33,7 +33,6 @@ impl Warnings {
         self.more += 1;
     }
 
-    /// All of them.
     pub(crate) fn lines(mut self) -> Vec<String> {
         if self.more > 0 {
             self.lines.push(format!("metadata: {} more warnings", self.more));

@@ -19,7 +19,7 @@ pub struct ClockClass {
     pub uuid: Option<Uuid>,
     /// Unique id that is no UUID (CTF 2).
     pub uid: Option<String>,
-    /// Free text.
+    /// Description for people.
     pub description: Option<String>,
     /// Cycles per second.
     pub frequency: u64,
@@ -40,7 +40,7 @@ pub struct ClockClass {
 /// What a clock counts from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ClockOrigin {
-    /// Unknown.
+    /// The origin is unknown: times of other clocks cannot be compared with it.
     #[default]
     Unknown,
     /// 1970-01-01 00:00:00 UTC (TSDL: `absolute = true`).

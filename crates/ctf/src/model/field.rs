@@ -14,7 +14,7 @@ pub use compound::{
     DynamicArrayClass, Member, OptionalClass, StaticArrayClass, StructureClass, VariantClass, VariantOption,
 };
 
-/// A field class.
+/// The type of a field: how its bits are laid out, and what they mean.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldClass {
     /// Bits that mean nothing by themselves (CTF 2).

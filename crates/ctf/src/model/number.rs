@@ -198,7 +198,7 @@ pub struct BitMapClass {
 /// A name of bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
-    /// The name.
+    /// The flag's name.
     pub name: String,
     /// First and last bit of each range, counted from the least significant one.
     pub ranges: Vec<(u64, u64)>,

@@ -78,7 +78,7 @@ pub const DEFAULT_MEDIA_TYPE: &str = "application/octet-stream";
 /// A known number of bytes that mean nothing here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticBlobClass {
-    /// How many bytes.
+    /// Number of bytes.
     pub length: u64,
     /// What they are (IANA media type).
     pub media_type: String,

@@ -12,8 +12,8 @@ pub(super) fn check(text: &str, trace: &TraceClass) -> Result<(), Error> {
     let scope = |scope, structure: &Option<StructureClass>| {
         let members = structure.iter().flat_map(|structure| &structure.members);
         members.into_iter().try_for_each(|member| {
-            let wanted = wanted(scope, member);
-            wanted.map_or(Ok(()), |expected| {
+            let requirement = requirement(scope, member);
+            requirement.map_or(Ok(()), |expected| {
                 let fault = TsdlFault::FieldWithMeaning { field: member.name.clone(), expected };
                 Err(lex::error_at(text, member.place.offset().unwrap_or(0), fault))
             })
@@ -63,7 +63,7 @@ fn second_clock(class: &FieldClass, first: &mut Option<Arc<str>>) -> Option<[Str
 }
 
 /// What a member of the scope's structure should be and is not.
-fn wanted(scope: Scope, member: &Member) -> Option<&'static str> {
+fn requirement(scope: Scope, member: &Member) -> Option<&'static str> {
     let integer = match &member.class {
         FieldClass::Integer(class) => Some(class),
         FieldClass::Enumeration(class) => Some(&class.integer),

@@ -124,11 +124,11 @@ impl Timeline {
         }
     }
 
-    fn counter(&mut self, wanted: Counter) -> CounterId {
+    fn counter(&mut self, counter: Counter) -> CounterId {
         let counters = &mut self.model.counters;
-        let known = counters.iter().position(|counter| *counter == wanted);
+        let known = counters.iter().position(|known| *known == counter);
         known.unwrap_or_else(|| {
-            counters.push(wanted);
+            counters.push(counter);
             counters.len() - 1
         }) as CounterId
     }

@@ -92,7 +92,7 @@ fn what_lies_before_overwritten_events_goes() {
 }
 
 #[test]
-fn drops_between_kept_events_are_told_in_their_place_until_these_go() {
+fn drops_between_kept_events_are_reported_in_their_place_until_these_go() {
     let mut kept = Kept::new(layout(), 3 * (16 + 10 * RECORD));
     give(&mut kept, &page(100, 10));
     // Reported before the pages that precede it.

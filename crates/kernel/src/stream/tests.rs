@@ -154,7 +154,7 @@ fn events_between_two_gaps_lie_in_neither() {
 }
 
 #[test]
-fn losses_at_the_end_are_told_by_a_packet_without_events() {
+fn losses_at_the_end_are_reported_by_a_packet_without_events() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
     stream.expect_gap(None, 1000, 7);

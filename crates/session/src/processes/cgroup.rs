@@ -16,7 +16,7 @@ const PROCESSES: &str = "cgroup.procs";
 /// The folder of a control group: given as a path, or as `/proc/PID/cgroup` has it.
 ///
 /// # Errors
-/// There is none.
+/// No control group has this path.
 pub(super) fn find(path: &Path) -> io::Result<PathBuf> {
     let below = MOUNT_POINTS.map(|point| Path::new(point).join(path.strip_prefix("/").unwrap_or(path)));
     for folder in path.is_absolute().then(|| path.to_owned()).into_iter().chain(below) {

@@ -12,14 +12,13 @@ use crate::credentials::{is_alive, users};
 use crate::program::{Program, is_of_kernel, ticks_since_boot};
 use crate::refusal::Refusal;
 
-/// A recorded process.
+/// A running process that is to be recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
-    /// Its number.
     pub(crate) pid: Pid,
     /// The file name of its executable, or where that is not known the name of its first thread.
     pub(crate) name: String,
-    /// Its real user.
+    /// Real user id.
     pub(crate) uid: u32,
     pidfd: Rc<OwnedFd>,
     /// When it was opened, in the kernel's ticks after boot.

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 /// Processes that run already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attach {
-    /// By their numbers.
+    /// Process ids.
     pub pids: Vec<Pid>,
     /// Those that run when the recording begins and whose executable's file name, or whose first thread's
     /// name, one of these shell patterns fits.
@@ -27,10 +27,10 @@ pub struct Attach {
     pub children: bool,
 }
 
-/// What was found.
+/// The processes that a selection matches at one time.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// To be recorded.
+    /// Processes that are to be recorded.
     pub(crate) processes: Vec<Process>,
     /// Why others are not.
     pub(crate) refusals: Vec<Refusal>,
@@ -43,10 +43,10 @@ impl Found {
     ///
     /// # Errors
     /// There is none that can be recorded, no process has a name, or there is no such control group.
-    pub(crate) fn of(wanted: &Attach) -> Result<Self, Refusal> {
-        let mut pids: BTreeSet<Pid> = wanted.pids.iter().copied().collect();
+    pub(crate) fn of(attach: &Attach) -> Result<Self, Refusal> {
+        let mut pids: BTreeSet<Pid> = attach.pids.iter().copied().collect();
         let given = pids.clone();
-        for name in &wanted.names {
+        for name in &attach.names {
             let called = called(name);
             if called.is_empty() {
                 return Err(Refusal::NoName(name.clone()));
@@ -54,7 +54,7 @@ impl Found {
             pids.extend(called);
         }
         let mut cgroups = Vec::new();
-        for path in &wanted.cgroups {
+        for path in &attach.cgroups {
             let folder = cgroup::find(path);
             cgroups.push(folder.map_err(|source| Refusal::NoCgroup { path: path.clone(), source })?);
             let inside = cgroup::processes(&cgroups[cgroups.len() - 1..]);
@@ -76,7 +76,7 @@ impl Found {
         match (found.processes.is_empty(), found.refusals.len()) {
             (false, _) => Ok(found),
             (true, 1) => Err(found.refusals.remove(0)),
-            (true, 0) => Err(Refusal::NoName(wanted.names.join(", "))),
+            (true, 0) => Err(Refusal::NoName(attach.names.join(", "))),
             (true, _) => Err(Refusal::All(found.refusals)),
         }
     }

@@ -86,10 +86,10 @@ impl Recorder<'_> {
     fn update_interest(&mut self, number: u64) {
         let is_resting = self.connections.is_resting(number);
         let Some(client) = self.connections.clients.get_mut(&number) else { return };
-        let wanted = client.wanted_interest();
-        if wanted != client.interest {
-            client.interest = wanted;
-            if !is_resting && self.poll.modify(&*client, Token::Client(number), wanted).is_err() {
+        let interest = client.interest();
+        if interest != client.interest {
+            client.interest = interest;
+            if !is_resting && self.poll.modify(&*client, Token::Client(number), interest).is_err() {
                 self.disconnect(number);
             }
         }
@@ -131,7 +131,7 @@ impl Recorder<'_> {
                 self.connections.forget_main(key);
                 if let Some(since) = member.unknown_since {
                     self.join.missed(client.peer(), &member.program, since, None);
-                } else if member.has_told_nothing() && member.program.is_alive() {
+                } else if member.has_no_classes() && member.program.is_alive() {
                     self.join.note_of(
                         client.peer(),
                         "it takes part in as many recordings as it can, or cannot map the buffers",
@@ -148,7 +148,7 @@ impl Recorder<'_> {
         let Some(client) = self.connections.clients.get_mut(&main) else { return };
         let Some(member) = client.member_mut() else { return };
         member.classes.extend(&more.classes);
-        member.behind.extend(&more.behind);
+        member.unconfirmed.extend(&more.unconfirmed);
         self.changes.hand_over(number, main);
         self.send(main);
     }

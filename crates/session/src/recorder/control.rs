@@ -43,9 +43,9 @@ impl Recorder<'_> {
             failures: Vec::new(),
             shows: false,
         };
-        let wish = Control::decode(message)?;
+        let request = Control::decode(message)?;
         self.leave_filtered_alone();
-        match wish {
+        match request {
             Control::Show => waiting.shows = true,
             Control::Rule(rule) => {
                 let mut input = Input::new(rule);
@@ -103,7 +103,7 @@ impl Recorder<'_> {
                         || class.is_some_and(|class| rule.matches(&class, &process)))
             };
             let ids: Vec<u16> = member.classes.keys().filter(concerns).copied().collect();
-            member.behind.extend(ids);
+            member.unconfirmed.extend(ids);
             if !member.is_settled() {
                 waiting.concerned.insert(*number);
             }
@@ -132,8 +132,8 @@ impl Recorder<'_> {
     fn await_member(&mut self, number: u64, failures: &mut Vec<String>) -> bool {
         let client = self.connections.clients.get_mut(&number);
         let Some(member) = client.and_then(Client::member_mut) else { return false };
-        let is_behind = !member.is_settled();
-        if let Some((sites, why)) = member.failure.take_if(|_| !is_behind) {
+        let is_unsettled = !member.is_settled();
+        if let Some((sites, why)) = member.failure.take_if(|_| !is_unsettled) {
             let program = &member.program;
             let noun = if sites == 1 { "site" } else { "sites" };
             failures.push(format!(
@@ -141,7 +141,7 @@ impl Recorder<'_> {
                 program.pid, program.name
             ));
         }
-        is_behind
+        is_unsettled
     }
 
     /// Says what a change has led to.

@@ -64,7 +64,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Something has come by a door.
+    /// Handles what has arrived at a door.
     pub(crate) fn knocked(&mut self, number: u64) {
         for _ in 0..BATCH {
             let now = Instant::now();

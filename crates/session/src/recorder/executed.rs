@@ -9,7 +9,7 @@ use tracewing_units::Pid;
 use super::Recorder;
 
 /// The most programs that are named.
-const MOST_TOLD: usize = 8;
+const MOST_REASONS: usize = 8;
 
 impl Recorder<'_> {
     /// Reports those of these files, with the processes that have executed them, into which nothing can be
@@ -20,7 +20,7 @@ impl Recorder<'_> {
         };
         for (pid, path) in executed {
             let others = self.connections.members().map(|(_, member)| member.program.pid);
-            if self.watches.obstacles < MOST_TOLD
+            if self.watches.obstacles < MOST_REASONS
                 && let Some(note) = preload.of_executed(&path, &file(&path, iter::once(pid).chain(others)))
             {
                 self.watches.obstacles += 1;

@@ -66,7 +66,7 @@ pub trait Observer {
 /// How far a recording is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Since it began.
+    /// Time since the recording began.
     pub elapsed: Duration,
     /// Events written so far.
     pub events: u64,

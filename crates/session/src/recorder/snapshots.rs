@@ -62,7 +62,7 @@ impl Recorder<'_> {
     /// Takes a snapshot, and reports it to the user.
     ///
     /// # Errors
-    /// There is none; a note says so too, and recording continues.
+    /// The snapshot has failed; a note says so too, and recording continues.
     pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
         match self.take_snapshot(reason) {
             Ok(summary) => {
@@ -90,10 +90,10 @@ impl Recorder<'_> {
     /// that could not be written, or not all of it.
     pub(crate) fn last_snapshot(&mut self) -> bool {
         let Some(flight) = &self.flight else { return true };
-        let is_wanted = flight.on.exit;
+        let is_requested = flight.on.exit;
         self.join.regions.close();
         self.drains.kernel.stop(&mut |line| self.join.note(line));
-        !is_wanted || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
+        !is_requested || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
     }
 
     fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, NoSnapshot> {
@@ -116,7 +116,7 @@ impl Recorder<'_> {
         }
         if let Some(threads) = &mut self.drains.threads {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
-            threads.tell(&mut self.join.classes, &mut snapshot)?;
+            threads.write_names(&mut self.join.classes, &mut snapshot)?;
         }
         let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?)?;
 

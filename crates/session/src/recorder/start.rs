@@ -130,7 +130,7 @@ fn prepare(
     // would not survive, as buffers in files do.
     let trace = match &files {
         Some(_) => trace,
-        None => trace.map(|trace| trace.write_behind(Priority::raise)),
+        None => trace.map(|trace| trace.write_in_background(Priority::raise)),
     };
     let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
     let rules = RecordingRules::new(&options.rules);

@@ -51,10 +51,10 @@ pub fn with_programs_and_notes(
     notes: &mut Notes,
 ) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
-    let (told, done) = (folder.path().join("told"), folder.path().join("done"));
+    let (reported, done) = (folder.path().join("told"), folder.path().join("done"));
     let script = format!(
         "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
-        told.display(),
+        reported.display(),
         done.display()
     );
     let mut options = options(folder.path(), &script);
@@ -63,11 +63,11 @@ pub fn with_programs_and_notes(
         scope.spawn(|| {
             let _finally = Finally(&done);
             let begin = Instant::now();
-            while !told.exists() {
+            while !reported.exists() {
                 assert!(begin.elapsed() < Duration::from_secs(30), "the shell did not start");
                 thread::sleep(Duration::from_millis(5));
             }
-            programs(&PathBuf::from(fs::read_to_string(&told).unwrap()), &folder.path().join("trace"));
+            programs(&PathBuf::from(fs::read_to_string(&reported).unwrap()), &folder.path().join("trace"));
         });
         record(&options, notes).unwrap()
     })

@@ -22,7 +22,7 @@ use tracewing_units::{Cycles, Duration, Timestamp};
 use tracewing_vocabulary::{context, environment};
 use tracewing_vocabulary::{own, recorder};
 
-/// A recording, counted.
+/// Numbers of events of a recording: by class, by stream and by process.
 #[derive(Debug, Default, Serialize)]
 pub struct Statistics {
     /// From the first of the counted events to the last, in nanoseconds.
@@ -30,7 +30,7 @@ pub struct Statistics {
     /// When the first and the last of them happened; `None` without a stamped event.
     #[serde(skip)]
     pub range: Option<(Timestamp, Timestamp)>,
-    /// All of them.
+    /// All counted events.
     pub total: Count,
     /// By trace and name, the most frequent first; classes without events are left out.
     pub events: Vec<ClassCount>,
@@ -46,7 +46,7 @@ pub struct Statistics {
 /// Events, and what they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Count {
-    /// How many.
+    /// Number of events.
     pub events: u64,
     /// Their bytes with headers and contexts.
     pub bytes: u64,
@@ -59,7 +59,7 @@ pub struct ClassCount {
     pub trace: String,
     /// The class's name.
     pub name: String,
-    /// Its events.
+    /// Number and size of its events.
     #[serde(flatten)]
     pub count: Count,
 }
@@ -71,7 +71,7 @@ pub struct StreamCount {
     pub trace: String,
     /// The stream's class id, then its id.
     pub stream: String,
-    /// Its events.
+    /// Number and size of its events.
     #[serde(flatten)]
     pub count: Count,
     /// Events known to be lost in it.
@@ -238,7 +238,7 @@ impl Tally {
         let mut last = None;
         let mut count = |event: Event<'_>, tally: &mut Tally| {
             let class = event.class_index();
-            // Whose thread it is counts for others too.
+            // OwnerField thread it is counts for others too.
             if matches!(event.class().name.as_deref(), Some(own::Thread::NAME | recorder::KnownThread::NAME))
             {
                 tally.note_owner(&event);
@@ -252,7 +252,7 @@ impl Tally {
             }
             tally.classes[class].add(one);
             let member: &Option<_> =
-                member.get_or_insert_with(|| Whose::find(recording, &event, stream.trace_index()));
+                member.get_or_insert_with(|| OwnerField::find(recording, &event, stream.trace_index()));
             let whose = member.as_ref().map_or(Actor::Unknown, |member| member.of(&event));
             if whose != actor {
                 tally.actors.entry(actor).or_default().add(std::mem::take(&mut run));
@@ -306,12 +306,12 @@ impl Tally {
 }
 
 /// The member of the common context that identifies the thread or process of an event.
-struct Whose {
+struct OwnerField {
     member: MemberHandle,
     is_process: bool,
 }
 
-impl Whose {
+impl OwnerField {
     fn find(recording: &Recording, event: &Event<'_>, trace: usize) -> Option<Self> {
         let stream = recording.traces()[trace].class().data_stream_classes.iter();
         let stream = stream.take_while(|class| class.id != event.data_stream_class().id).count();
@@ -320,7 +320,7 @@ impl Whose {
         let names = [(vpid, true), (pid, true), (vtid, false), (tid, false)];
         names.into_iter().find_map(|(name, is_process)| {
             let member = decoder.member(stream, event.class_index(), Scope::CommonContext, name)?;
-            Some(Whose { member, is_process })
+            Some(OwnerField { member, is_process })
         })
     }
 

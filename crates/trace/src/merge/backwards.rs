@@ -11,19 +11,19 @@ use tracewing_units::Timestamp;
 pub(crate) struct Backwards {
     /// In nanoseconds since the clock's origin.
     latest: Timestamp,
-    told: Arc<Mutex<HashSet<usize>>>,
+    reported: Arc<Mutex<HashSet<usize>>>,
 }
 
 impl Default for Backwards {
     fn default() -> Self {
-        Backwards { latest: Timestamp::MIN, told: Arc::default() }
+        Backwards { latest: Timestamp::MIN, reported: Arc::default() }
     }
 }
 
 impl Backwards {
     /// For other events of the same streams.
-    pub(crate) fn beside(&self) -> Self {
-        Backwards { latest: Timestamp::MIN, told: self.told.clone() }
+    pub(crate) fn sibling(&self) -> Self {
+        Backwards { latest: Timestamp::MIN, reported: self.reported.clone() }
     }
 
     /// Takes whatever comes next for a beginning.
@@ -40,11 +40,11 @@ impl Backwards {
             self.latest = ns;
             return None;
         }
-        self.tell(event.stream_index()).then_some((self.latest, ns))
+        self.report(event.stream_index()).then_some((self.latest, ns))
     }
 
     #[cold]
-    fn tell(&self, stream: usize) -> bool {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(stream)
+    fn report(&self, stream: usize) -> bool {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(stream)
     }
 }

@@ -40,7 +40,7 @@ impl<'m> EventRef<'m> {
         EventRef { recording, cursor, stream }
     }
 
-    /// The trace.
+    /// The trace that the event is in.
     pub fn trace(&self) -> &'m Trace {
         &self.recording.traces()[self.trace_index()]
     }
@@ -50,7 +50,7 @@ impl<'m> EventRef<'m> {
         self.stream().trace_index()
     }
 
-    /// The data stream.
+    /// The data stream that the event is in.
     pub fn stream(&self) -> &'m Stream {
         &self.recording.streams()[self.stream]
     }
@@ -65,7 +65,7 @@ impl<'m> EventRef<'m> {
         self.cursor.stamp()
     }
 
-    /// The event itself.
+    /// The decoded event, without its place in the recording.
     #[inline(always)]
     pub fn decoded(&self) -> Event<'m> {
         self.cursor.event()
@@ -261,7 +261,7 @@ impl<'r> Merge<'r> {
     }
 
     /// Continues up to `until` after it has ended before.
-    pub(crate) fn go_on_to(&mut self, until: Timestamp) {
+    pub(crate) fn advance_to(&mut self, until: Timestamp) {
         self.until = until.min(self.range.end);
         self.alone_until = self.alone_until.min(self.until);
     }

@@ -225,16 +225,16 @@ impl Recording {
 
     /// When it begins, if all of it is an extract that says so.
     pub(crate) fn extract_begin(&self) -> Option<Timestamp> {
-        self.told_times(BEGIN)?.into_iter().min()
+        self.read_times(BEGIN)?.into_iter().min()
     }
 
     /// When it ends, if all of it is an extract that says so.
     pub(crate) fn extract_end(&self) -> Option<Timestamp> {
-        self.told_times(END)?.into_iter().max()
+        self.read_times(END)?.into_iter().max()
     }
 
     /// What each trace says under this name, if all do.
-    fn told_times(&self, name: &str) -> Option<Vec<Timestamp>> {
+    fn read_times(&self, name: &str) -> Option<Vec<Timestamp>> {
         let times = self.traces().iter().map(|trace| match trace.class().env(name) {
             Some(EnvValue::Integer(ns)) => Some(Timestamp::from_ns(*ns)),
             _ => None,

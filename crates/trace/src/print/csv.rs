@@ -48,8 +48,9 @@ impl CsvPrinter {
         let mut columns = HashMap::new();
         for trace in recording.traces() {
             for stream in &trace.class().data_stream_classes {
-                let wanted = |name: Option<&str>| selection.names(name);
-                for event in stream.event_record_classes.iter().filter(|class| wanted(class.name.as_deref()))
+                let is_selected = |name: Option<&str>| selection.names(name);
+                for event in
+                    stream.event_record_classes.iter().filter(|class| is_selected(class.name.as_deref()))
                 {
                     let classes = [
                         &stream.packet_context,

@@ -133,7 +133,7 @@ fn hand_on<'r>(
             Part::End(end) => {
                 let End { result, last, merge } = *end;
                 result?;
-                printer.go_on_behind(last);
+                printer.continue_after(last);
                 return Ok(Some(merge));
             }
         }

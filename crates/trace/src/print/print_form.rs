@@ -92,16 +92,16 @@ impl PrintForm {
             literal.push_str(&rest[..at]);
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
-            if let Some(behind) = rest.strip_prefix(brace) {
+            if let Some(after) = rest.strip_prefix(brace) {
                 literal.push_str(brace);
-                rest = behind;
+                rest = after;
                 continue;
             }
             if brace == "}" {
                 return None;
             }
-            let (inside, behind) = rest.split_once('}')?;
-            rest = behind;
+            let (inside, after) = rest.split_once('}')?;
+            rest = after;
             if !literal.is_empty() {
                 pieces.push(Piece::Literal(std::mem::take(&mut literal)));
             }
@@ -139,8 +139,8 @@ fn parse_spec(text: &str) -> Option<Spec> {
         rest = &rest[1..];
     }
     let flag = |rest: &mut &str, char: char| match rest.strip_prefix(char) {
-        Some(behind) => {
-            *rest = behind;
+        Some(after) => {
+            *rest = after;
             true
         }
         None => false,
@@ -150,8 +150,8 @@ fn parse_spec(text: &str) -> Option<Spec> {
     spec.zero = flag(&mut rest, '0');
     let number = |rest: &mut &str| {
         let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, behind) = rest.split_at(digits);
-        *rest = behind;
+        let (number, after) = rest.split_at(digits);
+        *rest = after;
         number.parse::<usize>().ok().filter(|number| *number <= MAX_WIDTH)
     };
     if rest.starts_with(|char: char| char.is_ascii_digit()) {

@@ -137,7 +137,7 @@ impl<'l> Printer<'l> {
     /// One that prints slices of the same for it.
     pub(crate) fn for_slices(&self, recording: &Recording) -> Result<Self, Error> {
         let mut printer = Printer::new(self.listing, self.range(), recording)?;
-        printer.backwards = self.backwards.beside();
+        printer.backwards = self.backwards.sibling();
         // Head lines are there already.
         printer.lines.batch.clear();
         Ok(printer)
@@ -178,8 +178,8 @@ impl<'l> Printer<'l> {
     }
 
     /// Has the next stamp follow the last one of a slice.
-    pub(crate) fn go_on_behind(&mut self, last: Option<u64>) {
-        last.into_iter().for_each(|last| self.lines.text.stamps().go_on_behind(last));
+    pub(crate) fn continue_after(&mut self, last: Option<u64>) {
+        last.into_iter().for_each(|last| self.lines.text.stamps().continue_after(last));
     }
 
     /// Hands the last lines to `sink`, even where printing failed with `result`.

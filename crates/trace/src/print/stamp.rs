@@ -32,7 +32,7 @@ pub(crate) struct StampPrinter {
     /// Whether that is still to be reported.
     unreported: bool,
     /// Whether stamps are printed as most people want them: time of day, distance, no names.
-    usual: bool,
+    is_common: bool,
 }
 
 impl StampPrinter {
@@ -48,7 +48,7 @@ impl StampPrinter {
             text: Vec::new(),
             fell_back: false,
             unreported: false,
-            usual: style.clock == ClockStyle { zone: style.clock.zone, ..ClockStyle::default() }
+            is_common: style.clock == ClockStyle { zone: style.clock.zone, ..ClockStyle::default() }
                 && style.delta
                 && !style.names.header,
         }
@@ -65,13 +65,13 @@ impl StampPrinter {
         self.withheld.take().flatten()
     }
 
-    /// The last stamp, in what [`StampPrinter::go_on_behind`] takes.
+    /// The last stamp, in what [`StampPrinter::continue_after`] takes.
     pub(crate) fn last(&self) -> Option<u64> {
         Some(self.last).filter(|last| *last != NONE)
     }
 
     /// Has the next stamp follow this one.
-    pub(crate) fn go_on_behind(&mut self, last: u64) {
+    pub(crate) fn continue_after(&mut self, last: u64) {
         self.last = last;
     }
 
@@ -79,10 +79,10 @@ impl StampPrinter {
     #[inline]
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         let ns = stamp.time.as_ns();
-        if self.usual && self.last != NONE && self.second == Some(ns / NS_PER_S) && ns >= 0 {
+        if self.is_common && self.last != NONE && self.second == Some(ns / NS_PER_S) && ns >= 0 {
             let distance = (ns as u64).wrapping_sub(self.last);
             if distance < NS_PER_S as u64 {
-                return self.usual_event(out, ns as u64, distance as u32);
+                return self.common_event(out, ns as u64, distance as u32);
             }
         }
         self.any_event(out, stamp);
@@ -90,7 +90,7 @@ impl StampPrinter {
 
     /// `[04:25:40.934685633] (+0.000000451) ` in a second that has been printed before, in one piece.
     #[inline]
-    fn usual_event(&mut self, out: &mut Vec<u8>, ns: u64, distance: u32) {
+    fn common_event(&mut self, out: &mut Vec<u8>, ns: u64, distance: u32) {
         let mut text = *b"[hh:mm:ss.nnnnnnnnn] (+0.nnnnnnnnn) ";
         if let (Some(time), Some(digits)) = (self.text.first_chunk::<8>(), text[1..].first_chunk_mut()) {
             *digits = *time;

@@ -7,7 +7,7 @@ use crate::{Error, UsageFault};
 /// How events are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// As babeltrace2 does.
+    /// The text that babeltrace2 prints.
     #[default]
     Text,
     /// As their authors meant them.
@@ -162,14 +162,14 @@ impl FieldStyle {
     }
 }
 
-/// All of it.
+/// How the text form prints events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Stamps.
+    /// How stamps are printed.
     pub clock: ClockStyle,
     /// Whether the time since the previous printed event follows the stamp.
     pub delta: bool,
-    /// Names before values.
+    /// Which fields have their name before the value.
     pub names: NameStyle,
     /// What comes before the event's name.
     pub fields: FieldStyle,

@@ -362,12 +362,12 @@ fn prefix(style: &Style, trace: &Trace, stamped: bool) -> Prefix {
         head.printed = false;
     }
     let class = trace.class();
-    for (wanted, name, key, joins) in [
+    for (is_shown, name, key, joins) in [
         (fields.hostname, "trace:hostname", environment::HOSTNAME, false),
         (fields.domain, "trace:domain", environment::DOMAIN, true),
         (fields.procname, "trace:procname", environment::PROCNAME, true),
     ] {
-        if let Some(value) = env_text(class, key).filter(|_| wanted) {
+        if let Some(value) = env_text(class, key).filter(|_| is_shown) {
             head.lead(name, joins);
             head.out.extend_from_slice(shown(value).as_bytes());
         }

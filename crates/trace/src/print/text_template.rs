@@ -70,7 +70,7 @@ impl Template {
                 let of_elements = places.as_slice().get(..length)?;
                 let (first, last) = (of_elements.first()?.as_ref()?, of_elements.last()?.as_ref()?);
                 places = places.as_slice()[length..].iter();
-                let (text, leads) = Leads::behind(line.get(at..first.start)?)?;
+                let (text, leads) = Leads::after(line.get(at..first.start)?)?;
                 at = last.end;
                 add(text, Shown::Sequence(field, leads));
                 continue;
@@ -167,7 +167,7 @@ impl Shown {
 impl Leads {
     /// Splits the text before the first value of a sequence into the text before the sequence and the text
     /// before its elements.
-    fn behind(text: &[u8]) -> Option<(&[u8], Self)> {
+    fn after(text: &[u8]) -> Option<(&[u8], Self)> {
         let short = |text: &[u8]| Short::split(text).0;
         Some(match text.strip_suffix(b" [0] = ") {
             Some(text) => {

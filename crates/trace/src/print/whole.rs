@@ -42,7 +42,7 @@ fn print_all(
         return Ok(());
     }
     let last = merge.last_ns();
-    merge.go_on_to(last);
+    merge.advance_to(last);
     printer.print(&mut merge, sink)?;
     printer.finish(Ok(()), sink)?;
     let range = printer.range();
@@ -56,7 +56,7 @@ fn print_all(
         merge = parallel::print(printer, recording, merge, &slices, plan.threads, sink)?;
         printer.forget_packets();
     }
-    merge.go_on_to(range.end);
+    merge.advance_to(range.end);
     printer.print(&mut merge, sink)
 }
 

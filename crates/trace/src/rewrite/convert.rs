@@ -43,27 +43,27 @@ use tracewing_vocabulary::{kernel, user_thread};
 pub struct Conversion {
     /// The CTF version; without one, each trace keeps its own.
     pub version: Option<Version>,
-    /// Which events.
+    /// Selects the events that are written.
     pub filter: Filter,
     /// Whether it also writes events that explain others, selected or not: names of threads, mappings of
     /// files. Also those before the range.
     pub explained: bool,
 }
 
-/// What was written.
+/// How much was written, and what the packets report as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Converted {
-    /// Traces.
+    /// Number of traces.
     pub traces: u64,
-    /// Data streams.
+    /// Number of data streams.
     pub streams: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// The events among these that the filter selects; others explain them.
     pub chosen: u64,
-    /// Bytes of packets.
+    /// Size of all packets, in bytes.
     pub bytes: u64,
     /// Number of events that are known to be lost, which the packets report as before.
     pub lost_events: u64,
@@ -251,7 +251,7 @@ impl Run<'_> {
                 continue;
             }
             if let Some(file) = self.stream(at, stream, &classes, folder, &name)? {
-                index_source::write_beside(folder, &name, file, classes.clone())?;
+                index_source::write_next_to(folder, &name, file, classes.clone())?;
             }
             self.converted.streams += 1;
         }
@@ -358,11 +358,11 @@ impl Run<'_> {
                 }
                 let decoded = event.decoded();
                 let class = decoded.class_index();
-                let wanted = decisions.takes(&decoded);
-                self.converted.chosen += u64::from(wanted);
+                let is_selected = decisions.takes(&decoded);
+                self.converted.chosen += u64::from(is_selected);
                 let named = self.naming.has(&Spot { stream: at, early: false, index });
                 index += 1;
-                if !(wanted || copy.always.has(class) || named) {
+                if !(is_selected || copy.always.has(class) || named) {
                     continue;
                 }
                 copy.writer.event(class, decoded.clock_value(), &decoded).map_err(failed)?;
@@ -383,7 +383,7 @@ impl Run<'_> {
     /// The classes of a stream whose events are written whether or not they are selected.
     fn always(&self, stream: &DataStreamClass) -> Always {
         let classes = || stream.event_record_classes.iter();
-        // Where certain ones are wanted, those of others are not.
+        // Where certain ones are selected, those of others are not.
         let all = self.explained && !self.selection.chooses_subjects();
         Always {
             explains: classes().map(|class| self.explained && explains(class)).collect(),

@@ -14,7 +14,7 @@ use std::path::Path;
 /// What was written into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exported {
-    /// Its size.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// Whether no event is in it: at most what the columns are called.
     pub is_empty: bool,

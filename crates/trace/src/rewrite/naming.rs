@@ -17,14 +17,14 @@ use tracewing_units::{Tid, Timestamp};
 /// Number of events between two checks for cancellation.
 const PERIOD: u64 = 1 << 16;
 
-/// Where an event stands.
+/// The position of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Spot {
     /// Its stream's place in [`Recording::streams`].
     pub stream: usize,
-    /// Whether it lies before the part.
+    /// Whether it is before the extract.
     pub early: bool,
-    /// How many events the stream has before it, there.
+    /// Number of events of the stream before it, in or before the extract.
     pub index: usize,
 }
 
@@ -55,7 +55,7 @@ impl Naming {
         }
         let mut selection = Selection::new(filter, recording)?;
         let mut follower = Follower::of(recording);
-        let mut tellers = Tellers::default();
+        let mut search = Search::default();
         let mut counts = vec![[0; 2]; recording.streams().len()];
         let mut merge = Merge::new(recording, TimeRange { begin: Timestamp::MIN, end });
         let mut count = 0;
@@ -65,33 +65,36 @@ impl Naming {
                     let early = event.stamp().is_some_and(|stamp| stamp.time < range.begin);
                     let stream = event.stream_index();
                     let index = &mut counts[stream][usize::from(early)];
-                    tellers.at = Spot { stream, early, index: *index };
+                    search.at = Spot { stream, early, index: *index };
                     *index += 1;
                     let Some(activity) = follower.activity(&event) else { continue };
                     if chooses && !early {
                         let seen = follower.seen(&event, Some(&activity));
-                        if selection.wants_seen(&seen) {
-                            tellers.mentions(&seen);
+                        if selection.selects_seen(&seen) {
+                            search.mentions(&seen);
                         }
                     }
-                    follower.event(&activity, &mut tellers);
+                    follower.event(&activity, &mut search);
                     if early || chooses {
-                        tellers.follows(&activity);
+                        search.follows(&activity);
                     }
                     if early {
-                        tellers.calls(&activity);
+                        search.calls(&activity);
                     }
                 }
-                Message::Lost(lost, trace, stream) => follower.lost(lost, trace, stream, &mut tellers),
+                Message::Lost(lost, trace, stream) => follower.lost(lost, trace, stream, &mut search),
             }
             count += 1;
             if count % PERIOD == 0 && watch().is_break() {
                 return Err(Error::Stopped);
             }
         }
-        let living = std::mem::take(&mut tellers.living);
-        living.into_values().filter(|told| told.mentioned || !chooses).for_each(|told| tellers.keep(&told));
-        Ok(Self { spots: tellers.spots })
+        let living = std::mem::take(&mut search.live);
+        living
+            .into_values()
+            .filter(|events| events.mentioned || !chooses)
+            .for_each(|events| search.keep(&events));
+        Ok(Self { spots: search.spots })
     }
 
     /// Whether the event there gives a name that is needed.
@@ -99,7 +102,7 @@ impl Naming {
         !self.spots.is_empty() && self.spots.contains(spot)
     }
 
-    /// Whether there is any in a stream before the part.
+    /// Whether a stream has any before the extract.
     pub(crate) fn is_early_in(&self, stream: usize) -> bool {
         self.spots.iter().any(|spot| spot.early && spot.stream == stream)
     }
@@ -113,45 +116,45 @@ fn has_names(recording: &Recording) -> bool {
 
 /// A live LWP or user thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Who {
+enum Live {
     Lwp(Tid),
-    /// The number that it has among all.
-    Thread(TaskSerial),
+    /// By its serial number.
+    UserThread(TaskSerial),
 }
 
-/// Positions of the events that name a live one.
+/// Positions of the events that name a live LWP or user thread.
 #[derive(Debug, Default)]
-struct Told {
+struct NamingEvents {
     created: Option<Spot>,
     /// The kernel's event about an LWP's creation, which has its first name.
     forked: Option<Spot>,
-    /// The last time that it was called otherwise.
+    /// The last change of its name.
     named: Option<Spot>,
-    /// When it was first seen to run by its name.
+    /// The first switch that has its name.
     called: Option<Spot>,
     /// The last name, if an event gives it.
     name: Vec<u8>,
-    /// Whether an event of the part is about it.
+    /// Whether an event of the extract is about it.
     mentioned: bool,
 }
 
 /// What is found so far.
 #[derive(Debug, Default)]
-struct Tellers {
-    /// Where the event stands that comes next.
+struct Search {
+    /// The position of the current event.
     at: Spot,
-    living: HashMap<Who, Told>,
-    /// Of those that have ended.
+    live: HashMap<Live, NamingEvents>,
+    /// Those needed for threads that have ended.
     spots: HashSet<Spot>,
 }
 
-impl Tellers {
+impl Search {
     fn mentions(&mut self, seen: &Seen<'_>) {
         let next = (seen.next_lwp().map(|lwp| lwp.tid), seen.next_thread().map(|thread| thread.serial));
-        let lwps = [seen.place.tid, next.0].into_iter().flatten().map(Who::Lwp);
-        let threads = [seen.place.thread_serial, next.1].into_iter().flatten().map(Who::Thread);
-        for who in lwps.chain(threads) {
-            self.living.entry(who).or_default().mentioned = true;
+        let lwps = [seen.place.tid, next.0].into_iter().flatten().map(Live::Lwp);
+        let threads = [seen.place.thread_serial, next.1].into_iter().flatten().map(Live::UserThread);
+        for live in lwps.chain(threads) {
+            self.live.entry(live).or_default().mentioned = true;
         }
     }
 
@@ -160,18 +163,18 @@ impl Tellers {
         let at = Some(self.at);
         match (event.kind, event.tid) {
             (Kind::NewTask { child, .. }, _) => {
-                self.ends(Who::Lwp(child));
+                self.ends(Live::Lwp(child));
                 self.of(child).created = at;
             }
             (Kind::Fork { child, name }, _) => {
-                let told = self.of(child);
-                told.forked = at;
-                name.clone_into(&mut told.name);
+                let events = self.of(child);
+                events.forked = at;
+                name.clone_into(&mut events.name);
             }
             (Kind::Exec { .. }, Some(tid)) => {
-                let told = self.of(tid);
-                told.named = at;
-                told.name.clear();
+                let events = self.of(tid);
+                events.named = at;
+                events.name.clear();
             }
             _ => {}
         }
@@ -187,30 +190,30 @@ impl Tellers {
             if tid.is_idle() || (tid == prev && !lives) {
                 continue;
             }
-            let told = self.of(tid);
-            if told.name != name {
-                name.clone_into(&mut told.name);
-                told.called = Some(at);
+            let events = self.of(tid);
+            if events.name != name {
+                name.clone_into(&mut events.name);
+                events.called = Some(at);
             }
         }
     }
 
-    fn of(&mut self, tid: Tid) -> &mut Told {
-        self.living.entry(Who::Lwp(tid)).or_default()
+    fn of(&mut self, tid: Tid) -> &mut NamingEvents {
+        self.live.entry(Live::Lwp(tid)).or_default()
     }
 
-    fn ends(&mut self, who: Who) {
-        if let Some(told) = self.living.remove(&who).filter(|told| told.mentioned) {
-            self.keep(&told);
+    fn ends(&mut self, live: Live) {
+        if let Some(events) = self.live.remove(&live).filter(|events| events.mentioned) {
+            self.keep(&events);
         }
     }
 
-    fn keep(&mut self, told: &Told) {
-        self.spots.extend([told.created, told.forked, told.named, told.called].into_iter().flatten());
+    fn keep(&mut self, events: &NamingEvents) {
+        self.spots.extend([events.created, events.forked, events.named, events.called].into_iter().flatten());
     }
 }
 
-impl Fold for Tellers {
+impl Fold for Search {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
@@ -223,20 +226,20 @@ impl Fold for Tellers {
     }
 }
 
-impl Tellers {
+impl Search {
     fn user_thread_created(&mut self, thread: &UserThread) {
-        self.living.entry(Who::Thread(TaskSerial(thread.serial.0))).or_default().created = Some(self.at);
+        self.live.entry(Live::UserThread(TaskSerial(thread.serial.0))).or_default().created = Some(self.at);
     }
 
     fn user_thread_named(&mut self, thread: &UserThread) {
-        self.living.entry(Who::Thread(TaskSerial(thread.serial.0))).or_default().named = Some(self.at);
+        self.live.entry(Live::UserThread(TaskSerial(thread.serial.0))).or_default().named = Some(self.at);
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        self.ends(Who::Thread(TaskSerial(thread.serial.0)));
+        self.ends(Live::UserThread(TaskSerial(thread.serial.0)));
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        self.ends(Who::Lwp(lwp.tid));
+        self.ends(Live::Lwp(lwp.tid));
     }
 }

@@ -24,7 +24,7 @@ impl Unfinished {
     /// # Errors
     /// Something is there, or it cannot be made.
     pub fn folder(place: &Path) -> Result<(Self, Dir), Error> {
-        let unfinished = Unfinished::beside(place)?;
+        let unfinished = Unfinished::next_to(place)?;
         let made = unfinished.parent.make(&unfinished.hidden);
         made.map_err(|error| unfinished.taken(error)).map(|dir| (unfinished.begun(), dir))
     }
@@ -38,13 +38,13 @@ impl Unfinished {
         if let Some(stream) = OutputFile::stream(place).map_err(Error::io(place))? {
             return Ok((None, stream));
         }
-        let unfinished = Unfinished::beside(place)?;
+        let unfinished = Unfinished::next_to(place)?;
         let made = unfinished.parent.create_file(&unfinished.hidden);
         made.map_err(|error| unfinished.taken(error)).map(|file| (Some(unfinished.begun()), file))
     }
 
     /// Nothing is made yet, so nothing goes away.
-    fn beside(place: &Path) -> Result<Self, Error> {
+    fn next_to(place: &Path) -> Result<Self, Error> {
         let named = place.file_name().and_then(|name| Some((name.to_owned(), name.to_str()?)));
         let Some((name, text)) = named else {
             return Err(UsageFault::NoName(place.to_owned()).into());

@@ -46,7 +46,7 @@ impl StreamDecisions<'_> {
         self.next += 1;
         match self.decided {
             Some(bits) => bits.has(index),
-            None => self.selection.wants_decoded(self.trace, self.stream, event, None),
+            None => self.selection.selects_decoded(self.trace, self.stream, event, None),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Bits {
         self.count += 1;
     }
 
-    /// Whether the event of this index is wanted.
+    /// Whether the event of this index is selected.
     fn has(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
@@ -99,14 +99,14 @@ impl Decisions {
         while let Ok(Some(message)) = merge.advance() {
             match message {
                 Message::Event(event) => {
-                    let wanted = selection.event_of_all(
+                    let is_selected = selection.event_of_all(
                         &event,
                         |seen| chosen.iter_mut().for_each(|chosen| chosen.looks_at(seen, filter)),
                         |_| (),
                     );
-                    let wanted = wanted.is_some();
+                    let is_selected = is_selected.is_some();
                     if event.stamp().is_none_or(|stamp| stamp.time >= range.begin) {
-                        streams[event.stream_index()].push(wanted);
+                        streams[event.stream_index()].push(is_selected);
                     }
                 }
                 Message::Lost(lost, trace, stream) => drop(selection.lost(lost, trace, stream)),
@@ -179,10 +179,10 @@ mod tests {
 
     #[test]
     fn bits_are_kept_in_their_order() {
-        let wanted = |index: usize| index.is_multiple_of(3) || index == 64;
+        let is_selected = |index: usize| index.is_multiple_of(3) || index == 64;
         let mut bits = Bits::default();
-        (0..200).for_each(|index| bits.push(wanted(index)));
-        assert!((0..200).all(|index| bits.has(index) == wanted(index)));
-        assert!((200..300).all(|index| !bits.has(index)), "nothing behind the end is wanted");
+        (0..200).for_each(|index| bits.push(is_selected(index)));
+        assert!((0..200).all(|index| bits.has(index) == is_selected(index)));
+        assert!((200..300).all(|index| !bits.has(index)), "no bit after the end is set");
     }
 }

@@ -1,4 +1,4 @@
-//! Which part of a recording is wanted: a time range, and in it events, threads, processes and CPUs.
+//! Which part of a recording is selected: a time range, and in it events, threads, processes and CPUs.
 
 use crate::open::recording::Recording;
 use crate::super_trace::{Carried, Place, Seen, SuperTrace, is_kernel};
@@ -28,7 +28,7 @@ pub struct Filter {
     pub predicate: Option<Predicate>,
     /// Events of the kernel, or of programs.
     pub level: Option<Level>,
-    /// User threads.
+    /// Only these user threads; all if empty.
     pub threads: Vec<ThreadPattern>,
     /// LWPs, by their number.
     pub tids: Vec<Tid>,
@@ -134,7 +134,7 @@ impl Filter {
         self.processes.iter().any(|pattern| pattern.fits(process.0, name))
     }
 
-    /// Whether events of a CPU are wanted; those of none only where all are.
+    /// Whether events of a CPU are selected; those of none only where all are.
     pub fn has_cpu(&self, cpu: Option<Cpu>) -> bool {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
     }
@@ -154,7 +154,7 @@ impl Filter {
         };
         let child = seen.child();
         let next_process = next.and_then(|next| next.process).or(child.map(Tid::as_process));
-        let belongs = |wanted: bool, here: bool, next: bool| !wanted || here || next;
+        let belongs = |is_asked: bool, here: bool, next: bool| !is_asked || here || next;
         belongs(
             !tids.is_empty(),
             place.tid.is_some_and(|tid| tids.contains(&tid)),

@@ -81,7 +81,7 @@ impl OrderedSelection {
         then: impl FnOnce(Option<&Seen<'_>>) -> T,
     ) -> Option<T> {
         let Some(follower) = &mut self.follower else {
-            return self.selection.wants(event).then(|| then(None));
+            return self.selection.selects(event).then(|| then(None));
         };
         let activity = follower.activity(event);
         let is_early = event.stamp().is_some_and(|stamp| stamp.time < self.range.begin);
@@ -89,7 +89,7 @@ impl OrderedSelection {
         if let Some(seen) = &seen {
             all(seen);
         }
-        let made = seen.filter(|seen| self.selection.wants_seen(seen)).map(|seen| then(Some(&seen)));
+        let made = seen.filter(|seen| self.selection.selects_seen(seen)).map(|seen| then(Some(&seen)));
         if let Some(activity) = &activity {
             follower.event(activity, &mut ());
         }

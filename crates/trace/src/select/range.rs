@@ -79,7 +79,7 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timest
     while let Some(message) = merge.advance()? {
         if let Message::Event(event) = message
             && let Some(stamp) = event.stamp()
-            && selection.wants(&event)
+            && selection.selects(&event)
         {
             seen += 1;
             if seen == number {

@@ -34,7 +34,7 @@ enum Choice {
 }
 
 impl Selection {
-    /// Chooses the events of `recording` that `filter` wants, whatever their time.
+    /// Chooses the events of `recording` that `filter` selects, whatever their time.
     ///
     /// # Errors
     /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of
@@ -101,25 +101,25 @@ impl Selection {
     }
 
     /// Whether `event` is wanted, where no places are needed.
-    pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
+    pub fn selects(&mut self, event: &EventRef<'_>) -> bool {
         let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
         self.everything
             || ((self.filter.cpus.is_empty() || self.filter.has_cpu(cpu()))
-                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), None))
+                && self.selects_decoded(event.trace(), event.stream(), &event.decoded(), None))
     }
 
     /// Whether an event is wanted that was seen in its place.
-    pub fn wants_seen(&mut self, seen: &Seen<'_>) -> bool {
+    pub fn selects_seen(&mut self, seen: &Seen<'_>) -> bool {
         let event = seen.event;
         self.everything
             || (self.filter.has_cpu(seen.place.cpu)
                 && self.filter.has_place(seen)
-                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), Some(seen)))
+                && self.selects_decoded(event.trace(), event.stream(), &event.decoded(), Some(seen)))
     }
 
     /// Whether an event of a stream of a trace is selected, ignoring its place and CPU.
     #[inline]
-    pub(crate) fn wants_decoded(
+    pub(crate) fn selects_decoded(
         &mut self,
         trace: &Trace,
         stream: &Stream,

@@ -118,8 +118,8 @@ impl Finder<'_> {
                 continue;
             }
             let fits = match (path.steps.get(depth), name) {
-                (Some(Step::Name(wanted)), Some(name)) => wanted == name,
-                (Some(Step::Index(wanted)), None) => *wanted == here,
+                (Some(Step::Name(expected)), Some(name)) => expected == name,
+                (Some(Step::Index(expected)), None) => *expected == here,
                 _ => false,
             };
             if fits {
@@ -165,8 +165,8 @@ impl Visitor for Finder<'_> {
             }
             values.found[number] = match (compound, measure) {
                 (Compound::Array { length }, Measure::Length) => Some(Held::Integer(length.into())),
-                (Compound::Variant { option }, Measure::IsOption(wanted)) => {
-                    Some(Held::Integer((option == wanted).into()))
+                (Compound::Variant { option }, Measure::IsOption(expected)) => {
+                    Some(Held::Integer((option == expected).into()))
                 }
                 _ => None,
             };

@@ -25,7 +25,7 @@ use tracewing_units::{Cycles, Timestamp};
 /// Events or packets that the tracer could not record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// What is lost.
+    /// Whether events or whole packets are lost.
     pub kind: LostKind,
     /// How many; `None` where only that some may be lost is known.
     pub count: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Lost {
     pub range: Option<(Timestamp, Timestamp)>,
 }
 
-/// What is lost.
+/// Whether events or whole packets are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostKind {
     /// Events that found no room in a sub-buffer.

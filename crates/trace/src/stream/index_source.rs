@@ -99,7 +99,7 @@ fn load(file: &mut PacketFile) -> PacketIndex {
     let path = file.path().to_owned();
     let subject = Subject { stream: &path, inside: None };
     let mut known =
-        beside(file.root(), &path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
+        next_to(file.root(), &path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
     if covered(&known) < meta.len()
         && let Some(kept) = subject.load(&meta).and_then(|bytes| entries(&bytes, file))
         && kept.len() > known.len()
@@ -118,7 +118,7 @@ fn load(file: &mut PacketFile) -> PacketIndex {
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn write_beside(
+pub(crate) fn write_next_to(
     folder: &Dir,
     name: &OsStr,
     file: File,
@@ -145,15 +145,15 @@ fn encode(entries: &[Entry]) -> Vec<u8> {
 }
 
 /// Where LTTng's index of a stream file lies.
-fn path_beside(stream: &Path) -> Option<PathBuf> {
+fn path_next_to(stream: &Path) -> Option<PathBuf> {
     let mut name = stream.file_name()?.to_owned();
     name.push(".idx");
     Some(stream.parent()?.join("index").join(name))
 }
 
 /// LTTng's index of a stream file of `size` bytes.
-fn beside(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
-    let path = path_beside(stream)?;
+fn next_to(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
+    let path = path_next_to(stream)?;
     // A packet has at least the bytes of its entry: magic, stream id, sizes and stamps are in both.
     let most = size.min(index_cache::MOST_BYTES);
     let file = Tree::open_file(root, &path).ok()?;

@@ -24,7 +24,7 @@ pub struct Activity<'a> {
     pub process: Option<Pid>,
     /// Context of the CPU, if the event reports it.
     pub context: Context,
-    /// What happened.
+    /// The kind of event, with the fields that matter for it.
     pub kind: Kind<'a>,
 }
 
@@ -34,7 +34,7 @@ pub enum Context {
     /// The event does not say.
     #[default]
     Unknown,
-    /// Its thread's.
+    /// The code of its thread: program or system call.
     Thread,
     /// A softirq; its name is a general one if no event identifies it.
     Softirq(Name),
@@ -49,34 +49,34 @@ pub enum Kind<'a> {
     Switch {
         /// The thread that leaves the CPU.
         prev: Tid,
-        /// Its name.
+        /// The name of the thread that leaves.
         prev_name: &'a [u8],
         /// Its state from now on.
         prev_state: TaskState,
         /// The thread that gets the CPU.
         next: Tid,
-        /// Its name.
+        /// The name of the thread that gets the CPU.
         next_name: &'a [u8],
     },
     /// `sched_waking`: a wake of the thread is requested.
     Waking {
         /// The woken thread.
         tid: Tid,
-        /// Its name.
+        /// The name of the woken thread.
         name: &'a [u8],
     },
     /// `sched_wakeup`, `sched_wakeup_new`: the thread has become runnable.
     Wakeup {
         /// The woken thread.
         tid: Tid,
-        /// Its name.
+        /// The name of the woken thread.
         name: &'a [u8],
     },
     /// `sched_process_fork`, for new threads too.
     Fork {
         /// The new thread.
         child: Tid,
-        /// Its name.
+        /// The name of the new thread.
         name: &'a [u8],
     },
     /// `task_newtask`: says more of a new thread than the fork.
@@ -113,7 +113,7 @@ pub enum Kind<'a> {
     },
     /// An interrupt, softirq or exception vector takes the CPU.
     InterruptEntry {
-        /// What it is.
+        /// Whether it is an interrupt, a softirq or an exception vector.
         kind: Interrupt,
         /// Which: its vector, its handler's name, the softirq.
         name: Name,
@@ -122,7 +122,7 @@ pub enum Kind<'a> {
     InterruptExit(Interrupt),
     /// `irq_softirq_raise`: whatever runs here asks for a softirq, which soon runs on this CPU.
     Raise {
-        /// The softirq.
+        /// Number of the softirq's name.
         name: Name,
     },
     /// `sock_send_length`, `sock_recv_length`: the event's thread has used a socket.
@@ -137,31 +137,31 @@ pub enum Kind<'a> {
     },
     /// A thread of an instrumented program introduces itself (`tracewing:thread`).
     Introduction {
-        /// Its process.
+        /// The process of the thread.
         process: Pid,
-        /// Its name.
+        /// The name of the thread.
         name: &'a [u8],
     },
     /// The event's thread, the first one of its process, introduces itself again, and no exec was reported in
     /// between: it executes another program by now, or is another process of the same number.
     Program {
-        /// Its name.
+        /// The name of the program.
         name: &'a [u8],
     },
     /// A state dump names a live thread, whichever thread recorded it.
     Dump {
-        /// The thread.
+        /// The thread that is described.
         tid: Tid,
-        /// Its process.
+        /// The process of that thread.
         process: Pid,
-        /// Its name.
+        /// The name of that thread.
         name: &'a [u8],
         /// Whether it is a kernel thread's own.
         is_kernel: bool,
     },
     /// A thread slept when its events began to be recorded, whichever thread says so.
     Asleep {
-        /// The thread.
+        /// The thread that sleeps.
         tid: Tid,
         /// The system call in which it sleeps, where that is known.
         call: Option<Name>,
@@ -183,20 +183,20 @@ pub enum Kind<'a> {
     },
     /// The event's thread has this name from now on (`profile:thread`).
     Named {
-        /// Its process.
+        /// The process of the thread.
         process: Pid,
-        /// Its name.
+        /// The new name of the thread.
         name: &'a [u8],
     },
     /// The event's thread has made another one (`profile:fork`).
     Made {
         /// The new thread.
         child: Tid,
-        /// Its process.
+        /// The process of the new thread.
         process: Pid,
     },
     /// An event that changes no thread's state.
-    Aside,
+    Stateless,
     /// An event of a program.
     User,
     /// Any other event of the kernel.
@@ -254,7 +254,7 @@ pub enum UserThreadKind<'a> {
         /// Number of the user thread.
         thread: Task,
     },
-    /// It is gone.
+    /// The user thread has ended.
     Exit {
         /// Number of the user thread.
         thread: Task,
@@ -273,7 +273,7 @@ pub enum UserThreadKind<'a> {
 /// Why a user thread stopped running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchCause {
-    /// Unknown.
+    /// The program does not report why.
     Unknown,
     /// It has ended.
     Ended,

@@ -23,7 +23,7 @@ use super::seen::Seen;
 use tracewing_rules::{Condition, Found, Predicate, Problem, Schema, Scope, Type, Value, Variable};
 use tracewing_units::Pid;
 
-/// A derived column.
+/// A column that is derived from the super-trace, not from the event's own fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// `$pid`
@@ -140,15 +140,15 @@ impl Column {
 /// A time in which an LWP or a user thread did one thing.
 #[derive(Debug, Clone, Copy)]
 pub struct Timed<'a> {
-    /// The process.
+    /// The process, if known.
     pub process: Option<Pid>,
-    /// Its name.
+    /// The name of the process, if known.
     pub process_name: Option<&'a str>,
     /// The LWP; none for a user thread that no LWP runs.
     pub lwp: Option<&'a Lwp>,
-    /// The user thread.
+    /// The user thread that ran.
     pub thread: Carried<'a>,
-    /// What it did.
+    /// The state during this time.
     pub doing: Doing,
     /// What the call is called in which it was, or what it waited for.
     pub call: Option<&'a str>,

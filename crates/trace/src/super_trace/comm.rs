@@ -25,7 +25,7 @@ impl Comm {
         Comm { bytes, len: len as u8 }
     }
 
-    /// It.
+    /// The name; bytes that are not UTF-8 are replaced.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }

@@ -58,7 +58,7 @@ impl CpuState {
 
     /// It goes from `prev` to `next`.
     pub fn switch(&mut self, number: Cpu, (prev, next): (Tid, Tid), now: Timestamp, fold: &mut impl Fold) {
-        self.tell(number, now, fold);
+        self.report(number, now, fold);
         self.idled += u64::from(next.is_idle());
         self.leaves_idle |= prev.is_idle();
         self.drop_interrupts(now);
@@ -66,7 +66,7 @@ impl CpuState {
     }
 
     /// Reports its state up to now if it has no thread.
-    pub fn tell(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
+    pub fn report(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
         if self.current == Some(Tid::IDLE) && self.since < now {
             fold.change(Change::CpuIdled {
@@ -148,7 +148,7 @@ impl CpuState {
         let missing = was_interrupted && below == 0;
         match missing {
             true => self.since = self.since.max(now),
-            false => self.tell(number, now, fold),
+            false => self.report(number, now, fold),
         }
         self.interrupts.retain(|(below, _)| below.depth() < interrupt.depth());
         self.interrupts.push((interrupt, name));
@@ -163,7 +163,7 @@ impl CpuState {
     pub fn exit(&mut self, number: Cpu, interrupt: Interrupt, now: Timestamp, fold: &mut impl Fold) -> bool {
         let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
         match began || self.is_interrupted() {
-            true => self.tell(number, now, fold),
+            true => self.report(number, now, fold),
             false => self.since = self.since.max(now),
         }
         self.interrupts.retain(|(below, _)| below.depth() < interrupt.depth());

@@ -14,7 +14,7 @@ pub enum Doing {
     Running {
         /// The CPU that it has.
         cpu: Cpu,
-        /// What runs there.
+        /// Whether the program, a system call or an interrupt runs there.
         mode: Mode,
     },
     /// It could continue, and waits for a CPU, or a user thread for an LWP.
@@ -35,11 +35,11 @@ pub enum Doing {
 /// What runs on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Unknown.
+    /// No event determines it.
     Unknown,
     /// The program's own code.
     User,
-    /// A system call.
+    /// The system call of this name.
     SystemCall(Name),
     /// An interrupt or softirq, which is unrelated to the interrupted thread; `None` if no event identifies
     /// it. The innermost one if they are nested.
@@ -50,7 +50,7 @@ pub enum Mode {
 /// that no event reports, the waker is unknown: the running thread may not be the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
-    /// The CPU.
+    /// The CPU on which the wake was recorded.
     pub cpu: Option<Cpu>,
     /// The interrupt or softirq that had the CPU: then it is the waker, not the interrupted thread. The
     /// following fields then describe the thread that raised the softirq in a system call, for instance by
@@ -62,7 +62,7 @@ pub struct Waker {
     pub process: Option<Pid>,
     /// The LWP; 0 is the CPU's idle thread.
     pub tid: Option<Tid>,
-    /// The LWP's name.
+    /// The LWP's name at that time.
     pub name: Comm,
     /// The LWP's [`Lwp::serial`].
     pub lwp: Option<LwpSerial>,
@@ -73,7 +73,6 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// An unknown waker.
     pub(super) fn unknown(cpu: Option<Cpu>) -> Self {
         Self {
             cpu,

@@ -19,7 +19,7 @@ use tracewing_units::{Cpu, Timestamp};
 pub enum Change<'a> {
     /// An LWP did one thing for a time.
     LwpDid {
-        /// The LWP.
+        /// The LWP, as it is at the end of the interval.
         lwp: &'a Lwp,
         /// What it did in the interval.
         doing: Doing,
@@ -30,14 +30,14 @@ pub enum Change<'a> {
     },
     /// Attributes the LWP's time since the last such change to this user thread; `None` if none or unknown.
     LwpRan {
-        /// The LWP.
+        /// The LWP whose time it is.
         lwp: &'a Lwp,
-        /// The user thread.
+        /// The user thread that the time also belongs to.
         thread: Option<&'a UserThread>,
     },
     /// A user thread that no LWP ran did one thing for a time.
     UserThreadDid {
-        /// The user thread.
+        /// The user thread, as it is at the end of the interval.
         thread: &'a UserThread,
         /// What it did in the interval.
         doing: Doing,
@@ -48,7 +48,7 @@ pub enum Change<'a> {
     },
     /// A CPU had no LWP for a time: it was idle, or in an interrupt. Left out where no event proves that.
     CpuIdled {
-        /// The CPU.
+        /// The CPU without an LWP.
         cpu: Cpu,
         /// The interrupt that had the CPU; `None` if it was idle.
         interrupt: Option<Name>,
@@ -60,7 +60,7 @@ pub enum Change<'a> {
     /// The first event that fixes an LWP's mode proves that it has been in this one so far, since nothing has
     /// changed it; its time so far was of unknown mode.
     LwpWas {
-        /// The LWP.
+        /// The LWP whose mode is now known.
         lwp: &'a Lwp,
         /// Its mode so far.
         mode: Mode,
@@ -68,28 +68,28 @@ pub enum Change<'a> {
     /// An LWP shows that it makes system calls that the kernel does not record: what it has done in its
     /// program so far, it may have done in those.
     LwpHidesCalls {
-        /// The LWP.
+        /// The LWP whose system calls are not recorded.
         lwp: &'a Lwp,
     },
     /// An LWP begins a system call.
     LwpCalls {
-        /// The LWP.
+        /// The LWP that makes the call.
         lwp: &'a Lwp,
-        /// The system call.
+        /// The number of the system call's name.
         call: Name,
         /// Time of the event.
         at: Timestamp,
     },
     /// An LWP touched a page that was not there.
     LwpFaults {
-        /// The LWP.
+        /// The LWP that caused the fault.
         lwp: &'a Lwp,
         /// Time of the event.
         at: Timestamp,
     },
     /// An LWP is seen to use a socket, in the system call that it is in.
     LwpUsesSocket {
-        /// The LWP.
+        /// The LWP in that system call.
         lwp: &'a Lwp,
         /// Time of the event.
         at: Timestamp,
@@ -97,16 +97,16 @@ pub enum Change<'a> {
     /// An LWP was woken, once for each time that [`Lwp::wakeups`] counts; its creator wakes it first. It may
     /// have been ready before, or running.
     LwpWoken {
-        /// The LWP.
+        /// The LWP that was woken.
         lwp: &'a Lwp,
-        /// What woke it.
+        /// What ran where the wake was recorded.
         by: &'a Waker,
         /// Time of the event.
         at: Timestamp,
     },
     /// The scheduler gave a CPU to an LWP.
     LwpRuns {
-        /// The LWP.
+        /// The LWP that runs from now on.
         lwp: &'a Lwp,
         /// The CPU that it got.
         cpu: Cpu,
@@ -115,7 +115,7 @@ pub enum Change<'a> {
     },
     /// The scheduler took a CPU from an LWP.
     LwpStops {
-        /// The LWP.
+        /// The LWP that no longer runs.
         lwp: &'a Lwp,
         /// The CPU that it had.
         cpu: Cpu,
@@ -126,33 +126,33 @@ pub enum Change<'a> {
     },
     /// A user thread was made and is ready.
     UserThreadCreated {
-        /// The user thread.
+        /// The new user thread.
         thread: &'a UserThread,
-        /// What made it.
+        /// What ran where it was created.
         by: &'a Waker,
         /// Time of the event.
         at: Timestamp,
     },
     /// A user thread that is known has another name from now on.
     UserThreadNamed {
-        /// The user thread.
+        /// The user thread, with its new name.
         thread: &'a UserThread,
     },
     /// A user thread was made ready, once for each time that [`UserThread::wakeups`] counts. It may have been
     /// ready before, or running: then it is run once more.
     UserThreadWoken {
-        /// The user thread.
+        /// The user thread that was woken.
         thread: &'a UserThread,
-        /// What woke it.
+        /// What ran where the wake was recorded.
         by: &'a Waker,
         /// Time of the event.
         at: Timestamp,
     },
     /// An LWP begins to run a user thread: a poll begins, or continues after [`SwitchCause::Nested`].
     UserThreadRuns {
-        /// The user thread.
+        /// The user thread that runs from now on.
         thread: &'a UserThread,
-        /// The LWP.
+        /// The LWP that runs it.
         lwp: &'a Lwp,
         /// Time of the event.
         at: Timestamp,
@@ -160,23 +160,23 @@ pub enum Change<'a> {
     /// It stops, which ends a poll unless the cause is [`SwitchCause::Nested`]. Left out where no event
     /// proves that or when it began to run; if its end is missing, it runs again, or ends, next.
     UserThreadStops {
-        /// The user thread.
+        /// The user thread that no longer runs.
         thread: &'a UserThread,
-        /// The LWP.
+        /// The LWP that ran it.
         lwp: &'a Lwp,
-        /// Why.
+        /// Why it stopped.
         cause: SwitchCause,
         /// Time of the event.
         at: Timestamp,
     },
     /// An LWP has ended, or the recording has.
     LwpEnds {
-        /// The LWP.
+        /// The LWP in its last state.
         lwp: &'a Lwp,
     },
     /// A user thread has ended, or the recording has.
     UserThreadEnds {
-        /// The user thread.
+        /// The user thread in its last state.
         thread: &'a UserThread,
     },
 }

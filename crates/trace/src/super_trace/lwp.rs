@@ -13,11 +13,9 @@ use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 /// What is known of a thread at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing.
+    /// No event determines the state.
     Unknown,
-    /// It runs.
     Running {
-        /// Where.
         cpu: Cpu,
     },
     /// It wants to run and waits for a CPU.
@@ -31,7 +29,6 @@ pub(super) enum State {
         /// wake-up without a waking of its own follows, or it was used up before.
         woken_before: bool,
     },
-    /// It is gone.
     Ended,
 }
 
@@ -85,7 +82,7 @@ pub(super) struct Dumped {
 pub struct Lwp {
     /// How many LWPs the super-trace had before this one.
     pub serial: LwpSerial,
-    /// Its number.
+    /// The kernel's number of the thread, reused after its end.
     pub tid: Tid,
     /// The process it belongs to, where the events say: its first thread's number.
     pub process: Option<Pid>,
@@ -101,7 +98,7 @@ pub struct Lwp {
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before.
     pub migrations: u64,
-    /// Number of wakes.
+    /// How often it was woken.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -121,7 +118,7 @@ pub struct Lwp {
     pub(super) sight: Sight,
     /// Whether every beginning and end of its system calls is reported. If not, its mode at one moment
     /// implies nothing about the time around it.
-    pub(super) tells_modes: bool,
+    pub(super) reports_modes: bool,
     pub(super) calls: Calls,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
@@ -174,7 +171,7 @@ impl Lwp {
             exited: None,
             carried_to: None,
             sight: Sight::Always,
-            tells_modes: true,
+            reports_modes: true,
             calls: Calls::default(),
             waits_for: None,
             state: State::Unknown,
@@ -253,7 +250,7 @@ impl Lwp {
 
     /// Its mode while it runs, ignoring interrupts.
     pub fn mode(&self) -> Mode {
-        if self.tells_modes && !self.executes { self.mode } else { Mode::Unknown }
+        if self.reports_modes && !self.executes { self.mode } else { Mode::Unknown }
     }
 
     /// The CPU on which it runs.
@@ -292,7 +289,7 @@ impl Lwp {
         }
     }
 
-    /// What it does.
+    /// Its current state, with CPU and mode.
     pub fn doing(&self) -> Doing {
         match self.state {
             _ if self.is_out_of_sight() => Doing::Unknown,

@@ -13,7 +13,7 @@ use tracewing_units::{Cpu, Pid, Task, Tid};
 /// Where an event belongs. Parts that no event determines are `None` or `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'s> {
-    /// The CPU.
+    /// The CPU on which it was recorded.
     pub cpu: Option<Cpu>,
     /// The process: its first thread's number.
     pub process: Option<Pid>,
@@ -21,11 +21,11 @@ pub struct Place<'s> {
     pub tid: Option<Tid>,
     /// The LWP's [`Lwp::serial`], where it is known.
     pub lwp: Option<LwpSerial>,
-    /// The user thread.
+    /// The user thread that the LWP ran.
     pub thread: Carried<'s>,
     /// The user thread's [`UserThread::serial`](super::UserThread::serial), where it is known.
     pub thread_serial: Option<TaskSerial>,
-    /// What was running.
+    /// What the CPU was executing: the program, a system call, an interrupt.
     pub mode: Mode,
 }
 
@@ -44,7 +44,7 @@ pub enum Carried<'s> {
     Unknown,
     /// None: it is an interrupt's, or its LWP ran none just then.
     None,
-    /// This one.
+    /// The event belongs to this user thread.
     Thread {
         /// Its number, unique in its process.
         id: Task,

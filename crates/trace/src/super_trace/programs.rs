@@ -170,7 +170,7 @@ impl Programs {
     /// A worker's own event: it runs no user thread now.
     fn runs_none(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
         if lwp.carries != Carries::None {
-            lwp.tell(now, fold);
+            lwp.report(now, fold);
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
         }
@@ -251,7 +251,7 @@ impl Programs {
     pub fn lost(&mut self, from: Timestamp, to: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         self.blind_until = self.blind_until.max(to);
         for lwp in lwps.values_mut() {
-            lwp.tell(from, fold);
+            lwp.report(from, fold);
             self.ran(lwp, fold);
             lwp.carries = Carries::Unknown;
             lwp.waits_for = None;
@@ -263,7 +263,7 @@ impl Programs {
 
     /// The user thread that an LWP runs from now on, and the state of the previous one, are unknown.
     pub fn loses_sight(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
-        lwp.tell(now, fold);
+        lwp.report(now, fold);
         self.ran(lwp, fold);
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
             && let Some(thread) = self.get_mut(key)
@@ -289,7 +289,7 @@ impl Programs {
         }
         for lwp in lwps.values_mut() {
             if matches!(lwp.carries, Carries::Thread(key) if key.owner == owner) {
-                lwp.tell(now, fold);
+                lwp.report(now, fold);
                 self.detach(lwp, fold);
             }
         }
@@ -326,7 +326,7 @@ impl Programs {
         let key = Key { owner: owner(lwp), id: prev };
         let unseen = self.unseen;
         let has_exited = lwp.exited.take() == Some(prev) && cause == SwitchCause::Ended;
-        lwp.tell(now, fold);
+        lwp.report(now, fold);
         if lwp.carries == Carries::Late(key) {
             // Taken over, and reported, before; it may even have ended.
             fold.change(Change::LwpRan { lwp, thread: None });
@@ -420,7 +420,7 @@ impl Programs {
     /// it is taken to have stopped now.
     fn stop_unreported(&mut self, key: Key, tid: Tid, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(lwp) = lwps.get_mut(tid) else { return };
-        lwp.tell(now, fold);
+        lwp.report(now, fold);
         if let Some(thread) = self.get_mut(key) {
             fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
             fold.change(Change::UserThreadStops { thread, lwp, cause: SwitchCause::Blocked, at: now });
@@ -434,7 +434,7 @@ impl Programs {
         if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
             && let Some(other) = lwps.get_mut(tid)
         {
-            other.tell(now, fold);
+            other.report(now, fold);
             self.let_go(other, fold);
         }
     }
@@ -462,7 +462,7 @@ impl Programs {
         if let State::Running { tid } = thread.state
             && let Some(lwp) = lwps.get_mut(tid)
         {
-            lwp.tell(now, fold);
+            lwp.report(now, fold);
             fold.change(Change::LwpRan { lwp, thread: Some(thread) });
             lwp.carries = Carries::Unknown;
         }

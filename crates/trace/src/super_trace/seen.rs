@@ -16,7 +16,7 @@ use tracewing_units::{Cpu, Task, Tid, Timestamp};
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The event.
+    /// The event as it was decoded.
     pub event: &'a EventRef<'a>,
     /// Its meaning for the super-trace; `None` if it has no time, or lacks the fields that its name implies.
     pub activity: Option<&'a Activity<'a>>,
@@ -120,7 +120,7 @@ impl Follower {
         self.state.event(activity, fold);
     }
 
-    /// Takes a loss.
+    /// Applies a loss: states that lost events may have changed become unknown.
     pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
@@ -139,12 +139,12 @@ impl Follower {
         !self.is_whole() && (self.state.is_partial() || self.state.follows_any())
     }
 
-    /// The state.
+    /// The state after the last event.
     pub fn state(&self) -> &SuperTrace {
         &self.state
     }
 
-    /// Provides names.
+    /// Provides the text of names ([`Adapter::name`]).
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
     }

@@ -25,7 +25,7 @@ pub struct TaskSerial(pub usize);
 
 /// A number of the super-trace's own, which counts from 0.
 pub trait Serial: Copy {
-    /// The number.
+    /// The number as an index into a table.
     fn index(self) -> usize;
 }
 

@@ -221,7 +221,7 @@ impl SuperTrace {
         }
         for (number, cpu) in self.cpus.iter_mut() {
             if lossy.is_none_or(|lossy| lossy == number) {
-                cpu.tell(number, from, fold);
+                cpu.report(number, from, fold);
                 *cpu = CpuState::since(to);
             }
         }
@@ -233,7 +233,7 @@ impl SuperTrace {
         self.advance(time);
         self.begin = Some(time);
         self.lwps.values_mut().for_each(|lwp| lwp.restart(time));
-        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(number, time, &mut ()));
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.report(number, time, &mut ()));
         self.programs.restart(time);
     }
 
@@ -248,10 +248,10 @@ impl SuperTrace {
             if self.coverage.of_lwps.is_some() {
                 lwp.doubt_last_wait(self.now, fold);
             }
-            lwp.tell(self.now, fold);
+            lwp.report(self.now, fold);
         }
         self.programs.finish(self.now, &mut self.lwps, fold);
-        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(number, self.now, fold));
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.report(number, self.now, fold));
         for lwp in self.lwps.values() {
             fold.change(Change::LwpEnds { lwp });
         }

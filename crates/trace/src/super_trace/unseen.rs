@@ -10,13 +10,13 @@ use tracewing_units::{Cpu, Timestamp};
 /// Events that were overwritten before a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unseen {
-    /// Whose.
+    /// Whether events of the kernel, of programs, or samples were overwritten.
     pub scope: Scope,
     /// The CPU whose buffer they were in, if the stream declares it.
     pub cpu: Option<Cpu>,
     /// They are younger, in nanoseconds on the recording's clock.
     pub from: Timestamp,
-    /// They are older.
+    /// They are before this time, in nanoseconds on the recording's clock.
     pub to: Timestamp,
 }
 

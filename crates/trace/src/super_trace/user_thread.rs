@@ -55,10 +55,7 @@ pub(super) enum State {
     /// Nothing is known of what it does.
     Unknown,
     /// An LWP runs it.
-    Running {
-        /// The LWP.
-        tid: Tid,
-    },
+    Running { tid: Tid },
     /// It waits for an LWP.
     Runnable {
         /// It stopped although it could continue.
@@ -73,7 +70,7 @@ pub(super) enum State {
     Nested,
 }
 
-/// A user thread.
+/// A unit of work that a program schedules onto LWPs itself, such as a task of an async runtime.
 #[derive(Debug)]
 pub struct UserThread {
     /// How many user threads the super-trace had before this one.
@@ -86,7 +83,7 @@ pub struct UserThread {
     pub name: String,
     /// How often an LWP began to run it.
     pub polls: u64,
-    /// Number of wakes.
+    /// How often it was woken.
     pub wakeups: u64,
     /// How often another LWP ran it than before.
     pub lwp_migrations: u64,
@@ -142,7 +139,7 @@ impl UserThread {
         self
     }
 
-    /// It may run.
+    /// Makes it ready.
     pub(super) fn ready(mut self) -> Self {
         self.state = State::Runnable { preempted: false };
         self

@@ -10,7 +10,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// One end of a range, as a user gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimePoint {
-    /// A moment.
+    /// A moment on the recording's clock.
     Absolute(Timestamp),
     /// So long after midnight on the day on which the trace begins.
     TimeOfDay(Duration),
@@ -18,7 +18,7 @@ pub enum TimePoint {
     FromBegin(Duration),
     /// When an event of such a name occurs.
     Occurrence {
-        /// The name.
+        /// Pattern for the event's name.
         event: Glob,
         /// For which time since the trace's beginning, from 1 on.
         number: u64,

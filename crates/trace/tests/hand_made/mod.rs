@@ -24,7 +24,7 @@ pub type Event = (i64, u32, i32, Kind<'static>);
 pub type Spans = Vec<(i64, i64, Doing)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
+pub enum Actor {
     Lwp(i32),
     Thread(u64),
 }
@@ -32,35 +32,35 @@ pub enum Who {
 /// Notes every call; what an LWP did for a user thread is noted for both.
 #[derive(Default)]
 pub struct Notes {
-    pub spans: BTreeMap<Who, Spans>,
+    pub spans: BTreeMap<Actor, Spans>,
     pub pending: BTreeMap<Tid, Spans>,
     /// Polls, wake-ups, changes of LWP, changes of CPU.
     pub counts: BTreeMap<u64, [u64; 4]>,
 }
 
 impl Notes {
-    pub fn add(&mut self, who: Who, doing: Doing, from: i64, to: i64) {
+    pub fn add(&mut self, actor: Actor, doing: Doing, from: i64, to: i64) {
         assert!(from <= to);
-        let spans = self.spans.entry(who).or_default();
+        let spans = self.spans.entry(actor).or_default();
         match spans.last_mut() {
             _ if from == to => {}
             Some(last) if last.1 == from && last.2 == doing => last.1 = to,
             last => {
                 assert!(
                     last.is_none_or(|last| last.1 == from),
-                    "{who:?} has a gap or does two things before {from}"
+                    "{actor:?} has a gap or does two things before {from}"
                 );
                 spans.push((from, to, doing));
             }
         }
     }
 
-    pub fn of(&self, who: Who) -> &Spans {
-        &self.spans[&who]
+    pub fn of(&self, actor: Actor) -> &Spans {
+        &self.spans[&actor]
     }
 
-    pub fn at(&self, who: Who, time: i64) -> Option<Doing> {
-        let spans = self.spans.get(&who)?;
+    pub fn at(&self, actor: Actor, time: i64) -> Option<Doing> {
+        let spans = self.spans.get(&actor)?;
         spans.iter().find(|span| (span.0..span.1).contains(&time)).map(|span| span.2)
     }
 
@@ -90,7 +90,7 @@ impl Fold for Notes {
 
 impl Notes {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Lwp(lwp.tid.0), doing, from, to);
+        self.add(Actor::Lwp(lwp.tid.0), doing, from, to);
         if lwp.runs_user_thread() {
             self.pending.entry(lwp.tid).or_default().push((from, to, doing));
         }
@@ -98,12 +98,12 @@ impl Notes {
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         for (from, to, doing) in self.pending.remove(&lwp.tid).unwrap_or_default() {
-            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id.0), doing, from, to));
+            thread.into_iter().for_each(|thread| self.add(Actor::Thread(thread.id.0), doing, from, to));
         }
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Thread(thread.id.0), doing, from, to);
+        self.add(Actor::Thread(thread.id.0), doing, from, to);
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {

@@ -123,7 +123,7 @@ impl Wishes {
         let is_first = |id| state.classes.class(id).is_some_and(|class| class.name == first::NAME);
         let wanted: Vec<u16> =
             grants.iter().filter(|grant| grant.on && !is_first(grant.id)).map(|grant| grant.id).collect();
-        if let Err(error) = state.classes.want(wanted) {
+        if let Err(error) = state.classes.enable(wanted) {
             state.error.get_or_insert(error);
             grants.iter_mut().for_each(|grant| grant.on = false);
         }

@@ -15,25 +15,25 @@ use super::event::LockEvent;
 struct Held {
     acquisition: Acquisition,
     at: Timestamp,
-    /// Whether that was before what is analysed.
+    /// Whether that was before the analysed range.
     before: bool,
 }
 
 /// The last release, which the next event may take back.
 #[derive(Debug, Clone, Copy)]
 enum GivenBack {
-    /// Of this, the last one of its lock; with the length that it had.
+    /// Of the last hold of its lock, and when it ended.
     Ended(Held, Timestamp),
-    /// Of a lock that the thread has still, recursively.
+    /// Of a recursive lock that the thread still holds.
     Inner(Held),
-    /// Of a lock that it did not have.
+    /// Of a lock that it did not hold.
     Unmatched,
 }
 
-/// Locks that a thread can have at a time; more are not followed.
+/// Maximum number of locks that are followed per thread.
 const MOST: usize = 1 << 10;
 
-/// A thread's state.
+/// The locks that a thread holds, waits for, and has just released.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// Its process, if reported.
@@ -151,7 +151,7 @@ impl Thread {
         self.spins = None;
     }
 
-    /// It has the lock, and the call ends for which it may have waited.
+    /// The call for the lock ends, after a wait or without one: the thread holds it.
     fn acquired(&mut self, (lock, kind, caller): (u64, Kind, u64), waited: bool, at: Timestamp) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
@@ -168,7 +168,7 @@ impl Thread {
         }
     }
 
-    /// The call ends without the lock: it was only tried, or the time for it was over.
+    /// The call ends without the lock: it was a try, or its time limit has passed.
     fn refused(&mut self, (lock, kind, caller): (u64, Kind, u64), at: Timestamp) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         Outcome::Refused {
@@ -271,14 +271,14 @@ impl Thread {
         }
     }
 
-    /// How many requests and critical sections of it have no end yet.
+    /// Number of its requests and critical sections without an end.
     pub(super) fn unfinished(&self) -> u64 {
         let requests =
             [self.request.is_some(), self.condition.is_some(), self.kernel.is_some(), self.futex.is_some()];
         requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
     }
 
-    /// No event takes the last release back any more.
+    /// Makes the pending release certain.
     pub(super) fn settle(&mut self, report: &mut impl FnMut(Outcome)) {
         match self.release.take() {
             Some(GivenBack::Ended(held, end)) => report(ended(held, end)),

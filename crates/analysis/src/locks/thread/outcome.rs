@@ -18,7 +18,7 @@ pub(in super::super) struct Acquisition {
     pub(in super::super) by: By,
 }
 
-/// The running party.
+/// The thread or task that makes a request, and where it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct By {
     /// Its process; `None` if unknown, and for the kernel's own locks, which belong to no process.
@@ -41,20 +41,20 @@ impl Default for By {
 /// How long an acquisition waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Wait {
-    /// It had its lock at once.
+    /// It acquired the lock without waiting.
     No,
-    /// So long.
+    /// It waited this long.
     For(Duration),
-    /// The event that would say since when is not there.
+    /// The event that shows since when is missing.
     Unknown,
 }
 
 /// A result about a thread. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Outcome {
-    /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
-    /// `owner` had the lock, if that is known. `spins`: how often it has tried before it slept. `depth`: how
-    /// many other locks it has, where that is known.
+    /// The thread has acquired the lock, or the condition was signalled, or the barrier is complete.
+    /// `owner`: the holder during the wait, if known. `spins`: number of tries before it slept. `depth`:
+    /// number of other locks that it holds, if known.
     Acquired {
         acquisition: Acquisition,
         wait: Wait,
@@ -62,7 +62,7 @@ pub(in super::super) enum Outcome {
         spins: Option<u64>,
         depth: Option<usize>,
     },
-    /// It did not get it, after this wait up to then.
+    /// The thread has not acquired the lock, after this wait, which ended at `at`.
     Refused {
         acquisition: Acquisition,
         wait: Option<Duration>,
@@ -73,9 +73,9 @@ pub(in super::super) enum Outcome {
     /// A critical section has ended, with its beginning and length; those of a section that began before the
     /// analysed range are unknown.
     Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
-    /// It has the lock, and no event says until when.
+    /// The thread holds the lock, and no event shows until when.
     Unended { acquisition: Acquisition },
-    /// A beginning has no end, or an end no beginning.
+    /// One of two events that belong together is missing.
     Incomplete,
 }
 
@@ -119,8 +119,8 @@ impl Outcome {
 }
 
 impl Wait {
-    /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own
-    /// account.
+    /// The wait of an acquisition: the time since its request, if known; `waited`: whether its event says
+    /// that it waited.
     pub(in super::super) fn new(request: Option<Duration>, waited: bool) -> Self {
         match (request, waited) {
             (Some(ns), _) => Self::For(ns),
@@ -136,14 +136,14 @@ impl Request {
         self.owner.map(Party::Thread).or(self.holder)
     }
 
-    /// It has what it wanted.
+    /// The request has succeeded.
     pub(super) fn served(self, at: Timestamp, depth: usize) -> Outcome {
         let wait = Wait::For(at - self.at);
         let (acquisition, owner) = (self.acquisition, self.kept_by());
         Outcome::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
-    /// It does not want it any more.
+    /// The request has been given up, or has failed.
     pub(super) fn refused(self, at: Timestamp) -> Outcome {
         let Self { acquisition, owner, at: begin, .. } = self;
         Outcome::Refused { acquisition, wait: Some(at - begin), at, owner, spins: None }

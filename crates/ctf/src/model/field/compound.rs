@@ -97,9 +97,9 @@ impl Member {
 /// A known number of elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticArrayClass {
-    /// How many.
+    /// Number of elements.
     pub length: u64,
-    /// What each is.
+    /// The field class of each element.
     pub element: FieldClass,
     /// Least alignment in bits of the first element; 0 or 1 for that of an element.
     pub min_align: u32,

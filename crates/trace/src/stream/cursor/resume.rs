@@ -29,7 +29,7 @@ pub(crate) struct Stop {
 #[derive(Debug, Clone)]
 struct FilePlace {
     path: PathBuf,
-    /// In bytes.
+    /// Offset in the file, in bytes.
     offset: u64,
     index: u64,
 }

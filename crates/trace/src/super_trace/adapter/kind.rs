@@ -66,7 +66,7 @@ pub(super) fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e
             let profile::Fork { child_tid, child_pid } = of.read()?;
             some(head, Kind::Made { child: child_tid, process: child_pid })
         }
-        Meaning::Asleep | Meaning::Named | Meaning::Aside => some(head, Kind::Aside),
+        Meaning::Asleep | Meaning::Named | Meaning::Stateless => some(head, Kind::Stateless),
         Meaning::LockWait(on @ Some(_)) => some(head, Kind::Waits { on }),
         Meaning::LockWaitEnd => some(head, Kind::Waits { on: None }),
         Meaning::User | Meaning::LockWait(None) => some(head, Kind::User),

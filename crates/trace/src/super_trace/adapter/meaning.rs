@@ -47,13 +47,13 @@ pub(super) enum Meaning {
     },
     Named,
     Made,
-    Aside,
+    Stateless,
     User,
     Kernel,
 }
 
 /// Whether an event needs the context of the CPU: it can be caused by an interrupt as well as by a thread.
-fn tells_context(meaning: Meaning) -> bool {
+fn needs_context(meaning: Meaning) -> bool {
     matches!(meaning, Meaning::Waking | Meaning::Wakeup | Meaning::Raise)
 }
 
@@ -80,7 +80,7 @@ impl Adapter {
             tid: Actor::of(event, &TID),
             process: Actor::of(event, &PROCESS),
             flags: Place::find(event, FieldScope::CommonContext, &FLAGS)
-                .filter(|_| tells_context(meaning) && is_ours),
+                .filter(|_| needs_context(meaning) && is_ours),
             places,
         }
     }
@@ -180,6 +180,6 @@ fn profile_meaning(class: Option<Class>, trace: &Trace) -> Meaning {
         }
         Some(Class::Profile(profile::Class::Thread)) => Meaning::Named,
         Some(Class::Profile(profile::Class::Fork)) => Meaning::Made,
-        _ => Meaning::Aside,
+        _ => Meaning::Stateless,
     }
 }

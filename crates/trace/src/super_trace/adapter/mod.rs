@@ -43,7 +43,7 @@ struct Known {
     tid: Option<Actor>,
     /// Its process, where the context has it.
     process: Option<Actor>,
-    /// ftrace's flags of the CPU, if they matter (`meaning::tells_context`).
+    /// ftrace's flags of the CPU, if they matter (`meaning::needs_context`).
     flags: Option<Place>,
     /// Where its fields lie, if it is one of the vocabulary's.
     places: Option<Places>,
@@ -90,7 +90,7 @@ impl Adapter {
         let (tid, process) =
             (id(&known.tid).map(Tid), id(&known.process).filter(|&process| process > 0).map(Pid));
         let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
-        let mut head = Activity { time, cpu, tid, process, context: Context::Unknown, kind: Kind::Aside };
+        let mut head = Activity { time, cpu, tid, process, context: Context::Unknown, kind: Kind::Stateless };
         if let Some(flags) = known.flags.as_ref().and_then(|flags| flags.integer(event, record.as_ref())) {
             head.context = self.general.context(flags);
         }
@@ -121,7 +121,7 @@ impl Adapter {
             }
             Meaning::Named => {
                 let name = of.read::<profile::Thread<'_>>()?.name;
-                process.map_or(Kind::Aside, |process| Kind::Named { process, name })
+                process.map_or(Kind::Stateless, |process| Kind::Named { process, name })
             }
             meaning @ (Meaning::Introduction | Meaning::Exec) => {
                 let Activity { kind, .. } = plain(meaning, &of, head)?;

@@ -190,7 +190,7 @@ impl Lwp {
 
     /// According to its mode, it sleeps outside of any recorded call.
     fn sleeps(&mut self, left_in: TaskState, now: Timestamp, fold: &mut impl Fold) {
-        if self.mode != Mode::User || !self.tells_modes {
+        if self.mode != Mode::User || !self.reports_modes {
             return;
         }
         match left_in {
@@ -226,9 +226,9 @@ impl Lwp {
         fold: &mut impl Fold,
     ) {
         match self.mode {
-            Mode::User if self.tells_modes => self.hides_calls(now, fold),
+            Mode::User if self.reports_modes => self.hides_calls(now, fold),
             Mode::SystemCall(_) if !has_faults => {
-                self.tell(now, fold);
+                self.report(now, fold);
                 (self.executes, self.mode_confirmed) = (true, now);
             }
             _ => {}
@@ -250,7 +250,7 @@ impl Lwp {
 
     /// Its program reports that it waits for this from now on, or no longer waits.
     pub(in crate::super_trace) fn waits(&mut self, on: Option<Name>, now: Timestamp, fold: &mut impl Fold) {
-        self.tell(now, fold);
+        self.report(now, fold);
         self.waits_for = on;
     }
 
@@ -305,7 +305,7 @@ impl Lwp {
         }
         match (seen, self.cpu()) {
             // The end is seen: the interrupt lasted until now.
-            (true, _) => self.tell(now, fold),
+            (true, _) => self.report(now, fold),
             // The end is missing: it is on its CPU, but its mode is unknown. Off CPUs, its state is known.
             (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
             (false, None) => {}
@@ -334,13 +334,13 @@ impl Lwp {
 
     /// What lies before `time` counts no longer.
     pub(in crate::super_trace) fn restart(&mut self, time: Timestamp) {
-        self.tell(time, &mut ());
+        self.report(time, &mut ());
         (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
         (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
     }
 
     /// Reports its state up to now.
-    pub(in crate::super_trace) fn tell(&mut self, now: Timestamp, fold: &mut impl Fold) {
+    pub(in crate::super_trace) fn report(&mut self, now: Timestamp, fold: &mut impl Fold) {
         if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
             for (by, to) in std::mem::take(&mut self.interrupts) {
                 self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
@@ -369,20 +369,20 @@ impl Lwp {
             return;
         }
         if !std::mem::replace(&mut self.mode_settled, true) {
-            self.tell(now, fold);
-            if self.tells_modes {
+            self.report(now, fold);
+            if self.reports_modes {
                 fold.change(Change::LwpWas { lwp: self, mode });
             }
         }
     }
 
     fn doubt_mode(&mut self, now: Timestamp, fold: &mut impl Fold) {
-        self.tell(self.mode_confirmed.min(now), fold);
+        self.report(self.mode_confirmed.min(now), fold);
         (self.mode, self.executes) = (Mode::Unknown, false);
     }
 
     fn enter_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
-        self.tell(now, fold);
+        self.report(now, fold);
         (self.mode, self.mode_confirmed, self.faulted) = (mode, now, false);
     }
 
@@ -394,7 +394,7 @@ impl Lwp {
     }
 
     fn enter(&mut self, state: State, now: Timestamp, fold: &mut impl Fold) {
-        self.tell(now, fold);
+        self.report(now, fold);
         self.confirmed = self.confirmed.max(now);
         self.state = state;
     }

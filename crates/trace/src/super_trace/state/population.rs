@@ -171,8 +171,8 @@ impl SuperTrace {
 
     /// A thread's name, if known.
     fn name(&self, tid: Tid) -> Option<Vec<u8>> {
-        let met = self.lwps.get(tid).map(|lwp| lwp.name.clone().into_bytes());
-        met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
+        let known = self.lwps.get(tid).map(|lwp| lwp.name.clone().into_bytes());
+        known.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
     }
 
     pub(super) fn known(&mut self, tid: Tid) -> &mut Lwp {
@@ -210,7 +210,7 @@ impl SuperTrace {
 
     fn add(&mut self, mut lwp: Lwp) -> usize {
         let chosen = self.coverage.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
-        (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.coverage.system_calls);
+        (lwp.sight, lwp.reports_modes) = (self.sight(lwp.tid), self.coverage.system_calls);
         (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
         if let Some(root) = self.root.take_if(|root| root.first_thread() == lwp.tid) {
             lwp.records();
@@ -224,7 +224,7 @@ impl SuperTrace {
     pub(super) fn bury(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
         self.without_calls += u64::from(lwp.lacks_calls());
-        lwp.tell(now, fold);
+        lwp.report(now, fold);
         self.programs.detach(&mut lwp, fold);
         fold.change(Change::LwpEnds { lwp: &lwp });
         let lives_on = |process: Pid| self.lwps.values().any(|other| other.process == Some(process));

@@ -56,7 +56,7 @@ impl SuperTrace {
             | Kind::Asleep { .. }
             | Kind::Named { .. }
             | Kind::Made { .. }
-            | Kind::Aside => return,
+            | Kind::Stateless => return,
             // It shows that there is such a thread. The kernel's events, whose stamps are exact, show when it
             // runs.
             Kind::Sample { .. } => {

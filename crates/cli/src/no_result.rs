@@ -29,7 +29,7 @@ pub struct Needed {
 pub enum How {
     /// Requires an option of `tracewing record`: which one, and what is missing without it.
     Option(&'static str, &'static str),
-    /// In words.
+    /// Something else, in words.
     Else(&'static str),
 }
 
@@ -85,7 +85,7 @@ pub const ANY: Needed =
 struct Found {
     /// Events that are needed.
     events: u64,
-    /// All others.
+    /// Events of any other name.
     others: u64,
     lost_events: u64,
     lost_packets: u64,
@@ -101,27 +101,27 @@ impl Needed {
     /// Explains why an analysis has found nothing: below a table for people, otherwise on standard error.
     ///
     /// # Errors
-    /// See [`Needed::why_nothing`].
+    /// See [`Needed::why_empty`].
     pub fn explain(&self, out: &mut impl Write, format: TableFormat, input: &Input, ran: &Ran) -> Result<()> {
-        say(out, format, &self.why_nothing(input, ran)?)
+        say(out, format, &self.why_empty(input, ran)?)
     }
 
     /// The same as one line. The recording is counted once more for that.
     ///
     /// # Errors
     /// See [`Input::open`].
-    pub fn why_nothing(&self, input: &Input, ran: &Ran) -> Result<String> {
+    pub fn why_empty(&self, input: &Input, ran: &Ran) -> Result<String> {
         match ran.stopped || ran.failure.is_some() {
             true => Ok(format!("What was read has no {}.", self.events())),
-            false => self.why_nothing_in(input),
+            false => self.why_empty_in(input),
         }
     }
 
     /// The same where all of the input was read.
     ///
     /// # Errors
-    /// See [`Needed::why_nothing`].
-    pub fn why_nothing_in(&self, input: &Input) -> Result<String> {
+    /// See [`Needed::why_empty`].
+    pub fn why_empty_in(&self, input: &Input) -> Result<String> {
         let left = if input.chooses() { " left" } else { "" };
         let missing =
             || format!("There are {}{left}, but other events that they need are missing.", self.events());
@@ -131,7 +131,7 @@ impl Needed {
     /// Why none of the events is left, if so.
     ///
     /// # Errors
-    /// See [`Needed::why_nothing`].
+    /// See [`Needed::why_empty`].
     pub fn why_no_event(&self, input: &Input) -> Result<Option<String>> {
         let events_of = self.events();
         let (recording, filter) = input.open()?;
