@@ -48,6 +48,20 @@ fn whom_a_recording_follows_creations_and_idle_threads_show() {
     assert_eq!(system, [(10, false), (20, false)], "where all are recorded, no switch shows it");
 }
 
+/// Linux, kernel/trace/trace_events.c: a switch is left out if both threads are in `set_event_notrace_pid`.
+#[test]
+fn whom_an_idle_thread_shows_is_not_who_gets_the_number_later() {
+    let events = [
+        (0, 0, 10, switch(10, SLEEPS, 20)),
+        (10, 0, 20, switch(20, DEAD, 0)),
+        (20, 0, 0, switch(0, 0, 20)),
+        (30, 0, 20, switch(20, SLEEPS, 0)),
+        (40, 0, 0, switch(0, 0, 10)),
+    ];
+    let listed = Coverage { of_some: true, of_listed: true, ..Coverage::default() };
+    assert_eq!(followed(listed, &events), [(10, true), (20, false), (20, true)]);
+}
+
 #[test]
 fn a_thread_that_is_created_where_events_are_missing_is_one() {
     let coverage = Coverage { of_cpus: true, root: Some(Pid(10)), ..Coverage::default() };

@@ -2,7 +2,7 @@
 //!
 //! It starts without knowing anything and believes no more than the events say: what a missing event makes
 //! doubtful becomes unknown time of those concerned, and the rest stays. Memory grows with the LWPs and user
-//! threads that live, and the CPUs.
+//! threads that live, and the CPUs; a few bytes are kept of each LWP that has ended.
 
 use super::activity::{Activity, Kind, Scope};
 use super::coverage::Coverage;
@@ -30,6 +30,9 @@ pub struct SuperTrace {
     pub(super) dumped: Map<Tid, Dumped>,
     /// Names of processes whose first thread has ended before others.
     pub(super) headless: Map<Pid, String>,
+    /// Numbers of followed threads that have ended, where the kernel has a list of those that it follows: it
+    /// may record switches of another thread with such a number.
+    ended: Map<Tid, ()>,
     pub(super) cpus: Numbers<Cpu, CpuState>,
     begin: Option<Timestamp>,
     now: Timestamp,
@@ -61,6 +64,7 @@ impl SuperTrace {
             programs: Programs::new(&coverage),
             dumped: Map::default(),
             headless: Map::default(),
+            ended: Map::default(),
             cpus: Numbers::default(),
             begin: None,
             now: Timestamp::MIN,

@@ -67,7 +67,11 @@ struct Waited {
 
 /// A call that is to return this, or to fail with this error where it is negative.
 fn expect(expected: i32, call: impl FnOnce() -> i64) -> Waited {
-    let begin = Instant::now();
+    expect_since(Instant::now(), expected, call)
+}
+
+/// The same of one that ends at a time which was computed after `begin`.
+fn expect_since(begin: Instant, expected: i32, call: impl FnOnce() -> i64) -> Waited {
     let result = call();
     let error = Error::last_os_error().raw_os_error().unwrap_or(0);
     let result = if result < 0 { -i64::from(error) } else { result };

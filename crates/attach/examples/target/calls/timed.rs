@@ -72,10 +72,11 @@ fn futex(operation: i32) -> Wait {
     Box::new(move || {
         let word = 0_u32;
         // One has the time at which it ends.
+        let begin = Instant::now();
         let until = if operation == libc::FUTEX_WAIT { SPEC } else { super::until(libc::CLOCK_MONOTONIC) };
         let (word, until, other) = (&raw const word, &raw const until, null_mut::<u32>());
         let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-        expect(-libc::ETIMEDOUT, || {
+        expect_since(begin, -libc::ETIMEDOUT, || {
             // SAFETY: a word and a time that are live.
             unsafe { libc::syscall(libc::SYS_futex, word, operation, 0, until, other, u32::MAX) }
         })
@@ -161,9 +162,10 @@ fn mq_timedreceive() -> Wait {
     };
     let mut message = [0_u8; 64];
     Box::new(move || {
+        let begin = Instant::now();
         let until = super::until(libc::CLOCK_REALTIME);
         let (place, none) = (message.as_mut_ptr().cast(), null_mut());
-        expect(-libc::ETIMEDOUT, || {
+        expect_since(begin, -libc::ETIMEDOUT, || {
             // SAFETY: room for a message, and a live time.
             unsafe { libc::mq_timedreceive(queue, place, 64, none, &raw const until) as i64 }
         })

@@ -224,6 +224,9 @@ impl SuperTrace {
     pub(super) fn bury(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
         self.without_calls += u64::from(lwp.lacks_calls());
+        if self.coverage.of_listed && lwp.followed {
+            self.ended.insert(tid, ());
+        }
         lwp.report(now, fold);
         self.programs.detach(&mut lwp, fold);
         fold.change(Change::LwpEnds { lwp: &lwp });

@@ -154,8 +154,9 @@ impl SuperTrace {
 
     /// A switch is recorded if the recording follows one of its threads, which no idle thread is.
     fn shows_followed(&mut self, prev: Tid, next: Tid) {
-        if self.coverage.of_listed && prev.is_idle() != next.is_idle() {
-            self.known(if prev.is_idle() { next } else { prev }).records();
+        let tid = if prev.is_idle() { next } else { prev };
+        if self.coverage.of_listed && prev.is_idle() != next.is_idle() && !self.ended.contains_key(&tid) {
+            self.known(tid).records();
             self.follows = true;
         }
     }
