@@ -474,7 +474,7 @@ fn what_a_condition_leaves_out_and_what_matches_nothing_is_told() {
                 "{notes:?}"
             );
             let notes = recording.change(&enable("nobody:*")).unwrap().notes;
-            assert!(notes[0].contains("no event of the programs so far"), "{notes:?}");
+            assert!(notes[0].contains("no event of the recorded programs matches"), "{notes:?}");
         },
     );
     let notes = outcome.summary.notes;

@@ -113,8 +113,8 @@ fn every_call_is_counted_however_it_is_left() {
         assert_eq!(found, reported, "{what}");
         let count = |member: &str| table[member].as_u64().unwrap();
         assert_eq!(count("not_followed"), 0);
-        // Only a stack that is left in the middle of functions has ends without begins, each time. A loss makes
-        // it doubtful which calls are open, and the next end may be taken for that of one further out.
+        // Only a stack that is left in the middle of functions has ends without begins, each time. A loss
+        // makes it doubtful which calls are open, and the next end may be taken for that of one further out.
         let most = reported["yields"] + reported["coroutine"] + in_vforked;
         assert!(count("unmatched_ends") <= most, "{what}: {}", count("unmatched_ends"));
         if options.contains(&"-mfentry") {
