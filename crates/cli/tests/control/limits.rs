@@ -81,6 +81,6 @@ fn what_cannot_be_done_is_said() {
     assert!(nobody.notes().contains("is called \"no-such-recording\""));
     let warned = steps.command("enable", &["-e", "step", "--where", "number > 3"]);
     assert!(warned.status.success());
-    assert!(warned.notes().contains("no event of the programs so far"));
+    assert!(warned.notes().contains("no event of the recorded programs matches"));
     steps.end();
 }
