@@ -5,7 +5,7 @@ mod harness;
 
 use harness::{Printed, RunExt};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Works, sleeps, and prints before and after the shell's own number and account: ns on a CPU, ns waiting for
 /// one, time slices.
@@ -67,27 +67,32 @@ fn compare_a_shell() -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn the_command_has_a_process_though_no_event_tells_it() {
+/// Records a shell's script with the kernel's switches alone; `None`, with the reason, where that cannot be.
+fn record_switches(trace: &Path, script: &str) -> Option<Output> {
+    let skip = |reason: std::fmt::Arguments<'_>| {
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, reason);
+    };
     if !rustix::process::geteuid().is_root() {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            "recording kernel events needs root",
-        );
+        skip(format_args!("recording kernel events needs root"));
+        return None;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let trace = folder.path().join("trace");
     let recorded = harness::tracewing()
         .args(["record", "-k", "sched_switch", "-o"])
-        .arg(&trace)
-        .args(["--", "sh", "-c", "echo $$; sleep 0.01; sleep 0.01; true"])
+        .arg(trace)
+        .args(["--", "sh", "-c", script])
         .ran();
     if !trace.join("kernel").exists() {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", recorded.notes()),
-        );
+        skip(format_args!("no kernel events were recorded: {}", recorded.notes()));
+        return None;
     }
+    Some(recorded)
+}
+
+#[test]
+fn the_command_has_a_process_though_no_event_tells_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let Some(recorded) = record_switches(&trace, "echo $$; sleep 0.01; sleep 0.01; true") else { return };
     let shell = recorded.text();
     let shell = shell.lines().next().expect("the shell's number").to_owned();
     let listed = harness::tracewing().args(["list", "--super"]).arg(&trace).output();
@@ -102,24 +107,11 @@ fn the_command_has_a_process_though_no_event_tells_it() {
 /// A switch alone does not say which of its threads is recorded. The machine's other threads stay strangers.
 #[test]
 fn the_threads_of_a_command_are_known_by_its_switches_alone() {
-    if !rustix::process::geteuid().is_root() {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            "recording kernel events needs root",
-        );
-    }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
-    let recorded = harness::tracewing()
-        .args(["record", "-k", "sched_switch", "-o"])
-        .arg(&trace)
-        .args(["--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait"])
-        .ran();
-    if !trace.join("kernel").exists() {
-        return tracewing_testing::skip(
-            tracewing_testing::Cause::KernelEvents,
-            format_args!("no kernel events were recorded: {}", recorded.notes()),
-        );
+    let script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait";
+    if record_switches(&trace, script).is_none() {
+        return;
     }
     let table = harness::json(&trace, &["threads", "-n", "1000"]);
     let threads = table["threads"].as_array().expect("a list of threads");

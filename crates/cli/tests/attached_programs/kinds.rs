@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use tracewing_testing::{NOBODY, copy_program};
 
 /// Records a program, and looks at what is recorded and at what is left in it.
@@ -31,17 +32,24 @@ fn is_recorded(program: &mut Resident, folder: &Path) {
     }
 }
 
-#[test]
-fn root_records_programs_of_others() {
-    if !am_root() {
-        return;
-    }
+/// The program, run by a user without rights, and the folder in which that user can execute it.
+fn copy_for_others() -> (TempDir, Command) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("resident");
     copy_program(&*PROGRAM, &copy);
     let mut command = Command::new(&copy);
-    let mut program = Resident::of(command.uid(NOBODY).gid(NOBODY).current_dir("/"));
+    command.uid(NOBODY).gid(NOBODY).current_dir("/");
+    (folder, command)
+}
+
+#[test]
+fn root_records_programs_of_others() {
+    if !am_root() {
+        return;
+    }
+    let (folder, mut command) = copy_for_others();
+    let mut program = Resident::of(&mut command);
     is_recorded(&mut program, folder.path());
     program.end();
 }
@@ -52,12 +60,7 @@ fn a_program_that_may_start_no_thread_says_so() {
     if !am_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-    let copy = folder.path().join("resident");
-    copy_program(&*PROGRAM, &copy);
-    let mut command = Command::new(&copy);
-    command.uid(NOBODY).gid(NOBODY).current_dir("/");
+    let (folder, mut command) = copy_for_others();
     let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a system call with a live limit.
     unsafe {
