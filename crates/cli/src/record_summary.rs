@@ -15,6 +15,7 @@ use tracewing_consumer::folder::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
 use tracewing_session::outcome::SnapshotSummary;
+use tracewing_units::Cycles;
 
 /// Streams that are shown one by one.
 const MOST_ROWS: usize = 24;
@@ -206,8 +207,8 @@ pub fn print_losses(summary: &Summary) {
 }
 
 /// Seconds from the command's start to a stamp.
-fn seconds(summary: &Summary, cycles: u64) -> f64 {
-    cycles.saturating_sub(summary.begin) as f64 / summary.frequency.max(1) as f64
+fn seconds(summary: &Summary, stamp: Cycles) -> f64 {
+    stamp.since(Cycles(summary.begin)).0 as f64 / summary.frequency.max(1) as f64
 }
 
 /// A stream, or what the least important ones amount to together.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::children::ChildLosses;
@@ -72,7 +72,7 @@ pub(crate) struct Buffer {
     pub(crate) children: Option<ChildLosses>,
     /// Last seen counters of the writers and the children, and the clock before they were read.
     counters: [[u64; Loss::COUNT]; 2],
-    counted_at: u64,
+    counted_at: Cycles,
     /// Plausible losses that they have counted.
     lost: [u64; Loss::COUNT],
     /// The counters were overwritten with nonsense: the number of lost events is unknown.
@@ -84,7 +84,7 @@ pub(crate) struct Buffer {
     overwritten: Overwritten,
     pub(crate) overwritten_ranges: Vec<OverwrittenRange>,
     /// Clock and time at which the buffer was made.
-    origin: u64,
+    origin: Cycles,
     made: Instant,
     /// Number of damages found, and the first of them.
     pub(crate) damages: u64,
@@ -99,7 +99,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// A buffer from which nothing has been read.
-    pub(crate) fn new(cpu: Cpu, reader: Reader, now: Instant, origin: u64) -> Self {
+    pub(crate) fn new(cpu: Cpu, reader: Reader, now: Instant, origin: Cycles) -> Self {
         Self {
             cpu,
             reader,
@@ -175,7 +175,7 @@ impl Buffer {
     }
 
     /// The stream; its next packet does not begin before `begin`.
-    fn stream(&mut self, target: &mut Target<'_>, begin: u64) -> Result<&mut Output, Error> {
+    fn stream(&mut self, target: &mut Target<'_>, begin: Cycles) -> Result<&mut Output, Error> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
@@ -213,9 +213,10 @@ impl Buffer {
         let counted = self.counted().saturating_add(self.uncounted(target.region));
         let lost = chunk.lost.min(counted).saturating_add(self.found_lost);
         let skipped = chunk.overwritten.sub_buffers;
-        self.note_overwritten(label, chunk.overwritten, chunk.begin);
-        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost, skipped };
-        let (is_first, origin) = (self.stream.is_none(), self.origin.min(chunk.begin));
+        let (begin, end) = (Cycles(chunk.begin), Cycles(chunk.end));
+        self.note_overwritten(label, chunk.overwritten, begin);
+        let times = PacketTimes { begin, end, lost, skipped };
+        let (is_first, origin) = (self.stream.is_none(), self.origin.min(begin));
         let stream = self.stream(target, origin)?;
         if is_first && (lost > 0 || skipped > 0) {
             // Readers compare a packet's counts with those of the previous packet, so losses need a previous
@@ -246,7 +247,7 @@ impl Buffer {
         self.damage.get_or_insert(damaged);
         self.damages += 1;
         self.found_lost += 1;
-        let stamp = self.stream.as_ref().map_or(0, Output::end).max(self.origin);
+        let stamp = self.stream.as_ref().map_or(Cycles::ZERO, Output::end).max(self.origin);
         self.extend_range(label, DAMAGED, 1, stamp, stamp);
     }
 
@@ -256,15 +257,15 @@ impl Buffer {
         label: &str,
         region: Region,
         clock: &TraceClock,
-        begin: u64,
-        end: u64,
+        begin: Cycles,
+        end: Cycles,
     ) {
-        let before = clock.now();
+        let before = Cycles(clock.now());
         let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
-        let (counters, after) = ([region.lost(self.cpu.index()), by_children], clock.now());
+        let (counters, after) = ([region.lost(self.cpu.index()), by_children], Cycles(clock.now()));
         // Counting a loss takes more than a cycle or a nanosecond. A larger increase, or a decrease, was not
         // counted by a writer.
-        let possible = after.saturating_sub(self.counted_at);
+        let possible = after.since(self.counted_at).0;
         for (source, loss) in (0..counters.len()).flat_map(|source| Loss::ALL.map(|loss| (source, loss))) {
             let at = loss as usize;
             let events = counters[source][at].wrapping_sub(self.counters[source][at]);
@@ -300,7 +301,7 @@ impl Buffer {
     }
 
     /// Records data that was overwritten before `end`, since the last packet.
-    fn note_overwritten(&mut self, label: &str, overwritten: Overwritten, end: u64) {
+    fn note_overwritten(&mut self, label: &str, overwritten: Overwritten, end: Cycles) {
         let sub_buffers = overwritten.sub_buffers.saturating_sub(self.overwritten.sub_buffers);
         let bytes = overwritten.bytes.saturating_sub(self.overwritten.bytes);
         if sub_buffers == 0 {
@@ -329,7 +330,7 @@ impl Buffer {
 
     /// Adds a loss to the last range of its reason if the two touch or there are too many ranges; otherwise
     /// begins a new range.
-    fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: u64, end: u64) {
+    fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: Cycles, end: Cycles) {
         let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
         match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
             Some(range) if crowded || range.end >= begin => {
@@ -347,10 +348,10 @@ impl Buffer {
         &mut self,
         target: &mut Target<'_>,
         clock: &TraceClock,
-        since: u64,
+        since: Cycles,
     ) -> Result<(), Error> {
         self.write_rest(target, clock, since)?;
-        self.settle(target.label, since, clock.now());
+        self.settle(target.label, since, Cycles(clock.now()));
         self.check()
     }
 
@@ -359,7 +360,7 @@ impl Buffer {
         &mut self,
         target: &mut Target<'_>,
         clock: &TraceClock,
-        since: u64,
+        since: Cycles,
     ) -> Result<(), Error> {
         let Target { label, region, .. } = *target;
         self.is_ending = true;
@@ -377,7 +378,7 @@ impl Buffer {
             }
             self.finalise(target, clock)?;
         }
-        let now = clock.now();
+        let now = Cycles(clock.now());
         self.note_losses(label, region, clock, since, now);
         self.note_overwritten(label, self.reader.overwritten(), now);
         let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
@@ -395,13 +396,13 @@ impl Buffer {
     }
 
     /// Waits until everything is written, and counts events that could not be written as lost.
-    fn settle(&mut self, label: &str, since: u64, now: u64) {
+    fn settle(&mut self, label: &str, since: Cycles, now: Cycles) {
         let Some(stream) = &self.stream else { return };
         let (unwritten, end) = (stream.settle(), stream.end());
         self.lose_unwritten(label, unwritten, since.min(end), now);
     }
 
-    fn lose_unwritten(&mut self, label: &str, events: u64, begin: u64, end: u64) {
+    fn lose_unwritten(&mut self, label: &str, events: u64, begin: Cycles, end: Cycles) {
         if events > 0 {
             self.found_lost = self.found_lost.saturating_add(events);
             self.extend_range(label, UNWRITTEN, events, begin, end);
@@ -422,7 +423,7 @@ impl Buffer {
                 }
                 Ok(Left::Unfinished(unfinished)) => {
                     self.found_lost += 1;
-                    self.extend_range(label, UNFINISHED, 1, unfinished.after, clock.now());
+                    self.extend_range(label, UNFINISHED, 1, Cycles(unfinished.after), Cycles(clock.now()));
                 }
                 Err(damaged) => self.damaged(label, damaged),
             }
@@ -430,8 +431,8 @@ impl Buffer {
         Ok(())
     }
 
-    pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: u64) {
-        self.settle(label, since, clock.now());
+    pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: Cycles) {
+        self.settle(label, since, Cycles(clock.now()));
         let mut unwritten = 0;
         if let Some((chunk, _)) = self.held.take() {
             // SAFETY: as below.
@@ -450,7 +451,7 @@ impl Buffer {
                 Err(damaged) => self.damaged(label, damaged),
             }
         }
-        let now = clock.now();
+        let now = Cycles(clock.now());
         self.note_losses(label, region, clock, since, now);
         let end = self.stream.as_ref().map_or(since, Output::end);
         self.lose_unwritten(label, unwritten, end, now);

@@ -5,10 +5,9 @@
 //! time comes in only here: pairs of counter and `CLOCK_REALTIME`, taken at the recording's beginning and
 //! end.
 
-use std::time::Duration;
-
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::region;
+use tracewing_units::{Cycles, Duration, Timestamp};
 
 use crate::Error;
 
@@ -46,8 +45,8 @@ pub struct Calibration {
     pub cycles: u64,
     /// `CLOCK_REALTIME`, nanoseconds since 1970.
     pub realtime_ns: u64,
-    /// How far apart the two can have been read, nanoseconds.
-    pub uncertainty_ns: u64,
+    /// How far apart the two can have been read.
+    pub uncertainty_ns: Duration,
 }
 
 impl TraceClock {
@@ -97,7 +96,7 @@ impl TraceClock {
             let before = self.now();
             let realtime_ns = nanoseconds(ClockId::Realtime);
             let apart = self.now().saturating_sub(before);
-            let uncertainty_ns = self.nanoseconds(apart).div_ceil(2);
+            let uncertainty_ns = Duration::from_ns(self.duration(Cycles(apart)).as_ns().div_ceil(2));
             Calibration { cycles: before + apart / 2, realtime_ns, uncertainty_ns }
         };
         (1..ATTEMPTS)
@@ -105,28 +104,29 @@ impl TraceClock {
             .fold(reading(), |best, next| if next.uncertainty_ns < best.uncertainty_ns { next } else { best })
     }
 
-    /// Length of a span of cycles, nanoseconds.
-    pub fn nanoseconds(&self, cycles: u64) -> u64 {
-        (u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(self.frequency)) as u64
+    /// How long so many cycles last.
+    fn duration(&self, Cycles(cycles): Cycles) -> Duration {
+        Duration::from_ns((u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(self.frequency)) as u64)
     }
 
-    /// The real time of a stamp by the calibration at the recording's beginning, nanoseconds since 1970: what
-    /// readers of the trace compute from the clock class.
-    pub fn realtime_ns(&self, begin: &Calibration, stamp: u64) -> u64 {
-        if stamp >= begin.cycles {
-            begin.realtime_ns.saturating_add(self.nanoseconds(stamp - begin.cycles))
+    /// The real time of a stamp by the calibration at the recording's beginning: what readers of the trace
+    /// compute from the clock class.
+    pub fn real_time(&self, begin: &Calibration, stamp: Cycles) -> Timestamp {
+        let (cycles, time) = (Cycles(begin.cycles), Timestamp::from_ns(begin.realtime_ns.cast_signed()));
+        if stamp >= cycles {
+            time + self.duration(stamp.since(cycles))
         } else {
-            begin.realtime_ns.saturating_sub(self.nanoseconds(begin.cycles - stamp))
+            time.saturating_sub(self.duration(cycles.since(stamp)))
         }
     }
 
     /// The clock class's offset: real time at which the counter would have shown 0, as whole seconds since
     /// 1970 and the cycles that are missing (CTF 1.8, section 8: `offset_s`, `offset`).
-    pub fn offset(&self, begin: &Calibration) -> (i64, u64) {
+    pub fn offset(&self, begin: &Calibration) -> (i64, Cycles) {
         let frequency = i128::from(self.frequency);
         let realtime = i128::from(begin.realtime_ns) * frequency / i128::from(NANOSECONDS);
         let offset = realtime - i128::from(begin.cycles);
-        (offset.div_euclid(frequency) as i64, offset.rem_euclid(frequency) as u64)
+        (offset.div_euclid(frequency) as i64, Cycles(offset.rem_euclid(frequency) as u64))
     }
 }
 
@@ -153,7 +153,7 @@ fn measured_frequency(read: impl Fn() -> u64) -> u64 {
         best
     };
     let first = pair();
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(std::time::Duration::from_millis(100));
     let last = pair();
     let (cycles, time) = (last.0.saturating_sub(first.0), (last.1 - first.1).max(1));
     ((u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(time)) as u64).max(1)
@@ -169,20 +169,25 @@ mod tests {
         let begin = Calibration {
             cycles: 77_123_456_789,
             realtime_ns: 1_763_700_000_123_456_789,
-            uncertainty_ns: 20,
+            uncertainty_ns: Duration::from_ns(20),
         };
-        let (seconds, cycles) = clock.offset(&begin);
+        let (seconds, Cycles(cycles)) = clock.offset(&begin);
         assert!(cycles < clock.frequency);
-        let computed = seconds as u64 * NANOSECONDS + clock.nanoseconds(cycles + begin.cycles);
+        let computed = seconds as u64 * NANOSECONDS + clock.duration(Cycles(cycles + begin.cycles)).as_ns();
         assert!(computed.abs_diff(begin.realtime_ns) <= 1, "{computed}");
-        assert_eq!(clock.realtime_ns(&begin, begin.cycles + 2_600_000_123), begin.realtime_ns + NANOSECONDS);
+        let later = clock.real_time(&begin, Cycles(begin.cycles + 2_600_000_123));
+        assert_eq!(later, Timestamp::from_ns((begin.realtime_ns + NANOSECONDS) as i64));
     }
 
     #[test]
     fn a_counter_that_ran_longer_than_since_1970_has_a_negative_offset() {
         let clock = TraceClock { kind: region::Clock::Monotonic, frequency: NANOSECONDS };
-        let begin = Calibration { cycles: 3 * NANOSECONDS + 1, realtime_ns: NANOSECONDS, uncertainty_ns: 0 };
-        assert_eq!(clock.offset(&begin), (-3, NANOSECONDS - 1));
+        let begin = Calibration {
+            cycles: 3 * NANOSECONDS + 1,
+            realtime_ns: NANOSECONDS,
+            uncertainty_ns: Duration::ZERO,
+        };
+        assert_eq!(clock.offset(&begin), (-3, Cycles(NANOSECONDS - 1)));
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_ctf::model::Uuid;
 use tracewing_ring::{Reach, Region};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::buffer::{Buffer, Target};
@@ -53,8 +53,8 @@ pub struct Drain {
     insider: Option<Insider>,
     polled: Instant,
     /// The clock when the region was made, and at the last look.
-    origin: u64,
-    stamp: u64,
+    origin: Cycles,
+    stamp: Cycles,
     // Last, so that it is unmapped after all that points into it.
     memory: SharedMemory,
 }
@@ -98,7 +98,7 @@ impl Drain {
         // SAFETY: the memory is new, zeroed, mapped at a page and as large as the geometry says; `Drain`
         // keeps it mapped while it has the region and its readers.
         let region = unsafe { Region::create(memory.base(), geometry, protocol, clock.kind(), recording, 0) };
-        let (polled, origin) = (Instant::now(), clock.now());
+        let (polled, origin) = (Instant::now(), Cycles(clock.now()));
         let buffers = (0..geometry.cpus())
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
             .map(|cpu| Buffer::new(Cpu::at(cpu), unsafe { region.reader(cpu) }, polled, origin))
@@ -110,7 +110,7 @@ impl Drain {
     /// Stores the real time of the clock's origin in the region, according to the calibration at the
     /// recording's beginning, so that it is known in a core dump.
     pub fn set_real_time(&self, clock: &TraceClock, begin: &Calibration) {
-        let (seconds, cycles) = clock.offset(begin);
+        let (seconds, Cycles(cycles)) = clock.offset(begin);
         self.region.set_real_time(clock.frequency(), seconds, cycles);
     }
 
@@ -205,7 +205,7 @@ impl Drain {
         flush: Duration,
         interval: Duration,
     ) -> Result<Found, Error> {
-        let (now, stamp) = (Instant::now(), clock.now());
+        let (now, stamp) = (Instant::now(), Cycles(clock.now()));
         let capacity = self.region.geometry().capacity() as f64;
         let mut found = Found::default();
         self.look_at_file();
@@ -239,7 +239,7 @@ impl Drain {
 
     /// Replaces [`Drain::poll`] for a flight recorder, which writes nothing: records the losses.
     pub fn watch(&mut self, clock: &TraceClock) {
-        let stamp = clock.now();
+        let stamp = Cycles(clock.now());
         self.look_at_file();
         self.insider.iter().for_each(Insider::look_at_times);
         for buffer in &mut self.buffers {
@@ -256,7 +256,7 @@ impl Drain {
     }
 
     /// Label, clock at creation, memory, writer and buffers, for a snapshot.
-    pub(crate) fn parts(&mut self) -> (&str, u64, &SharedMemory, Option<&Insider>, &mut [Buffer]) {
+    pub(crate) fn parts(&mut self) -> (&str, Cycles, &SharedMemory, Option<&Insider>, &mut [Buffer]) {
         (&self.label, self.origin, &self.memory, self.insider.as_ref(), &mut self.buffers)
     }
 
@@ -299,7 +299,7 @@ impl Drain {
         &mut self,
         trace: &mut UserTrace,
         clock: &TraceClock,
-        write: impl Fn(&mut Buffer, &mut Target<'_>, &TraceClock, u64) -> Result<(), Error>,
+        write: impl Fn(&mut Buffer, &mut Target<'_>, &TraceClock, Cycles) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
@@ -311,7 +311,7 @@ impl Drain {
             }
             result = result.and(written);
         }
-        self.stamp = clock.now();
+        self.stamp = Cycles(clock.now());
         self.look_at_file();
         result
     }
@@ -327,7 +327,7 @@ impl Drain {
         for buffer in &mut self.buffers {
             buffer.abandon(&self.label, self.region, clock, self.stamp);
         }
-        self.stamp = clock.now();
+        self.stamp = Cycles(clock.now());
     }
 
     /// A summary of each buffer that had events or losses.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::event::{CONTEXT, extend_stamp};
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::own;
 
 use crate::clock::TraceClock;
@@ -42,7 +42,7 @@ struct Thread<'a> {
     tid: Tid,
     pid: Pid,
     name: &'a [u8],
-    stamp: u64,
+    stamp: Cycles,
 }
 
 impl Names {
@@ -63,9 +63,9 @@ impl Names {
 
     /// Replaces names in the announcements of a packet that has no event older than `begin`. `events` are
     /// whole.
-    pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: u64) {
+    pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: Cycles) {
         let mut renamed = Vec::new();
-        let (mut copied, mut last) = (0, begin);
+        let (mut copied, Cycles(mut last)) = (0, begin);
         for event in (Walk { bytes: events, at: 0 }) {
             last = event.stamp(events).unwrap_or_else(|low| extend_stamp(last, low));
             if !self.is_one(event.id) {
@@ -75,7 +75,7 @@ impl Names {
             let Some((pid, name)) = events[start..end].split_first_chunk() else { continue };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
             let (pid, tid) = (Pid(i32::from_le_bytes(*pid)), event.tid(events));
-            let Some(name) = self.name(&Thread { tid, pid, name, stamp: last }) else { continue };
+            let Some(name) = self.name(&Thread { tid, pid, name, stamp: Cycles(last) }) else { continue };
             let head = renamed.len() + event.at - copied;
             renamed.extend_from_slice(&events[copied..start + 4]);
             renamed.extend_from_slice(&name);
@@ -116,9 +116,9 @@ impl Names {
     }
 
     /// Seconds since boot.
-    fn time(&self, stamp: u64) -> f64 {
+    fn time(&self, stamp: Cycles) -> f64 {
         let now = clock_gettime(ClockId::Boottime);
-        let ago = self.clock.now().saturating_sub(stamp) as f64 / self.clock.frequency() as f64;
+        let ago = Cycles(self.clock.now()).since(stamp).0 as f64 / self.clock.frequency() as f64;
         now.tv_sec as f64 + now.tv_nsec as f64 / 1e9 - ago
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         let now = clock.now();
         let replaced = |events: &[Vec<u8>]| {
             let mut events = events.concat();
-            names.replace(&mut events, now);
+            names.replace(&mut events, Cycles(now));
             events
         };
         let around = [event(4, now, tid, b"before"), event(5, now, tid, b"after")];
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(replaced(std::slice::from_ref(&kept)), kept);
         }
         let mut old = announced(before, tid, &program);
-        names.replace(&mut old, before);
+        names.replace(&mut old, Cycles(before));
         assert_eq!(old, announced(before, tid, &program), "another thread had the id then");
         drop(end);
         thread.join().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracewing_ring::Chunk;
 use tracewing_streams::{PacketTimes, Stream};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::firsts::{Firsts, Replaced};
@@ -26,7 +26,7 @@ pub(crate) struct Output {
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
     /// State after the last packet, whether it was written or not.
-    end: u64,
+    end: Cycles,
     lost: u64,
     skipped: u64,
     /// State after the last packet of the previous region, since each region counts from 0.
@@ -54,8 +54,8 @@ struct Replacer<'a> {
     names: Option<&'a Names>,
     seen: &'a Seen,
     cpu: Cpu,
-    /// The begin of the block's packet, cycles.
-    begin: u64,
+    /// The begin of the block's packet.
+    begin: Cycles,
     is_last: bool,
     /// Whether the block has something to replace.
     is_needed: Cell<bool>,
@@ -98,7 +98,7 @@ impl Output {
             None => Way::Direct { stream, events: 0 },
             Some(writer) => Way::Queued { stream: QueuedStream::new(stream), writer },
         };
-        let (end, lost, skipped) = (0, 0, 0);
+        let (end, lost, skipped) = (Cycles::ZERO, 0, 0);
         Self { name, cpu, way, seen, firsts, names, end, lost, skipped, lost_before: 0, skipped_before: 0 }
     }
 
@@ -259,8 +259,8 @@ impl Output {
         }
     }
 
-    /// The end of the last packet, cycles.
-    pub(crate) fn end(&self) -> u64 {
+    /// The end of the last packet.
+    pub(crate) fn end(&self) -> Cycles {
         self.end
     }
 

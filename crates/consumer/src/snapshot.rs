@@ -23,7 +23,7 @@ use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
 use tracewing_streams::{PacketTimes, Stream};
-use tracewing_units::{Cpu, Tid};
+use tracewing_units::{Cpu, Cycles, Tid};
 
 use crate::Error;
 use crate::buffer::UNDESCRIBED;
@@ -48,7 +48,7 @@ const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
 /// At least a nanosecond in cycles, by which one event is placed before another.
-const BEFORE: u64 = 16;
+const BEFORE: Cycles = Cycles(16);
 
 /// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves no files.
 pub struct Snapshot {
@@ -84,7 +84,7 @@ pub enum Writers {
 pub struct Contents {
     label: String,
     /// The clock when the region was made.
-    origin: u64,
+    origin: Cycles,
     buffers: Vec<BufferContents>,
 }
 
@@ -143,8 +143,8 @@ impl BufferContents {
 /// A packet in preparation: events copied out of a buffer.
 struct Packet {
     events: Vec<u8>,
-    begin: u64,
-    end: u64,
+    begin: Cycles,
+    end: Cycles,
     lost: u64,
     overwritten: Overwritten,
 }
@@ -280,11 +280,11 @@ impl Snapshot {
     ) -> Result<(), Error> {
         let begin = self.streams.values().filter_map(|stream| stream.begin).min();
         let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
-        let at = begin.saturating_sub(BEFORE);
+        let at = begin.since(BEFORE);
         let mut events = Vec::new();
         for (tid, payload) in own {
             let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
-            events.extend_from_slice(&header_word(at, id, length).to_le_bytes());
+            events.extend_from_slice(&header_word(at.0, id, length).to_le_bytes());
             events.extend_from_slice(&tid.0.to_le_bytes());
             events.extend_from_slice(&payload);
         }
@@ -430,7 +430,7 @@ fn read(
         };
         let lost = chunk.lost.min(counted).saturating_add(found_lost);
         let overwritten = leave_out(&mut packets, &mut left_out, chunk.overwritten);
-        let (events, begin, end) = (memory.copy(chunk.bytes()), chunk.begin, chunk.end);
+        let (events, begin, end) = (memory.copy(chunk.bytes()), Cycles(chunk.begin), Cycles(chunk.end));
         packets.push(Packet { events, begin, end, lost, overwritten });
         reader.give_back(chunk);
         if reach == Reach::Written && writers == Writers::Living {

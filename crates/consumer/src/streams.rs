@@ -5,7 +5,7 @@
 //! region's first packet begins; if there are several, the one that ends last.
 
 use std::collections::HashMap;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// Streams that no region uses at the moment, by label and CPU.
 pub(crate) struct Streams<S> {
@@ -28,7 +28,13 @@ impl<S> Streams<S> {
     }
 
     /// A stream whose `end` is not after `begin`.
-    pub(crate) fn take(&mut self, label: &str, cpu: Cpu, begin: u64, end: impl Fn(&S) -> u64) -> Option<S> {
+    pub(crate) fn take(
+        &mut self,
+        label: &str,
+        cpu: Cpu,
+        begin: Cycles,
+        end: impl Fn(&S) -> Cycles,
+    ) -> Option<S> {
         let idle = &mut self.slot(label, cpu).idle;
         let ends = idle.iter().map(end).enumerate().filter(|(_, end)| *end <= begin);
         let (last, _) = ends.max_by_key(|(_, end)| *end)?;
@@ -63,17 +69,17 @@ mod tests {
     #[test]
     fn a_stream_is_taken_up_where_time_goes_on() {
         let mut streams = Streams::new();
-        let end = |end: &u64| *end;
+        let end = |end: &u64| Cycles(*end);
         assert_eq!(streams.name("uid0", Cpu(1)), "uid0_1");
         assert_eq!(streams.name("uid0", Cpu(1)), "uid0-2_1");
         assert_eq!(streams.name("uid0", Cpu(0)), "uid0_0");
         [10, 30, 20].into_iter().for_each(|stream| streams.give_back("uid0", Cpu(1), stream));
-        assert_eq!(streams.take("uid0", Cpu(1), 9, end), None);
-        assert_eq!(streams.take("uid0", Cpu(0), 99, end), None);
-        assert_eq!(streams.take("uid1", Cpu(1), 99, end), None);
-        assert_eq!(streams.take("uid0", Cpu(1), 29, end), Some(20));
-        assert_eq!(streams.take("uid0", Cpu(1), 29, end), Some(10));
-        assert_eq!(streams.take("uid0", Cpu(1), 30, end), Some(30));
-        assert_eq!(streams.take("uid0", Cpu(1), 30, end), None);
+        assert_eq!(streams.take("uid0", Cpu(1), Cycles(9), end), None);
+        assert_eq!(streams.take("uid0", Cpu(0), Cycles(99), end), None);
+        assert_eq!(streams.take("uid1", Cpu(1), Cycles(99), end), None);
+        assert_eq!(streams.take("uid0", Cpu(1), Cycles(29), end), Some(20));
+        assert_eq!(streams.take("uid0", Cpu(1), Cycles(29), end), Some(10));
+        assert_eq!(streams.take("uid0", Cpu(1), Cycles(30), end), Some(30));
+        assert_eq!(streams.take("uid0", Cpu(1), Cycles(30), end), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tracewing_ring::Overwritten;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// Totals of a stream, finished or running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,9 +23,9 @@ pub struct StreamSummary {
     /// Whether more were lost: a process has overwritten the counters with nonsense.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lost_unknown: bool,
-    /// Beginning of the first packet in cycles, if known.
+    /// Beginning of the first packet, if known.
     #[serde(rename = "begin_cycles", skip_serializing_if = "Option::is_none")]
-    pub begin: Option<u64>,
+    pub begin: Option<Cycles>,
     /// Data that was overwritten before it was read.
     pub overwritten: OverwrittenTotal,
 }
@@ -63,12 +63,12 @@ pub struct LossRange {
     pub reason: String,
     /// Number of events.
     pub events: u64,
-    /// Beginning of the interval, cycles: none of them were lost before.
+    /// Beginning of the interval: none of them were lost before.
     #[serde(rename = "begin_cycles")]
-    pub begin: u64,
-    /// End of the interval, cycles: all of them were lost by then.
+    pub begin: Cycles,
+    /// End of the interval: all of them were lost by then.
     #[serde(rename = "end_cycles")]
-    pub end: u64,
+    pub end: Cycles,
 }
 
 /// Data of one buffer that was overwritten before it was read, within an interval.
@@ -83,16 +83,16 @@ pub struct OverwrittenRange {
     /// Number of their events if known: the kernel counts overwritten events, not sub-buffers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// No event in them is older, cycles.
+    /// No event in them is older.
     #[serde(rename = "begin_cycles")]
-    pub begin: u64,
-    /// No event in them is younger, cycles.
+    pub begin: Cycles,
+    /// No event in them is younger.
     #[serde(rename = "end_cycles")]
-    pub end: u64,
+    pub end: Cycles,
 }
 
 impl OverwrittenRange {
-    pub(crate) fn new(stream: &str, overwritten: Overwritten, begin: u64, end: u64) -> Self {
+    pub(crate) fn new(stream: &str, overwritten: Overwritten, begin: Cycles, end: Cycles) -> Self {
         let Overwritten { sub_buffers, bytes } = overwritten;
         Self { stream: stream.to_owned(), sub_buffers, bytes, events: None, begin, end }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_streams::{Stream, TraceDir};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::clock::TraceClock;
@@ -120,7 +120,7 @@ impl UserTrace {
 
     /// A stream for a buffer whose first packet does not begin before `begin`: a new one, or one that another
     /// region has finished.
-    pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: u64) -> Result<Output, Error> {
+    pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: Cycles) -> Result<Output, Error> {
         if let Some(mut output) = self.streams.take(label, cpu, begin, Output::end) {
             output.begin_region();
             return Ok(output);
@@ -195,7 +195,13 @@ impl UserTrace {
             result = result.and_then(|()| output.check());
             if events > 0 {
                 let (stream, reason) = (output.name().to_owned(), UNWRITTEN.to_owned());
-                losses.push(LossRange { stream, reason, events, begin: output.end(), end: clock.now() });
+                losses.push(LossRange {
+                    stream,
+                    reason,
+                    events,
+                    begin: output.end(),
+                    end: Cycles(clock.now()),
+                });
                 let none = || Lost::none(output.cpu());
                 let lost = self.lost.entry(output.name().to_owned()).or_insert_with(none);
                 lost.events = lost.events.saturating_add(events);

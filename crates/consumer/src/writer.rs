@@ -17,6 +17,7 @@ use std::thread::{Builder, JoinHandle};
 use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
+use tracewing_units::Cycles;
 
 /// Maximum bytes of packets that wait to be written: 30 ms of the fastest program, a second of a busy kernel.
 const MOST_BYTES: usize = 64 << 20;
@@ -74,8 +75,8 @@ pub(crate) struct Tally {
     pub(crate) events: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Beginning of the first packet, cycles.
-    pub(crate) begin: u64,
+    /// Beginning of the first packet.
+    pub(crate) begin: Cycles,
 }
 
 /// State of a stream's packets.

@@ -18,6 +18,7 @@ use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::folder::{BufferDescription, Description, Folder};
 use tracewing_consumer::trace::UserTrace;
+use tracewing_units::Cycles;
 
 const RECORDING: [u8; 16] = [7; 16];
 
@@ -150,9 +151,13 @@ fn every_kind_of_field_reads_back() {
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!(warnings, "");
     assert_eq!(lines.len(), 1, "{lines:?}");
-    let stamp = recording.clock.realtime_ns(&recording.begin, recording.begin.cycles + 1000);
+    let stamp = recording.clock.real_time(&recording.begin, Cycles(recording.begin.cycles + 1000)).as_ns();
     let reported: String = lines[0].chars().take_while(|c| *c != ']').filter(char::is_ascii_digit).collect();
-    assert!(reported.parse::<u64>().unwrap().abs_diff(stamp) < 1000, "{} at {stamp}", lines[0]);
+    assert!(
+        reported.parse::<u64>().unwrap().abs_diff(stamp.cast_unsigned()) < 1000,
+        "{} at {stamp}",
+        lines[0]
+    );
     let (_, fields) = lines[0].split_once("test:kinds: ").unwrap();
     assert_eq!(
         fields,

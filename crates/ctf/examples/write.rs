@@ -14,6 +14,7 @@ use tracewing_ctf::model::{
     StructureClass, TraceClass,
 };
 use tracewing_ctf::{json, tsdl};
+use tracewing_units::Cycles;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -77,9 +78,9 @@ fn write(classes: &Arc<Decoder>) -> Result<Vec<u8>, tracewing_ctf::Error> {
     let context = Record::new().with(Scope::PacketContext, "cpu_id", 0_u16);
     let start = |stamp, seq| PacketStart { begin: Some(stamp), seq: Some(seq), ..PacketStart::default() };
     let mut packets = 0;
-    writer.begin_packet(&start(0, packets), &context)?;
+    writer.begin_packet(&start(Cycles::ZERO, packets), &context)?;
     for number in 0..200_u32 {
-        let stamp = u64::from(number) * 1_000_000;
+        let stamp = Cycles(u64::from(number) * 1_000_000);
         let order = Record::new()
             .with(Scope::Payload, "customer", format!("customer {number}"))
             .with(Scope::Payload, "state", 1_u8)

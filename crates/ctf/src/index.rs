@@ -17,6 +17,7 @@
 
 use crate::magic::{INDEX_HEADER_SIZE, INDEX_MAGIC};
 use crate::{Error, IndexFault};
+use tracewing_units::Cycles;
 
 /// First four bytes of an index file, big-endian.
 pub const MAGIC: u32 = INDEX_MAGIC;
@@ -36,10 +37,10 @@ pub struct Entry {
     pub packet_bits: u64,
     /// Size of its content in bits.
     pub content_bits: u64,
-    /// Begin stamp in cycles.
-    pub begin: u64,
-    /// End stamp in cycles.
-    pub end: u64,
+    /// Begin stamp.
+    pub begin: Cycles,
+    /// End stamp.
+    pub end: Cycles,
     /// Events discarded in the data stream up to the end of this packet.
     pub discarded: u64,
     /// Data stream class id.
@@ -65,8 +66,8 @@ pub fn encode_entry(entry: &Entry) -> [u8; ENTRY_SIZE] {
         entry.offset,
         entry.packet_bits,
         entry.content_bits,
-        entry.begin,
-        entry.end,
+        entry.begin.0,
+        entry.end.0,
         entry.discarded,
         entry.stream_id,
         entry.stream_instance_id.unwrap_or(0),
@@ -115,8 +116,8 @@ pub fn decode(bytes: &[u8]) -> Result<impl Iterator<Item = Entry> + '_, Error> {
             offset,
             packet_bits,
             content_bits,
-            begin,
-            end,
+            begin: Cycles(begin),
+            end: Cycles(end),
             discarded,
             stream_id,
             stream_instance_id: newer.then_some(instance),
@@ -134,8 +135,8 @@ mod tests {
             offset: 4096,
             packet_bits: 32768,
             content_bits: 700,
-            begin: 1,
-            end: u64::MAX,
+            begin: Cycles(1),
+            end: Cycles::MAX,
             discarded: 3,
             stream_id: 2,
             stream_instance_id: Some(7),

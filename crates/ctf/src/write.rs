@@ -22,6 +22,7 @@
 //! LTTng's large header.
 
 use crate::model::{EnumerationClass, FieldClass, IntegerClass, StructureClass, Uuid, VariantClass};
+use tracewing_units::{Cpu, Cycles};
 
 /// What the first four bytes of a packet are, as a number.
 pub const PACKET_MAGIC: u32 = crate::magic::PACKET_MAGIC;
@@ -41,10 +42,10 @@ pub struct PacketHeader {
     pub stream_id: u32,
     /// Which data stream of that class.
     pub stream_instance_id: u64,
-    /// Stamp at which the packet was begun, cycles; not after its first event's.
-    pub begin: u64,
-    /// Stamp at which it was closed, cycles; not before its last event's.
-    pub end: u64,
+    /// Stamp at which the packet was begun; not after its first event's.
+    pub begin: Cycles,
+    /// Stamp at which it was closed; not before its last event's.
+    pub end: Cycles,
     /// Size of header, context and event records, in bytes.
     pub content_bytes: u64,
     /// Size of the packet with its padding, in bytes; at least `content_bytes`.
@@ -54,7 +55,7 @@ pub struct PacketHeader {
     /// Events discarded in the data stream up to the end of this packet.
     pub discarded: u64,
     /// The CPU on which its events were recorded.
-    pub cpu: u32,
+    pub cpu: Cpu,
 }
 
 impl PacketHeader {
@@ -66,8 +67,8 @@ impl PacketHeader {
         bytes[20..24].copy_from_slice(&self.stream_id.to_le_bytes());
         let words = [
             self.stream_instance_id,
-            self.begin,
-            self.end,
+            self.begin.0,
+            self.end.0,
             self.content_bytes.saturating_mul(8),
             self.packet_bytes.saturating_mul(8),
             self.seq,
@@ -76,7 +77,7 @@ impl PacketHeader {
         for (chunk, word) in bytes[24..80].chunks_exact_mut(8).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[80..84].copy_from_slice(&self.cpu.to_le_bytes());
+        bytes[80..84].copy_from_slice(&self.cpu.0.to_le_bytes());
         bytes
     }
 }

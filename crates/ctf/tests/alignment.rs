@@ -61,7 +61,7 @@ fn shown(event: tracewing_ctf::decode::Event<'_>) -> Shown {
     let mut all = Recorder::default();
     event.visit_all(&mut all);
     assert_eq!(one.0, all.0);
-    Shown { id: event.class().id, stamp: event.clock_value().unwrap_or(0), fields: all.0 }
+    Shown { id: event.class().id, stamp: event.clock_value().unwrap_or_default(), fields: all.0 }
 }
 
 /// Reads a data stream event record by event record, and again a packet at a time.

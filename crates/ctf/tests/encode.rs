@@ -9,6 +9,7 @@ use tracewing_ctf::model::{
     FieldLocation, FloatClass, IntegerClass, OptionalClass, Role, Scope, StringClass, StructureClass,
     TraceClass, VariantClass, VariantOption, Version,
 };
+use tracewing_units::Cycles;
 
 /// Classes of CTF 2 with one event, whose payload this is.
 fn classes(payload: StructureClass) -> Arc<Decoder> {
@@ -178,12 +179,12 @@ fn a_header_takes_the_shortest_form_that_tells_id_and_stamp() {
     let classes = with_header(StructureClass::new().with("id", tag).with("v", variant));
     let mut writer = StreamWriter::new(classes.clone(), 0);
     writer
-        .begin_packet(&PacketStart { begin: Some(1000), ..PacketStart::default() }, &Record::new())
+        .begin_packet(&PacketStart { begin: Some(Cycles(1000)), ..PacketStart::default() }, &Record::new())
         .unwrap();
     let mut ends = vec![12];
     let events = [(0, 1001), (0, 1001 + 0xff_ffff), (0, 1001 + 0x2ff_ffff), (1, 1001 + 0x2ff_ffff)];
     for (event, stamp) in events {
-        writer.event(event, Some(stamp), &record(vec![("x", 9_u8.into())])).unwrap();
+        writer.event(event, Some(Cycles(stamp)), &record(vec![("x", 9_u8.into())])).unwrap();
     }
     writer.end_packet(&PacketEnd::default()).unwrap();
     let bytes = writer.take();
@@ -191,7 +192,7 @@ fn a_header_takes_the_shortest_form_that_tells_id_and_stamp() {
     let mut read = Vec::new();
     loop {
         match reader.advance().unwrap() {
-            Step::Event => read.push((reader.event().class_index(), reader.event().clock_value().unwrap())),
+            Step::Event => read.push((reader.event().class_index(), reader.event().clock_value().unwrap().0)),
             Step::End => break,
             Step::Packet | Step::PacketEnd => {}
         }
@@ -210,15 +211,17 @@ fn a_header_that_cannot_tell_the_stamp_is_refused() {
         .with("id", IntegerClass::unsigned(8).with_role(Role::EventRecordClassId))
         .with("stamp", IntegerClass::unsigned(16).with_role(Role::DefaultClockTimestamp));
     let mut writer = StreamWriter::new(with_header(header), 0);
-    writer.begin_packet(&PacketStart { begin: Some(0), ..PacketStart::default() }, &Record::new()).unwrap();
+    writer
+        .begin_packet(&PacketStart { begin: Some(Cycles(0)), ..PacketStart::default() }, &Record::new())
+        .unwrap();
     let event = record(vec![("x", 9_u8.into())]);
-    assert!(writer.event(0, Some(0xffff), &event).unwrap());
-    let error = writer.event(0, Some(0x2_0000), &event).unwrap_err();
+    assert!(writer.event(0, Some(Cycles(0xffff)), &event).unwrap());
+    let error = writer.event(0, Some(Cycles(0x2_0000)), &event).unwrap_err();
     assert_eq!(
         error.to_string(),
         "event \"e\", header: it has no form that holds the id 3 and the stamp 131072"
     );
-    assert!(writer.event(0, Some(0x1_0000), &event).unwrap());
+    assert!(writer.event(0, Some(Cycles(0x1_0000)), &event).unwrap());
 }
 
 #[test]
@@ -228,19 +231,19 @@ fn packets_end_before_they_are_too_large() {
     let classes = with_header(StructureClass::new().with("id", id).with("stamp", stamp));
     let mut writer = StreamWriter::new(classes, 0).with_packet_bytes(32);
     let event = record(vec![("x", 9_u8.into())]);
-    let start = PacketStart { begin: Some(0), ..PacketStart::default() };
+    let start = PacketStart { begin: Some(Cycles(0)), ..PacketStart::default() };
     writer.begin_packet(&start, &Record::new()).unwrap();
     // 12 bytes of context, 10 of each event.
-    assert!(writer.event(0, Some(1), &event).unwrap());
-    assert!(writer.event(0, Some(2), &event).unwrap());
-    assert!(!writer.event(0, Some(3), &event).unwrap());
+    assert!(writer.event(0, Some(Cycles(1)), &event).unwrap());
+    assert!(writer.event(0, Some(Cycles(2)), &event).unwrap());
+    assert!(!writer.event(0, Some(Cycles(3)), &event).unwrap());
     writer.end_packet(&PacketEnd { least_bytes: 40, ..PacketEnd::default() }).unwrap();
     assert_eq!(writer.bytes().len(), 40);
     // One record alone may be larger.
     let mut writer = writer.with_packet_bytes(16);
     writer.clear();
     writer.begin_packet(&start, &Record::new()).unwrap();
-    assert!(writer.event(0, Some(1), &event).unwrap());
+    assert!(writer.event(0, Some(Cycles(1)), &event).unwrap());
     writer.end_packet(&PacketEnd::default()).unwrap();
     assert_eq!(writer.bytes().len(), 22);
 }

@@ -9,6 +9,7 @@ use tracewing_ctf::model::{
     Version,
 };
 use tracewing_ctf::{Error, metadata};
+use tracewing_units::Cycles;
 
 const U8: &str = r#"{"type": "fixed-length-unsigned-integer", "length": 8, "byte-order": "little-endian", "alignment": 8}"#;
 
@@ -74,8 +75,8 @@ fn fragments_say_everything_about_a_trace() {
     assert_eq!(deep[3], Attribute::Real(2.5));
     assert_eq!(deep[4], Attribute::Map(vec![("k".to_owned(), Attribute::Unsigned(u64::MAX))]));
     let clock = &class.clock_classes[0];
-    assert_eq!((clock.precision, clock.accuracy), (Some(3), Some(4)));
-    assert_eq!((clock.offset_seconds, clock.offset_cycles), (-2, 999));
+    assert_eq!((clock.precision, clock.accuracy), (Some(Cycles(3)), Some(Cycles(4))));
+    assert_eq!((clock.offset_seconds, clock.offset_cycles), (-2, Cycles(999)));
     assert!(matches!(&clock.origin, ClockOrigin::Custom { namespace: None, name, .. } if name == "o"));
     let other = &class.clock_classes[1];
     assert_eq!((&other.name, other.precision, &other.origin), (&None, None, &ClockOrigin::UnixEpoch));

@@ -7,6 +7,7 @@ use tracewing_ctf::model::{
     ByteOrder, ClockOrigin, DisplayBase, Encoding, FieldClass, FieldLocation, Scope, TraceClass,
 };
 use tracewing_ctf::{Error, tsdl};
+use tracewing_units::Cycles;
 
 const TRACE: &str = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = be; };\n";
 
@@ -108,8 +109,8 @@ fn everything_else_a_document_may_hold() {
     assert_eq!((class.env("n"), class.env("big")), (Some(&(-5).into()), Some(&(-1).into())));
     let clock = &class.clock_classes[0];
     assert_eq!(
-        (clock.frequency, clock.offset_seconds, clock.offset_cycles, clock.precision),
-        (1000, -3, 5, Some(7))
+        (clock.frequency, clock.offset_seconds, clock.offset_cycles.0, clock.precision),
+        (1000, -3, 5, Some(Cycles(7)))
     );
     assert_eq!((clock.origin.clone(), clock.uuid.unwrap()[15]), (ClockOrigin::UnixEpoch, 0x64));
     let events = &class.data_stream_classes[0].event_record_classes;
@@ -388,7 +389,7 @@ fn the_clock_goes_on_from_the_end_of_the_packet_before() {
     let mut stamps = Vec::new();
     loop {
         match reader.advance().unwrap() {
-            Step::Event => stamps.push(reader.event().clock_value().unwrap()),
+            Step::Event => stamps.push(reader.event().clock_value().unwrap().0),
             Step::End => break,
             Step::Packet | Step::PacketEnd => {}
         }
@@ -427,7 +428,7 @@ fn a_stream_read_packet_by_packet_is_the_same() {
         }
     }
     // 250, 255, wrapped twice and once more.
-    assert_eq!(parts.event().clock_value(), Some(3 * 256 + 1));
+    assert_eq!(parts.event().clock_value(), Some(Cycles(3 * 256 + 1)));
     assert_eq!(parts.packet().discarded_events, None);
     assert_eq!(whole.advance(), Ok(Step::End));
 }

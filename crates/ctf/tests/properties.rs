@@ -14,6 +14,7 @@ use tracewing_ctf::model::{
     VariantClass,
 };
 use tracewing_ctf::tsdl;
+use tracewing_units::Cycles;
 
 fn any_order() -> impl Strategy<Value = ByteOrder> {
     prop_oneof![Just(ByteOrder::Little), Just(ByteOrder::Big)]
@@ -136,7 +137,7 @@ fn trace_of(order: ByteOrder) -> impl Strategy<Value = TraceClass> {
                 uuid,
                 description: Some(text.clone()),
                 offset_seconds: number,
-                offset_cycles: number.unsigned_abs(),
+                offset_cycles: Cycles(number.unsigned_abs()),
                 origin: if number % 2 == 0 { ClockOrigin::UnixEpoch } else { ClockOrigin::Unknown },
                 ..ClockClass::new("tsc", 1 + number.unsigned_abs() / 2)
             });

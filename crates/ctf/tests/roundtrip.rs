@@ -14,9 +14,10 @@ use tracewing_ctf::model::{
     TraceClass, Version,
 };
 use tracewing_ctf::{Error, json, metadata, tsdl};
+use tracewing_units::Cycles;
 
 /// An event record as it is read back: class, stamp, fields.
-type Read = (u64, Option<u64>, Record);
+type Read = (u64, Option<Cycles>, Record);
 
 /// What the writer does not know of a packet.
 fn context(class: &TraceClass) -> Record {
@@ -34,14 +35,14 @@ fn write(classes: &Arc<Decoder>, seed: u64) -> Result<(Vec<u8>, Vec<Read>), Erro
     let mut rng = Rng(seed);
     let mut writer = StreamWriter::new(classes.clone(), 0).with_packet_bytes(100);
     let mut written = Vec::new();
-    let mut stamp = rng.next() >> 8;
+    let mut stamp = Cycles(rng.next() >> 8);
     let context = context(&class);
     let begin = |stamp, seq| PacketStart { stream_instance_id: Some(7), begin: Some(stamp), seq: Some(seq) };
     writer.begin_packet(&begin(stamp, 0), &context)?;
     let mut packets = 1;
     for _ in 0..rng.next() % 9 {
         let gap = rng.next() % 64;
-        stamp += rng.next() >> gap >> 10;
+        stamp.0 += rng.next() >> gap >> 10;
         let event = rng.next() as usize % stream.event_record_classes.len();
         let record = event_values(stream, event, &mut rng);
         if !writer.event(event, Some(stamp), &record)? {
@@ -113,7 +114,7 @@ fn leaves(value: &FieldValue, out: &mut Vec<FieldValue>) {
     }
 }
 
-fn all_leaves(events: &[Read]) -> Vec<(u64, Option<u64>, String)> {
+fn all_leaves(events: &[Read]) -> Vec<(u64, Option<Cycles>, String)> {
     let scopes = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
     let of_record = |record: &Record| {
         let mut out = Vec::new();
@@ -219,7 +220,7 @@ proptest! {
         let whole = compiled(with_whole_stamps(&class).map_err(failed("widen"))?)?;
         let mut reader = StreamReader::new(classes, bytes.as_slice());
         let mut writer = StreamWriter::new(whole.clone(), 0);
-        let start = PacketStart { stream_instance_id: Some(7), begin: Some(0), seq: Some(0) };
+        let start = PacketStart { stream_instance_id: Some(7), begin: Some(Cycles::ZERO), seq: Some(0) };
         let context = context(whole.trace_class());
         writer.begin_packet(&start, &context).map_err(failed("begin"))?;
         let mut kept = Vec::new();

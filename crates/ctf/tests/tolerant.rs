@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
 use tracewing_ctf::model::{FieldClass, Scope, TraceClass};
 use tracewing_ctf::{Error, metadata, tsdl};
+use tracewing_units::{Cycles, Timestamp};
 
 const TRACE: &str = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };\n";
 
@@ -81,13 +82,16 @@ fn a_clock_may_begin_before_its_origin() {
     let clock = |text: &str| {
         parse(&format!("clock {{ name = c; {text} }};")).map(|class| class.clock_classes[0].clone())
     };
-    let offsets = |text| clock(text).map(|clock| (clock.offset_seconds, clock.offset_cycles));
+    let offsets = |text| clock(text).map(|clock| (clock.offset_seconds, clock.offset_cycles.0));
     assert_eq!(offsets("offset = -1000;"), Ok((-1, 999_999_000)));
     assert_eq!(offsets("offset = -2000; freq = 1000;"), Ok((-2, 0)));
     assert_eq!(offsets("offset_s = 10; offset = -1; freq = 1000;"), Ok((9, 999)));
     assert_eq!(offsets("offset = -9223372036854775808; freq = 1;"), Ok((i64::MIN, 0)));
     assert_eq!(offsets("offset = 18446744073709551615;"), Ok((0, u64::MAX)));
-    assert_eq!(clock("offset_s = -1; offset = -1000;").unwrap().nanoseconds(2_000), Some(-999_999_000));
+    assert_eq!(
+        clock("offset_s = -1; offset = -1000;").unwrap().time(Cycles(2_000)),
+        Some(Timestamp::from_ns(-999_999_000))
+    );
     let error = offsets("offset_s = -9223372036854775808; offset = -1;").unwrap_err().to_string();
     assert!(error.contains("64 bits of seconds"), "{error}");
     assert!(offsets("offset = -9223372036854775809;").is_err());

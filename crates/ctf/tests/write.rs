@@ -12,6 +12,7 @@ use tracewing_ctf::model::{
 };
 use tracewing_ctf::write::{self, PacketHeader};
 use tracewing_ctf::{index, tsdl};
+use tracewing_units::{Cpu, Cycles};
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 
@@ -67,9 +68,9 @@ fn trace(event_header: StructureClass) -> TraceClass {
     trace.clock_classes.push(ClockClass {
         uuid: Some(UUID),
         description: Some("a clock".to_owned()),
-        precision: Some(1),
+        precision: Some(Cycles(1)),
         offset_seconds: 1_700_000_000,
-        offset_cycles: 12,
+        offset_cycles: Cycles(12),
         ..ClockClass::new("tsc", 2_000_000_000)
     });
     trace.packet_header = Some(write::packet_header_class());
@@ -100,13 +101,13 @@ fn babeltrace(name: &str, trace: &TraceClass, records: &[u8]) -> Option<String> 
         uuid: UUID,
         stream_id: 0,
         stream_instance_id: 3,
-        begin: 0x1_ffff_fff0,
-        end: 0x5_0000_0000,
+        begin: Cycles(0x1_ffff_fff0),
+        end: Cycles(0x5_0000_0000),
         content_bytes: (write::PACKET_HEADER_SIZE + records.len()) as u64,
         packet_bytes: 4096,
         seq: 0,
         discarded: 0,
-        cpu: 5,
+        cpu: Cpu(5),
     };
     let mut data = packet.encode().to_vec();
     data.extend(records);

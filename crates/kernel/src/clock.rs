@@ -1,6 +1,7 @@
 //! The clocks by which kernel events can be stamped, the same that user events use.
 
 use rustix::time::{ClockId, clock_gettime};
+use tracewing_units::Cycles;
 
 /// A clock of the kernel's tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +22,14 @@ impl KernelClock {
     }
 
     /// What it shows now, as the kernel would stamp an event.
-    pub fn now(self) -> u64 {
-        match self {
+    pub fn now(self) -> Cycles {
+        Cycles(match self {
             Self::X86Tsc => tsc(),
             Self::Mono => {
                 let now = clock_gettime(ClockId::Monotonic);
                 now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
             }
-        }
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::page::Page;
 use crate::reader::Taker;
 use crate::stream::{Programs, Sink, Stream};
+use tracewing_units::Cycles;
 
 /// One CPU's pages on their way into a trace.
 pub(crate) struct Converter<'a, S> {
@@ -13,12 +14,12 @@ pub(crate) struct Converter<'a, S> {
 }
 
 impl<S: Sink<Error = Error>> Taker for Converter<'_, S> {
-    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64) {
+    fn dropped(&mut self, begin: Option<Cycles>, at: Cycles, events: u64) {
         self.stream.expect_gap(begin, at, events);
     }
 
     /// The instance has been switched to overwrite mode.
-    fn overwritten(&mut self, at: u64, events: u64) {
+    fn overwritten(&mut self, at: Cycles, events: u64) {
         self.stream.expect_gap(None, at, events);
     }
 
@@ -26,7 +27,7 @@ impl<S: Sink<Error = Error>> Taker for Converter<'_, S> {
         self.stream.damage();
     }
 
-    fn page(&mut self, page: &Page<'_>, _bytes: &[u8]) -> Result<u64, Error> {
+    fn page(&mut self, page: &Page<'_>, _bytes: &[u8]) -> Result<Cycles, Error> {
         self.stream.page(page, self.programs, self.sink)?;
         Ok(self.stream.last())
     }

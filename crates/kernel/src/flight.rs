@@ -23,7 +23,7 @@ use crate::statedump;
 use crate::stream::{Programs, Stream};
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Cycles, Pid, Tid};
 
 /// A flight recorder of kernel events. Dropped, it removes its instance; snapshots stay.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct KernelFlightRecorder {
     options: Options,
     followed: Followed,
     /// When it began, by the recording's clock.
-    began: u64,
+    began: Cycles,
 }
 
 impl KernelFlightRecorder {

@@ -52,6 +52,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
     use tracewing_ctf::write::PACKET_HEADER_SIZE;
+    use tracewing_units::Cycles;
 
     fn trace(parent: &Dir, metadata: &str) -> Result<KernelTrace, Error> {
         KernelTrace::create(parent, "kernel", [7; 16], metadata)
@@ -59,7 +60,7 @@ mod tests {
 
     /// Writes events that make a packet of this size.
     fn write(trace: &mut KernelTrace, cpu: Cpu, size: usize) -> Result<(), Error> {
-        trace.packet(cpu, &vec![9; size - PACKET_HEADER_SIZE], PacketTimes::empty(5, 0, 0))
+        trace.packet(cpu, &vec![9; size - PACKET_HEADER_SIZE], PacketTimes::empty(Cycles(5), 0, 0))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::page::{Page, PageLayout};
 use crate::reader::Taker;
 use crate::stream::{Programs, Sink, Stream};
 use std::collections::{BTreeSet, VecDeque};
-use tracewing_units::Tid;
+use tracewing_units::{Cycles, Tid};
 
 /// The newest pages of one CPU.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub(crate) struct Kept {
 /// As [`Taker::dropped`] gets it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
-    begin: Option<u64>,
-    at: u64,
+    begin: Option<Cycles>,
+    at: Cycles,
     events: u64,
 }
 
@@ -69,12 +69,12 @@ impl Kept {
     }
 
     /// What was recorded between `begin` and the first of these pages, if that is anything.
-    pub(crate) fn gone_since(&self, begin: u64) -> Option<LossRange> {
+    pub(crate) fn gone_since(&self, begin: Cycles) -> Option<LossRange> {
         let end = self.first_stamp().unwrap_or(begin).max(begin);
         (self.overwritten > 0).then_some(LossRange { begin, end, events: self.overwritten })
     }
 
-    fn first_stamp(&self) -> Option<u64> {
+    fn first_stamp(&self) -> Option<Cycles> {
         self.pages.iter().find_map(|bytes| Page::parse(&self.layout, bytes).ok()).map(|page| page.stamp)
     }
 
@@ -85,7 +85,7 @@ impl Kept {
             while self.bytes > self.most && self.pages.len() > 1 {
                 self.drop_oldest();
             }
-            self.drop_gaps(self.first_stamp().unwrap_or(0));
+            self.drop_gaps(self.first_stamp().unwrap_or_default());
         }
     }
 
@@ -99,7 +99,7 @@ impl Kept {
     }
 
     /// Forgets drops up to `stamp`, which no kept page follows any more.
-    fn drop_gaps(&mut self, stamp: u64) {
+    fn drop_gaps(&mut self, stamp: Cycles) {
         let before = self.gaps.partition_point(|gap| gap.at <= stamp);
         let events: u64 = self.gaps.drain(..before).map(|gap| gap.events).sum();
         self.overwritten = self.overwritten.saturating_add(events);
@@ -107,7 +107,7 @@ impl Kept {
 }
 
 impl Taker for Kept {
-    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64) {
+    fn dropped(&mut self, begin: Option<Cycles>, at: Cycles, events: u64) {
         if events > 0 {
             let place = self.gaps.partition_point(|gap| gap.at <= at);
             self.gaps.insert(place, Gap { begin, at, events });
@@ -115,7 +115,7 @@ impl Taker for Kept {
     }
 
     /// What was kept lies before a gap, and goes.
-    fn overwritten(&mut self, at: u64, events: u64) {
+    fn overwritten(&mut self, at: Cycles, events: u64) {
         while !self.pages.is_empty() {
             self.drop_oldest();
         }
@@ -127,7 +127,7 @@ impl Taker for Kept {
         self.push(&[]);
     }
 
-    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<u64, Error> {
+    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<Cycles, Error> {
         self.push(&bytes[..page.extent()]);
         Ok(page.stamp)
     }

@@ -1,12 +1,14 @@
 //! Counts what was lost of a stream, and when.
 
+use tracewing_units::Cycles;
+
 /// Events lost between two stamps of the trace's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossRange {
     /// Not after the first lost event.
-    pub begin: u64,
+    pub begin: Cycles,
     /// Not before the last one.
-    pub end: u64,
+    pub end: Cycles,
     /// How many.
     pub events: u64,
 }
@@ -50,19 +52,19 @@ mod tests {
     fn ranges_are_joined_without_losing_a_loss() {
         let mut losses = Losses::default();
         for i in 0..10_000 {
-            losses.add(LossRange { begin: 10 * i, end: 10 * i + 5, events: 2 });
+            losses.add(LossRange { begin: Cycles(10 * i), end: Cycles(10 * i + 5), events: 2 });
         }
         assert_eq!(losses.events, 20_000);
         assert!(losses.ranges.len() <= MAX_RANGES);
         assert_eq!(losses.ranges.iter().map(|r| r.events).sum::<u64>(), 20_000);
         assert!(losses.ranges.windows(2).all(|w| w[0].end < w[1].begin));
-        assert_eq!((losses.ranges[0].begin, losses.ranges.last().unwrap().end), (0, 99_995));
+        assert_eq!((losses.ranges[0].begin, losses.ranges.last().unwrap().end), (Cycles(0), Cycles(99_995)));
     }
 
     #[test]
     fn nothing_lost_is_no_range() {
         let mut losses = Losses::default();
-        losses.add(LossRange { begin: 1, end: 2, events: 0 });
+        losses.add(LossRange { begin: Cycles(1), end: Cycles(2), events: 0 });
         assert_eq!(losses, Losses::default());
     }
 }

@@ -23,6 +23,7 @@
 
 use crate::error::FormatError;
 use crate::format::FieldLine;
+use tracewing_units::Cycles;
 
 const MISSED_EVENTS: u32 = 1 << 31;
 const MISSED_STORED: u32 = 1 << 30;
@@ -114,8 +115,8 @@ pub enum Missed {
 /// One page.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The time from which the records' deltas count, in ticks of the instance's clock.
-    pub stamp: u64,
+    /// The time from which the records' deltas count, by the instance's clock.
+    pub stamp: Cycles,
     /// What was lost right before this page.
     pub missed: Option<Missed>,
     records: &'a [u8],
@@ -126,7 +127,7 @@ impl<'a> Page<'a> {
     /// Reads the header of the page in `bytes`, which may be shorter than a whole page.
     pub fn parse(layout: &PageLayout, bytes: &'a [u8]) -> Result<Self, PageError> {
         let short = PageError::Short { len: bytes.len() };
-        let stamp = u64_at(bytes, 0).ok_or(short)?;
+        let stamp = Cycles(u64_at(bytes, 0).ok_or(short)?);
         let commit = u32_at(bytes, commit_low_half(layout.word)).ok_or(short)?;
         let body = bytes.get(layout.data..).ok_or(short)?;
         let len = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
@@ -166,8 +167,8 @@ impl<'a> Page<'a> {
 /// One event as it lies in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When, in ticks of the instance's clock.
-    pub stamp: u64,
+    /// When, by the instance's clock.
+    pub stamp: Cycles,
     /// The event's bytes, padded by the kernel to a multiple of four.
     pub data: &'a [u8],
 }
@@ -177,7 +178,7 @@ pub struct Record<'a> {
 pub struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
-    stamp: u64,
+    stamp: Cycles,
     base: usize,
 }
 
@@ -203,7 +204,7 @@ impl<'a> Iterator for Records<'a> {
                     return self.fail(4 + 4 * type_len);
                 };
                 self.at += 4 + 4 * type_len;
-                self.stamp = self.stamp.wrapping_add(delta);
+                self.stamp.0 = self.stamp.0.wrapping_add(delta);
                 return Some(Ok(Record { stamp: self.stamp, data }));
             }
             if type_len == 29 && delta == 0 {
@@ -217,13 +218,13 @@ impl<'a> Iterator for Records<'a> {
                     let end = self.at.saturating_add(4).saturating_add(long);
                     let Some(data) = self.bytes.get(self.at + 8..end) else { return self.fail(long) };
                     self.at = (end + 3) & !3;
-                    self.stamp = self.stamp.wrapping_add(delta);
+                    self.stamp.0 = self.stamp.0.wrapping_add(delta);
                     return Some(Ok(Record { stamp: self.stamp, data }));
                 }
                 29 => {
                     // A discarded record. The kernel writes delta 1 where it was 0, which would mean the
                     // page's end.
-                    self.stamp = self.stamp.wrapping_add(if delta == 1 { 0 } else { delta });
+                    self.stamp.0 = self.stamp.0.wrapping_add(if delta == 1 { 0 } else { delta });
                     let end = self.at.saturating_add(4).saturating_add(long);
                     if long < 4 || end > self.bytes.len() {
                         return self.fail(long);
@@ -232,7 +233,7 @@ impl<'a> Iterator for Records<'a> {
                 }
                 30 => {
                     let extend = u64::from(word) << DELTA_BITS | delta;
-                    self.stamp = self.stamp.wrapping_add(extend);
+                    self.stamp.0 = self.stamp.0.wrapping_add(extend);
                     self.at += 8;
                 }
                 _ => {
@@ -246,9 +247,9 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// The full stamp of which an absolute record keeps 59 bits, given a stamp shortly before it.
-fn with_top(low: u64, before: u64) -> u64 {
+fn with_top(low: u64, Cycles(before): Cycles) -> Cycles {
     let full = low & !STAMP_TOP | before & STAMP_TOP;
-    if full < before && before & STAMP_TOP != 0 { full.wrapping_add(1 << 59) } else { full }
+    Cycles(if full < before && before & STAMP_TOP != 0 { full.wrapping_add(1 << 59) } else { full })
 }
 
 /// Offset of the half of `commit` that holds the length and the flags. The upper half of a 64-bit one is the

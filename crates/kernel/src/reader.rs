@@ -12,20 +12,20 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pread, read};
 use std::path::{Path, PathBuf};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// Takes what is read of a CPU, in the order of time.
 pub(crate) trait Taker {
     /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event
     /// stamped `at` or later.
-    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64);
+    fn dropped(&mut self, begin: Option<Cycles>, at: Cycles, events: u64);
     /// `events` were overwritten before they were read: between the last event taken and the page that comes
     /// next, whose first event is stamped `at`.
-    fn overwritten(&mut self, at: u64, events: u64);
+    fn overwritten(&mut self, at: Cycles, events: u64);
     /// A page cannot be decoded.
     fn damaged(&mut self);
     /// The next page, and its bytes; gives a stamp up to which everything has been taken.
-    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<u64, Error>;
+    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<Cycles, Error>;
 }
 
 /// One CPU's side of an instance.

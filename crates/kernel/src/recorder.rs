@@ -14,7 +14,7 @@ use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
 use tracewing_files::Dir;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Cycles, Pid, Tid};
 
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,7 +95,7 @@ impl KernelRecorder {
 
     /// Writes the state dump: of all threads before a recording of the whole system, of those of processes
     /// when they are followed. The events of a tree's threads show where they come from.
-    fn dump(&mut self, stamp: u64, threads: &[Thread], asleep: &[Asleep]) -> Result<(), Error> {
+    fn dump(&mut self, stamp: Cycles, threads: &[Thread], asleep: &[Asleep]) -> Result<(), Error> {
         let ids = self.dump;
         let here = rustix::thread::sched_getcpu();
         let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu.index() == here);

@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_streams::{Gathered, PacketTimes};
-use tracewing_units::{Cpu, Pid, Tid};
+use tracewing_units::{Cpu, Cycles, Pid, Tid};
 use tracewing_vocabulary::kernel::Exec;
 
 /// Bytes of events at which a packet is ended.
@@ -111,9 +111,9 @@ pub(crate) trait Sink {
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     /// Where it begins at the earliest, if not at the last event before it.
-    begin: Option<u64>,
+    begin: Option<Cycles>,
     /// The first event stamped so or later comes after it.
-    at: u64,
+    at: Cycles,
     events: u64,
 }
 
@@ -168,7 +168,7 @@ impl Stream {
     }
 
     /// Stamp of the last event, 0 before the first.
-    pub(crate) fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> Cycles {
         self.gathered.last()
     }
 
@@ -219,7 +219,7 @@ impl Stream {
     /// Takes an event that is not the kernel's: class, context and payload as they are in the trace.
     pub(crate) fn event<S: Sink>(
         &mut self,
-        stamp: u64,
+        stamp: Cycles,
         id: u16,
         body: &[u8],
         sink: &mut S,
@@ -233,7 +233,7 @@ impl Stream {
     }
 
     /// Announces `events` lost between `begin` (or the last event) and the first event stamped `at` or later.
-    pub(crate) fn expect_gap(&mut self, begin: Option<u64>, at: u64, events: u64) {
+    pub(crate) fn expect_gap(&mut self, begin: Option<Cycles>, at: Cycles, events: u64) {
         if events == 0 {
             return;
         }
@@ -247,8 +247,8 @@ impl Stream {
     }
 
     /// The stamp from which on an event lies after a gap.
-    fn next_gap(&self) -> u64 {
-        self.gaps.first().map_or(u64::MAX, |gap| gap.at)
+    fn next_gap(&self) -> Cycles {
+        self.gaps.first().map_or(Cycles::MAX, |gap| gap.at)
     }
 
     /// Counts a page or a record that could not be decoded.
@@ -258,7 +258,7 @@ impl Stream {
     }
 
     /// Ends the packet and counts the gaps that lie before an event of this stamp.
-    fn close_gaps<S: Sink>(&mut self, stamp: u64, sink: &mut S) -> Result<(), S::Error> {
+    fn close_gaps<S: Sink>(&mut self, stamp: Cycles, sink: &mut S) -> Result<(), S::Error> {
         let ended = self.end_packet(sink);
         let behind = self.gaps.partition_point(|gap| gap.at <= stamp);
         let last = self.gathered.last();
@@ -290,7 +290,7 @@ impl Stream {
     }
 
     /// Ends the stream at the time `now`: a packet without events reports what is lost at its end.
-    pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
+    pub(crate) fn finish<S: Sink>(&mut self, now: Cycles, sink: &mut S) -> Result<(), S::Error> {
         let mut written = self.end_packet(sink);
         if let Some(gap) = self.gaps.last() {
             let now = now.max(self.last()).max(gap.at);

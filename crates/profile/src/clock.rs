@@ -8,18 +8,21 @@
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
+use tracewing_units::{Cycles, Duration, Timestamp};
 
-const NANOSECONDS: u64 = 1_000_000_000;
 /// Number of readings, of which the tightest is used.
 const ATTEMPTS: usize = 8;
-/// Pairs closer together than this, in ns, do not determine the rate precisely enough.
-const APART: u64 = NANOSECONDS / 10;
+/// Pairs closer together than this do not determine the rate precisely enough.
+const APART: Duration = Duration::from_ns(100_000_000);
+/// As long as [`TraceClock::frequency`] cycles are.
+const SECOND: Duration = Duration::from_ns(1_000_000_000);
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Pair {
-    ns: u64,
-    cycles: u64,
+    /// `CLOCK_MONOTONIC_RAW`.
+    raw: Timestamp,
+    cycles: Cycles,
 }
 
 /// Converts the stamps of records.
@@ -37,8 +40,8 @@ impl Conversion {
         let later = pair(&clock);
         // Until there are two pairs far enough apart, the clock's nominal rate is used.
         let earlier = Pair {
-            ns: later.ns.saturating_sub(NANOSECONDS),
-            cycles: later.cycles.saturating_sub(clock.frequency()),
+            raw: later.raw.saturating_sub(SECOND),
+            cycles: Cycles(later.cycles.0.saturating_sub(clock.frequency())),
         };
         Self { clock, earlier, later }
     }
@@ -46,43 +49,50 @@ impl Conversion {
     /// Reads both clocks again; call it about when the records to convert are read.
     pub(crate) fn refresh(&mut self) {
         let now = pair(&self.clock);
-        if now.ns.saturating_sub(self.later.ns) >= APART {
+        if now.raw - self.later.raw >= APART {
             (self.earlier, self.later) = (self.later, now);
         }
     }
 
     /// Current time of the recording's clock.
-    pub(crate) fn now(&self) -> u64 {
-        self.clock.now()
+    pub(crate) fn now(&self) -> Cycles {
+        Cycles(self.clock.now())
     }
 
     /// The time of the recording's clock at a record's stamp.
-    pub(crate) fn cycles(&self, ns: u64) -> u64 {
+    pub(crate) fn cycles(&self, stamp: Timestamp) -> Cycles {
         match self.clock.kind() {
-            Clock::Monotonic => ns,
-            Clock::Tsc => convert(self.earlier, self.later, ns),
+            // The recording's clock counts nanoseconds.
+            Clock::Monotonic => Cycles(stamp.as_ns().cast_unsigned()),
+            Clock::Tsc => convert(self.earlier, self.later, stamp),
         }
     }
 }
 
-fn convert(earlier: Pair, later: Pair, ns: u64) -> u64 {
-    let since = i128::from(ns) - i128::from(later.ns);
-    let rate = (i128::from(later.cycles - earlier.cycles), i128::from((later.ns - earlier.ns).max(1)));
-    u64::try_from(i128::from(later.cycles) + since * rate.0 / rate.1).unwrap_or(0)
+fn convert(earlier: Pair, later: Pair, stamp: Timestamp) -> Cycles {
+    let since = i128::from(stamp.as_ns()) - i128::from(later.raw.as_ns());
+    let apart = (later.raw - earlier.raw).as_ns().max(1);
+    let rate = (i128::from(later.cycles.0 - earlier.cycles.0), i128::from(apart));
+    u64::try_from(i128::from(later.cycles.0) + since * rate.0 / rate.1).map_or(Cycles::ZERO, Cycles)
 }
 
 fn pair(clock: &TraceClock) -> Pair {
     let reading = || {
         let before = clock.now();
-        let time = clock_gettime(ClockId::MonotonicRaw);
+        let raw = raw_time();
         let apart = clock.now().saturating_sub(before);
-        let ns = time.tv_sec as u64 * NANOSECONDS + time.tv_nsec as u64;
-        (apart, Pair { ns, cycles: before + apart / 2 })
+        (apart, Pair { raw, cycles: Cycles(before + apart / 2) })
     };
     let tightest = (1..ATTEMPTS)
         .map(|_| reading())
         .fold(reading(), |best, next| if next.0 < best.0 { next } else { best });
     tightest.1
+}
+
+/// `CLOCK_MONOTONIC_RAW`, which begins near the start of the machine.
+fn raw_time() -> Timestamp {
+    let time = clock_gettime(ClockId::MonotonicRaw);
+    Timestamp::from_ns(time.tv_sec * SECOND.as_ns() as i64 + time.tv_nsec)
 }
 
 #[cfg(test)]
@@ -92,9 +102,10 @@ mod tests {
 
     #[test]
     fn stamps_lie_on_the_line_through_two_pairs() {
-        let (earlier, later) = (Pair { ns: 1000, cycles: 5000 }, Pair { ns: 2000, cycles: 8000 });
+        let pair = |ns, cycles| Pair { raw: Timestamp::from_ns(ns), cycles: Cycles(cycles) };
+        let (earlier, later) = (pair(1000, 5000), pair(2000, 8000));
         for (ns, cycles) in [(2000, 8000), (1000, 5000), (1500, 6500), (2100, 8300), (900, 4700)] {
-            assert_eq!(convert(earlier, later, ns), cycles, "{ns}");
+            assert_eq!(convert(earlier, later, Timestamp::from_ns(ns)), Cycles(cycles), "{ns}");
         }
     }
 
@@ -108,9 +119,9 @@ mod tests {
         };
         let conversion = Conversion::new(clock);
         let before = clock.now();
-        let time = clock_gettime(ClockId::MonotonicRaw);
+        let time = raw_time();
         let after = clock.now();
-        let cycles = conversion.cycles(time.tv_sec as u64 * NANOSECONDS + time.tv_nsec as u64);
+        let cycles = conversion.cycles(time).0;
         // Tolerance: the time that reading the pair took, and the error of the rate since then.
         let slack = clock.frequency() / 1_000_000;
         assert!((before - slack..=after + slack).contains(&cycles), "{before} {cycles} {after}");

@@ -1,7 +1,7 @@
 //! Decodes the kernel's records. A record that is too short for its type is ignored.
 
 use perf_event_open_sys::bindings as abi;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Pid, Tid, Timestamp};
 
 use crate::ring::Raw;
 
@@ -29,7 +29,7 @@ impl Thread {
     pub(crate) const NONE: Self = Self { pid: Pid(0), tid: Tid::IDLE };
 }
 
-/// A decoded record. Times are in ns of the requested clock.
+/// A decoded record.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Sample(Sample<'a>),
@@ -103,6 +103,10 @@ impl<'a> Fields<'a> {
         Some(u32::from_le_bytes(self.bytes(4)?.try_into().ok()?))
     }
 
+    fn time(&mut self) -> Option<Timestamp> {
+        self.u64().map(|ns| Timestamp::from_ns(ns.cast_signed()))
+    }
+
     fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?))
     }
@@ -126,11 +130,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Decodes a record into its time and content; `None` if it is of no interest.
-pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(u64, Record<'_>)> {
+/// Decodes a record into its time, by the requested clock, and content; `None` if it is of no interest.
+pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(Timestamp, Record<'_>)> {
     if kind == abi::PERF_RECORD_SAMPLE {
         let mut fields = Fields(body);
-        let (ip, thread, time, period) = (fields.u64()?, fields.thread()?, fields.u64()?, fields.u64()?);
+        let (ip, thread, time, period) = (fields.u64()?, fields.thread()?, fields.time()?, fields.u64()?);
         let count = usize::try_from(fields.u64()?).ok()?;
         let chain = fields.bytes(count.checked_mul(8)?)?;
         let in_program = misc & MODE_MASK == MODE_USER;
@@ -139,7 +143,7 @@ pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(u64, Record<'_>)> {
     // Every record ends with the thread and time of its cause (`sample_id_all`).
     let (body, tail) = body.split_at_checked(body.len().checked_sub(16)?)?;
     let mut tail = Fields(tail);
-    let (by, time) = (tail.thread()?, tail.u64()?);
+    let (by, time) = (tail.thread()?, tail.time()?);
     let mut fields = Fields(body);
     let record = match kind {
         abi::PERF_RECORD_MMAP2 => {
@@ -186,7 +190,10 @@ mod tests {
         let body = words(&[0xa, THREAD, 1000, 50, 6, CONTEXT_KERNEL, 0xa, 0xb, CONTEXT_USER, 0xc, 0xd]);
         let (time, record) = read((abi::PERF_RECORD_SAMPLE, 1, &body)).unwrap();
         let Record::Sample(sample) = record else { panic!("{record:?}") };
-        assert_eq!((time, sample.thread, sample.period), (1000, Thread { pid: Pid(7), tid: Tid(9) }, 50));
+        assert_eq!(
+            (time.as_ns(), sample.thread, sample.period),
+            (1000, Thread { pid: Pid(7), tid: Tid(9) }, 50)
+        );
         let (mut kernel, mut user) = (Vec::new(), Vec::new());
         sample.frames(&mut kernel, &mut user);
         assert_eq!((kernel, user), (vec![0xa, 0xb], vec![0xc, 0xd]));
@@ -209,7 +216,8 @@ mod tests {
             build_id: &[0xaa, 0xbb, 0xcc],
             path: b"/bin/x",
         };
-        assert_eq!(read((abi::PERF_RECORD_MMAP2, BUILD_ID, &body)), Some((42, Record::Mapping(expected))));
+        let time = Timestamp::from_ns(42);
+        assert_eq!(read((abi::PERF_RECORD_MMAP2, BUILD_ID, &body)), Some((time, Record::Mapping(expected))));
         for cut in 0..80 {
             assert_eq!(read((abi::PERF_RECORD_MMAP2, BUILD_ID, &body[..cut])), None, "{cut}");
         }
@@ -221,7 +229,7 @@ mod tests {
         let name = u64::from_le_bytes(*b"sh\0\0\0\0\0\0");
         let thread = Thread { pid: Pid(7), tid: Tid(9) };
         let read = |kind, misc, body: &[u8]| {
-            read((kind, misc, body)).map(|(time, record)| (time, format!("{record:?}")))
+            read((kind, misc, body)).map(|(time, record)| (time.as_ns(), format!("{record:?}")))
         };
         let expected = |record: Record<'_>| Some((42, format!("{record:?}")));
         assert_eq!(

@@ -9,7 +9,7 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
 use tracewing_files::Dir;
 use tracewing_streams::TraceDir;
-use tracewing_units::{Cpu, Pid};
+use tracewing_units::{Cpu, Cycles, Pid};
 use tracewing_vocabulary::profile::Class;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
@@ -142,14 +142,14 @@ impl ProfileRecorder {
         let followed = is_of_processes.then(|| Followed::new(terms, available));
         let mut recorder = Self { cpus, writer, followed, notices };
         if options.subject == Subject::System {
-            recorder.begin_with_all(options.clock.now())?;
+            recorder.begin_with_all(Cycles(options.clock.now()))?;
         }
         Ok(recorder)
     }
 
     /// Records all existing threads and mappings. They are read after the kernel has begun to report changes,
     /// and stamped before these.
-    fn begin_with_all(&mut self, began: u64) -> Result<(), Error> {
+    fn begin_with_all(&mut self, began: Cycles) -> Result<(), Error> {
         for cpu in &self.cpus {
             switch(&cpu.sampler, true).map_err(|source| Error::System { call: "ioctl", source })?;
             cpu.counters.iter().for_each(Counters::enable);
@@ -292,7 +292,7 @@ impl Writer {
 
     fn record(
         &mut self,
-        stamp: u64,
+        stamp: Cycles,
         record: &Record<'_>,
         thread: Thread,
         stream: &mut CpuStream,

@@ -3,7 +3,7 @@
 use tracewing_consumer::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::Uuid;
 use tracewing_streams::{Error, Gathered, PacketTimes, Stream, TraceDir};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// Size in bytes at which a packet is completed.
 const PACKET_SIZE: usize = 256 << 10;
@@ -37,7 +37,7 @@ impl CpuStream {
     }
 
     /// Adds an event; `body` holds its context and payload as in the trace.
-    pub(crate) fn event(&mut self, stamp: u64, id: u16, body: &[u8]) -> Result<(), Error> {
+    pub(crate) fn event(&mut self, stamp: Cycles, id: u16, body: &[u8]) -> Result<(), Error> {
         self.gathered.append(stamp, id, |out| {
             out.extend_from_slice(body);
             true
@@ -46,14 +46,14 @@ impl CpuStream {
     }
 
     /// Records that `count` events are missing between the last event and the next one.
-    pub(crate) fn lose(&mut self, count: u64, until: u64) -> Result<(), Error> {
+    pub(crate) fn lose(&mut self, count: u64, until: Cycles) -> Result<(), Error> {
         let ended = self.end_packet();
         let last = self.gathered.last();
         self.count_lost(count, last, until.max(last));
         ended
     }
 
-    fn count_lost(&mut self, count: u64, begin: u64, end: u64) {
+    fn count_lost(&mut self, count: u64, begin: Cycles, end: Cycles) {
         self.lost = self.lost.saturating_add(count);
         let (stream, reason) = (self.name(), LOSS_REASON.to_owned());
         self.losses.push(LossRange { stream, reason, events: count, begin, end });
@@ -89,7 +89,8 @@ impl CpuStream {
     /// Writes the remaining events, and the losses after the last event.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         let ended = self.end_packet();
-        let (lost, at) = (self.lost, self.losses.last().map_or(0, |loss| loss.end).max(self.gathered.last()));
+        let (lost, at) =
+            (self.lost, self.losses.last().map_or(Cycles::ZERO, |loss| loss.end).max(self.gathered.last()));
         match &mut self.file {
             Some(file) if file.lost() < lost => ended.and(file.write_empty(PacketTimes::empty(at, lost, 0))),
             _ => ended,
@@ -138,15 +139,16 @@ mod tests {
     fn what_is_lost_stands_between_two_packets() {
         let folder = tempfile::tempdir().unwrap();
         let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(3));
-        stream.event(100, 0, b"a").unwrap();
-        stream.event(90, 0, b"b").unwrap();
-        stream.lose(5, 150).unwrap();
-        stream.event(200 + (1 << 33), 0, b"c").unwrap();
-        stream.event(200 + (1 << 34), 1, b"d").unwrap();
+        stream.event(Cycles(100), 0, b"a").unwrap();
+        stream.event(Cycles(90), 0, b"b").unwrap();
+        stream.lose(5, Cycles(150)).unwrap();
+        stream.event(Cycles(200 + (1 << 33)), 0, b"c").unwrap();
+        stream.event(Cycles(200 + (1 << 34)), 1, b"d").unwrap();
         stream.finish().unwrap();
         let summary = stream.summary();
         assert_eq!((summary.events, summary.lost, summary.packets), (4, 5, 2));
-        let ranges: Vec<_> = stream.losses().iter().map(|loss| (loss.begin, loss.end, loss.events)).collect();
+        let ranges: Vec<_> =
+            stream.losses().iter().map(|loss| (loss.begin.0, loss.end.0, loss.events)).collect();
         assert_eq!(ranges, [(100, 150, 5)]);
         let bytes = fs::read(folder.path().join("cpu_3")).unwrap();
         let second = PACKET_HEADER_SIZE + 2 * 7;
@@ -158,8 +160,8 @@ mod tests {
     fn a_loss_at_the_end_is_reported_by_an_empty_packet() {
         let folder = tempfile::tempdir().unwrap();
         let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(0));
-        stream.event(100, 0, b"a").unwrap();
-        stream.lose(5, 150).unwrap();
+        stream.event(Cycles(100), 0, b"a").unwrap();
+        stream.lose(5, Cycles(150)).unwrap();
         stream.finish().unwrap();
         assert_eq!((stream.summary().packets, stream.summary().lost), (2, 5));
     }

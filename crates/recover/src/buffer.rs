@@ -21,7 +21,7 @@ use std::mem::{offset_of, size_of};
 use tracewing_abi::region::{
     CONTROL, CpuControl, Geometry, Loss, Mode, Protocol, SUB_BUFFER_HEADER, SubBufferHeader, TableEntry,
 };
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::events::{Event, events};
 use crate::region::Region;
@@ -57,15 +57,15 @@ struct Extent {
     /// is not closed either.
     finished: usize,
     /// Upper bound of the stamps, if known.
-    end: u64,
+    end: Cycles,
 }
 
 /// A copy of a sub-buffer's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     number: u64,
-    begin: u64,
-    end: u64,
+    begin: Cycles,
+    end: Cycles,
     used: u64,
     lost: u64,
     before: u64,
@@ -78,9 +78,9 @@ pub struct SubBuffer {
     /// around ([`Geometry::distance`]).
     pub sequence: u64,
     /// Lower bound of the stamps.
-    pub begin: u64,
+    pub begin: Cycles,
     /// Upper bound of the stamps.
-    pub end: u64,
+    pub end: Cycles,
     /// Events that this CPU had lost when the sub-buffer was opened, cumulative.
     pub lost: u64,
     /// Bytes of events that the writers put into all sub-buffers before it.
@@ -178,7 +178,7 @@ impl Buffer<'_> {
     }
 
     fn readable(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
-        let mut last = 0;
+        let mut last = Cycles::ZERO;
         self.found.iter().filter_map(move |found| {
             let read = self.read(found, last);
             if self.region.memory.is_live() && self.is_overwritten(found) {
@@ -240,7 +240,7 @@ impl Buffer<'_> {
         }
     }
 
-    fn read(&self, found: &Found, last: u64) -> Result<Option<SubBuffer>, Damage> {
+    fn read(&self, found: &Found, last: Cycles) -> Result<Option<SubBuffer>, Damage> {
         let Found { sequence, physical, header } = *found;
         let geometry = self.region.geometry;
         let damage = |bytes, cause| Damage { cpu: self.cpu, sequence, bytes, cause };
@@ -274,7 +274,7 @@ impl Buffer<'_> {
         Ok(Some(SubBuffer {
             sequence,
             begin: header.begin,
-            end: if end == u64::MAX || cause.is_some() { youngest } else { end },
+            end: if end == Cycles::MAX || cause.is_some() { youngest } else { end },
             lost: header.lost,
             before: header.before,
             bytes,
@@ -291,10 +291,10 @@ impl Buffer<'_> {
             && all != reserved
         {
             let finished = without_gap.min(reserved).max(SUB_BUFFER_HEADER);
-            return Extent { reserved, finished, end: u64::MAX };
+            return Extent { reserved, finished, end: Cycles::MAX };
         }
         if is_current {
-            return Extent { reserved, finished: reserved, end: u64::MAX };
+            return Extent { reserved, finished: reserved, end: Cycles::MAX };
         }
         let used = self.used(found);
         Extent { reserved: used, finished: used, end: found.header.end }
@@ -349,8 +349,8 @@ impl Buffer<'_> {
             |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         Some(Header {
             number: word(offset_of!(SubBufferHeader, sequence)),
-            begin: word(offset_of!(SubBufferHeader, begin)),
-            end: word(offset_of!(SubBufferHeader, end)),
+            begin: Cycles(word(offset_of!(SubBufferHeader, begin))),
+            end: Cycles(word(offset_of!(SubBufferHeader, end))),
             used: word(offset_of!(SubBufferHeader, used)),
             lost: word(offset_of!(SubBufferHeader, lost)),
             before: word(offset_of!(SubBufferHeader, before)),

@@ -2,6 +2,7 @@
 //! stamps. `tracewing_abi::event` defines the layout.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
+use tracewing_units::Cycles;
 
 /// The position of an event, and the contents of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Event {
     /// Class id, never 0.
     pub id: u16,
     /// Full time stamp.
-    pub stamp: u64,
+    pub stamp: Cycles,
 }
 
 impl Event {
@@ -32,7 +33,7 @@ impl Event {
 
 /// Iterates over the events in `bytes`, up to the first implausible one; none is older than `begin` or
 /// younger than `end`.
-pub fn events(bytes: &[u8], begin: u64, end: u64) -> impl Iterator<Item = Event> {
+pub fn events(bytes: &[u8], begin: Cycles, end: Cycles) -> impl Iterator<Item = Event> {
     let (mut at, mut last) = (0, begin);
     std::iter::from_fn(move || {
         let event = event(bytes, at, last).filter(|event| event.stamp <= end)?;
@@ -41,13 +42,13 @@ pub fn events(bytes: &[u8], begin: u64, end: u64) -> impl Iterator<Item = Event>
     })
 }
 
-fn event(bytes: &[u8], at: usize, last: u64) -> Option<Event> {
+fn event(bytes: &[u8], at: usize, last: Cycles) -> Option<Event> {
     let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?));
     let (low, mut id, len) = split_header_word(word(at)?);
     let len = usize::from(len);
     let (header, stamp) = match id {
-        EXTENDED_ID => (EXTENDED_HEADER, word(at + HEADER)?),
-        _ => (HEADER, extend_stamp(last, low)),
+        EXTENDED_ID => (EXTENDED_HEADER, Cycles(word(at + HEADER)?)),
+        _ => (HEADER, Cycles(extend_stamp(last.0, low))),
     };
     if len < header + CONTEXT || len > bytes.len() - at || stamp < last {
         return None;

@@ -7,7 +7,7 @@ use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
 
 use crate::RegionFault;
 use tracewing_programs::image::Memory;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// A region with a valid header.
 #[derive(Clone, Copy)]
@@ -29,15 +29,15 @@ pub struct RealTime {
     pub frequency: u64,
     /// Real time at which the clock would have shown 0: whole seconds since 1970.
     pub offset_seconds: i64,
-    /// The rest of that time, in cycles.
-    pub offset_cycles: u64,
+    /// The rest of that time.
+    pub offset_cycles: Cycles,
 }
 
 impl RealTime {
     fn makes_sense(&self) -> bool {
         (1_000..=1_000_000_000_000).contains(&self.frequency)
             && self.offset_seconds.unsigned_abs() < 1 << 33 // until the year 2242
-            && self.offset_cycles < self.frequency
+            && self.offset_cycles.0 < self.frequency
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> Region<'a> {
             real_time: Some(RealTime {
                 frequency: header.frequency.into_inner(),
                 offset_seconds: header.offset_seconds.into_inner() as i64,
-                offset_cycles: header.offset_cycles.into_inner(),
+                offset_cycles: Cycles(header.offset_cycles.into_inner()),
             })
             .filter(RealTime::makes_sense),
         })

@@ -16,7 +16,7 @@ use tracewing_ctf::model::{ClockClass, ClockOrigin};
 use tracewing_files::Dir;
 use tracewing_programs::image::AddressSpace;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::buffer::{Buffer, Damage, SubBuffer};
 use crate::classes::{Classes, First};
@@ -127,7 +127,7 @@ pub(crate) struct Trace<'a> {
     streams: u64,
     /// CPU, number and beginning of each sub-buffer so far. A program that records itself has its region
     /// mapped twice.
-    seen: HashSet<(Cpu, u64, u64)>,
+    seen: HashSet<(Cpu, u64, Cycles)>,
     recovered: &'a mut Recovered,
 }
 
@@ -185,12 +185,12 @@ impl<'a> Trace<'a> {
         part: Part,
     ) -> Result<Option<Written>, Error> {
         let (mut stream, mut first, mut packets) = (None, None, 0);
-        let (mut end, mut lost) = (0, 0);
+        let (mut end, mut lost) = (Cycles::ZERO, 0);
         let events_before = self.recovered.events;
         for read in buffer.sub_buffers() {
             let (sequence, begin, damage) = match &read {
                 Ok(sub_buffer) => (sub_buffer.sequence, sub_buffer.begin, sub_buffer.damage),
-                Err(damage) => (damage.sequence, u64::MAX, Some(*damage)),
+                Err(damage) => (damage.sequence, Cycles::MAX, Some(*damage)),
             };
             if !self.seen.insert((buffer.cpu(), sequence, begin)) {
                 continue;
@@ -238,7 +238,7 @@ impl<'a> Trace<'a> {
 
     /// Whether a trace cannot say the time of a sub-buffer, which is noted.
     fn is_beyond_time(&mut self, cpu: Cpu, sub_buffer: &SubBuffer) -> bool {
-        let is_beyond = self.clock.nanoseconds(sub_buffer.end).is_none();
+        let is_beyond = self.clock.time(sub_buffer.end).is_none();
         if is_beyond {
             let (sequence, bytes) = (sub_buffer.sequence, sub_buffer.bytes.len());
             let cause = "its time lies beyond what a trace can say";

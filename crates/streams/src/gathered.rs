@@ -4,6 +4,7 @@
 use tracewing_ctf::write::EXTENDED_ID;
 
 use crate::PacketTimes;
+use tracewing_units::Cycles;
 
 /// Events that are not yet written, and the time of the last one.
 #[derive(Debug)]
@@ -12,30 +13,36 @@ pub struct Gathered {
     /// Minimum size of a packet, bytes.
     enough: usize,
     events: u64,
-    begin: u64,
-    last: u64,
+    begin: Cycles,
+    last: Cycles,
 }
 
 impl Gathered {
     /// No events yet; `enough` bytes fill a packet.
     pub fn new(enough: usize) -> Self {
-        Self { bytes: Vec::with_capacity(enough + 8192), enough, events: 0, begin: 0, last: 0 }
+        Self {
+            bytes: Vec::with_capacity(enough + 8192),
+            enough,
+            events: 0,
+            begin: Cycles::ZERO,
+            last: Cycles::ZERO,
+        }
     }
 
     /// Appends an event: `write` writes its context and payload; nothing is appended if it returns `false`.
     /// Its stamp is raised to the last event's: readers would treat a smaller one as a wrap of the clock.
     #[inline]
-    pub fn append(&mut self, stamp: u64, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub fn append(&mut self, stamp: Cycles, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let stamp = stamp.max(self.last);
         let before = self.bytes.len();
-        if self.events == 0 || stamp - self.last < 1 << 32 {
+        if self.events == 0 || stamp.0 - self.last.0 < 1 << 32 {
             let [a, b] = id.to_le_bytes();
-            let [c, d, e, f] = (stamp as u32).to_le_bytes();
+            let [c, d, e, f] = (stamp.0 as u32).to_le_bytes();
             self.bytes.extend_from_slice(&[a, b, c, d, e, f]);
         } else {
             self.bytes.extend_from_slice(&EXTENDED_ID.to_le_bytes());
-            self.bytes.extend_from_slice(&(stamp as u32).to_le_bytes());
-            self.bytes.extend_from_slice(&stamp.to_le_bytes());
+            self.bytes.extend_from_slice(&(stamp.0 as u32).to_le_bytes());
+            self.bytes.extend_from_slice(&stamp.0.to_le_bytes());
             self.bytes.extend_from_slice(&id.to_le_bytes());
         }
         if !write(&mut self.bytes) {
@@ -62,7 +69,7 @@ impl Gathered {
     }
 
     /// The stamp of the last event, written or not; 0 before the first.
-    pub fn last(&self) -> u64 {
+    pub fn last(&self) -> Cycles {
         self.last
     }
 
@@ -83,7 +90,7 @@ mod tests {
     use super::*;
 
     fn append(gathered: &mut Gathered, stamp: u64) {
-        assert!(gathered.append(stamp, 7, |out| {
+        assert!(gathered.append(Cycles(stamp), 7, |out| {
             out.push(b'x');
             true
         }));
@@ -98,7 +105,7 @@ mod tests {
         append(&mut gathered, (1 << 40) + (1 << 32));
         let (bytes, times) = gathered.packet(3);
         assert_eq!(bytes.len(), 7 + 7 + 17);
-        assert_eq!((times.begin, times.end, times.lost), (1 << 40, (1 << 40) + (1 << 32), 3));
+        assert_eq!((times.begin.0, times.end.0, times.lost), (1 << 40, (1 << 40) + (1 << 32), 3));
         assert!(gathered.is_enough());
         assert_eq!((gathered.clear(), gathered.is_empty()), (3, true));
         // The packet's beginning determines the time of its first event.
@@ -113,7 +120,10 @@ mod tests {
             out.push(1);
             false
         };
-        assert!(!gathered.append(5, 7, half));
-        assert_eq!((gathered.packet(0).0.len(), gathered.last(), gathered.is_empty()), (0, 0, true));
+        assert!(!gathered.append(Cycles(5), 7, half));
+        assert_eq!(
+            (gathered.packet(0).0.len(), gathered.last(), gathered.is_empty()),
+            (0, Cycles::ZERO, true)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// The id of a trace's only data stream class.
 const STREAM_CLASS: u64 = 0;
@@ -11,10 +11,10 @@ const STREAM_CLASS: u64 = 0;
 /// Times and losses of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketTimes {
-    /// Lower bound of its events' times, cycles.
-    pub begin: u64,
-    /// Upper bound of its events' times, cycles.
-    pub end: u64,
+    /// Lower bound of its events' times.
+    pub begin: Cycles,
+    /// Upper bound of its events' times.
+    pub end: Cycles,
     /// Events lost in the stream so far, cumulative.
     pub lost: u64,
     /// Packets that are missing because their sub-buffers were overwritten; cumulative. Readers see the
@@ -24,7 +24,7 @@ pub struct PacketTimes {
 
 impl PacketTimes {
     /// Times of a packet without events, at one moment.
-    pub fn empty(at: u64, lost: u64, skipped: u64) -> Self {
+    pub fn empty(at: Cycles, lost: u64, skipped: u64) -> Self {
         Self { begin: at, end: at, lost, skipped }
     }
 }
@@ -38,9 +38,9 @@ pub struct Packets {
     /// Number of packets, and their bytes.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// Begin of the first packet and end of the last one, cycles.
-    pub(crate) begin: u64,
-    pub(crate) end: u64,
+    /// Begin of the first packet and end of the last one.
+    pub(crate) begin: Cycles,
+    pub(crate) end: Cycles,
     pub(crate) lost: u64,
     pub(crate) skipped: u64,
 }
@@ -48,7 +48,8 @@ pub struct Packets {
 impl Packets {
     /// No packets yet, for stream `instance` of the trace `uuid`.
     pub fn new(uuid: Uuid, instance: u64, cpu: Cpu) -> Self {
-        Self { uuid, instance, cpu, count: 0, bytes: 0, begin: 0, end: 0, lost: 0, skipped: 0 }
+        let (begin, end) = (Cycles::ZERO, Cycles::ZERO);
+        Self { uuid, instance, cpu, count: 0, bytes: 0, begin, end, lost: 0, skipped: 0 }
     }
 
     /// Header and index entry of the next packet, with `events` bytes of events. Times and the loss count are
@@ -66,7 +67,7 @@ impl Packets {
             packet_bytes: size,
             seq: self.count.wrapping_add(times.skipped.max(self.skipped)),
             discarded: times.lost.max(self.lost),
-            cpu: self.cpu.0,
+            cpu: self.cpu,
         };
         let entry = Entry {
             offset: self.bytes,

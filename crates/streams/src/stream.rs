@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use tracewing_abi::shared::SharedBytes;
 use tracewing_ctf::index;
 use tracewing_ctf::model::Uuid;
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::{Error, PacketTimes, Packets, TraceDir};
 
@@ -151,13 +151,13 @@ impl Stream {
         self.packets.bytes
     }
 
-    /// The beginning of the first packet, cycles; 0 without packets.
-    pub fn begin(&self) -> u64 {
+    /// The beginning of the first packet; 0 without packets.
+    pub fn begin(&self) -> Cycles {
         self.packets.begin
     }
 
-    /// The end of the last packet, cycles.
-    pub fn end(&self) -> u64 {
+    /// The end of the last packet.
+    pub fn end(&self) -> Cycles {
         self.packets.end
     }
 

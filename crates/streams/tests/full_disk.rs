@@ -10,7 +10,7 @@ use tracewing_ctf::index;
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_files::Dir;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 const LIMIT: u64 = 10_000;
 
@@ -30,7 +30,7 @@ fn a_torn_packet_is_cut_off() {
     let mut stamp = 0;
     let error = loop {
         stamp += 1;
-        let times = PacketTimes { begin: stamp, end: stamp, lost: 0, skipped: 0 };
+        let times = PacketTimes { begin: Cycles(stamp), end: Cycles(stamp), lost: 0, skipped: 0 };
         if let Err(error) = stream.write(&events, times) {
             break error;
         }

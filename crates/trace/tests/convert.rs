@@ -327,7 +327,7 @@ fn an_index_lies_beside_each_stream_file() {
     convert(&trace, &out, Version::V2, &Filter::default()).unwrap();
     let bytes = std::fs::read(out.join("index/s0.idx")).unwrap();
     let entries: Vec<_> = index::decode(&bytes).unwrap().collect();
-    let stamps: Vec<_> = entries.iter().map(|entry| (entry.begin, entry.end, entry.seq)).collect();
+    let stamps: Vec<_> = entries.iter().map(|entry| (entry.begin.0, entry.end.0, entry.seq)).collect();
     assert_eq!(stamps, [(0, 90, Some(0)), (100, 190, Some(1)), (200, 290, Some(2))]);
     let end = entries.last().map(|entry| entry.offset + entry.packet_bits / 8);
     assert_eq!(end, Some(std::fs::metadata(out.join("s0")).unwrap().len()));

@@ -8,7 +8,7 @@ use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_trace::babeltrace2::assert_same_as_babeltrace2;
 use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cycles, Timestamp};
 
 /// Nanoseconds since the origin at cycle 0 of the traces here.
 const ORIGIN: i64 = 1_795_235_140_123_456_789;
@@ -45,6 +45,7 @@ fn stream(numbers: &mut Numbers, instance: u64, begin: u64) -> (Vec<u8>, Vec<u8>
         let packet = packet.bytes(&events);
         let bits = packet.len() as u64 * 8;
         let (packet_bits, offset) = (bits, bytes.len() as u64);
+        let (begin, end) = (Cycles(begin), Cycles(end));
         index.extend(index::encode_entry(&Entry { offset, packet_bits, begin, end, ..Entry::default() }));
         bytes.extend(packet);
         time += numbers.below(3) * 10;
@@ -141,8 +142,8 @@ fn what_lies_before_is_not_read() {
         let entry = Entry {
             offset: bytes.len() as u64,
             packet_bits: packet.len() as u64 * 8,
-            begin,
-            end,
+            begin: Cycles(begin),
+            end: Cycles(end),
             ..Entry::default()
         };
         index.extend(index::encode_entry(&entry));

@@ -86,10 +86,24 @@ impl Task {
     }
 }
 
-/// A clock value, as the recorder read it. Only the clock knows the length of a cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A clock value, as the recorder read it, or the difference of two. Only the clock knows the length of a
+/// cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Cycles(pub u64);
+
+impl Cycles {
+    /// The clock's first value, and no time between two.
+    pub const ZERO: Cycles = Cycles(0);
+    /// The clock's last value.
+    pub const MAX: Cycles = Cycles(u64::MAX);
+
+    /// Cycles since an earlier value; none since a later one.
+    #[inline]
+    pub const fn since(self, earlier: Cycles) -> Cycles {
+        Cycles(self.0.saturating_sub(earlier.0))
+    }
+}
 
 macro_rules! display {
     ($($type:ty),*) => { $(

@@ -9,6 +9,7 @@ use std::path::Path;
 use tracewing_ctf::model::{EnumerationClass, FieldClass, IntegerClass, StructureClass, TraceClass};
 use tracewing_ctf::tsdl;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
+use tracewing_units::{Cpu, Cycles};
 
 const CPUS: usize = 4;
 /// Worker threads of each CPU; one has it at a time.
@@ -132,13 +133,13 @@ impl Stream {
             uuid: self.uuid,
             stream_id: 0,
             stream_instance_id: self.cpu.into(),
-            begin: self.begin,
-            end,
+            begin: Cycles(self.begin),
+            end: Cycles(end),
             content_bytes: bytes,
             packet_bytes: bytes,
             seq: self.seq,
             discarded: 0,
-            cpu: self.cpu,
+            cpu: Cpu(self.cpu),
         };
         self.packet[..PACKET_HEADER_SIZE].copy_from_slice(&header.encode());
         self.file.write_all(&self.packet).context("cannot write the recording")?;

@@ -44,7 +44,7 @@ fn fields(recording: &Recording) -> Result<(u64, u64)> {
         let mut sum = Checksum::default();
         recording.events_of(stream).for_each(|event| {
             count += 1;
-            sum.add(event.clock_value().unwrap_or(0));
+            sum.add(event.clock_value().unwrap_or_default().0);
             event.visit_all(&mut sum);
         })?;
         total = total.wrapping_add(sum.0);
@@ -61,7 +61,7 @@ fn merged(recording: &Recording) -> Result<(u64, u64)> {
             count += 1;
             let sum = &mut sums[event.stream_index()];
             let event = event.decoded();
-            sum.add(event.clock_value().unwrap_or(0));
+            sum.add(event.clock_value().unwrap_or_default().0);
             event.visit_all(sum);
         }
     }

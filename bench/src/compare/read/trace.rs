@@ -12,6 +12,7 @@ use tracewing_ctf::model::{
 };
 use tracewing_ctf::tsdl;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
+use tracewing_units::{Cpu, Cycles};
 
 const UUID: [u8; 16] = *b"bench read trace";
 const STREAMS: u32 = 2;
@@ -74,13 +75,13 @@ fn stream(folder: &Path, kind: Kind, cpu: u32, events: u64) -> Result<()> {
                 uuid: UUID,
                 stream_id: 0,
                 stream_instance_id: cpu.into(),
-                begin,
-                end: stamp,
+                begin: Cycles(begin),
+                end: Cycles(stamp),
                 content_bytes: packet.len() as u64,
                 packet_bytes: packet.len() as u64,
                 seq,
                 discarded: 0,
-                cpu,
+                cpu: Cpu(cpu),
             };
             packet[..PACKET_HEADER_SIZE].copy_from_slice(&header.encode());
             file.write_all(&packet)?;

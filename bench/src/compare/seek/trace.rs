@@ -10,6 +10,7 @@ use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::model::{FieldClass, StructureClass, TraceClass};
 use tracewing_ctf::tsdl;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
+use tracewing_units::{Cpu, Cycles};
 
 const UUID: [u8; 16] = *b"bench seek trace";
 /// Bytes of an event: header, thread id, two numbers.
@@ -47,14 +48,14 @@ fn stream(folder: &Path, cpu: u32, packets: u64, events: usize) -> Result<()> {
     let mut bytes = vec![0; size as usize];
     let mut stamp = u64::from(cpu);
     for seq in 0..packets {
-        let begin = stamp;
+        let begin = Cycles(stamp);
         for event in bytes[PACKET_HEADER_SIZE..].chunks_exact_mut(EVENT) {
             event[..4].copy_from_slice(&(stamp as u32).to_le_bytes());
             event[6..8].copy_from_slice(&(EVENT as u16).to_le_bytes());
             event[12..20].copy_from_slice(&stamp.to_le_bytes());
             stamp += DISTANCE;
         }
-        let end = stamp - DISTANCE;
+        let end = Cycles(stamp - DISTANCE);
         let header = PacketHeader {
             uuid: UUID,
             stream_id: 0,
@@ -65,7 +66,7 @@ fn stream(folder: &Path, cpu: u32, packets: u64, events: usize) -> Result<()> {
             packet_bytes: size,
             seq,
             discarded: 0,
-            cpu,
+            cpu: Cpu(cpu),
         };
         bytes[..PACKET_HEADER_SIZE].copy_from_slice(&header.encode());
         data.write_all(&bytes).context("cannot write the trace")?;

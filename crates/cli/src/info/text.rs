@@ -50,12 +50,12 @@ fn print_facts(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     }
     for clock in &trace.clocks {
         let offset = i128::from(clock.offset_seconds) * 1_000_000_000
-            + i128::from(clock.offset_cycles) * 1_000_000_000 / i128::from(clock.frequency_hz.max(1));
+            + i128::from(clock.offset_cycles.0) * 1_000_000_000 / i128::from(clock.frequency_hz.max(1));
         write!(out, "clock     {}, {} Hz", shown(&clock.name), clock.frequency_hz)?;
         if let Ok(offset) = i64::try_from(offset) {
             write!(out, ", value 0 is {}", zone.format(Timestamp::from_ns(offset)))?;
         }
-        if clock.precision_cycles > 0 {
+        if clock.precision_cycles.0 > 0 {
             write!(out, ", uncertain by {} cycles", clock.precision_cycles)?;
         }
         if let Some(description) = &clock.description {

@@ -19,7 +19,7 @@ fn push(writer: &Writer, stream: &Arc<QueuedStream>, number: u64, len: usize) {
     let mut block = writer.block();
     assert!(block.is_empty());
     block.resize(len, number as u8);
-    let times = PacketTimes { begin: number, end: number, lost: 0, skipped: 0 };
+    let times = PacketTimes { begin: Cycles(number), end: Cycles(number), lost: 0, skipped: 0 };
     writer.push(stream, block, 1, times);
 }
 

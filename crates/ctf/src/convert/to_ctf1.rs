@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::tsdl::{identifier, option_identifier};
 use crate::{Error, TraceClassFault};
+use tracewing_units::Cycles;
 
 /// Converts a trace class to CTF 1.8; one of CTF 1.8 is returned unchanged.
 ///
@@ -52,7 +53,7 @@ pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
 
 fn clock(class: &mut ClockClass) {
     class.uuid = class.uuid.or_else(|| class.uid.as_deref().and_then(super::uuid));
-    class.precision = class.precision.or(Some(0));
+    class.precision = class.precision.or(Some(Cycles::ZERO));
     (class.namespace, class.uid, class.accuracy) = (None, None, None);
     class.name = Some(class.id.clone());
     class.attributes = Attributes::default();

@@ -174,10 +174,11 @@ fn variant(class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Er
 
 /// The offset's cycles are less than a second's there.
 fn clock(class: &mut ClockClass) {
-    let whole = class.offset_cycles.checked_div(class.frequency).and_then(|whole| i64::try_from(whole).ok());
+    let whole =
+        class.offset_cycles.0.checked_div(class.frequency).and_then(|whole| i64::try_from(whole).ok());
     if let Some(seconds) = whole.and_then(|whole| class.offset_seconds.checked_add(whole)) {
         class.offset_seconds = seconds;
-        class.offset_cycles %= class.frequency;
+        class.offset_cycles.0 %= class.frequency;
     }
     class.uid = class.uid.take().or_else(|| class.uuid.map(|uuid| crate::tsdl::uuid_text(&uuid)));
 }

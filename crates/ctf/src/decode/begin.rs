@@ -7,6 +7,7 @@ use super::walk::Walk;
 use crate::model::{Scope, Version};
 use crate::write::PACKET_MAGIC;
 use crate::{Error, PacketFault};
+use tracewing_units::Cycles;
 
 impl<B: AsRef<[u8]>> StreamReader<B> {
     pub(super) fn begin_packet(&mut self) -> Result<Step, Error> {
@@ -77,7 +78,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
             clock: match self.decoder.trace_class().version {
                 Version::V1_8 => self.roles.clock,
-                Version::V2 => 0,
+                Version::V2 => Cycles::ZERO,
             },
             packet: std::mem::take(&mut self.roles.packet),
             ..RoleValues::default()

@@ -11,6 +11,7 @@ use super::sink::Shown;
 use super::walk::Walk;
 use super::{Value, Visitor};
 use crate::model::{ClockClass, DataStreamClass, EventRecordClass, Scope};
+use tracewing_units::Cycles;
 
 /// Where the scopes of the current packet and event record begin, in bits from the packet's start, by
 /// [`Scope`].
@@ -26,7 +27,7 @@ pub struct Event<'a> {
     pub(super) event: usize,
     /// Where everything lies, if that is known.
     pub(super) laid_out: Option<LaidOut<'a>>,
-    pub(super) clock: u64,
+    pub(super) clock: Cycles,
     /// The bit after it.
     pub(super) end: u64,
     pub(super) starts: &'a Starts,
@@ -65,8 +66,8 @@ impl<'a> Event<'a> {
         self.compiled().clock.map(|clock| &self.decoder.trace_class().clock_classes[clock])
     }
 
-    /// Its stamp in cycles of [`Event::clock_class`], all 64 bits; `None` where the data stream has no clock.
-    pub fn clock_value(&self) -> Option<u64> {
+    /// Its stamp, of [`Event::clock_class`], all 64 bits; `None` where the data stream has no clock.
+    pub fn clock_value(&self) -> Option<Cycles> {
         self.compiled().clock.map(|_| self.clock)
     }
 

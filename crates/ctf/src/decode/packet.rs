@@ -4,6 +4,7 @@ use super::program::Role;
 use super::sink::Sink;
 use super::{Compound, Value};
 use crate::model::Roles;
+use tracewing_units::Cycles;
 
 /// The current packet of a data stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,10 +21,10 @@ pub struct Packet {
     pub data_stream_class: usize,
     /// Which data stream of that class it belongs to (`stream_instance_id`).
     pub stream_instance_id: Option<u64>,
-    /// Begin stamp (`timestamp_begin`), cycles.
-    pub begin: Option<u64>,
-    /// End stamp (`timestamp_end`), cycles.
-    pub end: Option<u64>,
+    /// Begin stamp (`timestamp_begin`).
+    pub begin: Option<Cycles>,
+    /// End stamp (`timestamp_end`).
+    pub end: Option<Cycles>,
     /// The data stream's counter of discarded events at the packet's end (`events_discarded`).
     pub discarded: Option<u64>,
     /// Packet sequence number (`packet_seq_num`).
@@ -41,10 +42,10 @@ pub struct Packet {
 pub struct Loss {
     /// How many; unknown if the data stream begins with a counter above 0.
     pub count: Option<u64>,
-    /// Not before this stamp, cycles.
-    pub begin: Option<u64>,
-    /// Not after this stamp, cycles.
-    pub end: Option<u64>,
+    /// Not before this stamp.
+    pub begin: Option<Cycles>,
+    /// Not after this stamp.
+    pub end: Option<Cycles>,
 }
 
 impl Packet {
@@ -73,8 +74,8 @@ impl Packet {
 /// Collects the fields of packet header, packet context and event records that the decoder itself needs.
 #[derive(Debug, Default)]
 pub(crate) struct RoleValues {
-    /// The data stream's clock, cycles.
-    pub(crate) clock: u64,
+    /// The data stream's clock.
+    pub(crate) clock: Cycles,
     pub(crate) magic: Option<u64>,
     pub(crate) stream_id: Option<u64>,
     pub(crate) packet_size: Option<u64>,
@@ -102,11 +103,11 @@ impl RoleValues {
 
 /// A clock moved to a stamp with the bits of `mask` known; if `mask` is 0, it stays.
 #[inline(always)]
-pub(super) fn ticked(clock: u64, mask: u64, value: u64) -> u64 {
+pub(super) fn ticked(Cycles(clock): Cycles, mask: u64, value: u64) -> Cycles {
     let wraps = value < clock & mask;
     // At 64 bits nothing is left to carry into.
     let carry = if wraps { mask.wrapping_add(1) } else { 0 };
-    (clock.wrapping_add(carry) & !mask) | value
+    Cycles((clock.wrapping_add(carry) & !mask) | value)
 }
 
 impl Sink for RoleValues {
@@ -124,12 +125,12 @@ impl Sink for RoleValues {
             Role::PacketSize => self.packet_size = Some(value),
             Role::ContentSize => self.content_size = Some(value),
             Role::Begin(mapped) => {
-                self.packet.begin = Some(value);
+                self.packet.begin = Some(Cycles(value));
                 if mapped {
                     self.tick(size, value);
                 }
             }
-            Role::End => self.packet.end = Some(value),
+            Role::End => self.packet.end = Some(Cycles(value)),
             Role::Discarded => self.packet.discarded = Some(value),
             Role::Sequence => self.packet.seq = Some(value),
             Role::Cpu => self.packet.cpu_id = Some(value),
@@ -148,20 +149,20 @@ mod tests {
 
     #[test]
     fn stamps_wrap_at_most_once() {
-        let mut roles = RoleValues { clock: 0x1_ffff_fff0, ..RoleValues::default() };
+        let mut roles = RoleValues { clock: Cycles(0x1_ffff_fff0), ..RoleValues::default() };
         roles.tick(32, 0xffff_fff5);
-        assert_eq!(roles.clock, 0x1_ffff_fff5);
+        assert_eq!(roles.clock, Cycles(0x1_ffff_fff5));
         roles.tick(32, 0x10);
-        assert_eq!(roles.clock, 0x2_0000_0010);
+        assert_eq!(roles.clock, Cycles(0x2_0000_0010));
         roles.tick(27, 0x7ff_ffff);
-        assert_eq!(roles.clock, 0x2_07ff_ffff);
+        assert_eq!(roles.clock, Cycles(0x2_07ff_ffff));
         roles.tick(27, 0);
-        assert_eq!(roles.clock, 0x2_0800_0000);
+        assert_eq!(roles.clock, Cycles(0x2_0800_0000));
         roles.tick(64, 5);
-        assert_eq!(roles.clock, 5);
-        roles.clock = u64::MAX;
+        assert_eq!(roles.clock, Cycles(5));
+        roles.clock = Cycles::MAX;
         roles.tick(1, 0);
-        assert_eq!(roles.clock, 0);
+        assert_eq!(roles.clock, Cycles(0));
     }
 
     #[test]
@@ -169,13 +170,16 @@ mod tests {
         let at = |discarded, seq| Packet {
             discarded: Some(discarded),
             seq: Some(seq),
-            begin: Some(1),
-            end: Some(2),
+            begin: Some(Cycles(1)),
+            end: Some(Cycles(2)),
             ..Packet::default()
         };
         let mut first = at(3, 7);
         first.compare(None, 32, 8);
-        assert_eq!(first.discarded_events, Some(Loss { count: None, begin: Some(1), end: Some(2) }));
+        assert_eq!(
+            first.discarded_events,
+            Some(Loss { count: None, begin: Some(Cycles(1)), end: Some(Cycles(2)) })
+        );
         assert_eq!(first.discarded_packets, None);
         let mut next = at(3, 8);
         next.compare(Some(&first), 32, 8);
@@ -183,7 +187,13 @@ mod tests {
         // Both counters wrap.
         let (before, mut after) = (at(u64::from(u32::MAX), 255), at(1, 2));
         after.compare(Some(&before), 32, 8);
-        assert_eq!(after.discarded_events, Some(Loss { count: Some(2), begin: Some(2), end: Some(2) }));
-        assert_eq!(after.discarded_packets, Some(Loss { count: Some(2), begin: Some(2), end: Some(1) }));
+        assert_eq!(
+            after.discarded_events,
+            Some(Loss { count: Some(2), begin: Some(Cycles(2)), end: Some(Cycles(2)) })
+        );
+        assert_eq!(
+            after.discarded_packets,
+            Some(Loss { count: Some(2), begin: Some(Cycles(2)), end: Some(Cycles(1)) })
+        );
     }
 }

@@ -16,6 +16,7 @@ use super::walk::Walk;
 use super::window::Window;
 use crate::model::{DataStreamClass, Scope};
 use crate::{Error, FieldFault, PacketFault};
+use tracewing_units::Cycles;
 
 /// What [`StreamReader::advance`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +63,8 @@ pub(super) struct Packets {
 struct Current {
     /// Index of its class.
     event: usize,
-    /// The stamp of the current event, in cycles.
-    clock: u64,
+    /// The stamp of the current event.
+    clock: Cycles,
     /// Whether the layout of its class applies, and there are enough data left to use it.
     is_unwalked: bool,
     /// If so, the bit from which on the layout counts, and where its pieces begin.
@@ -77,8 +78,8 @@ struct Current {
 pub struct Position {
     /// Bits from the packet's start to the end of the previous event record.
     pub bits: u64,
-    /// The clock, cycles; stamps of fewer than 64 bits count from it.
-    pub clock: u64,
+    /// The clock; stamps of fewer than 64 bits count from it.
+    pub clock: Cycles,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +264,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read
     /// yet.
     #[inline]
-    pub fn clock_value(&self) -> Option<u64> {
+    pub fn clock_value(&self) -> Option<Cycles> {
         self.decoder.streams[self.packets.stream?].clock.map(|_| self.current.clock)
     }
 
@@ -441,7 +442,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             return Err(self.place().error(at, PacketFault::CutShort { size, there: rest, part: None }));
         }
         // Stamps of fewer bits in the next packet count from here, should that have no beginning stamp.
-        self.roles.clock = self.roles.clock.max(packet.end.unwrap_or(0));
+        self.roles.clock = self.roles.clock.max(packet.end.unwrap_or_default());
         self.state = State::BetweenPackets;
         Ok(Step::PacketEnd)
     }

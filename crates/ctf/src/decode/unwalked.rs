@@ -7,6 +7,7 @@ use super::layout::Stride;
 use super::packet::ticked;
 use super::record::Pieces;
 use crate::model::Scope;
+use tracewing_units::Cycles;
 
 /// An event record that needs no walk.
 pub(super) struct Unwalked<'s> {
@@ -16,8 +17,8 @@ pub(super) struct Unwalked<'s> {
     /// The bit that its layout counts from: where it would begin if its header had the common form.
     pub(super) origin: u64,
     pub(super) stride: &'s Stride,
-    /// The stamp of the event, in cycles.
-    pub(super) clock: u64,
+    /// The stamp of the event.
+    pub(super) clock: Cycles,
 }
 
 /// Where a reader is between two event records, and the clock there.
@@ -25,8 +26,8 @@ pub(super) struct Unwalked<'s> {
 pub(super) struct Cursor {
     /// Bits from the packet's start.
     pub(super) at: u64,
-    /// The clock's value after the event, in cycles.
-    pub(super) clock: u64,
+    /// The clock's value after the event.
+    pub(super) clock: Cycles,
 }
 
 impl Cursor {
@@ -56,7 +57,7 @@ impl<'s> Unwalked<'s> {
         stream: &'s Stream,
         data: &[u8],
         (at, limit): (u64, u64),
-        clock: u64,
+        clock: Cycles,
         pieces: &mut Pieces,
     ) -> Option<Self> {
         // After the last one the next packet follows, which must not be read as an event record.

@@ -7,6 +7,7 @@ use crate::ValueFault;
 use crate::decode::packet::RoleValues;
 use crate::decode::program::{Integer, Role};
 use crate::model::ByteOrder;
+use tracewing_units::Cycles;
 
 /// A packet under construction.
 #[derive(Debug, Default)]
@@ -67,7 +68,7 @@ pub(super) enum Frame {
 pub(super) struct Mark {
     bytes: usize,
     pub(super) at: u64,
-    clock: u64,
+    clock: Cycles,
     last: Option<ByteOrder>,
 }
 

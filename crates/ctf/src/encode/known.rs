@@ -3,6 +3,7 @@
 use crate::decode::program::{Integer, Kind, NONE, Node, Role};
 use crate::model::Uuid;
 use crate::write::PACKET_MAGIC;
+use tracewing_units::Cycles;
 
 /// Values of such fields in one scope; `None` where the caller has to give them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,10 +16,10 @@ pub(super) struct Known {
     pub(super) uuid: Option<(u64, Uuid)>,
     pub(super) stream_id: Option<u64>,
     pub(super) instance_id: Option<u64>,
-    pub(super) begin: Option<u64>,
+    pub(super) begin: Option<Cycles>,
     pub(super) seq: Option<u64>,
     /// The event record's stamp.
-    pub(super) clock: Option<u64>,
+    pub(super) clock: Option<Cycles>,
     /// The event record class's id.
     pub(super) event_id: Option<u64>,
     /// The value to write instead if it selects the form of what follows.
@@ -51,9 +52,9 @@ impl Known {
             Role::Magic => Some(u64::from(PACKET_MAGIC)),
             Role::StreamId => self.stream_id,
             Role::StreamInstanceId => self.instance_id,
-            Role::Begin(_) => self.begin,
+            Role::Begin(_) => self.begin.map(|Cycles(begin)| begin),
             Role::Sequence => self.seq,
-            Role::Clock => self.clock,
+            Role::Clock => self.clock.map(|Cycles(clock)| clock),
             later if comes_later(later) => Some(0),
             _ => None,
         });

@@ -12,6 +12,7 @@ use crate::decode::packet::RoleValues;
 use crate::decode::program::Role;
 use crate::model::{DataStreamClass, Scope};
 use crate::{Error, ValueFault};
+use tracewing_units::Cycles;
 
 /// What a packet is begun with. What the class has a field for is written there, as much of it as there is
 /// room for.
@@ -19,8 +20,8 @@ use crate::{Error, ValueFault};
 pub struct PacketStart {
     /// Which data stream of its class it belongs to.
     pub stream_instance_id: Option<u64>,
-    /// Begin stamp, cycles.
-    pub begin: Option<u64>,
+    /// Begin stamp.
+    pub begin: Option<Cycles>,
     /// Packet sequence number.
     pub seq: Option<u64>,
 }
@@ -28,8 +29,8 @@ pub struct PacketStart {
 /// What a packet is ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketEnd {
-    /// End stamp, cycles; the last event record's if `None`.
-    pub end: Option<u64>,
+    /// End stamp; the last event record's if `None`.
+    pub end: Option<Cycles>,
     /// The data stream's counter of discarded event records.
     pub discarded: u64,
     /// Least size of the packet in bytes: what is missing is filled with zeros.
@@ -122,7 +123,7 @@ impl StreamWriter {
     /// another.
     ///
     /// If `fields` has no field of the event record's header, the writer generates it from the class's id
-    /// and `stamp` (cycles of the data stream's clock), in a form that expresses both.
+    /// and `stamp` (of the data stream's clock), in a form that expresses both.
     ///
     /// # Errors
     ///
@@ -132,7 +133,12 @@ impl StreamWriter {
     /// # Panics
     ///
     /// If no packet is open, or there is no class with this index.
-    pub fn event(&mut self, event: usize, stamp: Option<u64>, fields: &impl Fields) -> Result<bool, Error> {
+    pub fn event(
+        &mut self,
+        event: usize,
+        stamp: Option<Cycles>,
+        fields: &impl Fields,
+    ) -> Result<bool, Error> {
         let Some(events) = self.open else { panic!("an event record needs an open packet") };
         let mark = self.body.mark();
         let written = self.event_header(event, stamp, fields).and_then(|()| {
@@ -174,7 +180,7 @@ impl StreamWriter {
             return Err(self.error(Scope::PacketContext, 0, "", ValueFault::Padding));
         }
         self.body.bytes.resize(bytes, 0);
-        let end_stamp = end.end.unwrap_or(self.body.roles.clock);
+        let end_stamp = end.end.unwrap_or(self.body.roles.clock).0;
         for Later { role, at, integer, variable } in &later {
             let value = match role {
                 Role::PacketSize => size,
@@ -186,7 +192,7 @@ impl StreamWriter {
             };
             if *role == Role::End {
                 // Stamps of fewer bits in the next packet count from here.
-                self.body.roles.clock = self.body.roles.clock.max(value);
+                self.body.roles.clock = self.body.roles.clock.max(Cycles(value));
             }
             if *variable {
                 let place = (*at / 8) as usize;
@@ -222,7 +228,12 @@ impl StreamWriter {
     }
 
     /// Writes the header in a way in which a reader gets `stamp` and the class's id from it.
-    fn event_header(&mut self, event: usize, stamp: Option<u64>, fields: &impl Fields) -> Result<(), Error> {
+    fn event_header(
+        &mut self,
+        event: usize,
+        stamp: Option<Cycles>,
+        fields: &impl Fields,
+    ) -> Result<(), Error> {
         let id = self.class().event_record_classes[event].id;
         let mark = self.body.mark();
         let mut known =
@@ -247,7 +258,7 @@ impl StreamWriter {
     }
 
     /// Whether a reader would get this id and stamp from the header as written.
-    fn expresses(&self, id: u64, stamp: Option<u64>) -> bool {
+    fn expresses(&self, id: u64, stamp: Option<Cycles>) -> bool {
         let roles = &self.body.roles;
         roles.event_id.is_none_or(|read| read == id) && stamp.is_none_or(|stamp| stamp == roles.clock)
     }

@@ -2,6 +2,7 @@
 
 use super::LimitFault;
 use crate::model::Role;
+use tracewing_units::Cycles;
 
 /// Why a fragment is not CTF 2 metadata, or describes something impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +75,7 @@ pub enum JsonFault {
     #[error("an offset of {cycles} cycles; expected less than a second ({frequency} cycles)")]
     ClockOffset {
         /// The offset's cycles.
-        cycles: u64,
+        cycles: Cycles,
         /// Cycles of a second.
         frequency: u64,
     },

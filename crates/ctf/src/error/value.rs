@@ -1,5 +1,7 @@
 //! Why a value cannot be written.
 
+use tracewing_units::Cycles;
+
 /// Why a value does not fit its field, or an event record its class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -147,8 +149,8 @@ pub enum ValueFault {
     NoHeader {
         /// The class's id.
         id: u64,
-        /// The stamp in cycles, if one is to be written.
-        stamp: Option<u64>,
+        /// The stamp, if one is to be written.
+        stamp: Option<Cycles>,
     },
 }
 

@@ -11,6 +11,7 @@ use crate::model::{
     StructureClass,
 };
 use crate::{Error, JsonFault, RoleFault};
+use tracewing_units::Cycles;
 
 impl Parser {
     /// Takes in one fragment; the first one is to be the preamble.
@@ -106,8 +107,8 @@ impl Parser {
         clock.name = fragment.string("name")?;
         clock.uid = fragment.string("uid")?;
         clock.description = fragment.string("description")?;
-        clock.precision = fragment.unsigned("precision")?;
-        clock.accuracy = fragment.unsigned("accuracy")?;
+        clock.precision = fragment.unsigned("precision")?.map(Cycles);
+        clock.accuracy = fragment.unsigned("accuracy")?.map(Cycles);
         if let Some(origin) = fragment.get("origin") {
             clock.origin = clock_origin(origin)?;
         }
@@ -117,8 +118,8 @@ impl Parser {
                 clock.offset_seconds = seconds.integer(i64::MIN.into(), i64::MAX.into())? as i64;
             }
             if let Some(cycles) = offset.get("cycles") {
-                clock.offset_cycles = cycles.unsigned()?;
-                if clock.offset_cycles >= frequency {
+                clock.offset_cycles = Cycles(cycles.unsigned()?);
+                if clock.offset_cycles.0 >= frequency {
                     return Err(
                         cycles.error(JsonFault::ClockOffset { cycles: clock.offset_cycles, frequency })
                     );

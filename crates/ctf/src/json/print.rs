@@ -9,6 +9,7 @@ use crate::model::{
     FieldClass, FieldLocation, FloatClass, IntegerClass, OptionalClass, Origin, Role, Roles, Scope,
     StructureClass, TraceClass, VariantClass,
 };
+use tracewing_units::Cycles;
 
 /// The record separator before each fragment.
 const SEPARATOR: char = '\u{1e}';
@@ -159,14 +160,14 @@ fn clock_class(class: &ClockClass) -> Object {
             object.put("origin", Attribute::Map(origin.0));
         }
     }
-    if class.offset_seconds != 0 || class.offset_cycles != 0 {
+    if class.offset_seconds != 0 || class.offset_cycles != Cycles::ZERO {
         let mut offset = Object(Vec::new());
         offset.put("seconds", Attribute::Integer(class.offset_seconds));
-        offset.put("cycles", class.offset_cycles);
+        offset.put("cycles", class.offset_cycles.0);
         object.put("offset-from-origin", Attribute::Map(offset.0));
     }
-    object.put_some("precision", class.precision);
-    object.put_some("accuracy", class.accuracy);
+    object.put_some("precision", class.precision.map(|Cycles(cycles)| cycles));
+    object.put_some("accuracy", class.accuracy.map(|Cycles(cycles)| cycles));
     object.put_some("description", class.description.as_deref());
     object.attributes(&class.attributes);
     object

@@ -1,6 +1,7 @@
 //! Clock classes: what a stamp in cycles means.
 
 use super::{Attributes, Uuid};
+use tracewing_units::{Cycles, Duration, Timestamp};
 
 /// A clock (specification 1.8.3, section 8; CTF2-SPEC-2.0, clock class fragment).
 ///
@@ -23,14 +24,14 @@ pub struct ClockClass {
     pub description: Option<String>,
     /// Cycles per second.
     pub frequency: u64,
-    /// Random error in cycles, if known; 0 if TSDL does not give it.
-    pub precision: Option<u64>,
-    /// Systematic error in cycles, if known (CTF 2).
-    pub accuracy: Option<u64>,
+    /// Random error, if known; 0 if TSDL does not give it.
+    pub precision: Option<Cycles>,
+    /// Systematic error, if known (CTF 2).
+    pub accuracy: Option<Cycles>,
     /// Whole seconds from the origin to value 0.
     pub offset_seconds: i64,
     /// Cycles from there to value 0.
-    pub offset_cycles: u64,
+    pub offset_cycles: Cycles,
     /// What it counts from, and whether clocks of other traces count from there too.
     pub origin: ClockOrigin,
     /// User attributes.
@@ -68,34 +69,34 @@ impl ClockClass {
             uid: None,
             description: None,
             frequency,
-            precision: Some(0),
+            precision: Some(Cycles::ZERO),
             accuracy: None,
             offset_seconds: 0,
-            offset_cycles: 0,
+            offset_cycles: Cycles::ZERO,
             origin: ClockOrigin::Unknown,
             attributes: Attributes::default(),
         }
     }
 
-    /// Nanoseconds from the origin to the value `cycles`; `None` where an `i64` cannot hold them.
+    /// The moment at which the clock has the value `cycles`; `None` where a [`Timestamp`] cannot hold it.
     ///
     /// The rounding is babeltrace2's, whose stamps a reader will compare with these: an offset in cycles of a
     /// second or more is first reduced to whole seconds, and if the frequency is not 1 GHz the rest goes
     /// through a double.
-    pub fn nanoseconds(&self, cycles: u64) -> Option<i64> {
-        let whole = self.offset_cycles.checked_div(self.frequency)?;
-        let rest = self.offset_cycles % self.frequency;
+    pub fn time(&self, cycles: Cycles) -> Option<Timestamp> {
+        let whole = self.offset_cycles.0.checked_div(self.frequency)?;
+        let rest = Cycles(self.offset_cycles.0 % self.frequency);
         let seconds = self.offset_seconds.checked_add(i64::try_from(whole).ok()?)?;
-        let base = seconds.checked_mul(1_000_000_000)?.checked_add_unsigned(self.span(rest))?;
-        base.checked_add_unsigned(self.span(cycles))
+        let base = Timestamp::from_ns(seconds.checked_mul(1_000_000_000)?);
+        base.checked_add(self.span(rest))?.checked_add(self.span(cycles))
     }
 
-    /// Nanoseconds that `cycles` last.
-    fn span(&self, cycles: u64) -> u64 {
-        if self.frequency == 1_000_000_000 {
+    /// The time that `cycles` last.
+    fn span(&self, Cycles(cycles): Cycles) -> Duration {
+        Duration::from_ns(if self.frequency == 1_000_000_000 {
             cycles
         } else {
             (1e9 * cycles as f64 / self.frequency as f64) as u64
-        }
+        })
     }
 }

@@ -12,6 +12,7 @@ use crate::model::{
     TraceClass,
 };
 use crate::{Error, LimitFault, TsdlFault};
+use tracewing_units::Cycles;
 
 /// What a block consists of.
 enum Item<'a> {
@@ -115,7 +116,7 @@ impl Parser<'_> {
                     0 => return Err(parser.error(attribute.place, TsdlFault::NoFrequency)),
                     frequency => clock.frequency = frequency,
                 },
-                "precision" => clock.precision = Some(parser.unsigned(&attribute)?),
+                "precision" => clock.precision = Some(Cycles(parser.unsigned(&attribute)?)),
                 "offset_s" => clock.offset_seconds = parser.signed(&attribute)?,
                 "offset" => offset = Some((parser.offset(&attribute)?, attribute.place)),
                 "absolute" => {
@@ -153,7 +154,7 @@ impl Parser<'_> {
             _ => (0, offset),
         };
         // Both fit: seconds are at least those of 1 Hz, and cycles are fewer than the frequency or as given.
-        clock.offset_cycles = cycles as u64;
+        clock.offset_cycles = Cycles(cycles as u64);
         clock.offset_seconds = clock
             .offset_seconds
             .checked_add(seconds as i64)

@@ -12,6 +12,7 @@ use crate::model::{
     EventRecordClass, FieldClass, FieldLocation, FloatClass, IntegerClass, Origin, Scope, StructureClass,
     TraceClass, Uuid,
 };
+use tracewing_units::Cycles;
 
 /// The metadata text of `class`; its first line is `/* CTF 1.8 */`.
 ///
@@ -81,13 +82,13 @@ impl Printer {
             self.line(&format!("description = {};", quoted(text)));
         }
         self.line(&format!("freq = {};", clock.frequency));
-        if let Some(precision @ 1..) = clock.precision {
+        if let Some(Cycles(precision @ 1..)) = clock.precision {
             self.line(&format!("precision = {precision};"));
         }
         if clock.offset_seconds != 0 {
             self.line(&format!("offset_s = {};", clock.offset_seconds));
         }
-        if clock.offset_cycles != 0 {
+        if clock.offset_cycles != Cycles::ZERO {
             self.line(&format!("offset = {};", clock.offset_cycles));
         }
         if clock.origin == ClockOrigin::UnixEpoch {

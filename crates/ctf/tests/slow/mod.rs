@@ -5,6 +5,7 @@
 mod print;
 
 pub use print::{json, tsdl};
+use tracewing_units::Cycles;
 
 /// SplitMix64.
 pub struct Rng(pub u64);
@@ -149,7 +150,7 @@ impl Class {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
     pub id: u64,
-    pub stamp: u64,
+    pub stamp: Cycles,
     pub fields: Vec<String>,
 }
 
@@ -221,7 +222,7 @@ impl<'t> Packet<'t> {
             packet.fields.clear();
             packet.event();
             let fields = std::mem::take(&mut packet.fields);
-            events.push(Shown { id: packet.read_id, stamp: packet.stamp, fields });
+            events.push(Shown { id: packet.read_id, stamp: Cycles(packet.stamp), fields });
         }
         *clock = packet.stamp;
         events

@@ -59,7 +59,7 @@ fn convert(kept: &Kept) -> (u64, u64, u64) {
     kept.convert(&mut stream, &programs, &mut sink).unwrap();
     stream.finish(stream.last(), &mut sink).unwrap();
     assert_eq!(sink.discarded, stream.summary().losses.events);
-    (stream.summary().events, stream.summary().losses.events, stream.last())
+    (stream.summary().events, stream.summary().losses.events, stream.last().0)
 }
 
 #[test]
@@ -68,15 +68,21 @@ fn the_newest_pages_stay_and_what_goes_is_counted() {
     for nth in 0..10 {
         give(&mut kept, &page(100 + nth, 10));
     }
-    assert_eq!((convert(&kept), kept.gone_since(1)), ((100, 0, 109), None));
+    assert_eq!((convert(&kept), kept.gone_since(Cycles(1))), ((100, 0, 109), None));
     // Partly filled pages take the room that their records need.
     give(&mut kept, &page(200, 5));
     assert_eq!(convert(&kept), (95, 0, 200));
-    assert_eq!(kept.gone_since(1), Some(LossRange { begin: 1, end: 101, events: 10 }));
+    assert_eq!(
+        kept.gone_since(Cycles(1)),
+        Some(LossRange { begin: Cycles(1), end: Cycles(101), events: 10 })
+    );
     assert_eq!(convert(&kept), (95, 0, 200), "a conversion takes nothing away");
     give(&mut kept, &page(300, 200));
     assert_eq!(convert(&kept), (200, 0, 300), "a page that is larger than all is kept");
-    assert_eq!(kept.gone_since(1), Some(LossRange { begin: 1, end: 300, events: 105 }));
+    assert_eq!(
+        kept.gone_since(Cycles(1)),
+        Some(LossRange { begin: Cycles(1), end: Cycles(300), events: 105 })
+    );
 }
 
 #[test]
@@ -84,11 +90,14 @@ fn what_lies_before_overwritten_events_goes() {
     let mut kept = Kept::new(layout(), 1 << 20);
     give(&mut kept, &page(100, 3));
     kept.damaged();
-    kept.dropped(None, 150, 7);
-    kept.overwritten(200, 1000);
+    kept.dropped(None, Cycles(150), 7);
+    kept.overwritten(Cycles(200), 1000);
     give(&mut kept, &page(200, 4));
     assert_eq!(convert(&kept), (4, 0, 200));
-    assert_eq!(kept.gone_since(9), Some(LossRange { begin: 9, end: 200, events: 3 + 1 + 7 + 1000 }));
+    assert_eq!(
+        kept.gone_since(Cycles(9)),
+        Some(LossRange { begin: Cycles(9), end: Cycles(200), events: 3 + 1 + 7 + 1000 })
+    );
 }
 
 #[test]
@@ -96,14 +105,14 @@ fn drops_between_kept_events_are_reported_in_their_place_until_these_go() {
     let mut kept = Kept::new(layout(), 3 * (16 + 10 * RECORD));
     give(&mut kept, &page(100, 10));
     // Reported before the pages that precede it.
-    kept.dropped(None, 250, 9);
+    kept.dropped(None, Cycles(250), 9);
     give(&mut kept, &page(200, 10));
     give(&mut kept, &page(300, 10));
     assert_eq!(convert(&kept), (30, 9, 300));
     give(&mut kept, &page(400, 10));
-    assert_eq!((convert(&kept), kept.gone_since(0).unwrap().events), ((30, 9, 400), 10));
+    assert_eq!((convert(&kept), kept.gone_since(Cycles(0)).unwrap().events), ((30, 9, 400), 10));
     give(&mut kept, &page(500, 10));
-    assert_eq!((convert(&kept), kept.gone_since(0).unwrap().events), ((30, 0, 500), 29));
+    assert_eq!((convert(&kept), kept.gone_since(Cycles(0)).unwrap().events), ((30, 0, 500), 29));
 }
 
 #[test]

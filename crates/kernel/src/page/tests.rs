@@ -33,7 +33,7 @@ impl Builder {
 
 fn all(page: &[u8]) -> (Option<Missed>, Vec<(u64, Vec<u8>)>) {
     let page = Page::parse(&LAYOUT, page).unwrap();
-    (page.missed, page.records().map(|r| r.map(|r| (r.stamp, r.data.to_vec())).unwrap()).collect())
+    (page.missed, page.records().map(|r| r.map(|r| (r.stamp.0, r.data.to_vec())).unwrap()).collect())
 }
 
 #[test]
@@ -181,7 +181,7 @@ proptest! {
         }
         let bytes = builder.page(1 << 50, 0, &[]);
         let page = Page::parse(&LAYOUT, &bytes).unwrap();
-        let got: Vec<_> = page.records().map(|r| r.map(|r| (r.stamp, r.data.len())).unwrap()).collect();
+        let got: Vec<_> = page.records().map(|r| r.map(|r| (r.stamp.0, r.data.len())).unwrap()).collect();
         prop_assert_eq!(got, expected);
     }
 }

@@ -102,6 +102,10 @@ impl Sink for Collect {
     }
 }
 
+fn lost(begin: u64, end: u64, events: u64) -> LossRange {
+    LossRange { begin: Cycles(begin), end: Cycles(end), events }
+}
+
 fn feed(stream: &mut Stream, sink: &mut Collect, page: &[u8]) {
     stream.page(&Page::parse(&layout(), page).unwrap(), &programs(), sink).unwrap();
 }
@@ -126,30 +130,27 @@ fn stamps_far_apart_take_the_extended_header() {
 fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     // The drain begins at 1000 and finds seven dropped; the buffer holds what came before and, later, after.
-    stream.expect_gap(None, 1000, 7);
+    stream.expect_gap(None, Cycles(1000), 7);
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (900, 5, 2)]));
     assert_eq!(stream.lost(), 7);
     feed(&mut stream, &mut sink, &page(1100, &[(1100, 5, 3)]));
-    stream.finish(2000, &mut sink).unwrap();
+    stream.finish(Cycles(2000), &mut sink).unwrap();
     let [before, after] = &sink.packets[..] else { panic!("{:?}", sink.packets) };
     assert_eq!((before.end, before.discarded, before.events.len()), (900, 0, 2));
     assert_eq!((after.begin, after.discarded, after.seq), (1100, 7, 1));
-    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 900, end: 1100, events: 7 }]);
+    assert_eq!(stream.summary().losses.ranges, [lost(900, 1100, 7)]);
 }
 
 #[test]
 fn events_between_two_gaps_lie_in_neither() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
-    stream.expect_gap(None, 1000, 7);
+    stream.expect_gap(None, Cycles(1000), 7);
     // Nothing comes before the next drain, which finds a full buffer again.
-    stream.expect_gap(None, 2000, 3);
+    stream.expect_gap(None, Cycles(2000), 3);
     feed(&mut stream, &mut sink, &page(1100, &[(1100, 5, 2), (1200, 5, 3), (2100, 5, 4)]));
-    stream.finish(3000, &mut sink).unwrap();
-    assert_eq!(
-        stream.summary().losses.ranges,
-        [LossRange { begin: 100, end: 1100, events: 7 }, LossRange { begin: 1200, end: 2100, events: 3 }]
-    );
+    stream.finish(Cycles(3000), &mut sink).unwrap();
+    assert_eq!(stream.summary().losses.ranges, [lost(100, 1100, 7), lost(1200, 2100, 3)]);
     assert_eq!(sink.packets.iter().map(|p| p.discarded).collect::<Vec<_>>(), [0, 7, 10]);
 }
 
@@ -157,28 +158,25 @@ fn events_between_two_gaps_lie_in_neither() {
 fn losses_at_the_end_are_reported_by_a_packet_without_events() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
-    stream.expect_gap(None, 1000, 7);
-    stream.expect_gap(Some(1500), 1600, 2);
-    stream.finish(2000, &mut sink).unwrap();
+    stream.expect_gap(None, Cycles(1000), 7);
+    stream.expect_gap(Some(Cycles(1500)), Cycles(1600), 2);
+    stream.finish(Cycles(2000), &mut sink).unwrap();
     assert_eq!(sink.packets[1], Decoded { begin: 2000, end: 2000, seq: 1, discarded: 9, events: vec![] });
-    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 2000, events: 9 }]);
+    assert_eq!(stream.summary().losses.ranges, [lost(100, 2000, 9)]);
 }
 
 #[test]
 fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 6, 2)]));
-    stream.expect_gap(None, 300, 11);
+    stream.expect_gap(None, Cycles(300), 11);
     feed(&mut stream, &mut sink, &page(300, &[(300, 5, 3)]));
     stream.damage();
     feed(&mut stream, &mut sink, &page(400, &[(400, 5, 4)]));
-    stream.finish(500, &mut sink).unwrap();
+    stream.finish(Cycles(500), &mut sink).unwrap();
     let summary = stream.summary();
     assert_eq!((summary.events, summary.foreign, summary.damaged), (3, 1, 1));
-    assert_eq!(
-        summary.losses.ranges,
-        [LossRange { begin: 100, end: 300, events: 11 }, LossRange { begin: 300, end: 400, events: 1 }]
-    );
+    assert_eq!(summary.losses.ranges, [lost(100, 300, 11), lost(300, 400, 1)]);
     assert_eq!(sink.packets.iter().map(|p| p.discarded).collect::<Vec<_>>(), [0, 11, 12]);
 }
 
@@ -187,10 +185,10 @@ fn what_could_not_be_written_is_lost() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect { full: true, ..Collect::default() });
     feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 5, 2)]));
     assert_eq!(stream.end_packet(&mut sink), Err("full"));
-    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 150, events: 2 }]);
+    assert_eq!(stream.summary().losses.ranges, [lost(100, 150, 2)]);
     sink.full = false;
     feed(&mut stream, &mut sink, &page(200, &[(200, 5, 3)]));
-    stream.finish(300, &mut sink).unwrap();
+    stream.finish(Cycles(300), &mut sink).unwrap();
     assert_eq!(
         sink.packets,
         [Decoded { begin: 200, end: 200, seq: 0, discarded: 2, events: vec![(200, 3)] }]
@@ -200,12 +198,12 @@ fn what_could_not_be_written_is_lost() {
 #[test]
 fn a_full_disk_does_not_hide_what_is_lost_elsewhere() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect { full: true, ..Collect::default() });
-    stream.expect_gap(None, 120, 7);
+    stream.expect_gap(None, Cycles(120), 7);
     let bytes = page(100, &[(100, 5, 1), (150, 5, 2)]);
     let result = stream.page(&Page::parse(&layout(), &bytes).unwrap(), &programs(), &mut sink);
     assert_eq!(result, Err("full"));
-    stream.expect_gap(None, 200, 9);
-    assert_eq!(stream.finish(300, &mut sink), Err("full"));
+    stream.expect_gap(None, Cycles(200), 9);
+    assert_eq!(stream.finish(Cycles(300), &mut sink), Err("full"));
     assert_eq!(stream.summary().losses.events, 1 + 7 + 1 + 9);
 }
 
@@ -222,7 +220,7 @@ proptest! {
                 stream.page(&page, &programs(), &mut sink).unwrap();
             }
         }
-        stream.finish(0, &mut sink).unwrap();
+        stream.finish(Cycles(0), &mut sink).unwrap();
         let mut last = 0;
         for packet in &sink.packets {
             prop_assert!(last <= packet.begin && packet.begin <= packet.end);

@@ -9,7 +9,7 @@ use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 use tracewing_programs::image::{AddressSpace, Mapping, Memory};
 use tracewing_recover::{Error, Region as Found, write_trace};
 use tracewing_trace::{Listing, Recording};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 use crate::{Written, emit};
 
@@ -84,7 +84,7 @@ fn look(bytes: &[u8]) {
     let Ok(region) = Found::open(&bytes, 0, bytes.len() as u64) else { return };
     for cpu in 0..region.geometry().cpus() {
         let Some(buffer) = region.buffer(Cpu::at(cpu)) else { continue };
-        let (mut last, mut found, mut total) = (0, 0, 0);
+        let (mut last, mut found, mut total) = (Cycles::ZERO, 0, 0);
         for read in buffer.sub_buffers() {
             found += 1;
             let Ok(sub_buffer) = read else { continue };

@@ -12,7 +12,7 @@ use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol};
 use tracewing_recover::{Damage, Region as Found};
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Region, Segment};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Cycles};
 
 /// Events carry their number and bytes that follow from it.
 pub(crate) fn payload(number: u64) -> Vec<u8> {
@@ -68,7 +68,7 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(region: &Found<'_>, cpu: usize) -> Recovered {
     let buffer = region.buffer(Cpu::at(cpu)).expect("all of the region is there");
     let mut recovered = Recovered { numbers: Vec::new(), damages: Vec::new(), lost: buffer.lost() };
-    let mut last = 0;
+    let mut last = Cycles::ZERO;
     for read in buffer.sub_buffers() {
         let sub_buffer = match read {
             Ok(sub_buffer) => sub_buffer,

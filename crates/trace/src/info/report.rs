@@ -11,7 +11,7 @@ use crate::stream::cursor::{Lost, LostKind};
 use crate::{Error, uuid_text};
 use serde::Serialize;
 use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::{Cycles, Duration, Timestamp};
 use tracewing_vocabulary::environment::{Note, note_of};
 
 /// A recording.
@@ -61,12 +61,12 @@ pub struct ClockReport {
     pub uuid: Option<String>,
     /// Cycles per second.
     pub frequency_hz: u64,
-    /// Uncertainty in cycles.
-    pub precision_cycles: u64,
+    /// Uncertainty.
+    pub precision_cycles: Cycles,
     /// Whole seconds from the origin to value 0.
     pub offset_seconds: i64,
     /// Cycles from there to value 0.
-    pub offset_cycles: u64,
+    pub offset_cycles: Cycles,
 }
 
 /// A data stream.
@@ -196,7 +196,7 @@ impl ClockReport {
             description: clock.description.clone(),
             uuid: clock.uuid.as_ref().map(uuid_text),
             frequency_hz: clock.frequency,
-            precision_cycles: clock.precision.unwrap_or(0),
+            precision_cycles: clock.precision.unwrap_or_default(),
             offset_seconds: clock.offset_seconds,
             offset_cycles: clock.offset_cycles,
         }

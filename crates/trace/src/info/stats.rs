@@ -265,7 +265,7 @@ impl Tally {
         let result = tally.read(&mut events, range, &mut count);
         tally.error = result.err();
         tally.actors.entry(actor).or_default().add(run);
-        let time = |cycles: Option<u64>| events.time(Cycles(cycles?));
+        let time = |cycles: Option<Cycles>| events.time(cycles?);
         tally.range = time(first).zip(time(last));
         tally
     }

@@ -35,7 +35,7 @@ use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
 use tracewing_ctf::model::{DataStreamClass, TraceClass, Version};
 use tracewing_ctf::{json, tsdl};
 use tracewing_files::Dir;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cycles, Timestamp};
 use tracewing_vocabulary::{kernel, user_thread};
 
 /// What of a recording is written, and as what.
@@ -324,7 +324,7 @@ impl Run<'_> {
     fn packets(
         &mut self,
         cursor: &mut StreamCursor,
-        mut written: Option<u64>,
+        mut written: Option<Cycles>,
         copy: &mut StreamCopy<'_>,
     ) -> Result<(), Error> {
         let (recording, at) = (self.recording, copy.at);
@@ -398,7 +398,7 @@ impl Run<'_> {
         stream: &Stream,
         seq: Option<u64>,
         copy: &mut StreamCopy<'_>,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<Cycles>, Error> {
         let (recording, at) = (self.recording, copy.at);
         let StreamCopy { always: Always { explains, .. }, writer, .. } = copy;
         let mut cursor = recording.cursor(stream, Timestamp::MIN);

@@ -244,7 +244,7 @@ impl PacketFile {
             packet_bits: packet.packet_bits,
             content_bits: packet.content_bits,
             begin: packet.begin?,
-            end: packet.end.unwrap_or(0),
+            end: packet.end.unwrap_or_default(),
             discarded: packet.discarded.unwrap_or(0),
             stream_id: self.head?.class_id,
             stream_instance_id: packet.stream_instance_id,
@@ -289,7 +289,7 @@ impl PacketFile {
     /// The stamp of the event that the last step gave.
     #[inline]
     pub(crate) fn clock_value(&self) -> Option<Cycles> {
-        self.reader.as_ref()?.clock_value().map(Cycles)
+        self.reader.as_ref()?.clock_value()
     }
 
     /// The class and the bytes of the event that the last step gave: see [`Event::class_index`] and

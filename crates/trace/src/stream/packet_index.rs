@@ -14,7 +14,7 @@
 use crate::stream::packet::PacketFile;
 use crate::time::clock::Clock;
 use tracewing_ctf::index::Entry;
-use tracewing_units::{Cycles, Timestamp};
+use tracewing_units::Timestamp;
 
 /// The packets of a stream file, from the first on.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl PacketIndex {
             if entry.offset != offset || bytes == 0 || !entry.packet_bits.is_multiple_of(8) {
                 return None;
             }
-            let (begin, end) = (clock.time(Cycles(entry.begin))?, clock.time(Cycles(entry.end))?);
+            let (begin, end) = (clock.time(entry.begin)?, clock.time(entry.end)?);
             reach = reach.max(begin);
             if let Some(Place { reach: last, .. }) = packets.last_mut() {
                 *last = reach;

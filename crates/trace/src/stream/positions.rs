@@ -9,7 +9,7 @@ use crate::stream::index_cache::Subject;
 use crate::stream::packet::PacketFile;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tracewing_ctf::decode::{Position, Step};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cycles, Timestamp};
 
 /// Between two positions, in bytes: some milliseconds of reading. Smaller packets have none inside.
 const DISTANCE: u64 = 4 << 20;
@@ -101,7 +101,7 @@ fn subject(file: &PacketFile) -> Subject<'_> {
 
 fn encode(places: &[Place]) -> Vec<u8> {
     let words =
-        |place: &Place| [place.position.bits, place.position.clock, place.reach.as_ns().cast_unsigned()];
+        |place: &Place| [place.position.bits, place.position.clock.0, place.reach.as_ns().cast_unsigned()];
     places.iter().flat_map(words).flat_map(u64::to_le_bytes).collect()
 }
 
@@ -110,7 +110,10 @@ fn decode(bytes: &[u8]) -> Option<Vec<Place>> {
     let (words, []) = bytes.as_chunks::<8>() else { return None };
     let place = |words: &[[u8; 8]]| {
         let [bits, clock, reach] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
-        Place { position: Position { bits, clock }, reach: Timestamp::from_ns(reach.cast_signed()) }
+        Place {
+            position: Position { bits, clock: Cycles(clock) },
+            reach: Timestamp::from_ns(reach.cast_signed()),
+        }
     };
     let places: Vec<_> = words.chunks_exact(ENTRY_SIZE / 8).map(place).collect();
     let in_order =

@@ -21,9 +21,9 @@ impl Clock {
     /// `None` where the offset does not fit 64 bits of nanoseconds.
     pub(crate) fn new(class: &ClockClass) -> Option<Self> {
         let frequency = class.frequency.max(1);
-        let seconds = class.offset_seconds.checked_add_unsigned(class.offset_cycles / frequency)?;
+        let seconds = class.offset_seconds.checked_add_unsigned(class.offset_cycles.0 / frequency)?;
         let whole = seconds.checked_mul(NS_PER_S as i64)?;
-        let offset = Cycles(class.offset_cycles % frequency);
+        let offset = Cycles(class.offset_cycles.0 % frequency);
         let base = Timestamp::from_ns(whole).checked_add(duration(offset, frequency))?;
         Some(Clock { base, frequency })
     }
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn offsets_count_in_seconds_and_in_cycles() {
-        let class = ClockClass { offset_seconds: 10, offset_cycles: 2_500, ..ClockClass::new("c", 1000) };
+        let class =
+            ClockClass { offset_seconds: 10, offset_cycles: Cycles(2_500), ..ClockClass::new("c", 1000) };
         let clock = Clock::new(&class).unwrap();
         assert_eq!(clock.time(Cycles(0)), Some(Timestamp::from_ns(12_500_000_000)));
         assert_eq!(clock.time(Cycles(1)), Some(Timestamp::from_ns(12_501_000_000)));

@@ -8,6 +8,7 @@ use tracewing_ctf::model::{
     StructureClass, TraceClass,
 };
 use tracewing_ctf::{tsdl, write};
+use tracewing_units::{Cpu, Cycles};
 
 /// Cycles a second, so a cycle is a nanosecond.
 const FREQUENCY: u64 = 1_000_000_000;
@@ -350,13 +351,13 @@ fn packet(instance: u64, schema: Schema, has_second: bool, count: usize, random:
         uuid: [0; 16],
         stream_id: 0,
         stream_instance_id: instance,
-        begin,
-        end: stamp,
+        begin: Cycles(begin),
+        end: Cycles(stamp),
         content_bytes: size,
         packet_bytes: size,
         seq: random.number(),
         discarded: random.number(),
-        cpu: random.number() as u32,
+        cpu: Cpu(random.number() as u32),
     };
     let mut bytes = header.encode().to_vec();
     bytes.extend_from_slice(&content);

@@ -7,6 +7,7 @@ use tracewing_ctf::model::{
     ClockClass, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::{tsdl, write};
+use tracewing_units::{Cpu, Cycles};
 
 /// An event to be written.
 pub struct Event {
@@ -52,13 +53,13 @@ impl Packet {
             uuid: self.uuid,
             stream_id: 0,
             stream_instance_id: self.instance,
-            begin: self.begin,
-            end: self.end,
+            begin: Cycles(self.begin),
+            end: Cycles(self.end),
             content_bytes,
             packet_bytes,
             seq: self.seq,
             discarded: self.discarded,
-            cpu: self.cpu,
+            cpu: Cpu(self.cpu),
         };
         let head = header(0, 0).encode().len() as u64;
         let size = head + content.len() as u64;
@@ -76,7 +77,7 @@ pub fn class(uuid: Option<u8>, frequency: u64) -> TraceClass {
     class.clock_classes.push(ClockClass {
         uuid: Some([0xCC; 16]),
         offset_seconds: 1_795_235_140,
-        offset_cycles: 123_456_789,
+        offset_cycles: Cycles(123_456_789),
         ..ClockClass::new("tsc", frequency)
     });
     class.packet_header = Some(write::packet_header_class());

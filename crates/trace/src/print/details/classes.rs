@@ -9,6 +9,7 @@ use tracewing_ctf::model::{
     ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, Role, Scope, StructureClass, TraceClass,
     Version,
 };
+use tracewing_units::Cycles;
 
 /// Names of log levels, by LTTng's number.
 const LOG_LEVELS: [&str; 15] = [
@@ -145,13 +146,13 @@ fn clock_lines(page: &mut Page, clock: &ClockClass, version: Version) {
     }
     page.line(&format!("Frequency (Hz): {}", decimal(clock.frequency.into())));
     for (name, cycles) in [("Precision", clock.precision), ("Accuracy", clock.accuracy)] {
-        if let Some(cycles) = cycles {
+        if let Some(Cycles(cycles)) = cycles {
             page.line(&format!("{name} (cycles): {}", decimal(cycles.into())));
         }
     }
     // Cycles of a whole second count as such.
-    let whole = i128::from(clock.offset_cycles.checked_div(clock.frequency).unwrap_or(0));
-    let rest = clock.offset_cycles.checked_rem(clock.frequency).unwrap_or(0);
+    let whole = i128::from(clock.offset_cycles.0.checked_div(clock.frequency).unwrap_or(0));
+    let rest = clock.offset_cycles.0.checked_rem(clock.frequency).unwrap_or(0);
     page.line(&format!("Offset from origin (s): {}", decimal(i128::from(clock.offset_seconds) + whole)));
     page.line(&format!("Offset from origin (cycles): {}", decimal(rest.into())));
     match &clock.origin {

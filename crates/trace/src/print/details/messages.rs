@@ -79,7 +79,7 @@ impl Source<'_> {
             }
             false => {
                 self.state = State::BetweenPackets;
-                let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end).map(Cycles);
+                let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end);
                 // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event
                 // after it.
                 let end = end.map(|end| self.now.map_or(end, |now| now.max(end)));
@@ -108,8 +108,7 @@ impl Source<'_> {
                 }
                 self.state = State::InPacket;
                 self.waiting.extend(self.cursor.losses().map(|lost| Message::Lost(*lost)));
-                let mut begin =
-                    self.cursor.reader().and_then(|(reader, _)| reader.packet().begin).map(Cycles);
+                let mut begin = self.cursor.reader().and_then(|(reader, _)| reader.packet().begin);
                 self.now = begin;
                 let first = self.step();
                 if let Ok(Message::Event(Some(stamp))) = &first {

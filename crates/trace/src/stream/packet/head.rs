@@ -63,7 +63,7 @@ impl PacketFile {
                 clock
             }
         };
-        let time = |cycles: Option<u64>| match (cycles.map(Cycles), clock) {
+        let time = |cycles: Option<Cycles>| match (cycles, clock) {
             (Some(cycles), Some(clock)) => clock
                 .time(cycles)
                 .map(Some)

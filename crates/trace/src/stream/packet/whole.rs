@@ -2,7 +2,7 @@
 
 use super::{FIRST_LOOK, PacketFile, has_size};
 use tracewing_ctf::decode::{Step, StreamReader};
-use tracewing_units::{Cycles, Timestamp};
+use tracewing_units::Timestamp;
 
 /// Whether a packet of a file that is being written is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl PacketFile {
             match self.step() {
                 Ok(Step::Event) => {
                     let stamp = self.event().clock_value().zip(self.clock());
-                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.time(Cycles(cycles))));
+                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.time(cycles)));
                 }
                 Ok(Step::Packet) => {}
                 Ok(Step::PacketEnd | Step::End) => {
