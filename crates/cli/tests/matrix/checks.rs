@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::exports;
 use super::harness::{self, Json, Printed, RunExt, json};
+use super::hidden::hidden;
 use super::server_log::{Range, number, sum_of};
 use serde_json::Value;
 use std::path::Path;
@@ -59,36 +60,43 @@ impl Checks<'_> {
         assert!(there <= all && (!is_whole || there == all), "{}, {command}: {there} of {all}", self.how);
     }
 
-    /// Time on CPUs with that of interrupts, which the program's clock may count.
-    fn has_cpu_time(&self, command: &str, row: &Value, range: Range) {
+    /// Time on CPUs with that of interrupts, which the program's clock may count, and with what is unknown
+    /// because the kernel hides it.
+    fn has_cpu_time(&self, command: &str, row: &Value, range: Range, hidden: u64) {
         self.holds(command, row, "running_ns", Range { least: 0, ..range });
         let interrupted = row["interrupted_ns"].as_u64().unwrap_or(0);
-        let with = row["running_ns"].as_u64().map(|running| running + interrupted);
+        let unknown = row["unknown_ns"].as_u64().unwrap_or(0).min(hidden);
+        let with = row["running_ns"].as_u64().map(|running| running + interrupted + unknown);
         let least = Range { least: range.least, most: u64::MAX };
         self.holds(command, &serde_json::json!({ "running_ns": with }), "running_ns", least);
     }
 
     fn threads(&self) {
         let rows = self.rows(&["threads", "-n", "1000"], "threads");
+        let hidden = hidden(self.trace);
         let mut there = 0;
+        let mut of_all = 0;
         for row in &rows {
+            let hidden = row["tid"].as_u64().and_then(|tid| hidden.get(&tid)).copied().unwrap_or(0);
             let of_process = self.account.process.is_some_and(|(pid, _)| row["process"] == pid);
             let Some(range) = row["tid"].as_u64().and_then(|tid| self.account.threads.get(&tid)) else {
                 // Others of the process live no longer than the recording.
                 if of_process {
+                    of_all += hidden;
                     self.lives(row);
                 }
                 continue;
             };
             there += 1;
-            self.has_cpu_time("threads", row, *range);
+            of_all += hidden;
+            self.has_cpu_time("threads", row, *range, hidden);
             self.lives(row);
         }
         self.all_are_there("threads", there, self.account.threads.len());
         if let Some((pid, range)) = self.account.process {
             for row in self.rows(&["threads", "--by", "process"], "processes") {
                 if row["process"] == pid {
-                    self.has_cpu_time("threads --by process", &row, range);
+                    self.has_cpu_time("threads --by process", &row, range, of_all);
                 }
             }
         }

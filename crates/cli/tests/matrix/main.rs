@@ -9,6 +9,7 @@ mod export_formats;
 mod exports;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod hidden;
 #[path = "../c_truth/log.rs"]
 mod log;
 #[path = "../recorded/mod.rs"]
