@@ -26,12 +26,13 @@ Examples:
   tracewing breakdown my-trace --process postgres --sort ipc
   tracewing breakdown my-trace --from +1s --to +2s --format csv > breakdown.csv
 
-Times are in ms (ns in JSON and CSV). A row is a system call, the program's own code (user), or the work of a \
-kernel thread (kernel). `unknown` is time for which no event shows what was done.
+Times are in ms (ns in JSON and CSV). Each row is a system call, the program's own code (user), or the work of a \
+kernel thread (kernel). `unknown` is time for which no event shows what the process did.
 
-`outside` is what others did for the process: threads that it woke, until they waited again, and interrupts that woke it. This time is also \
-part of theirs. Below that are its threads, by the name of their first function if the program records it, else by their own; and at the end what \
-all CPUs did, if the recording is of the whole machine (--system-wide) and no filter leaves out any thread.
+`outside` is what others did for the process: threads that it woke, until they waited again, and interrupts that woke \
+it. This time is also part of their own time. Below that are its threads, by the name of their first function if the \
+program records it, otherwise by their own names. At the end is what all CPUs did, if the recording covers the whole \
+machine (--system-wide) and no filter leaves out any thread.
 ";
 
 /// What `tracewing breakdown` accepts.

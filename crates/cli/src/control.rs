@@ -14,18 +14,19 @@ use tracewing_session::running::Kind;
 const CHANGE_EXAMPLES: &str = "\
 Examples:
   tracewing enable -e 'shop:*'
-      the running recording, if it is the only one, also takes the events of the provider shop
+      also record the events of the provider shop (in the only running recording)
   tracewing enable server -e 'shop:dequeued' --where 'depth > 100'
-      the recording of the command `server` takes these events from now on only where depth is large
+      in the recording of the command `server`, record these events only if depth is large
   tracewing disable -e '*' --exclude 'shop:*'
-      all but those of shop are no longer recorded
+      stop recording all events except those of shop
   tracewing disable --level debug..trace --process 4711
-      nothing less severe than info is recorded of this process
+      stop recording this process's events that are less severe than info
   tracewing disable --major 3,8-12
-      major classes, in the recording's mask
+      stop recording these major classes, by the recording's mask
 
-When the command returns, every program has confirmed the change, and writes no event any more that the rules disable. Programs \
-that have not answered after two seconds (because they are stopped, for example) are named; they make the change when they continue.
+When the command returns, every program has confirmed the change, and no longer writes events that the rules disable. \
+Programs that have not answered after two seconds (for example, because they are stopped) are named; they make the \
+change when they continue.
 
 The exit status is 0 if all programs have confirmed, 1 if some have not, or if there is no such recording.";
 
@@ -34,10 +35,10 @@ Examples:
   tracewing pause && sleep 10 && tracewing resume
       ten seconds without events of programs
   tracewing resume server
-      continues the recording of the command `server`
+      continue the recording of the command `server`
 
-A pause is one store into the memory that programs and recorder share; programs need no message. Kernel events are still \
-recorded.";
+A pause is a single store into the memory that programs and recorder share; programs need no message. Kernel events \
+are still recorded.";
 
 #[derive(Debug, clap::Args)]
 pub struct Common {
@@ -82,9 +83,9 @@ pub struct PauseArgs {
 #[command(after_help = "\
 Examples:
   tracewing rules
-      of the running recording, if it is the only one
+      of the only running recording
   tracewing rules server --format json
-      of the one that records the command `server`")]
+      of the recording of the command `server`")]
 pub struct RulesArgs {
     #[command(flatten)]
     common: Common,

@@ -49,15 +49,16 @@ Examples:
   tracewing convert my-trace --to json --where 'depth > 3' -o deep.json
   tracewing convert my-trace --to csv -e shop:enqueued -o enqueued.csv
 
-TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` writes traces of the version that they have.
+TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` keeps the CTF version of the traces.
 
-Traces keep their packets, time stamps and counts of losses; events that a filter leaves out are not losses. What CTF 1.8 cannot \
-express is written in another form with the same values (docs/reference/convert.md), or refused with the name of the field.
+Traces keep their packets, time stamps and loss counts; events that a filter leaves out do not count as losses. What \
+CTF 1.8 cannot express is written in another form with the same values (docs/reference/convert.md), or refused with \
+the name of the field.
 
-CSV has a column for each field of the event classes that -e and --exclude choose, whether or not such events occur: choose few \
-classes for few columns.
+CSV has a column for each field of the event classes that -e and --exclude select, whether or not such events occur. \
+To get fewer columns, select fewer classes.
 
-OUT appears when it is complete. After an error or Ctrl-C, nothing is left.";
+OUT appears when it is complete. After an error or Ctrl-C, nothing remains.";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { mut input, format, output } = args;

@@ -26,21 +26,22 @@ Examples:
   tracewing critical-path my-trace --task daemon --from +1.2s --to +1.3s
   tracewing critical-path my-trace --tid 4711 --sort time -n 10      the ten longest steps
   tracewing critical-path my-trace --task 4711/21 --format json
-  tracewing critical-path my-trace --process cargo       of the first thread of the process
+  tracewing critical-path my-trace --process cargo       of the main thread of the process
 
---task or --tid choose whose path it is, with --process in that process; --process alone means its first \
-thread. Other filters are refused, since the path crosses all threads.
+--task or --tid select the task or thread whose path is printed, with --process in that process; --process alone \
+selects its main thread. Other filters are refused, since the path crosses all threads.
 
-The path is followed backwards from --to. While the task or thread runs, the time is its own. While it is blocked, the path continues \
-with the thread or task that woke it. While it waits for a CPU, the time belongs to the threads that had that CPU; while a task waits for a \
-thread to run it, the path continues with that thread. A wake by an interrupt ends the detour: the wait was for a timer or a \
-device. Each step names a thread or task, what it did, and why that is on the path; together the steps cover the whole time from \
---from to --to (by default, all the time in which the task or thread is known).
+The path is followed backwards from --to. While the task or thread runs, the time is its own. While it is blocked, \
+the path continues with the thread or task that woke it. While it waits for a CPU, the time belongs to the threads \
+that had that CPU; while a task waits for a thread to run it, the path continues with that thread. A wake by an \
+interrupt ends the detour: the wait was for a timer or a device. Each step names a thread or task, what it did, and \
+why that is on the path. Together, the steps cover the whole time from --from to --to (by default, the whole time in \
+which the task or thread is known).
 
-Times are in ms (ns in JSON and CSV), `at` counts from the beginning of the path. It needs a recording of kernel events; to show what other \
-programs did, of the whole machine (--system-wide). About 10 bytes for each system call, switch and wake are kept until the path is \
-found: up to 64 MB in memory, more in a temporary file in $TMPDIR. Of a path with more \
-than 262144 steps, only the last ones are printed; the sums cover all of them.
+Times are in ms (ns in JSON and CSV); `at` counts from the beginning of the path. This command needs a recording of \
+kernel events, and of the whole machine (--system-wide) to show what other programs did. About 10 bytes for each \
+system call, switch and wake are kept until the path is found: up to 64 MB in memory, more in a temporary file in \
+$TMPDIR. If a path has more than 262144 steps, only the last ones are printed; the sums cover all of them.
 ";
 
 /// What `tracewing critical-path` accepts.
@@ -189,18 +190,18 @@ fn name(name: &str) -> Cell {
 
 fn columns<'p>() -> Vec<Column<Line<'p>>> {
     columns! { line: Line<'p>;
-        clock "begin" "begin_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
+        clock "begin" "begin_ns" extra, "beginning of the step" => Cell::Time(line.step.from_ns, line.zone);
         clock "end" "end_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
-        duration "at" "offset_ns" high, "time from the beginning of the path to that of the step" => Cell::Ns(line.step.from_ns - line.begin);
+        duration "at" "offset_ns" high, "time from the beginning of the path to the beginning of the step" => Cell::Ns(line.step.from_ns - line.begin);
         duration "time" "duration_ns" key, "length of the step" => Cell::Ns(line.step.ns());
         number "cpu" "cpu" low, "the CPU" => line.step.cpu.into();
-        text "subject" "subject" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.actor.to_string());
+        text "subject" "subject" key + shrinking, "thread, task or interrupt that the time belongs to" => Cell::Text(line.step.actor.to_string());
         text "activity" "activity" key, "what it did" => Cell::Text(line.step.what.to_string());
         text "reason" "reason" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
         text "waiter" "waiter" normal + shrinking, "thread or task that it held up or woke"
             => Cell::Text(line.step.waiter.as_ref().map(ToString::to_string).unwrap_or_default());
-        number "process" "process" extra, "number of the process that the time is of" => line.step.actor.process.into();
-        number "tid" "tid" extra, "number of its thread" => line.step.actor.tid.into();
+        number "process" "process" extra, "id of the process that the time belongs to" => line.step.actor.process.into();
+        number "tid" "tid" extra, "thread id" => line.step.actor.tid.into();
         text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.actor.name);
         number "task" "task" extra, "number of the user thread" => line.step.actor.user_thread.into();
         text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.actor.user_thread_name);

@@ -25,13 +25,13 @@ Examples:
   tracewing export my-trace --format paje -o my-trace.paje && vite my-trace.paje
   tracewing export my-trace --format paje -o - --from +1s --to +2s | pj_dump -l 9
 
-CPUs, processes, threads and tasks have a line each, with what they did and when: the states and times are those of \
-`tracewing threads`. Events of programs, other events of the kernel, wakes (from waker to woken thread), and \
-the number of threads that wait for a CPU are written too. docs/reference/export.md lists what becomes what.
+Each CPU, process, thread and task has a line that shows what it did and when; states and times are those of \
+`tracewing threads`. Also written are events of programs, other events of the kernel, wakes (from waker to woken \
+thread), and the number of threads that wait for a CPU. docs/reference/export.md lists what each becomes.
 
-FILE is written after everything has been read: what a thread did is known only when it has ended. What does not fit into 64 MiB \
-waits in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
-ends the reading, and what was read is written; a second Ctrl-C leaves out what is not yet written.")]
+FILE is written after everything has been read, since a state is known only once it has ended. Data beyond 64 MiB is \
+kept in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. \
+Ctrl-C ends the reading, and what was read is written; a second Ctrl-C leaves out what has not been written yet.")]
 pub struct Args {
     /// What to write
     #[arg(long, value_enum)]

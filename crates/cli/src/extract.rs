@@ -26,18 +26,18 @@ Examples:
 
 TIME and CONDITION are as in `tracewing list --help`.
 
-OUT has the CTF version, the clocks, the environment and the losses of TRACE; \
-several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
-options. Events that give names are always in OUT, also those before --from: of threads (state dumps, tracewing:thread, profile:thread), \
-of tasks (user_thread:origin), of call chains, and of files in memory (*:image, *:mapping), by which functions are found; also the \
-creations of tasks and threads that are alive at --from.
+OUT keeps the CTF version, the clocks, the environment and the losses of TRACE; several traces below TRACE remain \
+separate. `tracewing list OUT` prints what `tracewing list TRACE` prints with the same options. OUT always contains \
+the events that give names, even those before --from: to threads (state dumps, tracewing:thread, profile:thread), to \
+tasks (user_thread:origin), to call chains, and to mapped files (*:image, *:mapping), which are needed to find \
+functions. It also contains the creations of tasks and threads that are alive at --from.
 
-Analyses of OUT know only what is in it: which thread runs where follows from sched_switch and user_thread:switch. If -e, --exclude, \
---user or --where leave out switches of threads, OUT says so, and what ran between two events is unknown. Also unknown is, with \
---task, what threads do outside of the tasks; with --tid and --process, what all others do; with --cpu, what threads do on other \
-CPUs. The beginning of OUT, from which TIMEs count, is --from.
+Analyses of OUT know only what it contains: sched_switch and user_thread:switch show which thread runs where. If -e, \
+--exclude, --user or --where leave out switches of threads, OUT records that, and what ran between two events is \
+unknown. Filters make more unknown: --task, what threads do outside the tasks; --tid and --process, what all others \
+do; --cpu, what threads do on other CPUs. OUT begins at --from, and TIMEs count from there.
 
-OUT appears when it is complete. After an error or Ctrl-C, nothing is left.";
+OUT appears when it is complete. After an error or Ctrl-C, nothing remains.";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { mut input, output } = args;

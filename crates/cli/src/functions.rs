@@ -58,10 +58,11 @@ Examples:
   tracewing functions my-trace --flame-graph server.svg
   tracewing functions before --diff after
 
-Times are in ns in JSON and CSV. Functions that last at the end of the recording count up to the last event of their thread.
+Times are in ns in JSON and CSV. Functions that have not returned when the recording ends count up to the last event \
+of their thread.
 
-The server must have been built for it: by gcc or clang with -finstrument-functions, or with -pg -mfentry; or its Rust functions \
-have the attribute #[tracewing::traced].
+The program must have been built for it: with gcc's or clang's -finstrument-functions, or -pg -mfentry; or its Rust \
+functions must have the attribute #[tracewing::traced].
 ";
 
 /// Events that complete a call; for a probe, the return of its function.
@@ -189,19 +190,19 @@ impl Line<'_> {
 
 fn columns<'f>() -> Vec<Column<Line<'f>>> {
     columns! { line: Line<'f>;
-        period "total" "total_ns" key, "time from begin to end, of the outermost call where a function calls itself"
+        period "total" "total_ns" key, "time from begin to end; for recursive calls, of the outermost one"
             => line.time(Some(line.row.total_ns));
-        period "total-avg" "total_avg_ns" high, "mean total of single calls" => line.time(line.row.calls.mean_ns());
+        period "total-avg" "total_avg_ns" high, "mean total of a call" => line.time(line.row.calls.mean_ns());
         period "total-min" "total_min_ns" low, "the shortest call" => line.time(Some(line.row.calls.min_ns));
         period "total-max" "total_max_ns" normal, "the longest call" => line.time(Some(line.row.calls.max_ns));
-        period "total-stdev" "total_stdev_ns" low, "standard deviation of total of single calls"
+        period "total-stdev" "total_stdev_ns" low, "standard deviation of total"
             => line.time(line.row.calls.deviation_ns());
-        period "self" "self_ns" high, "total less that of the recorded functions that it called"
+        period "self" "self_ns" high, "total without the recorded functions that it called"
             => line.own(Some(line.row.own.sum_ns));
-        period "self-avg" "self_avg_ns" normal, "mean self of single calls" => line.own(line.row.own.mean_ns());
+        period "self-avg" "self_avg_ns" normal, "mean self of a call" => line.own(line.row.own.mean_ns());
         period "self-min" "self_min_ns" low, "the shortest self of a call" => line.own(Some(line.row.own.min_ns));
         period "self-max" "self_max_ns" low, "the longest self of a call" => line.own(Some(line.row.own.max_ns));
-        period "self-stdev" "self_stdev_ns" low, "standard deviation of self of single calls"
+        period "self-stdev" "self_stdev_ns" low, "standard deviation of self"
             => line.own(line.row.own.deviation_ns());
         number "calls" "calls" high, "how often it was called" => Cell::Count(line.row.calls.count);
         text "function" "function" key + shrinking, "the function" => line.row.name.as_str().into();

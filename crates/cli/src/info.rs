@@ -57,7 +57,7 @@ Examples:
   tracewing info my-trace --show streams --format csv > streams.csv
   tracewing info my-trace --format json | jq '.traces[].event_classes[].name'
 
---columns, --wide, --sort and -n, and CSV, are for one table: that of --show.
+--columns, --wide, --sort, -n and CSV need --show, since they apply to one table.
 ";
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -21,7 +21,7 @@ pub const STOPPED: u8 = 130;
 /// Recordings, and options that choose from them.
 #[derive(Debug, clap::Args)]
 pub struct Input {
-    /// Folders: traces, or folders with traces below them
+    /// Trace folders, or folders that contain traces
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
@@ -37,20 +37,20 @@ pub struct Input {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Filters")]
 pub struct FilterArgs {
-    /// Leave out what comes before TIME
+    /// Leave out everything before TIME
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
 
-    /// Leave out what comes after TIME
+    /// Leave out everything after TIME
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
-    /// Only these user threads (tasks): NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given
+    /// Only these user threads (tasks): NUMBER, PROCESS/NUMBER, or names that match GLOB; may be given
     /// several times
     #[arg(long = "task", value_name = "NUMBER|GLOB")]
     tasks: Vec<String>,
 
-    /// Only threads of the kernel (LWPs) with this number; several with commas
+    /// Only threads (LWPs) with this number; several with commas
     #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = tid)]
     tids: Vec<Tid>,
 
@@ -72,7 +72,7 @@ pub struct FilterArgs {
     #[arg(long)]
     kernel: bool,
 
-    /// Only what satisfies CONDITION, as in 'depth > 3 && $cpu == 1'
+    /// Only events that satisfy CONDITION, as in 'depth > 3 && $cpu == 1'
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 

@@ -18,7 +18,7 @@ pub struct Args {
     #[command(flatten)]
     first: First,
 
-    /// Continue with what is added to traces that are still being written, until they are complete
+    /// Continue with new events of traces that are still being written, until they are complete
     #[arg(long)]
     follow: bool,
 
@@ -30,8 +30,8 @@ pub struct Args {
     #[command(flatten)]
     format: EventFormatOption,
 
-    /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams,
-    /// packets, events; =compact for a line each
+    /// Print everything, message by message, in the layout of babeltrace2's details component: classes,
+    /// streams, packets, events; =compact prints one line each
     #[arg(
         long,
         value_enum,
@@ -43,7 +43,7 @@ pub struct Args {
     )]
     details: Option<Details>,
 
-    /// Print each event as its author meant it, with units
+    /// Print each event in its author's print form, with units
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
 
@@ -80,7 +80,7 @@ pub struct Args {
 enum Details {
     /// Classes and fields
     Full,
-    /// A line per message
+    /// One line per message
     Compact,
 }
 
@@ -89,9 +89,9 @@ Examples:
   tracewing list my-trace                          everything, merged by time
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
   tracewing list my-trace --from +1.5s --to +2s    half a second
-  tracewing list my-trace --follow                 and what is recorded from now on
+  tracewing list my-trace --follow                 also what is recorded from now on
   tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
-  tracewing list my-trace --pretty                 as their authors meant them
+  tracewing list my-trace --pretty                 in their authors' print forms
   tracewing list my-trace --details                every class, packet and field
   tracewing list my-trace --super --task 'work/*' -e '*switch'
   tracewing list my-trace --from shop:served#3 --process shop --kernel
@@ -104,39 +104,41 @@ TIME is one of
   1795235140.934685633                           seconds since the clock's origin
   shop:served#3, shop:*#3                        the third event with such a name
 
---task, --tid and --process choose events of the kernel and of programs by the thread or task that they belong to; a switch belongs to the \
-one that it leads to, too. With these options the recording is read from its beginning, to find which thread runs where (docs/reference/filters.md). All given \
-options have to match, and at least one value of each.
+--task, --tid and --process select events of the kernel and of programs by the thread or task that they belong to; a \
+switch also belongs to the one that it leads to. With these options, the recording is read from its beginning, to \
+find out which thread runs where (docs/reference/filters.md). An event must match every given option, and at least \
+one value of each.
 
-CONDITION compares the fields of an event. A comparison with a field that the event lacks is unknown, and so is its negation; \
-only events with a true condition match.
-  == != < <= > >=          numbers; == and != texts, too
+CONDITION compares the fields of an event. A comparison with a field that the event lacks is unknown, and so is its \
+negation; only events whose condition is true match.
+  == != < <= > >=          numbers; == and != also texts
   =~ !~                    texts with patterns: *, ?, [a-z], [!a-z]
   && || ! ( )              and, or, not
   flags & 0x10             a bit is set; (flags & 6) == 2 compares some of them
   state == \"running\"       an enumeration, by label or number
   point.x, sizes[0]        a member of a structure, an element of an array
   len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
-  $cpu, $tid, $pid         contexts that the trace has in addition to the event's own fields, else what was running
-  $comm, $process          the thread's name, its process' name
-  $task, $task_name        the user thread's number (0: none), its name
+  $cpu, $tid, $pid         contexts of the event, or if the trace has none, what was running
+  $comm, $process          name of the thread, name of its process
+  $task, $task_name        number of the user thread (0: none), its name
   $mode, $call, $state     user, syscall or interrupt; which system call; running, blocked, unknown, ...
-  $event, $level           the event's name, its level as LTTng numbers it (the smaller, the more severe)
+  $event, $level           name of the event, its level in LTTng's numbers (smaller is more severe)
 
-JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, \
-specific_context and payload; those that an event does not have are left out. Enumerations are \
-{\"value\": 1, \"labels\": [\"running\"]}.
+JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, specific_context \
+and payload; keys that an event lacks are left out. Enumerations are {\"value\": 1, \"labels\": [\"running\"]}.
 
---super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the event \
-class's id), name, param(s). ? means that no event shows it; - under thr means none, as in interrupts. The recording is read from its \
-beginning, so the state at --from is known. JSON and CSV also have mode: user, syscall (call says which), interrupt.
+--super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the \
+event class's id), name, param(s). ? means that no event shows it; - under thr means none, as in interrupts. The \
+recording is read from its beginning, so the state at --from is known. JSON and CSV also have mode: user, syscall \
+(call says which) or interrupt.
 
---follow prints packets when they are complete, at most 1.1 s later, and ends with Ctrl-C or when the recording ends (which \
-only recordings of tracewing report). Events of packets that appear more than 1.1 s after later events are printed out of order.
+--follow prints packets at most 1.1 s after they are complete. It ends with Ctrl-C, or when the recording ends (only \
+tracewing's recordings report that). If a packet appears more than 1.1 s after later events, its events are printed \
+out of order.
 
-The text is what babeltrace2 prints for the same trace and options, including losses, which go to standard \
-error; but characters that control a terminal are escaped (docs/reference/terminals.md). A damaged trace is printed up to the damage; an error then says \
-what is wrong and where, and the exit status is not 0.";
+The text is what babeltrace2 prints for the same trace and options, except that characters that control a terminal \
+are escaped (docs/reference/terminals.md). Losses are reported on standard error. A damaged trace is printed up to \
+the damage; an error then says what is wrong and where, and the exit status is not 0.";
 
 /// Events of the kernel that the super-trace may lack.
 const PARTS: [Part; 1] = [Part::interrupts(

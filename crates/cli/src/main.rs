@@ -16,6 +16,7 @@ mod extract;
 mod flame_graph;
 mod format;
 mod functions;
+mod help;
 mod info;
 mod input;
 mod latency;
@@ -70,7 +71,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tracewing record -o my-trace -- ./server        record a program, and the kernel around it
+  tracewing record -o my-trace -- ./server        record a program and what the kernel does for it
   tracewing info my-trace                         what was recorded, what was lost
   tracewing list -n 20 my-trace                   the first events
   tracewing threads my-trace                      where the time went
@@ -92,42 +93,42 @@ enum Command {
     Resume(control::PauseArgs),
     /// Print the event rules of a running recording
     Rules(control::RulesArgs),
-    /// Have a running flight recorder write the events that it holds
+    /// Make a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
-    /// Get the last events of a program from its buffers: in a core dump, a process, or files
+    /// Read the last events of a program from its buffers, in a core dump, a process or files
     Recover(recover::Args),
-    /// List the places where a program can be traced, from its file or from a process, and which are enabled
+    /// List the places where a program or process can emit events, and whether they are enabled
     Sites(sites::Args),
-    /// Print the events of traces in the order of time
+    /// Print the events of traces in time order
     List(list::Args),
-    /// Show what a trace holds: when, where, clocks, streams, event classes, losses
+    /// Show what a trace contains: when and where it was recorded, clocks, streams, event classes, losses
     Info(info::Args),
-    /// Count events: by class, by stream, by process, with rates, bytes and losses
+    /// Count events by class, stream and process, with rates, bytes and losses
     Stats(stats::Args),
-    /// Show where the time of each thread went: running, waiting for a CPU, blocked
+    /// Show how each thread spent its time: running, waiting for a CPU, or blocked
     Threads(threads::Args),
-    /// Show what each process did in each system call and outside of them, and what others did for it
+    /// Show the time of each process by system call, and what other threads did for it
     Breakdown(breakdown::Args),
     /// Show when each thread had a CPU, how long it had waited for it, and what woke it
     Sched(sched::Args),
-    /// Show what each task of an async runtime did in its polls, how long it waited for them, and warn of
-    /// tasks that block, run long, or have spurious wakes
+    /// Show what each task of an async runtime did in its polls and how long it waited for them, and warn
+    /// about tasks that block, run for long, or are woken for nothing
     Tasks(tasks::Args),
-    /// Show how long it takes from one event to another, and what happened in the worst cases
+    /// Measure the time from one event to another, and show what happened in the worst cases
     Latency(latency::Args),
     /// Show which threads and tasks a thread or a task waited for, step by step
     CriticalPath(critical_path::Args),
-    /// Show waits for locks, which threads and tasks held the locks meanwhile, and how long locks were held
+    /// Show waits for locks, which threads and tasks held the locks, and for how long
     Locks(locks::Args),
-    /// Show how often functions were called, how long that took, and from where
+    /// Show how often functions were called, from where, and how long they took
     Functions(functions::Args),
-    /// Show in which functions programs and the kernel spent their time, from samples, and draw flame graphs
+    /// Show in which functions programs and the kernel spent their time (from samples), and draw flame graphs
     Profile(profile::Args),
     /// Write a recording for other viewers: Pajé, Perfetto, Chrome
     Export(export::Args),
-    /// Write a part of a recording as a trace of its own
+    /// Write a part of a recording as a separate trace
     Extract(extract::Args),
-    /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or comma-separated values
+    /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or CSV
     Convert(convert::Args),
     /// Print a completion script for a shell
     #[command(

@@ -10,7 +10,7 @@ pub struct EventNames {
     #[arg(short = 'e', long = "event", value_name = "GLOB")]
     pub events: Vec<String>,
 
-    /// But not those whose names match GLOB; may be given several times
+    /// No events whose names match GLOB; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 }

@@ -7,12 +7,12 @@ use tracewing_session::running::{Kind, Recordings, Running};
 /// A running recording.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// The recording: process id of its recorder, its command, or a process that it attached to; or its
-    /// command's name [default: the only one]
+    /// The recording: the name of its command, or the process id of its command, its recorder, or a process
+    /// that it attached to [default: the only one]
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
 
-    /// Ask a recording of this user instead of your own; needs root
+    /// Use a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID")]
     user: Option<String>,
 }

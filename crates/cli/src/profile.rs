@@ -29,8 +29,8 @@ Examples:
   tracewing profile my-trace --flame-graph server.svg
   tracewing profile my-trace --process server --where '$call == \"futex\"' --from +1s --to +2s
 
-Times are the number of samples times their period, in ns in JSON and CSV. Names of functions come from the files that are at the \
-recorded paths now, if they are still the same.
+Times are the number of samples multiplied by their period, in ns in JSON and CSV. Names of functions come from the \
+files at the recorded paths, if these have not changed since.
 ";
 
 /// What `tracewing profile` accepts.

@@ -225,7 +225,7 @@ fn columns() -> Vec<Column<Row>> {
     columns! { row: Row;
         text "stream" "stream" key + shrinking, "file of the stream in the trace folder" => row.stream.as_str().into();
         number "events" "events" key, "events written" => Cell::Total(row.events);
-        number "lost" "lost" key + alarming, "events lost; + where more were"
+        number "lost" "lost" key + alarming, "lost events; + if there were more"
             => if row.is_lost_unknown { Cell::AtLeast(row.lost) } else { Cell::Total(row.lost) };
         number "packets" "packets" normal, "packets written" => Cell::Total(row.packets);
         size "size" "bytes" high, "size of the file" => Cell::Bytes(row.bytes);

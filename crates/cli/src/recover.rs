@@ -47,7 +47,7 @@ pub struct Args {
     #[command(flatten)]
     format: EventFormatOption,
 
-    /// Print each event as its author meant it, with units
+    /// Print each event in its author's print form, with units
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
 
@@ -59,22 +59,22 @@ const HELP: &str = "\
 Examples:
   tracewing recover --core core.4711                  all events that the buffers still held
   tracewing recover --core core.4711 -n 20            the last 20
-  tracewing recover --pid 4711 -e 'app:*'             of a running process, the events of one provider
-  tracewing recover -o T buffers                      after program and recorder were killed: what their
-                                                      files hold, as a trace in the folder T
+  tracewing recover --pid 4711 -e 'app:*'             events of one provider in a running process
+  tracewing recover -o T buffers                      what buffers in files hold, as a trace in the folder T
 
 The program must have been recorded, by `tracewing record` (with or without --flight-recorder) or by itself. Its \
-buffers hold its last events, whether or not a recorder has written them to its trace, and those of other programs \
-that share them. Kernel events are not in the memory of programs.
+buffers hold its last events and those of other programs that share the buffers, whether or not a recorder has \
+written them to its trace. Kernel events are not in the memory of programs.
 
-Events of classes that the program does not know are named `?`, with the class's id and the bytes. A process is only \
-read; events that are overwritten meanwhile are left out. A core dump must have the program's shared memory (bit 1 of \
-/proc/PID/coredump_filter, which is set by default).
+Events of classes that the program does not know are shown as `?`, with the id of the class and the bytes. A process \
+is only read; events that are overwritten meanwhile are left out. A core dump must contain the program's shared \
+memory (bit 1 of /proc/PID/coredump_filter, which is set by default).
 
-The trace of a recording with --buffers-in has the older events. By default recover gives those that had not \
-been written yet (the last packet of a CPU may be in both); --all gives everything in the buffers. A flight \
-recorder has written nothing. After a crash of the machine, events that had not reached the disk are missing, and damaged \
-parts are left out with a warning. The files are not changed; remove them when you have what you want.
+The trace of a recording with --buffers-in holds the older events. By default, recover writes only events that the \
+recorder had not written yet (the last packet of a CPU may be in both); --all writes everything in the buffers. A \
+flight recorder has written no events. After a crash of the machine, events that had not reached the disk are \
+missing, and damaged parts are left out with a warning. The files are not changed; remove them when you no longer \
+need them.
 
 In gdb: contrib/gdb/tracewing.py adds a command that does this for the current program or core dump.";
 

@@ -26,9 +26,9 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// A line for each time that a thread had a CPU, when it leaves it
+    /// Print a line each time a thread leaves a CPU: how long it waited, and how long it ran
     Timehist(timehist::Args),
-    /// A line for each thread: how long it waited for a CPU when it was ready, at most and on average
+    /// Print a line for each thread: its average and longest wait for a CPU
     Latency(latency::Args),
 }
 

@@ -6,19 +6,21 @@ use tracewing_vocabulary::user_thread;
 
 /// What the options mean, for the long help.
 pub const LONG_HELP: &str = "\
-Event rules: -e, --exclude, --provider, --level, --major, --process and --where together form one rule, for the \
-events that match all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
-`tracewing sites PROGRAM` lists the events of a program. `tracewing enable` and `tracewing disable` \
-add a rule to a running recording; the last rule that matches an event decides. A rule that names user_thread:create \
-(or user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up) also enables user_thread:origin, which has the names of tasks and the lines of requests, unless --exclude names it.
+Event rules: -e, --exclude, --provider, --level, --major, --process and --where together form one rule, for events \
+that match all of them. Names are PROVIDER:EVENT; a GLOB may contain *, ?, [a-z] and [!a-z], and matches a whole \
+name. `tracewing sites PROGRAM` lists the events of a program. `tracewing enable` and `tracewing disable` add a rule \
+to a running recording; the last rule that matches an event decides. A rule that names user_thread:create (or \
+user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up) also enables user_thread:origin, \
+which holds the names of tasks and the lines of requests, unless --exclude names it.
 
---where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
-$tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
-combine. The program evaluates it before it writes the event. Events that lack such a field are left out. `disable` does \
-not have this option.
+--where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != \
+0) and $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); combine comparisons \
+with &&, ||, ! and parentheses. The program evaluates the condition before it writes the event. Events that lack a \
+compared field are left out. `disable` does not have this option.
 
---major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
-the recording's mask: programs need no message, so this is the fastest way. With other options it is part of the rule.";
+--major alone, without any other of these options, switches major classes (numbers from 0 to 63 that programs assign \
+to their events) in the recording's mask. This is the fastest way, since programs need no message. With other \
+options, it is part of the rule.";
 
 /// That a task is created, was there before, waits, has something, or does not get it; and what those of one
 /// place have in common: their name, file and line.
@@ -37,16 +39,16 @@ pub struct Selection {
     #[command(flatten)]
     names: EventNames,
 
-    /// Only those of providers that match GLOB; may be given several times
+    /// Only events of providers that match GLOB; may be given several times
     #[arg(long = "provider", value_name = "GLOB")]
     providers: Vec<String>,
 
-    /// Only those at least as severe as LEVEL (error, warn, info, debug, trace), or from one level to
-    /// another: debug..info
+    /// Only events at least as severe as LEVEL (error, warn, info, debug, trace), or in a range of levels:
+    /// debug..info
     #[arg(long = "level", value_name = "LEVEL")]
     levels: Option<Levels>,
 
-    /// Only those of these major classes, as in 3,8-12
+    /// Only events of these major classes, as in 3,8-12
     #[arg(long = "major", value_name = "LIST")]
     majors: Option<Majors>,
 
@@ -58,7 +60,7 @@ pub struct Selection {
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Events of programs")]
 pub struct Condition {
-    /// Only those for which this is true, as in 'depth > 3 && customer == "x"'
+    /// Only events that satisfy CONDITION, as in 'depth > 3 && customer == "x"'
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 }

@@ -20,17 +20,17 @@ use tracewing_units::Pid;
 
 const HELP: &str = "\
 Examples:
-  tracewing sites target/release/shop                   of a program and the libraries that it needs
-  tracewing sites shop plugins/*.so                     also of its plug-ins
-  tracewing sites 4711 -e 'shop:*'                      of a process, with what is on
+  tracewing sites target/release/shop                   a program and the libraries that it needs
+  tracewing sites shop plugins/*.so                     also its plug-ins
+  tracewing sites 4711 -e 'shop:*'                      a process, and which events are on
   tracewing sites shop --format csv > sites.csv
   tracewing sites libc.so.6 -e 'libc:memory_*'          USDT probes, for `tracewing record --usdt`
 
-USDT probes are listed for the files that are named, and for a process's executable; with --all-usdt, for all libraries. \
-The program is not run. A row is one copy of a site: the compiler makes several where it inlines the code around it, or \
-instantiates it for several types. Addresses are those of the file, or of the process. A process is only read: it \
-may be stopped, or being debugged; reading it takes the rights of a debugger. In a file all sites are off. \
-A site with a debugger's breakpoint or a uprobe on it is shown as such. A name of digits is a process: write ./4711 \
+USDT probes are listed for the named files and for a process's executable; with --all-usdt, for all libraries. The \
+program is not run. Each row is one copy of a site: the compiler makes several if it inlines the surrounding code, or \
+instantiates it for several types. Addresses are those in the file, or in the process. A process is only read, so it \
+may be stopped or under a debugger; reading it needs debugger rights. In a file, all sites are off. A site with a \
+debugger's breakpoint or a uprobe on it is shown as such. A name that consists of digits is a process; write ./4711 \
 for a file.
 ";
 

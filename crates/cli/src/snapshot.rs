@@ -11,14 +11,14 @@ use tracewing_session::running::Kind;
 const EXAMPLES: &str = "\
 Examples:
   tracewing snapshot
-      of the flight recorder that is running, if it is the only one
+      of the only running flight recorder
   tracewing snapshot server
       of the one that records the command `server`
   tracewing list -n 20 \"$(tracewing snapshot)\"
-      and shows its first events
+      take a snapshot and show its first events
 
-A flight recorder is started with `tracewing record --flight-recorder -- CMD`. It continues to record; the next snapshot \
-has again what its buffers still hold of this one.";
+`tracewing record --flight-recorder -- CMD` starts a flight recorder. It continues to record after a snapshot, so the \
+next one again contains whatever its buffers still hold.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -24,10 +24,11 @@ Examples:
   tracewing stats my-trace --sort bytes -n 5       the five largest of each table
   tracewing stats my-trace --format csv > stats.csv
 
-Rates are over the time from the first counted event to the last. The process of an event is vpid or pid in the event's context, or that of tid where \
-the recording says which process a thread is of; - stands for the rest. Losses are those of the streams, whichever events are counted.
+Rates cover the time from the first counted event to the last. The process of an event is vpid or pid in the event's \
+context, or the process of tid if the recording shows it; - stands for the rest. Losses are those of whole streams, \
+whichever events are counted.
 
-Each of the three tables has those of the chosen columns that it knows. CSV is one table of all.
+Each of the three tables prints those of the chosen columns that it has. CSV combines all three in one table.
 ";
 
 /// What `tracewing stats` accepts.
@@ -141,7 +142,7 @@ fn of_processes(statistics: &Statistics) -> Vec<Line<'_>> {
 fn counts<'s>() -> Vec<Column<Line<'s>>> {
     columns! { line: Line<'s>;
         number "events" "events" key, "events" => Cell::Count(line.count.events);
-        rate "per second" "per_second" high, "events in a second"
+        rate "per second" "per_second" high, "events per second"
             => line.count.per_second(line.duration_ns).map_or(Cell::None, Cell::Rate);
         number "bytes" "bytes" normal, "size of the event records with their headers" => Cell::Count(line.count.bytes);
     }
@@ -184,7 +185,7 @@ fn stream_columns<'s>() -> Vec<Column<Line<'s>>> {
 
 fn process_columns<'s>() -> Vec<Column<Line<'s>>> {
     let process = columns! { line: Line<'s>;
-        number "process" "process" key, "number of the process" => line.process.map_or(Cell::None, Cell::Number);
+        number "process" "process" key, "process id" => line.process.map_or(Cell::None, Cell::Number);
     };
     [counts(), process].concat()
 }
@@ -195,7 +196,7 @@ fn all<'s>() -> Vec<Column<Line<'s>>> {
         text "kind" "kind" normal, "what is counted: event, stream or process" => line.kind.into();
     };
     let name = columns! { line: Line<'s>;
-        text "name" "name" key, "name of the event or the stream, number of the process" => line.name();
+        text "name" "name" key, "name of the event or stream, or process id" => line.name();
     };
     [kind, trace(), name, counts(), losses()].concat()
 }

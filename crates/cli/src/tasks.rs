@@ -31,12 +31,13 @@ Examples:
   tracewing tasks my-trace --by name --long-poll 1ms
   tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
 
-A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). What only the kernel's switches show \
-is unknown (-) if they were not recorded.
+A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). If the kernel's switches were \
+not recorded, what only they show is unknown (-).
 
-Warnings are about the columns blocking, long and spurious. A wake is spurious if the poll after it (not the first poll of the task) ended pending within \
-10 us, and the task recorded no event in it, began no system call, and woke or created no thread or task. The warning is printed if at least ten polls of a task, and half \
-of them, are of this kind.
+Warnings are about the columns blocking, long and spurious. A wake is spurious if the poll after it (other than the \
+task's first) ended pending within 10 us, and in that poll the task recorded no event, began no system call, and \
+neither woke nor created a thread or task. The warning is printed if that applies to at least ten polls of a task, \
+and to at least half of them.
 ";
 
 /// What `tracewing tasks` accepts.
@@ -111,9 +112,9 @@ impl Line<'_> {
 
 fn columns<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
-        number "process" "process" key, "number of its process" => line.task.process.into();
+        number "process" "process" key, "id of its process" => line.task.process.into();
         number "task" "task" key, "number of the task" => line.task.task.into();
-        number "tasks" "tasks" extra, "how many tasks a line is the sum of (--by name)" => Cell::Count(line.task.tasks);
+        number "tasks" "tasks" extra, "number of tasks that the line sums up (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
         number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);
         duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
@@ -121,9 +122,9 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::ns_if(line.task_wakes(), line.task.scheduled_ns);
         duration "idle" "idle_ns" high, "time waiting for something else"
             => Cell::ns_if(line.task_wakes(), line.task.idle_ns);
-        duration "nested" "nested_ns" extra, "time in which another task ran within it"
+        duration "nested" "nested_ns" extra, "time in which another task ran inside it"
             => Cell::ns_if(line.polls(), line.task.nested_ns);
-        duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and where events are missing"
+        duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and while events are missing"
             => Cell::Ns(line.task.unknown_ns);
         duration "longest" "longest_poll_ns" normal, "the longest poll"
             => Cell::ns_if(line.polls(), line.task.longest_ns);
@@ -138,17 +139,17 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::ns_if(line.wakes(), line.task.slept_ns);
         duration "longest-sleep" "longest_sleep_ns" extra, "the longest sleep in one poll"
             => Cell::ns_if(line.wakes(), line.task.longest_sleep_ns);
-        text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on then" => line.slept_on();
+        text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on during that sleep" => line.slept_on();
         number "faults" "page_faults" low, "page faults in polls"
             => Cell::count_if(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
-        duration "delay" "avg_delay_ns" normal, "mean time that it was ready before a poll"
+        duration "delay" "avg_delay_ns" normal, "mean time ready before a poll"
             => Cell::ns_if(line.polls(), line.task.mean_delay_ns());
-        duration "max-delay" "max_delay_ns" normal, "the longest time that it was ready before a poll"
+        duration "max-delay" "max_delay_ns" normal, "longest time ready before a poll"
             => Cell::ns_if(line.polls(), line.task.max_delay_ns);
         clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
-        number "delays" "delays" extra, "how many delays are known" => Cell::count_if(line.polls(), line.task.delays);
+        number "delays" "delays" extra, "number of known delays" => Cell::count_if(line.polls(), line.task.delays);
         duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
-        number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without an await that gave way to others"
+        number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without yielding to other tasks"
             => Cell::count_if(line.worker(), line.task.long_polls);
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
             => Cell::count_if(line.wakes(), line.task.blocking_polls);

@@ -42,11 +42,12 @@ Examples:
   tracewing threads my-trace --sort ready -n 10
   tracewing threads my-trace --columns name,running,switches --format csv > threads.csv
 
-Times are in ms (ns in JSON and CSV). The part of running that is not user, system or irq is time of unknown mode. JSON and CSV have all \
-causes of blocked-on with their times. The process of a thread is - if no event shows it. This command needs a recording of kernel events.
+Times are in ms (ns in JSON and CSV). Any part of running that is not user, system or irq is time in an unknown mode. \
+JSON and CSV have all causes of blocked-on with their times. The process of a thread is - if no event shows it. This \
+command needs a recording of kernel events.
 
-With --by task, a line is a user thread (events user_thread:*). What a thread does while it runs a task counts for the task; a task is also \
-ready while no thread is free for it.
+With --by task, each line is a user thread (events user_thread:*). What a thread does while it runs a task is \
+attributed to the task; a task is also ready while no thread is free for it.
 ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

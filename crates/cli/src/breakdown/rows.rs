@@ -118,31 +118,31 @@ fn has_ipc(row: &Row, known: Known) -> bool {
 
 pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
     columns! { line: Line<'b>;
-        number "process" "process" extra, "number of the process" => line.process.into();
+        number "process" "process" extra, "process id" => line.process.into();
         text "name" "name" extra, "name of the process" => match line.part {
             "machine" => Cell::None,
             _ => line.process_name.into(),
         };
-        text "section" "section" extra, "inside: in the process; outside: others, for it; threads: its threads; machine: all CPUs"
+        text "section" "section" extra, "inside: the process itself; outside: what others did for it; threads: its threads; machine: all CPUs"
             => line.part.into();
-        text "activity" "activity" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows what"
+        text "activity" "activity" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows it"
             => line.place.as_str().into();
         duration "running" "running_ns" key, "time on a CPU, with page faults" => line.own();
-        number "calls" "calls" high, "how often it was called; of outside, how often it happened; of threads, how many" => line.calls();
+        number "calls" "calls" high, "number of calls; for outside, how often it happened; for threads, how many" => line.calls();
         number "events" "events" low, "events of the program" => line.count(|row| row.events, has_places);
         number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => line.count(|row| row.faults, |row, known| has_places(row, known) && known.recorded.page_faults);
         duration "ipc" "ipc_ns" high, "time waiting for another thread" => line.time(|row| row.ipc().ns, has_ipc);
         number "waits" "ipc_waits" normal, "how often it waited for another thread"
             => line.count(|row| row.ipc().count, has_ipc);
-        parts "via" "ipc_via" normal, "through what it waited for another thread: pipe, socket, futex, signal"
+        parts "via" "ipc_via" normal, "means by which it waited for another thread: pipe, socket, futex, signal"
             => line.ipc_over();
-        number "woke" "woke" low, "how many threads were woken"
+        number "woke" "woke" low, "number of threads woken"
             => line.count(|row| row.woke, |row, known| has_places(row, known) && known.recorded.wakes);
         duration "irq" "interrupted_ns" normal, "time of interrupts"
             => line.time(Row::interrupts_ns, |row, known| known.recorded.interrupts && row.has_times());
-        parts "by" "interrupted_by" low, "interrupts that irq is made of" => line.interrupted_by();
-        duration "blocked" "blocked_ns" high, "time waiting for something that is no other thread"
+        parts "by" "interrupted_by" low, "interrupts that irq consists of" => line.interrupted_by();
+        duration "blocked" "blocked_ns" high, "time waiting for something other than a thread"
             => line.time(|row| row.blocked_ns, has_ipc);
         duration "ready" "ready_ns" high, "time waiting for a CPU"
             => line.time(|row| row.ready_ns, |row, known| has_switches(row, known) && known.recorded.wakes);

@@ -45,16 +45,16 @@ pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
     columns! { both: Both<'r>;
         period "total" "total_ns" key, "time from begin to end" => Cell::Period(both.here.total_ns);
         period "other" "total_other_ns" high, "total in the other recording" => Cell::Period(both.there.total_ns);
-        period "delta" "total_delta_ns" high, "how much longer total is there"
+        period "delta" "total_delta_ns" high, "difference in total"
             => Cell::Longer(both.difference(|figures| figures.total_ns.as_ns()));
-        period "self" "self_ns" normal, "total less that of the recorded functions that it called"
+        period "self" "self_ns" normal, "total without the recorded functions that it called"
             => both.own(Cell::Period(both.here.own_ns));
         period "other" "self_other_ns" normal, "self in the other recording" => both.own(Cell::Period(both.there.own_ns));
-        period "delta" "self_delta_ns" normal, "how much longer self is there"
+        period "delta" "self_delta_ns" normal, "difference in self"
             => both.own(Cell::Longer(both.difference(|figures| figures.own_ns.as_ns())));
         number "calls" "calls" low, "how often it was called" => Cell::Count(both.here.calls);
         number "other" "calls_other" low, "calls in the other recording" => Cell::Count(both.there.calls);
-        number "delta" "calls_delta" low, "how much more often it was called there"
+        number "delta" "calls_delta" low, "difference in calls"
             => Cell::Number(both.difference(|figures| figures.calls));
         text "function" "function" key + shrinking, "the function" => both.name.into();
     }

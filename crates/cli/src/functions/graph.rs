@@ -20,13 +20,13 @@ pub struct Place<'g> {
 pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
     columns! { place: Place<'g>;
         period "total" "total_ns" key, "time from begin to end" => Cell::Period(place.node.total_ns);
-        percent "" "percent" high, "part of the whole time"
+        percent "" "percent" high, "share of the whole time"
             => Cell::Rate(place.node.total_ns.percent_of(place.whole_ns.max(Duration::from_ns(1))));
-        period "self" "self_ns" high, "total less that of the recorded functions that it called"
+        period "self" "self_ns" high, "total without the recorded functions that it called"
             => Cell::period(place.has_selves.then_some(place.node.own_ns));
         number "calls" "calls" normal, "how often it was called from there" => Cell::Count(place.node.calls);
-        number "depth" "depth" extra, "how many functions are around it" => Cell::Count(place.depth as u64);
-        text "function" "function" key + shrinking, "the function, in text below what calls it"
+        number "depth" "depth" extra, "number of functions around it" => Cell::Count(place.depth as u64);
+        text "function" "function" key + shrinking, "the function; in text, below its caller"
             => place.name.into(), in_text: format!("{}{}", "  ".repeat(place.depth), place.name).into();
     }
 }

@@ -25,17 +25,17 @@ const FURTHEST: usize = 200;
 
 pub fn columns() -> Vec<Column<Shown>> {
     columns! { shown: Shown;
-        period(10) "duration" "duration_ns" high, "how long the call took; in the line in which it ends"
+        period(10) "duration" "duration_ns" high, "how long the call took, in the line in which it ends"
             => shown.line.what.duration().map_or(Cell::Blank, Cell::Period);
-        number(8) "thread" "tid" key, "number of the thread" => shown.line.thread.1.into();
-        text "function" "function" key, "the function; in text below those that it was called by"
+        number(8) "thread" "tid" key, "thread id" => shown.line.thread.1.into();
+        text "function" "function" key, "the function; in text, below its callers"
             => shown.name.as_str().into(), in_text: shown.text().into();
-        text "part" "part" extra, "begin or end of a call that calls others, or the whole of one that does not"
+        text "part" "part" extra, "beginning or end of a call that contains others, or the whole of a call that does not"
             => shown.line.what.name().into();
-        number "depth" "depth" extra, "number of functions that the call is within"
+        number "depth" "depth" extra, "number of functions around the call"
             => Cell::Count(shown.line.depth as u64);
         clock "begin" "begin_ns" extra, "when the call began" => Cell::Time(shown.line.begin, shown.zone);
-        number "process" "process" extra, "number of the thread's process" => shown.line.thread.0.into();
+        number "process" "process" extra, "id of the thread's process" => shown.line.thread.0.into();
     }
 }
 

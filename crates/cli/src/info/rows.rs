@@ -16,18 +16,18 @@ pub fn stream_columns<'r>() -> Vec<Column<Stream<'r>>> {
         text "stream" "stream" key + only_text, "the stream's class, then its number" => stream_id(stream.report).into();
         number "class" "class" extra, "number of the stream's class" => Cell::Count(stream.report.class);
         number "id" "id" extra, "number of the stream" => Cell::Count(stream.report.id);
-        number "cpu" "cpu" high, "the CPU, where all its packets have the same one" => Cell::count(stream.report.cpu);
+        number "cpu" "cpu" high, "the CPU, if it is the same for all packets" => Cell::count(stream.report.cpu);
         number "packets" "packets" normal, "packets" => Cell::Count(stream.report.packets);
         number "events" "events" key, "events" => Cell::Count(stream.report.events);
         number "bytes" "bytes" normal, "bytes in files" => Cell::Count(stream.report.bytes);
-        number "lost events" "lost_events" high + alarming, "events known to be lost; + where more were"
+        number "lost events" "lost_events" high + alarming, "events known to be lost; + if there were more"
             => stream.lost_events();
         number "lost packets" "lost_packets" normal + alarming, "packets known to be lost"
             => Cell::Count(stream.report.lost_packets);
         duration "duration" "duration_ns" normal, "from the first stamp to the last" => stream.duration();
         clock "begin" "begin_ns" extra, "the first stamp" => stream.time(stream.report.begin_ns);
         clock "end" "end_ns" extra, "the last stamp" => stream.time(stream.report.end_ns);
-        list "file" "files" low + shrinking, "its files in the order of time, in text the first one without its folder"
+        list "file" "files" low + shrinking, "its files in time order; in text, the first one without its folder"
             => stream.files(), in_text: stream.first_file();
         list "losses" "losses" extra, "what was lost, and between which stamps" => stream.losses();
         text "trace" "trace" extra, "trace that it is in" => stream.trace.into();

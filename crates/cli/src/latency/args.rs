@@ -10,36 +10,37 @@ use tracewing_trace::Variable;
 const HELP: &str = "\
 Examples:
   tracewing latency my-trace --begin sent_msg --end received_msg --match message
-      two events with the same value of the field `message`
+      between two events with the same value of the field `message`
   tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' \\
     --nested queue
-      from the arrival of a message in the kernel until the program handled it
+      from the arrival of a message in the kernel until the program handles it
   tracewing latency my-trace --begin sched_waking --end sched_switch --match tid=next_tid \\
     --nested latest
-      from a thread's waking to when it has a CPU; what it did in the three worst cases
+      from the wake of a thread until it has a CPU, and what it did in the three worst cases
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' \\
     --show histogram
-      how long system calls take
+      the time that system calls take
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' \\
     --by '$event'
-      the same for each system call by itself; --by '$process' for each process
+      the same for each system call; use --by '$process' for each process
   tracewing latency my-trace --begin job:start --end job:end --match '$task' \\
     --format csv --show worst -n 1000000
-      every period as a line
+      one line for each period
 
-A PATTERN is a shell pattern for names of events; a condition on the event's fields may follow after ` where `, as for --where. \
---match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
-the begin event calls it A and the end event B. Without --match, any begin fits any end. An event that fits both patterns ends a period and \
-begins the next.
+A PATTERN is a shell pattern for names of events; a condition on the event's fields may follow after ` where `, as \
+for --where. --match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user \
+thread), or A=B if the begin event calls it A and the end event B. Without --match, any begin fits any end. An event \
+that fits both patterns ends one period and begins the next.
 
 --by adds figures for each value of the end event: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest total time come first. With --match …=next_tid or thread=next, a switch belongs to the thread or task that it leads to.
 
-Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. For the longest periods, the output shows what the thread and task of the end event did \
-in them, for which the recording is read a second time; for a switch that is the thread that leaves the CPU, or with --match …=next_tid the one \
-that gets it. Unmatched begin and end events \
-are counted.
+Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. For the longest periods, the recording is \
+read a second time to show what the thread and task of the end event did. If the end event is a switch, that is the \
+thread that leaves the CPU, or with --match …=next_tid the one that gets it. Unmatched begin and end events are \
+counted.
 
-With --columns, JSON has the longest periods as rows, like CSV; without it, JSON has all that is known of them.
+With --columns, JSON has the longest periods as rows, like CSV; without it, JSON has everything that is known about \
+them.
 ";
 
 /// What `tracewing latency` accepts.

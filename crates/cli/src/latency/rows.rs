@@ -38,7 +38,7 @@ impl Figures<'_> {
 
 fn figures<'t>() -> Vec<Column<Figures<'t>>> {
     columns! { line: Figures<'t>;
-        number "count" "count" key, "how many periods" => Cell::Count(line.distribution.count);
+        number "count" "count" key, "number of periods" => Cell::Count(line.distribution.count);
         period "min" "min_ns" low, "the shortest" => line.of_some(|of| of.min_ns);
         period "avg" "avg_ns" high, "their mean" => line.of_some(|of| rounded(of.mean_ns));
         period "stdev" "stdev_ns" low, "standard deviation from the mean"
@@ -48,7 +48,7 @@ fn figures<'t>() -> Vec<Column<Figures<'t>>> {
         period "p99" "p99_ns" high, "99 % of them are at most as long" => line.of_some(|of| of.p99_ns);
         period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => line.of_some(|of| of.p999_ns);
         period "max" "max_ns" key, "the longest" => line.of_some(|of| of.max_ns);
-        share "error" "quantile_error" extra, "how far a quantile can be off, as a part of itself"
+        share "error" "quantile_error" extra, "largest relative error of a quantile"
             => Cell::Share(line.distribution.quantile_error);
     }
 }
@@ -58,11 +58,11 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
     columns.extend(columns! { line: Figures<'t>;
         number "begins" "unmatched_begins" extra, "begin events without an end event" => line.of_all(|all| all.unmatched_begins);
         number "ends" "unmatched_ends" extra, "end events without a begin event" => line.of_all(|all| all.unmatched_ends);
-        number "keyless" "without_key" extra, "begins and ends without a value to match them by"
+        number "keyless" "without_key" extra, "begin and end events without a value to match"
             => line.of_all(|all| all.without_key);
-        number "losses" "across_losses" extra, "periods in which events were lost, and which may be wrong"
+        number "losses" "across_losses" extra, "periods in which events were lost, so that they may be wrong"
             => line.of_all(|all| all.across_losses);
-        number "forgotten" "forgotten" extra, "begins that were dropped to limit memory" => line.of_all(|all| all.forgotten);
+        number "forgotten" "forgotten" extra, "begin events that were dropped to limit memory" => line.of_all(|all| all.forgotten);
     });
     columns
 }
@@ -73,8 +73,8 @@ pub fn columns_of_groups<'t>() -> Vec<Column<Figures<'t>>> {
     };
     columns.extend(figures());
     columns.extend(columns! { line: Figures<'t>;
-        duration "total" "total_ns" extra, "all periods together" => Cell::Ns(line.total_ns());
-        list "histogram" "histogram" extra, "its shortest periods and how many there are, of each bin"
+        duration "total" "total_ns" extra, "total of all periods" => Cell::Ns(line.total_ns());
+        list "histogram" "histogram" extra, "shortest period and number of periods of each bin"
             => histogram(line.distribution, |ns| ns.as_ns().to_string()), in_text: histogram(line.distribution, period);
     });
     columns
@@ -125,9 +125,9 @@ pub struct Bin<'t> {
 
 pub fn columns_of_bins<'t>() -> Vec<Column<Bin<'t>>> {
     columns! { line: Bin<'t>;
-        period "from" "from_ns" key, "its periods are at least as long" => Cell::Period(line.bin.from_ns);
-        period "to" "to_ns" extra, "its periods are shorter; the last bin has no limit" => Cell::period(line.bin.to_ns);
-        number "count" "count" key, "how many periods" => Cell::Count(line.bin.count);
+        period "from" "from_ns" key, "periods in the bin are at least this long" => Cell::Period(line.bin.from_ns);
+        period "to" "to_ns" extra, "periods in the bin are shorter than this; the last bin has no limit" => Cell::period(line.bin.to_ns);
+        number "count" "count" key, "number of periods" => Cell::Count(line.bin.count);
         text "" "bar" low + only_text, "a bar as long as the count" => Cell::Text(bar(line.bin.count, line.most, WIDTH));
     }
 }
@@ -186,16 +186,16 @@ fn woken_by(episode: &Episode) -> Option<String> {
 pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
     let mut columns = columns! { line: Worst<'t>;
         period "time" "duration_ns" key, "length of the period" => Cell::Period(line.period.ns);
-        clock "begin" "begin_ns" high, "its begin" => line.time(&line.period.begin);
-        number "begin-cpu" "begin_cpu" low, "CPU of the begin" => line.period.begin.cpu.into();
-        number "begin-process" "begin_process" low, "number of the begin's process" => line.period.begin.process.into();
-        number "begin-thread" "begin_tid" low, "number of the begin's thread" => line.period.begin.tid.into();
-        number "begin-task" "begin_task" low, "number of the begin's user thread" => line.period.begin.user_thread.into();
-        clock "end" "end_ns" high, "its end" => line.time(&line.period.end);
-        number "end-cpu" "end_cpu" low, "CPU of the end" => line.period.end.cpu.into();
-        number "end-process" "end_process" low, "number of the end's process" => line.period.end.process.into();
-        number "end-thread" "end_tid" low, "number of the end's thread" => line.period.end.tid.into();
-        number "end-task" "end_task" low, "number of the end's user thread" => line.period.end.user_thread.into();
+        clock "begin" "begin_ns" high, "time of the begin event" => line.time(&line.period.begin);
+        number "begin-cpu" "begin_cpu" low, "CPU of the begin event" => line.period.begin.cpu.into();
+        number "begin-process" "begin_process" low, "process of the begin event" => line.period.begin.process.into();
+        number "begin-thread" "begin_tid" low, "thread of the begin event" => line.period.begin.tid.into();
+        number "begin-task" "begin_task" low, "user thread of the begin event" => line.period.begin.user_thread.into();
+        clock "end" "end_ns" high, "time of the end event" => line.time(&line.period.end);
+        number "end-cpu" "end_cpu" low, "CPU of the end event" => line.period.end.cpu.into();
+        number "end-process" "end_process" low, "process of the end event" => line.period.end.process.into();
+        number "end-thread" "end_tid" low, "thread of the end event" => line.period.end.tid.into();
+        number "end-task" "end_task" low, "user thread of the end event" => line.period.end.user_thread.into();
         text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
     };
     columns.extend(thread_columns());
@@ -205,37 +205,37 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
 
 fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
-        text "thread" "thread" normal, "the end's thread" => text(line.thread(|of| of.actor.to_string()));
-        duration "thread-running" "thread_running_ns" low, "time that it ran" => Cell::ns(line.thread_time(|times| times.running_ns));
-        duration "thread-ready" "thread_ready_ns" low, "time that it was ready to run"
+        text "thread" "thread" normal, "thread of the end event" => text(line.thread(|of| of.actor.to_string()));
+        duration "thread-running" "thread_running_ns" low, "time running" => Cell::ns(line.thread_time(|times| times.running_ns));
+        duration "thread-ready" "thread_ready_ns" low, "time ready to run"
             => Cell::ns(line.thread_time(|times| times.waiting_ns));
-        duration "thread-blocked" "thread_blocked_ns" low, "time that it waited for something else"
+        duration "thread-blocked" "thread_blocked_ns" low, "time waiting for something else"
             => Cell::ns(line.thread_time(|times| times.blocked_ns));
-        duration "thread-unknown" "thread_unknown_ns" low, "time in which its state is unknown"
+        duration "thread-unknown" "thread_unknown_ns" low, "time in an unknown state"
             => Cell::ns(line.thread_time(|times| Some(times.unknown_ns)));
         duration "thread-irq" "thread_interrupted_ns" low, "part of running: interrupts"
             => Cell::ns(line.thread_time(|times| times.interrupted_ns));
         parts "thread-blocked-on" "thread_blocked_on" low, "what it waited for" => line.thread(blocked_on).unwrap_or(Cell::None);
         number "thread-wakeups" "thread_wakeups" low, "how often it was woken" => Cell::count(line.thread(|of| of.wakeups).flatten());
-        text "thread-woken-by" "thread_woken_by" low, "thread, task or interrupt that woke it last" => text(line.thread(woken_by).flatten());
+        text "thread-woken-by" "thread_woken_by" low, "thread, task or interrupt of its last wake" => text(line.thread(woken_by).flatten());
     }
 }
 
 fn task_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
-        text "task" "task" normal, "the end's user thread" => text(line.task(|of| of.actor.to_string()));
-        duration "task-running" "task_running_ns" low, "time that it ran" => Cell::ns(line.task_time(|times| times.running_ns));
-        duration "task-ready" "task_ready_ns" low, "time that it was ready to run"
+        text "task" "task" normal, "user thread of the end event" => text(line.task(|of| of.actor.to_string()));
+        duration "task-running" "task_running_ns" low, "time running" => Cell::ns(line.task_time(|times| times.running_ns));
+        duration "task-ready" "task_ready_ns" low, "time ready to run"
             => Cell::ns(line.task_time(|times| times.waiting_ns));
-        duration "task-blocked" "task_blocked_ns" low, "time that it waited for something else"
+        duration "task-blocked" "task_blocked_ns" low, "time waiting for something else"
             => Cell::ns(line.task_time(|times| times.blocked_ns));
-        duration "task-unknown" "task_unknown_ns" low, "time in which its state is unknown"
+        duration "task-unknown" "task_unknown_ns" low, "time in an unknown state"
             => Cell::ns(line.task_time(|times| Some(times.unknown_ns)));
         duration "task-irq" "task_interrupted_ns" low, "part of running: interrupts"
             => Cell::ns(line.task_time(|times| times.interrupted_ns));
         parts "task-blocked-on" "task_blocked_on" low, "what it waited for" => line.task(blocked_on).unwrap_or(Cell::None);
         number "task-wakeups" "task_wakeups" low, "how often it was woken" => Cell::count(line.task(|of| of.wakeups).flatten());
-        text "task-woken-by" "task_woken_by" low, "thread, task or interrupt that woke it last" => text(line.task(woken_by).flatten());
+        text "task-woken-by" "task_woken_by" low, "thread, task or interrupt of its last wake" => text(line.task(woken_by).flatten());
     }
 }
 

@@ -16,18 +16,19 @@ Examples:
   tracewing locks my-trace --graph=dot | dot -Tsvg > waits.svg
   tracewing locks my-trace --process 4711 --format csv > locks.csv
 
-Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are in the recording only if a thread waits for them, and their holds are unknown. \
-futex is a wait in the kernel that no other event explains, by its address; \
-locks of Rust's standard library and parking_lot are among them. A wait that lasts at the end of the recording is counted up to there, as refused. \
-A task that is not instrumented is shown by the place of its request. An unknown time is -, with the reason below the table.
+Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are recorded only if a thread waits for them, \
+and their hold times are unknown. A futex row is a wait in the kernel that no other event explains, shown by its \
+address; locks of Rust's standard library and of parking_lot are among these. A wait that has not ended when the \
+recording ends counts up to there, as refused. A task that is not instrumented is shown by the place of its request. \
+An unknown time is -, with the reason below the table.
 
-A warning names each lock of tasks that was held across an .await, for 1 ms or longer, while others waited for it.
+A warning names each lock that a task held across an .await for 1 ms or longer while others waited for it.
 
---histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth). \
-Critical sections whose beginning or end is missing are left out and counted.
+--histogram prints how long critical sections were, and how many other locks a thread held when it acquired one \
+(depth). Critical sections whose beginning or end is missing are left out and counted.
 
---graph prints which threads and tasks waited for which others, and deadlocks: threads and tasks that wait for each other when the recording, or the snapshot of a flight \
-recorder, ends.
+--graph prints which threads and tasks waited for which others, and deadlocks: threads and tasks that wait for each \
+other at the end of the recording or snapshot.
 ";
 
 /// What `tracewing locks` accepts.

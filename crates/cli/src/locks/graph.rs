@@ -34,16 +34,16 @@ pub struct Line<'g> {
 
 pub fn columns<'g>() -> Vec<Column<Line<'g>>> {
     columns! { line: Line<'g>;
-        number "process" "process" high, "number of the process" => line.edge.process.into();
+        number "process" "process" high, "process id" => line.edge.process.into();
         text "waiter" "waiter" key, "thread or task that waited" => waiter(line.edge).into();
         text "kind" "kind" normal, "what the lock is" => line.edge.kind.into();
         text "lock" "lock" key, "address of the lock" => Cell::Text(format!("{:#x}", line.edge.lock));
-        text "owner" "owner" key, "thread or task that had it" => owner(line.edge).into();
+        text "owner" "owner" key, "thread or task that held it" => owner(line.edge).into();
         number "waits" "waits" normal, "how many waits" => Cell::Count(line.edge.waits.count);
-        period "wait" "wait_ns" high, "time of the waits together" => Cell::Period(line.edge.waits.total_ns);
+        period "wait" "wait_ns" high, "total time of the waits" => Cell::Period(line.edge.waits.total_ns);
         period "wait-max" "wait_max_ns" normal, "the longest wait" => Cell::Period(line.edge.waits.max_ns);
-        period "pending" "pending_ns" high, "for how long a wait lasts when the recording ends" => Cell::period(line.edge.lasts_ns);
-        number "deadlock" "deadlock" high, "number of the deadlock that it is a part of" => Cell::count(line.deadlock);
+        period "pending" "pending_ns" high, "length of a wait that has not ended when the recording ends" => Cell::period(line.edge.lasts_ns);
+        number "deadlock" "deadlock" high, "number of the deadlock that it is part of" => Cell::count(line.deadlock);
         text "at" "at" low + shrinking, "place of the request" => line.at.as_str().into();
     }
 }

@@ -87,7 +87,7 @@ fn total(sum: Option<&Sum>) -> Cell {
 
 pub fn columns<'r>(by: By) -> Vec<Column<Line<'r>>> {
     let mut columns = columns! { line: Line<'r>;
-        number "process" "process" key, "number of its process" => line.row.process.into();
+        number "process" "process" key, "id of its process" => line.row.process.into();
         text "name" "name" high + shrinking, "name of the process" => line.row.process_name.as_str().into();
     };
     columns.extend(subject(by));
@@ -105,7 +105,7 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
             };
         },
         By::Thread => columns! { line: Line<'r>;
-            number "thread" "tid" key, "number of the thread" => match line.row.subject {
+            number "thread" "tid" key, "thread id" => match line.row.subject {
                 Subject::Thread(tid) => tid.into(),
                 _ => Cell::None,
             };
@@ -125,29 +125,29 @@ fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
             => Cell::count_if(line.knows_acquisitions(), line.row.account.acquired);
-        number "waited" "waited" high, "how often that took a wait"
+        number "waited" "waited" high, "how often acquiring it took a wait"
             => Cell::count(line.row.account.waited().filter(|_| line.knows_waits()));
-        number "refused" "refused" low, "how often the lock was not acquired: a try, or the time was up"
+        number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"
             => Cell::count_if(line.knows_refusals(), line.row.account.refused);
-        period "wait" "wait_ns" key, "time from requests to the ends of the waits" => total(line.waits());
+        period "wait" "wait_ns" key, "total time waited" => total(line.waits());
         period "wait-avg" "wait_avg_ns" normal, "mean wait" => Cell::period(line.waits().and_then(Sum::mean_ns));
         period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);
         period "wait-min" "wait_min_ns" low, "the shortest wait" => of_some(line.waits(), |sum| sum.min_ns);
-        number "spins" "spins" low, "how often the lock was tried meanwhile, where the program records it"
+        number "spins" "spins" low, "attempts to acquire the lock while waiting, if the program records them"
             => Cell::count(line.row.account.spins.filter(|_| line.known.subjects));
-        number "held" "held" low, "how many holds are known from begin to end"
+        number "held" "held" low, "number of holds whose beginning and end are known"
             => Cell::count(line.holds().map(|holds| holds.count));
-        period "hold" "hold_ns" high, "time from acquisitions to releases" => total(line.holds());
+        period "hold" "hold_ns" high, "total time held" => total(line.holds());
         period "hold-avg" "hold_avg_ns" normal, "mean hold" => Cell::period(line.holds().and_then(Sum::mean_ns));
         period "hold-max" "hold_max_ns" normal, "the longest hold" => of_some(line.holds(), |sum| sum.max_ns);
         period "hold-min" "hold_min_ns" extra, "the shortest hold" => of_some(line.holds(), |sum| sum.min_ns);
-        text "owner" "owner" normal, "thread or task that had the lock for most of the waiting"
+        text "owner" "owner" normal, "thread or task that held the lock for most of the waiting time"
             => line.owner().map_or(Cell::None, |(owner, _)| Cell::Text(party(owner, &line.row.owner_name)));
-        number "owner-tid" "owner_tid" extra, "number of the owner, if it is a thread" => line.owner_tid().into();
-        duration "owner-wait" "owner_wait_ns" extra, "time of the waits in which the owner had the lock"
+        number "owner-tid" "owner_tid" extra, "thread id of the owner, if it is a thread" => line.owner_tid().into();
+        duration "owner-wait" "owner_wait_ns" extra, "part of the waiting time in which the owner held the lock"
             => Cell::ns(line.owner().map(|(_, ns)| ns));
         text "kind" "kind" normal, "what the lock is" => Cell::Text(line.row.account.kinds.names().join(", "));
-        text "at" "at" high + shrinking, "place of the call; of a lock, a thread or a task, where it was held longest"
+        text "at" "at" high + shrinking, "place of the call; for a lock, thread or task, the place of the longest hold"
             => line.at.as_str().into();
     }
 }

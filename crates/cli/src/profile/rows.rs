@@ -18,24 +18,24 @@ pub fn lines<'f>(rows: &'f [Row], found: &'f Shown) -> Vec<Line<'f>> {
 /// Columns of histograms in any recording: samples stand for time or for cycles.
 pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
     let mut columns = columns! { line: Line<'f>;
-        number "process" "process" extra, "number of the process" => line.row.process.into();
+        number "process" "process" extra, "process id" => line.row.process.into();
         text "name" "name" extra, "name of the process" => line.row.process_name.as_str().into();
         text "program" "program" extra, "file that the process runs"
             => line.found.program(line.row.process).map_or(Cell::None, Cell::from);
         number "self" "self_samples" key, "samples in it" => Cell::Count(line.row.own);
-        percent "self" "self_percent" high, "samples in it, of those of the process" => percent(line.row.own, line.row.of);
-        number "total" "total_samples" high, "samples in it and in what it called" => Cell::Count(line.row.total);
-        percent "total" "total_percent" normal, "samples in it and in what it called, of those of the process"
+        percent "self" "self_percent" high, "share of the process's samples that are in it" => percent(line.row.own, line.row.of);
+        number "total" "total_samples" high, "samples in it or in what it called" => Cell::Count(line.row.total);
+        percent "total" "total_percent" normal, "share of the process's samples that are in it or in what it called"
             => percent(line.row.total, line.row.of);
         period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(Duration::from_ns(line.row.period));
-        number "cycles" "cycles" high, "cycles that its own samples stand for, if cycles trigger them"
+        number "cycles" "cycles" high, "cycles that its own samples stand for, if the samples count cycles"
             => Cell::Count(line.row.period);
     };
     columns.extend(match by {
         By::Function => vec![function(), object().low()],
         By::Object => vec![object().key()],
         By::Thread => columns! { line: Line<'f>;
-            number "thread" "tid" key, "number of the thread" => line.row.tid.into();
+            number "thread" "tid" key, "thread id" => line.row.tid.into();
             text "thread-name" "thread_name" high + shrinking, "name of the thread"
                 => Cell::Text(line.found.thread_name(line.row.tid));
         },
@@ -67,14 +67,14 @@ fn object<'f>() -> Column<Line<'f>> {
 
 pub fn tree_columns() -> Vec<Column<TreeLine>> {
     columns! { line: TreeLine;
-        number "process" "process" normal, "number of the process" => line.process.into();
+        number "process" "process" normal, "process id" => line.process.into();
         text "name" "name" low + shrinking, "name of the process" => line.process_name.as_str().into();
-        number "total" "total_samples" key, "samples in it and in what it called" => Cell::Count(line.total);
-        percent "total" "total_percent" high, "samples in it and in what it called, of those of the process"
+        number "total" "total_samples" key, "samples in it or in what it called" => Cell::Count(line.total);
+        percent "total" "total_percent" high, "share of the process's samples that are in it or in what it called"
             => percent(line.total, line.of);
         number "self" "self_samples" high, "samples in it" => Cell::Count(line.own);
         number "depth" "depth" extra, "distance from the tree's root" => Cell::Count(line.depth as u64);
-        text "function" "function" key, "the function, in text indented by its depth" => Cell::Text(line.function.shown()),
+        text "function" "function" key, "the function; in text, indented by its depth" => Cell::Text(line.function.shown()),
             in_text: Cell::Text(format!("{}{}", "  ".repeat(line.depth), line.function.shown()));
         text "object" "object" extra, "file that it is in, or the kernel" => line.function.object.as_str().into();
     }

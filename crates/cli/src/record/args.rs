@@ -17,9 +17,9 @@ use tracewing_units::Pid;
 #[command(group = ArgGroup::new("running").args(["pids", "names", "cgroups"]).multiple(true).conflicts_with("with"))]
 #[command(after_help = help::EXAMPLES, after_long_help = format!("{}\n\n{}\n\n{}", selection::LONG_HELP, help::LONG_HELP, help::EXAMPLES))]
 pub struct Args {
-    /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty, of
-    /// your own and not writable by others. It gets mode 0750 and its files 0640, less the umask
-    /// [default: tracewing-DATE-TIME]
+    /// Folder for the trace, or for the snapshots of a flight recorder. If it exists, it must be empty,
+    /// yours, and not writable by others. It gets mode 0750 and its files 0640, less the umask [default:
+    /// tracewing-DATE-TIME]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
@@ -29,8 +29,7 @@ pub struct Args {
     #[command(flatten)]
     pub buffer: BufferArgs,
 
-    /// Clock of the recording: the time stamp counter where it is reliable, else CLOCK_MONOTONIC; or one of
-    /// them
+    /// Clock of the recording. auto: the time stamp counter if it is reliable, otherwise CLOCK_MONOTONIC
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
     pub clock: Clock,
 
@@ -38,31 +37,31 @@ pub struct Args {
     #[command(flatten)]
     pub format: TextFormatOption,
 
-    /// Print nothing but problems
+    /// Print only problems
     #[arg(short, long)]
     pub quiet: bool,
 
     #[command(flatten)]
     pub preload: PreloadArgs,
 
-    /// Take HZ samples a second of what CMD and all that it starts are executing, with call chains, and read
-    /// counters; with --system-wide, of the whole machine [default HZ: 997]
+    /// Take HZ samples per second of CMD and everything it starts, with call chains, and read counters; with
+    /// --system-wide, of the whole machine [default HZ: 997]
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
         value_parser = parse_hertz, conflicts_with_all = ["with", "flight_recorder"])]
     pub profile: Option<u32>,
 
-    /// Record the programs of a running recording, too: the one with this process id or command. Its own
-    /// trace is not affected. Without CMD, until that recording's command ends, or Ctrl-C. Events of the
-    /// kernel only with --system-wide
+    /// Record the programs of a running recording a second time; PID or NAME is its process id or command.
+    /// The other trace is not affected. Without CMD, record until the other recording's command ends, or
+    /// Ctrl-C. Kernel events need --system-wide
     #[arg(long, value_name = "PID|NAME")]
     pub with: Option<String>,
 
-    /// With --with: a recording of this user instead of your own; needs root
+    /// With --with: use a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID", requires = "with")]
     pub user: Option<String>,
 
-    /// End the recording after SECONDS, or before that with CMD or the last of the processes; what still runs
-    /// then continues
+    /// End the recording after SECONDS, or earlier if CMD or the last of the processes ends; programs that
+    /// are still running continue
     #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
 
@@ -84,27 +83,27 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct AttachArgs {
-    /// Record the running process PID instead of CMD, with all its threads and what it forks, until it ends
-    /// or Ctrl-C; the process continues
+    /// Record the running process PID instead of CMD, with all its threads and the processes that it forks,
+    /// until it ends or Ctrl-C; the process continues
     #[arg(long = "pid", value_name = "PID[,PID]...", value_delimiter = ',', value_parser = parse_pid)]
     pub pids: Vec<Pid>,
 
-    /// Record the running processes whose executable or first thread has a name that matches GLOB; may be
+    /// Record the running processes whose executable or main thread has a name that matches GLOB; may be
     /// given several times
     #[arg(long = "name", value_name = "GLOB", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub names: Vec<String>,
 
-    /// Likewise the processes in the control group PATH and below, and those that enter it later; may be
-    /// given several times
+    /// Record the processes in the control group PATH and below, and those that enter it later; may be given
+    /// several times
     #[arg(long = "cgroup", value_name = "PATH")]
     pub cgroups: Vec<PathBuf>,
 
-    /// With --pid, --name and --cgroup: also the processes that they fork (the default)
+    /// With --pid, --name and --cgroup: also record the processes that they fork (the default)
     #[arg(long, requires = "running", overrides_with = "no_children")]
     pub children: bool,
 
-    /// Without the processes that they fork. Of threads that begin during the recording, what they do in
-    /// their first half second may be missing
+    /// Leave out the processes that they fork. The first half second of threads that begin during the
+    /// recording may be missing
     #[arg(long, requires = "running")]
     pub no_children: bool,
 }
@@ -113,21 +112,21 @@ pub struct AttachArgs {
 #[derive(Debug, clap::Args)]
 pub struct KernelArgs {
     /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set;
-    /// may be given several times. Of a command, sched_switch comes with task_newtask, which shows whose
+    /// may be given several times. For a command, sched_switch includes task_newtask, which shows whose
     /// switches are recorded
     #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
     pub kernel_events: Vec<String>,
 
-    /// Record no kernel events but those of --probe and --usdt
+    /// Record no kernel events except those of --probe and --usdt
     #[arg(long, conflicts_with = "kernel_events")]
     pub no_kernel: bool,
 
-    /// Record kernel events of the whole machine, not only those around CMD's processes; needs root
+    /// Record kernel events of the whole machine, not only those of CMD's processes; needs root
     #[arg(long)]
     pub system_wide: bool,
 
-    /// Record an event wherever the program or library PROGRAM reaches FUNCTION, or returns from it, which
-    /// need not have been instrumented, with values of ARGs; may be given several times
+    /// Record an event with the values of ARGs whenever the program or library PROGRAM reaches FUNCTION, or
+    /// returns from it; PROGRAM need not be instrumented. May be given several times
     /// (docs/reference/probes.md)
     #[arg(long = "probe", value_name = "PROGRAM:FUNCTION[+OFFSET][%return] [ARG]...")]
     pub probes: Vec<String>,
@@ -145,8 +144,8 @@ pub struct BufferArgs {
     #[arg(long, conflicts_with_all = ["flush", "on_full"])]
     pub flight_recorder: bool,
 
-    /// Take snapshots only on this (and on `tracewing snapshot`); may be given several times
-    /// [default: all of it]
+    /// Take snapshots only for this reason (and on `tracewing snapshot`); may be given several times
+    /// [default: all of these]
     #[arg(long, value_enum, value_name = "WHAT", requires = "flight_recorder", ignore_case = true)]
     pub snapshot_on: Vec<SnapshotOn>,
 
@@ -162,16 +161,17 @@ pub struct BufferArgs {
     #[arg(long, value_name = "N", default_value_t = SUB_BUFFERS)]
     pub sub_buffers: usize,
 
-    /// An event is in the trace folder at most MS milliseconds after it was emitted
+    /// Write each event to the trace folder at most MS milliseconds after it was emitted
     #[arg(long, value_name = "MS", default_value_t = FLUSH.as_millis() as u32, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     pub flush: u32,
 
-    /// Which processes share buffers. A process that drops its rights can still damage the events of those
+    /// Which processes share buffers. A process can damage the events in buffers that it shares, even after
+    /// it has dropped privileges
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     pub buffers: Buffers,
 
-    /// Keep the buffers of programs as files in DIR, from which `tracewing recover` gets the events if
-    /// program and recorder are killed; must not exist, or be empty
+    /// Keep the buffers of programs as files in DIR, so that `tracewing recover` can read the events if
+    /// program and recorder are killed. If DIR exists, it must be empty
     #[arg(long, value_name = "DIR")]
     pub buffers_in: Option<PathBuf>,
 }
@@ -179,16 +179,15 @@ pub struct BufferArgs {
 /// What a pre-loaded library records.
 #[derive(Debug, clap::Args)]
 pub struct PreloadArgs {
-    /// Record the locks of CMD, which need not have been instrumented, and those of the kernel that are
-    /// contended
+    /// Record the locks of CMD, which need not be instrumented, and contended locks of the kernel
     #[arg(long, conflicts_with = "with")]
     pub locks: bool,
 
-    /// Which acquisitions of locks are recorded with their call chain
+    /// Which lock acquisitions are recorded with their call chain
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, requires = "locks")]
     pub lock_chains: Chains,
 
-    /// Record the functions of CMD that match GLOB, if it was built for that: by gcc or clang with
+    /// Record the functions of CMD that match GLOB, if CMD was built for that: with gcc's or clang's
     /// -finstrument-functions or -pg -mfentry, or with #[traced]; may be given several times
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with",
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -197,22 +196,22 @@ pub struct PreloadArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Buffers {
-    /// A program and the children that it forks; one that can become another user shares with none of them
+    /// A program and the children that it forks; a program that can become another user shares with none
     Program,
-    /// Programs of a user that start with the same rights, and their children; those that can become another
-    /// user share with none
+    /// Programs of a user that start with the same privileges, and their children; a program that can become
+    /// another user shares with none
     User,
-    /// None: each process has its own, and no forked child has its parent's
+    /// None: each process has its own buffers, and a forked child does not use its parent's
     #[default]
     Process,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Chains {
-    /// Those that wait
+    /// Acquisitions that wait
     #[default]
     Contended,
-    /// All, each of which then costs some microseconds
+    /// All acquisitions; each then costs a few microseconds
     All,
     /// None
     None,
@@ -220,10 +219,10 @@ pub enum Chains {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotOn {
-    /// The signal, sent to tracewing record
+    /// That signal, sent to tracewing record
     #[value(name = "SIGUSR2", alias = "USR2")]
     Signal,
-    /// The end of CMD, also by a signal, or of the recording
+    /// The end of CMD (including by a signal) or of the recording
     Exit,
     /// A panic in a program that has called tracewing::snapshot_on_panic()
     Panic,

@@ -20,7 +20,8 @@ Examples:
   tracewing sched latency my-trace --sort avg -n 10
   tracewing sched latency my-trace --format json | jq .threads[0]
 
-The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV); those that no event shows are left out.
+The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV); times that no event shows \
+are left out.
 ";
 
 #[derive(Debug, clap::Args)]
@@ -53,20 +54,20 @@ impl Waited<'_> {
 
 fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
     columns! { row: Waited<'r>;
-        number "process" "process" key, "number of its process" => row.thread.process.into();
-        number "thread" "tid" key, "number of the thread" => row.thread.tid.into();
+        number "process" "process" key, "id of its process" => row.thread.process.into();
+        number "thread" "tid" key, "thread id" => row.thread.tid.into();
         text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
-        duration "unknown" "unknown_ns" low, "time of which no event shows whether it had a CPU"
+        duration "unknown" "unknown_ns" low, "time in which no event shows whether it had a CPU"
             => Cell::Ns(row.thread.unknown_ns);
-        number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
+        number "switches" "switches" normal, "how often it got a CPU after a wait of known length"
             => Cell::count_if(row.wakes, row.thread.slices);
-        duration "avg" "avg_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
+        duration "avg" "avg_delay_ns" high, "mean time ready before it got a CPU, after a wake or a preemption"
             => Cell::ns_if(row.wakes, row.thread.mean_ns());
-        duration "max" "max_delay_ns" key, "the longest time that it was ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
+        duration "max" "max_delay_ns" key, "longest time ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
         clock "from" "max_delay_begin_ns" low, "beginning of the longest wait" => row.time(row.thread.max_begin());
         clock "to" "max_delay_end_ns" low, "end of the longest wait" => row.time(row.thread.max_end);
-        text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
+        text "woken-by" "max_delay_waker" low, "thread that woke it at the beginning of the longest wait"
             => row.thread.max_waker.as_ref().filter(|_| row.wakes).map_or(Cell::None, name_of_waker);
     }
 }

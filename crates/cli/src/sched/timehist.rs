@@ -23,8 +23,9 @@ Examples:
   tracewing sched timehist my-trace --cpu 1 --from +1s --to +1.1s
   tracewing sched timehist my-trace --format csv > slices.csv
 
-The columns are those of `perf sched timehist --state`. Times are in ms (ns in JSON and CSV). - is what no event shows, as \
-the first wait of a thread. It needs a recording of sched_switch, and of sched_waking or sched_wakeup.
+The columns are those of `perf sched timehist --state`. Times are in ms (ns in JSON and CSV). - stands for what no \
+event shows, such as the first wait of a thread. This command needs a recording of sched_switch, and of sched_waking \
+or sched_wakeup.
 ";
 
 #[derive(Debug, clap::Args)]
@@ -68,24 +69,24 @@ fn slice_columns() -> Vec<Column<Left>> {
     columns! { left: Left;
         clock(18) "time" "time_ns" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
         number(4) "cpu" "cpu" high, "the CPU" => left.cpu.into();
-        text(32) "task [tid/pid]" "name" key, "name of the thread, in text with its number and its process'"
+        text(32) "task [tid/pid]" "name" key, "name of the thread; in text, with its number and that of its process"
             => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();
-        number "tid" "tid" extra, "number of the thread" => left.tid.into();
-        number "process" "process" extra, "number of its process" => left.process.into();
-        duration(11) "wait" "wait_ns" high, "time off CPUs before" => Cell::ns(left.wait_ns);
-        duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
+        number "tid" "tid" extra, "thread id" => left.tid.into();
+        number "process" "process" extra, "id of its process" => left.process.into();
+        duration(11) "wait" "wait_ns" high, "time off CPUs before this" => Cell::ns(left.wait_ns);
+        duration(9) "delay" "delay_ns" high, "part of wait in which it was ready: since its wake, or all of it after a preemption"
             => Cell::ns(left.delay_ns);
-        duration(9) "run" "run_ns" high, "time on the CPU; unknown if its beginning is" => Cell::ns(left.run_ns);
-        text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
+        duration(9) "run" "run_ns" high, "time on the CPU; unknown if its beginning is unknown" => Cell::ns(left.run_ns);
+        text(5) "state" "state" normal, "state when it left the CPU: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
             => left.state.letters().into();
         text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
             => left.waker.as_ref().map_or(Cell::None, name_of_waker),
             in_text: left.waker.as_ref().map_or(Cell::None, |waker| left.titled_waker(waker).into());
-        number "waker-tid" "waker_tid" extra, "number of the thread that ended its sleep"
+        number "waker-tid" "waker_tid" extra, "id of the thread that ended its sleep"
             => left.of_waker(|waker| waker.tid).into();
-        number "waker-process" "waker_process" extra, "number of that thread's process"
+        number "waker-process" "waker_process" extra, "id of that thread's process"
             => left.of_waker(|waker| waker.process).into();
-        number "waker-task" "waker_task" extra, "number of the user thread that it ran"
+        number "waker-task" "waker_task" extra, "number of the user thread that the waker ran"
             => left.of_waker(|waker| waker.user_thread).into();
         text "waker-interrupt" "waker_interrupt" extra, "interrupt that ended its sleep"
             => left.interrupt.as_deref().map_or(Cell::None, Cell::from);

@@ -34,10 +34,10 @@ pub fn columns() -> Vec<Column<Row>> {
         text "name" "name" key, "name of the event or the probe" => row.name.as_str().into();
         text "level" "level" low, "level of the event" => row.level.as_deref().map_or(Cell::None, Cell::from);
         number "major" "major" low, "major class of the event" => Cell::Count(row.major.into());
-        text "state" "state" key, "on or off; a breakpoint or a uprobe in its place" => row.state.as_str().into();
+        text "state" "state" key, "on or off, or breakpoint or uprobe if one is in its place" => row.state.as_str().into();
         text "kind" "kind" normal, "event, callback or usdt" => row.kind.into();
-        number "process" "process" low, "number of the process that it is in" => Cell::count(row.process.map(|pid| pid.as_unsigned().into()));
-        text "object" "object" high, "program or library, in text without its folder"
+        number "process" "process" low, "id of the process that it is in" => Cell::count(row.process.map(|pid| pid.as_unsigned().into()));
+        text "object" "object" high, "program or library; in text, without its folder"
             => row.object.as_str().into(), in_text: row.object_name();
         text "address" "address" normal, "address in the file, or in the process"
             => row.address.map_or(Cell::None, |address| format!("{address:#x}").into());

@@ -267,7 +267,7 @@ impl<R> Column<R> {
 ///
 /// ```ignore
 /// columns! { line: Line<'t>;
-///     number "thread" "tid" key, "number of the thread" => line.tid.into();
+///     number "thread" "tid" key, "thread id" => line.tid.into();
 ///     text(20) "" "bar" low + only_text, "a bar as long as the number" => bar(line);
 /// }
 /// ```

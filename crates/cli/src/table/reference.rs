@@ -1,4 +1,4 @@
-//! What the columns of a command are, in its help, and of all commands in docs/reference/columns.md.
+//! Describes the columns of a command in its help, and those of all commands in docs/reference/columns.md.
 
 use super::Head;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ impl View {
     }
 }
 
-/// The columns as a part of a command's help, those of all its tables together.
+/// The section of a command's help about its columns, those of all its tables together.
 pub fn help(views: &[View]) -> String {
     let mut columns: Vec<(&Head, &View)> = Vec::new();
     for view in views {
@@ -30,7 +30,8 @@ pub fn help(views: &[View]) -> String {
     let is_of_all = |view: &View| views.first().is_some_and(|first| first.command == view.command);
     let (extra, shown): (Vec<_>, Vec<_>) = columns.into_iter().partition(|(head, _)| head.is_extra());
     let mut text = String::new();
-    for (title, columns) in [("Columns", shown), ("Columns that text has by --wide or --columns only", extra)]
+    for (title, columns) in
+        [("Columns", shown), ("More columns, in text only with --wide or --columns", extra)]
     {
         if columns.is_empty() {
             continue;

@@ -59,7 +59,7 @@ impl Line<'_> {
 pub fn columns<'t>(by: By) -> Vec<Column<Line<'t>>> {
     let [tasks, threads, processes] = [By::Task, By::Thread, By::Process].map(|of| by == of);
     let mut columns = columns! { line: Line<'t>;
-        number "process" "process" key, "number of its process" => line.process.into();
+        number "process" "process" key, "id of its process" => line.process.into();
     };
     if tasks {
         columns.extend(columns! { line: Line<'t>;
@@ -68,7 +68,7 @@ pub fn columns<'t>(by: By) -> Vec<Column<Line<'t>>> {
     }
     if threads {
         columns.extend(columns! { line: Line<'t>;
-            number "thread" "tid" key, "number of the thread" => line.number.clone();
+            number "thread" "tid" key, "thread id" => line.number.clone();
         });
     }
     columns.extend(columns! { line: Line<'t>;
@@ -77,7 +77,7 @@ pub fn columns<'t>(by: By) -> Vec<Column<Line<'t>>> {
     columns.extend(times());
     if processes {
         columns.extend(columns! { line: Line<'t>;
-            number "threads" "threads" normal, "its threads" => Cell::Count(line.threads);
+            number "threads" "threads" normal, "number of its threads" => Cell::Count(line.threads);
         });
     }
     columns.extend(if tasks { counts_of_tasks() } else { counts_of_threads() });
@@ -89,13 +89,13 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         duration "running" "running_ns" key, "time on a CPU"
             => Cell::ns_if(line.known.switches, line.times.running_ns);
-        duration "ready" "ready_ns" high, "time ready to run: no CPU was free, or for a task no thread"
+        duration "ready" "ready_ns" high, "time ready to run, but without a free CPU (for a task, a free thread)"
             => Cell::ns_if(line.waits, line.times.waiting_ns);
         duration "blocked" "blocked_ns" high, "time waiting for something else"
             => Cell::ns_if(line.waits, line.times.blocked_ns);
-        duration "nested" "nested_ns" extra, "time in which another user thread ran within it"
+        duration "nested" "nested_ns" extra, "time in which another user thread ran inside it"
             => Cell::Ns(line.times.nested_ns);
-        duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and where events are missing"
+        duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and while events are missing"
             => Cell::Ns(line.times.unknown_ns);
         duration "user" "user_ns" normal, "part of running: the program's own code"
             => line.of_mode(line.times.user_ns);
@@ -103,12 +103,12 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
             => line.of_mode(line.times.system_ns);
         duration "irq" "interrupted_ns" normal, "part of running: interrupts"
             => Cell::ns_if(line.known.recorded.interrupts && line.known.switches, line.times.interrupted_ns);
-        parts "blocked-on" "blocked_on" normal, "what it waited for longest, ? where no event shows it"
+        parts "blocked-on" "blocked_on" normal, "what it waited for longest; ? if no event shows it"
             => match line.waits {
                 true => cell_of(&line.times.blocked_on),
                 false => Cell::None,
             };
-        parts "interrupted-by" "interrupted_by" extra, "interrupts that irq is made of"
+        parts "interrupted-by" "interrupted_by" extra, "interrupts that irq consists of"
             => match line.known.recorded.interrupts && line.known.switches {
                 true => cell_of(&line.times.interrupted_by),
                 false => Cell::None,
@@ -123,9 +123,9 @@ fn cell_of(parts: &[Part]) -> Cell {
 fn counts_of_tasks<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         number "polls" "polls" normal, "how often a thread began to run it" => Cell::count(line.counts.polls);
-        number "lwps" "lwp_migrations" low, "how often another thread ran it than before"
+        number "lwps" "lwp_migrations" low, "how often it ran on a different thread than before"
             => Cell::count(line.counts.lwp_migrations);
-        number "moved" "cpu_migrations" low, "how often it ran on another CPU than before"
+        number "moved" "cpu_migrations" low, "how often it ran on a different CPU than before"
             => Cell::count(line.counts.cpu_migrations);
         number "woken" "wakeups" low, "how often it was woken" => Cell::count(line.counts.wakeups);
     }
@@ -136,10 +136,10 @@ fn counts_of_threads<'t>() -> Vec<Column<Line<'t>>> {
         number "switches" "switches" normal, "how often it left a CPU" => Cell::count(line.counts.switches);
         number "preempted" "preemptions" low, "how often it left a CPU although it was ready to run"
             => Cell::count(line.counts.preemptions);
-        number "moved" "migrations" low, "how often it ran on another CPU than before"
+        number "moved" "migrations" low, "how often it ran on a different CPU than before"
             => Cell::count(line.counts.cpu_migrations);
         number "woken" "wakeups" low, "how often it was woken" => Cell::count(line.counts.wakeups);
-        number "syscalls" "system_calls" normal, "system calls that it began" => Cell::count(line.counts.system_calls);
+        number "syscalls" "system_calls" normal, "number of system calls begun" => Cell::count(line.counts.system_calls);
         number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => Cell::count(line.counts.page_faults);
         number "events" "user_events" low, "events of its program" => Cell::count(line.counts.user_events);
