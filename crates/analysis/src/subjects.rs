@@ -123,9 +123,7 @@ impl<'a> Subjects<'a> {
     fn has_thread(&self, thread: &UserThread) -> bool {
         let patterns = &self.filter.threads;
         patterns.is_empty()
-            || patterns
-                .iter()
-                .any(|pattern| pattern.matches(thread.process.map(|pid| pid.0), thread.id.0, &thread.name))
+            || patterns.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
     }
 
     /// Whether an LWP that has ended is selected; `was_reported`: whether any of its time was.

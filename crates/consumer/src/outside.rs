@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::event::CONTEXT;
 use tracewing_abi::first::DESCRIPTION;
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Tid};
 
-use crate::firsts::{Firsts, Walk};
+use crate::firsts::{Event, Firsts, Walk};
 
 /// The first number of threads that were not seen: more than a thread can have (`PID_MAX_LIMIT`).
 pub const UNSEEN: i32 = 1 << 30;
@@ -55,8 +55,8 @@ impl Outside {
         self.unseen.load(Relaxed).cast_unsigned() // of the thread that reads the buffers, which asks
     }
 
-    fn next(&self) -> i32 {
-        UNSEEN.saturating_add(self.unseen.fetch_add(1, Relaxed))
+    fn next(&self) -> Tid {
+        Tid(UNSEEN.saturating_add(self.unseen.fetch_add(1, Relaxed)))
     }
 
     /// Distance from an event's payload to the number of its process, where it has one.
@@ -101,15 +101,26 @@ struct Process {
     folder: File,
 }
 
+/// A thread's number in the namespace of its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Inside(i32);
+
+impl Inside {
+    /// The thread that has emitted an event.
+    fn of(event: &Event, bytes: &[u8]) -> Self {
+        Self(event.tid(bytes).0)
+    }
+}
+
+/// What is known of the threads' numbers outside.
 #[derive(Debug)]
 struct Threads {
-    /// Numbers outside, by those inside.
-    known: HashMap<i32, i32>,
+    known: HashMap<Inside, Tid>,
     looked: Instant,
     /// How long the last look took.
     took: Duration,
     /// The number of a process that is not known.
-    unseen_process: Option<i32>,
+    unseen_process: Option<Pid>,
 }
 
 impl Insider {
@@ -155,7 +166,7 @@ impl Insider {
             let outside = task.file_name().to_str().and_then(|tid| tid.parse().ok());
             let status = fs::read(task.path().join("status")).unwrap_or_default();
             let inside = numbers(&status).and_then(Iterator::last);
-            threads.known.extend(inside.zip(outside));
+            threads.known.extend(inside.map(Inside).zip(outside));
         }
         (threads.looked, threads.took) = (begin, begin.elapsed());
     }
@@ -163,9 +174,9 @@ impl Insider {
     /// Puts the numbers outside into the events of a packet, which are all complete. `false`, and nothing was
     /// done, where it is better to wait for them, which is not done where it `is_last`.
     pub(crate) fn replace(&self, events: &mut [u8], is_last: bool) -> bool {
-        let is_new = |event: &crate::firsts::Event| {
+        let is_new = |event: &Event| {
             self.outside.process_at(event.id) == Some(0)
-                || !self.threads.borrow().known.contains_key(&event.tid(events).0)
+                || !self.threads.borrow().known.contains_key(&Inside::of(event, events))
         };
         if (Walk { bytes: events, at: 0 }).any(|event| is_new(&event)) {
             let Threads { looked, took, .. } = *self.threads.borrow();
@@ -180,20 +191,20 @@ impl Insider {
         let mut at = 0;
         while let Some(event) = (Walk { bytes: events, at }).next() {
             at = event.at + event.length;
-            let tid = event.tid(events).0;
-            let outside = *threads.known.entry(tid).or_insert_with(|| self.outside.next());
+            let inside = Inside::of(&event, events);
+            let outside = *threads.known.entry(inside).or_insert_with(|| self.outside.next());
             let context = event.at + event.header;
-            events[context..context + CONTEXT].copy_from_slice(&outside.to_le_bytes());
+            events[context..context + CONTEXT].copy_from_slice(&outside.0.to_le_bytes());
             let process = self.outside.process_at(event.id).map(|far| context + CONTEXT + far);
             let place =
                 process.filter(|start| start + 4 <= at).and_then(|start| events.get_mut(start..start + 4));
             // A description is not a process's.
             if let Some(place) = place.filter(|place| **place != DESCRIPTION.to_le_bytes()) {
                 let pid = match &self.process {
-                    Some(process) => process.pid.0,
-                    None => *threads.unseen_process.get_or_insert_with(|| self.outside.next()),
+                    Some(process) => process.pid,
+                    None => *threads.unseen_process.get_or_insert_with(|| self.outside.next().as_process()),
                 };
-                place.copy_from_slice(&pid.to_le_bytes());
+                place.copy_from_slice(&pid.0.to_le_bytes());
             }
         }
         true

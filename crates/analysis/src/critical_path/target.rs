@@ -5,7 +5,7 @@ use super::{Followed, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Error, Filter, ThreadPattern, UsageFault};
-use tracewing_units::{Pid, Tid, Timestamp};
+use tracewing_units::{Pid, Task, Tid, Timestamp};
 
 /// The LWP or user thread whose path is requested.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +82,7 @@ impl Target {
             (Choice::Lwp(tid), Followed::Lwp(..)) => identity.number == u64::from(tid.0.unsigned_abs()),
             (Choice::Main, Followed::Lwp(..)) => is_main(identity),
             (Choice::UserThread(pattern), Followed::UserThread(_)) => {
-                pattern.matches(identity.process.map(|pid| pid.0), identity.number, &identity.name)
+                pattern.matches(identity.process, Task(identity.number), &identity.name)
             }
             _ => false,
         }

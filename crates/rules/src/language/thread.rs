@@ -2,6 +2,7 @@
 
 use super::glob::Glob;
 use std::fmt;
+use tracewing_units::{Pid, Task};
 
 /// Selects user threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,9 +10,9 @@ pub enum ThreadPattern {
     /// By number, which is unique in a process; in one process if that is given.
     Number {
         /// Process id; `None` for any process.
-        process: Option<i32>,
+        process: Option<Pid>,
         /// Number of the user thread.
-        thread: u64,
+        thread: Task,
     },
     /// By name.
     Name(Glob),
@@ -31,7 +32,7 @@ impl ThreadPattern {
     }
 
     /// Whether a user thread of this process, number and name is selected; the name is empty if it has none.
-    pub fn matches(&self, process: Option<i32>, thread: u64, name: &str) -> bool {
+    pub fn matches(&self, process: Option<Pid>, thread: Task, name: &str) -> bool {
         match self {
             Self::Number { process: expected, thread: number } => {
                 *number == thread && expected.is_none_or(|expected| Some(expected) == process)
@@ -59,14 +60,14 @@ mod tests {
     #[test]
     fn threads_are_chosen_by_number_or_name() {
         let pattern = ThreadPattern::new;
-        assert_eq!(pattern("12"), ThreadPattern::Number { process: None, thread: 12 });
-        assert_eq!(pattern("4711/12"), ThreadPattern::Number { process: Some(4711), thread: 12 });
+        assert_eq!(pattern("12"), ThreadPattern::Number { process: None, thread: Task(12) });
+        assert_eq!(pattern("4711/12"), ThreadPattern::Number { process: Some(Pid(4711)), thread: Task(12) });
         assert_eq!(pattern("work/12"), ThreadPattern::Name(Glob::new("work/12")));
         for (text, fits) in [("12", true), ("7/12", true), ("8/12", false), ("w*/1", true), ("w", false)] {
-            assert_eq!(pattern(text).matches(Some(7), 12, "work/1"), fits, "{text}");
+            assert_eq!(pattern(text).matches(Some(Pid(7)), Task(12), "work/1"), fits, "{text}");
             assert_eq!(pattern(text).to_string(), text);
         }
-        assert!(!pattern("7/12").matches(None, 12, ""), "its process is unknown");
-        assert!(!pattern("*").matches(Some(7), 12, ""), "what has no name has none that matches");
+        assert!(!pattern("7/12").matches(None, Task(12), ""), "its process is unknown");
+        assert!(!pattern("*").matches(Some(Pid(7)), Task(12), ""), "what has no name has none that matches");
     }
 }

@@ -10,6 +10,7 @@ use crate::merge::slices::Slice;
 use crate::open::recording::Recording;
 use crate::print::listing::Sink;
 use crate::print::printer::Printer;
+use crate::print::stamp::PrintedStamp;
 use crate::time::stamp::Stamp;
 use std::collections::VecDeque;
 use std::io;
@@ -56,7 +57,7 @@ enum Part<'r> {
 struct End<'r> {
     result: Result<(), Error>,
     /// The last stamp that was printed, as the next one's distance is reckoned from it.
-    last: Option<u64>,
+    last: Option<PrintedStamp>,
     /// Stands at the slice's end.
     merge: Merge<'r>,
 }

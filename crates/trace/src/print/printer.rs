@@ -6,6 +6,7 @@ use crate::merge::messages::{Merge, Message};
 use crate::open::recording::Recording;
 use crate::print::lines::{BATCH, Lines};
 use crate::print::listing::{Listing, Sink};
+use crate::print::stamp::PrintedStamp;
 use crate::select::in_order::OrderedSelection;
 use crate::time::range::TimeRange;
 use crate::time::stamp::Stamp;
@@ -173,12 +174,12 @@ impl<'l> Printer<'l> {
     }
 
     /// The last stamp that was printed, if there was one.
-    pub(crate) fn last_stamp(&mut self) -> Option<u64> {
+    pub(crate) fn last_stamp(&mut self) -> Option<PrintedStamp> {
         self.lines.text.stamps().last()
     }
 
     /// Has the next stamp follow the last one of a slice.
-    pub(crate) fn continue_after(&mut self, last: Option<u64>) {
+    pub(crate) fn continue_after(&mut self, last: Option<PrintedStamp>) {
         last.into_iter().for_each(|last| self.lines.text.stamps().continue_after(last));
     }
 

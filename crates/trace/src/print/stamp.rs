@@ -8,8 +8,17 @@ use tracewing_units::Timestamp;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// babeltrace2's "there is none"; a stamp or a distance of that very value is taken for none there, and here.
-const NONE: u64 = u64::MAX;
+/// A stamp in the unit that is printed: cycles, or nanoseconds since the origin in two's complement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PrintedStamp(u64);
+
+impl PrintedStamp {
+    /// babeltrace2's "there is none"; a stamp of that very value is taken for none there, and here.
+    const NONE: PrintedStamp = PrintedStamp(NO_DISTANCE);
+}
+
+/// The same for distances.
+const NO_DISTANCE: u64 = u64::MAX;
 
 /// babeltrace2's warning of a negative stamp.
 const FALLBACK: &str = "[warning] Fallback to [sec.ns] to print negative time value. Use --clock-seconds.\n";
@@ -20,7 +29,7 @@ pub(crate) struct StampPrinter {
     clock: ClockStyle,
     delta: bool,
     names: bool,
-    last: u64,
+    last: PrintedStamp,
     /// The next stamp, if another printer prints it, which knows the previous one.
     withheld: Option<Option<Stamp>>,
     distance: u64,
@@ -41,9 +50,9 @@ impl StampPrinter {
             clock: style.clock,
             delta: style.delta,
             names: style.names.header,
-            last: NONE,
+            last: PrintedStamp::NONE,
             withheld: None,
-            distance: NONE,
+            distance: NO_DISTANCE,
             second: None,
             text: Vec::new(),
             fell_back: false,
@@ -57,7 +66,7 @@ impl StampPrinter {
     /// Starts over, and leaves the first stamp to a printer that knows the previous one: it is
     /// [`StampPrinter::withheld`].
     pub(crate) fn withhold(&mut self) {
-        (self.last, self.withheld) = (NONE, Some(None));
+        (self.last, self.withheld) = (PrintedStamp::NONE, Some(None));
     }
 
     /// The stamp that has not been printed.
@@ -66,12 +75,12 @@ impl StampPrinter {
     }
 
     /// The last stamp, in what [`StampPrinter::continue_after`] takes.
-    pub(crate) fn last(&self) -> Option<u64> {
-        Some(self.last).filter(|last| *last != NONE)
+    pub(crate) fn last(&self) -> Option<PrintedStamp> {
+        Some(self.last).filter(|last| *last != PrintedStamp::NONE)
     }
 
     /// Has the next stamp follow this one.
-    pub(crate) fn continue_after(&mut self, last: u64) {
+    pub(crate) fn continue_after(&mut self, last: PrintedStamp) {
         self.last = last;
     }
 
@@ -79,8 +88,9 @@ impl StampPrinter {
     #[inline]
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         let ns = stamp.time.as_ns();
-        if self.is_common && self.last != NONE && self.second == Some(ns / NS_PER_S) && ns >= 0 {
-            let distance = (ns as u64).wrapping_sub(self.last);
+        if self.is_common && self.last != PrintedStamp::NONE && self.second == Some(ns / NS_PER_S) && ns >= 0
+        {
+            let distance = (ns as u64).wrapping_sub(self.last.0);
             if distance < NS_PER_S as u64 {
                 return self.common_event(out, ns as u64, distance as u32);
             }
@@ -101,7 +111,7 @@ impl StampPrinter {
         if let Some(digits) = text[25..].first_chunk_mut() {
             number::nine(digits, distance);
         }
-        self.last = ns;
+        self.last = PrintedStamp(ns);
         self.distance = distance.into();
         out.extend_from_slice(&text);
     }
@@ -119,11 +129,11 @@ impl StampPrinter {
             false => self.wall(out, stamp.time),
         }
         let now = self.number(stamp);
-        let goes_back = self.last != NONE && self.is_before(now, self.last);
+        let goes_back = self.last != PrintedStamp::NONE && self.is_before(now, self.last);
         self.distance = match (self.last, goes_back) {
-            (NONE, _) => NONE,
-            (last, false) => now.wrapping_sub(last),
-            (last, true) => last.wrapping_sub(now),
+            (PrintedStamp::NONE, _) => NO_DISTANCE,
+            (last, false) => now.0.wrapping_sub(last.0),
+            (last, true) => last.0.wrapping_sub(now.0),
         };
         self.last = now;
         if !self.names {
@@ -140,20 +150,20 @@ impl StampPrinter {
     }
 
     /// The stamp in the unit that is printed.
-    fn number(&self, stamp: Stamp) -> u64 {
-        if self.clock.cycles { stamp.cycles.0 } else { stamp.time.as_ns() as u64 }
+    fn number(&self, stamp: Stamp) -> PrintedStamp {
+        PrintedStamp(if self.clock.cycles { stamp.cycles.0 } else { stamp.time.as_ns() as u64 })
     }
 
     /// Whether a stamp is earlier than another one, in the unit that is printed.
-    fn is_before(&self, stamp: u64, other: u64) -> bool {
+    fn is_before(&self, PrintedStamp(stamp): PrintedStamp, PrintedStamp(other): PrintedStamp) -> bool {
         if self.clock.cycles { stamp < other } else { (stamp as i64) < other as i64 }
     }
 
     fn distance(&self, out: &mut Vec<u8>) {
         match (self.clock.cycles, self.distance) {
-            (true, NONE) => out.extend_from_slice(b"????????????"),
+            (true, NO_DISTANCE) => out.extend_from_slice(b"????????????"),
             (true, distance) => number::padded::<12>(out, distance),
-            (false, NONE) => out.extend_from_slice(b"?.?????????"),
+            (false, NO_DISTANCE) => out.extend_from_slice(b"?.?????????"),
             (false, distance) => {
                 number::unsigned(out, distance / NS_PER_S as u64);
                 out.push(b'.');

@@ -150,7 +150,7 @@ impl Filter {
         let named =
             |process: Option<Pid>| process.is_some_and(|process| self.names_process(seen.state, process));
         let is_thread = |process: Option<Pid>, id, name: &str| {
-            threads.iter().any(|pattern| pattern.matches(process.map(|pid| pid.0), id, name))
+            threads.iter().any(|pattern| pattern.matches(process, id, name))
         };
         let child = seen.child();
         let next_process = next.and_then(|next| next.process).or(child.map(Tid::as_process));
@@ -162,9 +162,9 @@ impl Filter {
         ) && belongs(!processes.is_empty(), named(place.process), named(next_process))
             && belongs(
                 !threads.is_empty(),
-                matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id.0, name)),
-                next_thread.is_some_and(|next| is_thread(next.process, next.id.0, &next.name))
-                    || seen.created_thread().is_some_and(|(id, name)| is_thread(place.process, id.0, name)),
+                matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id, name)),
+                next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name))
+                    || seen.created_thread().is_some_and(|(id, name)| is_thread(place.process, id, name)),
             )
     }
 }

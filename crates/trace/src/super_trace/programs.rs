@@ -486,8 +486,7 @@ impl Programs {
     /// Whether the recording has all events of a user thread, which is known.
     fn is_chosen(&self, key: Key) -> bool {
         let Some(UserThread { process, id, name, .. }) = self.get(key) else { return false };
-        let process = process.map(|pid| pid.0);
-        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(process, id.0, name)))
+        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(*process, *id, name)))
     }
 
     fn known(&mut self, key: Key, begin: Timestamp) -> &mut UserThread {
