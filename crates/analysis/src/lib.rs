@@ -58,8 +58,8 @@ pub use latency::{
     Nesting, Period, Question, QuestionFault,
 };
 pub use locks::{
-    Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,
-    LocksTable, Party, Row, Subject, Sum, Unpaired,
+    Account, AcrossAwait, Bins, Caller, Chain, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse,
+    LockUses, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
 pub use pairs::Pairs;

@@ -12,7 +12,7 @@ use tracewing_trace::super_trace::{
     Coverage, Interrupt, Interrupts, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
-use tracewing_units::{Duration, Task, Tid, Timestamp};
+use tracewing_units::{Duration, Origin, Task, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -305,9 +305,11 @@ fn an_interrupt_ends_a_way() {
 #[test]
 fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
-    let origin =
-        |time, origin, name| task(time, 0, 7, UserThreadKind::Origin { origin, name, file: b"", line: 0 });
-    let create = |time, thread, origin| task(time, 0, 7, UserThreadKind::Create { thread, origin });
+    let origin = |time, number, name| {
+        task(time, 0, 7, UserThreadKind::Origin { origin: Origin(number), name, file: b"", line: 0 })
+    };
+    let create =
+        |time, thread, number| task(time, 0, 7, UserThreadKind::Create { thread, origin: Origin(number) });
     let events = [
         switch(0, 0, 0, 0, 7),
         (0, 0, 7, Kind::User),
@@ -348,8 +350,9 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 
 #[test]
 fn who_is_meant_must_be_clear() {
-    let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: 1 });
-    let origin = task(5, 0, 7, UserThreadKind::Origin { origin: 1, name: b"work", file: b"", line: 0 });
+    let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: Origin(1) });
+    let origin =
+        task(5, 0, 7, UserThreadKind::Origin { origin: Origin(1), name: b"work", file: b"", line: 0 });
     let events = [switch(0, 0, 0, 0, 7), origin, create(Task(1)), create(Task(2)), (9, 0, 7, Kind::User)];
     let fails = |target| path_of(&events, target, 0, 9).unwrap_err();
     assert_eq!(fails(lwp(8)), NoPath::Missing("thread 8".to_owned()));
@@ -372,7 +375,7 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
     ];
     let state = prop_oneof![Just(SLEEPS), Just(GOES_ON), Just(0x20)];
     let user = prop_oneof![
-        thread().prop_map(|thread| UserThreadKind::Create { thread: Task(thread), origin: 1 }),
+        thread().prop_map(|thread| UserThreadKind::Create { thread: Task(thread), origin: Origin(1) }),
         thread().prop_map(|thread| UserThreadKind::Wake { thread: Task(thread) }),
         thread().prop_map(|thread| UserThreadKind::Exit { thread: Task(thread) }),
         (thread(), thread(), cause).prop_map(|(prev, next, cause)| UserThreadKind::Switch {

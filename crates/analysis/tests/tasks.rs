@@ -6,8 +6,8 @@ use activity::activity;
 use tracewing_analysis::{Task, Tasks, Thresholds};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User};
-use tracewing_units::Task as Number;
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Origin, Task as Number};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -49,11 +49,11 @@ fn stops(thread: u64, cause: SwitchCause) -> Kind<'static> {
 }
 
 fn create(thread: u64) -> Kind<'static> {
-    Kind::UserThread(User::Create { thread: Number(thread), origin: 1 })
+    Kind::UserThread(User::Create { thread: Number(thread), origin: Origin(1) })
 }
 
 fn work() -> Kind<'static> {
-    Kind::UserThread(User::Origin { origin: 1, name: b"work", file: b"", line: 0 })
+    Kind::UserThread(User::Origin { origin: Origin(1), name: b"work", file: b"", line: 0 })
 }
 
 fn wake(thread: u64) -> Kind<'static> {

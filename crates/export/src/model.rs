@@ -1,7 +1,7 @@
 //! What a viewer shows: nested containers, each with a timeline, and the names of what appears on them.
 
 use std::collections::BTreeMap;
-use tracewing_analysis::{Party, Ran};
+use tracewing_analysis::{Caller, Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
@@ -219,7 +219,7 @@ impl Container {
                     (Party::Thread(tid), _) => tid.to_string(),
                     (Party::Task(_, task), Some(process)) => format!("{process}/{task}"),
                     (Party::Task(_, task), None) => format!("?/{task}"),
-                    (Party::Place(_, origin), _) => format!("{origin:#x}"),
+                    (Party::Place(_, Caller(origin)), _) => format!("{origin:#x}"),
                 };
                 return match number {
                     0 => format!("locks of {of}"),

@@ -12,7 +12,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
-use tracewing_units::{Cpu, Duration, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Duration, Origin, Pid, Task, Tid, Timestamp};
 
 const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
@@ -109,9 +109,9 @@ fn a_story_of_two_threads_and_a_task() {
             1600,
             0,
             10,
-            Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"t", file: b"", line: 0 }),
+            Kind::UserThread(UserThreadKind::Origin { origin: Origin(1), name: b"t", file: b"", line: 0 }),
         ),
-        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: Task(7), origin: 1 })),
+        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: Task(7), origin: Origin(1) })),
         Event(1700, 0, 10, runs(0, 7, SwitchCause::Unknown)),
         Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),
         Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: Task(7) })),
@@ -219,7 +219,7 @@ fn random(seed: u32) -> Vec<Step> {
             10 => Kind::InterruptExit(Interrupt::Handler),
             11 => Kind::Introduction { process: Pid(1 + tid / 3), name: b"i" },
             12 => Kind::Fork { child: Tid(other), name: b"f" },
-            13 => Kind::UserThread(UserThreadKind::Create { thread: Task(task), origin: 1 }),
+            13 => Kind::UserThread(UserThreadKind::Create { thread: Task(task), origin: Origin(1) }),
             14 | 15 => {
                 let cause =
                     [SwitchCause::Blocked, SwitchCause::Yielded, SwitchCause::Nested, SwitchCause::Ended];

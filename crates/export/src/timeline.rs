@@ -23,7 +23,7 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{
     self, Carried, Doing, Fold, Kind, Lwp, LwpSerial, Mode, Place, Scope, UserThread, Waker,
 };
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, LockAddress, Pid, Tid, Timestamp};
 
 /// Follows a recording.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Timeline {
     /// Containers of locks, per thread or task.
     lock_lines: HashMap<(Option<Pid>, Party), Vec<ContainerId>>,
     /// Names of locks; the flag says whether the lock is held.
-    locks: HashMap<(&'static str, u64, bool), NameId>,
+    locks: HashMap<(&'static str, LockAddress, bool), NameId>,
     chains: Chains,
     /// Names of code locations that samples hit, by their numbers.
     codes: Vec<Option<NameId>>,

@@ -7,7 +7,7 @@ use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Change, Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
-use tracewing_units::{Pid, Task, Tid};
+use tracewing_units::{Origin, Pid, Task, Tid};
 
 /// Notes wakers and woken threads, polls and time slices.
 #[derive(Default)]
@@ -85,7 +85,7 @@ fn moves(events: &[Event]) -> Vec<String> {
 
 #[test]
 fn who_woke_whom() {
-    let create = Kind::UserThread(User::Create { thread: Task(2), origin: 0xb });
+    let create = Kind::UserThread(User::Create { thread: Task(2), origin: Origin(0xb) });
     let events = [
         (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),

@@ -10,13 +10,13 @@ use tracewing_trace::super_trace::{
     Carried, Change, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace, SwitchCause,
     UserThread, UserThreadKind as User,
 };
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
     let introduction = Kind::Introduction { process: Pid(10), name: b"program" };
-    let create = |thread, origin| Kind::UserThread(User::Create { thread, origin });
+    let create = |thread, number| Kind::UserThread(User::Create { thread, origin: Origin(number) });
     vec![
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, introduction),
@@ -26,10 +26,10 @@ fn story() -> Vec<Event> {
         (40, 1, 0, switch(0, 0, 11)),
         (50, 1, 11, introduction),
         (55, 1, 11, Kind::UserThread(User::Worker)),
-        (60, 0, 10, Kind::UserThread(User::Origin { origin: 0xa, name: b"a", file: b"", line: 0 })),
+        (60, 0, 10, Kind::UserThread(User::Origin { origin: Origin(0xa), name: b"a", file: b"", line: 0 })),
         (60, 0, 10, create(Task(1), 0xa)),
         (70, 0, 10, create(Task(2), 0xb)),
-        (70, 0, 10, Kind::UserThread(User::Origin { origin: 0xb, name: b"b", file: b"", line: 0 })),
+        (70, 0, 10, Kind::UserThread(User::Origin { origin: Origin(0xb), name: b"b", file: b"", line: 0 })),
         (80, 1, 11, user_switch(0, 1, Unknown)),
         (90, 1, 11, Kind::SystemCall { call: READ }),
         (100, 1, 11, switch(11, SLEEPS, 0)),

@@ -4,7 +4,7 @@ use tracewing_trace::super_trace::{
     Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind as User,
 };
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 /// What each did, and how long.
 #[derive(Default)]
@@ -29,10 +29,10 @@ impl Times {
 
 /// Two are created by an LWP; the first runs to its end at once, the second does not appear again.
 const EVENTS: [(i64, User<'static>); 4] = [
-    (10, User::Create { thread: Task(1), origin: 1 }),
+    (10, User::Create { thread: Task(1), origin: Origin(1) }),
     (20, User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown }),
     (30, User::Switch { prev: Task(1), next: Task(0), cause: SwitchCause::Ended }),
-    (40, User::Create { thread: Task(2), origin: 1 }),
+    (40, User::Create { thread: Task(2), origin: Origin(1) }),
 ];
 
 fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i64)> {
@@ -169,20 +169,20 @@ fn the_end_of_a_run_may_be_reported_after_the_next_one_has_begun_elsewhere() {
 
 #[test]
 fn names_of_user_threads_that_existed_before() {
-    let origin = |origin, name| User::Origin { origin, name, file: b"", line: 0 };
+    let origin = |number, name| User::Origin { origin: Origin(number), name, file: b"", line: 0 };
     let events = [
         origin(1, b"one"),
-        User::Existed { thread: Task(1), origin: 1 },
+        User::Existed { thread: Task(1), origin: Origin(1) },
         User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown },
         // Its origin comes later, on another CPU.
-        User::Existed { thread: Task(2), origin: 2 },
+        User::Existed { thread: Task(2), origin: Origin(2) },
         origin(2, b"two"),
         User::Switch { prev: Task(1), next: Task(2), cause: SwitchCause::Blocked },
         // What renames one is newer than its origin.
         User::Rename { thread: Task(3), name: b"three" },
-        User::Existed { thread: Task(3), origin: 1 },
-        User::Create { thread: Task(4), origin: 2 },
-        User::Existed { thread: Task(4), origin: 1 },
+        User::Existed { thread: Task(3), origin: Origin(1) },
+        User::Create { thread: Task(4), origin: Origin(2) },
+        User::Existed { thread: Task(4), origin: Origin(1) },
     ];
     let (mut state, mut times) = (SuperTrace::default(), Times::default());
     for (time, kind) in (10..).step_by(10).zip(events) {

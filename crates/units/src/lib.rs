@@ -6,6 +6,7 @@
 //! | [`Duration`] | the time between two moments, in nanoseconds |
 //! | [`Cycles`] | a clock's value before it is converted |
 //! | [`Tid`], [`Pid`], [`Cpu`], [`Task`] | numbers of threads, processes, CPUs and user threads |
+//! | [`LockAddress`], [`Ticket`], [`Origin`] | what identifies locks, requests for them, and places that create user threads |
 //!
 //! All are as large as the integer within, and operators exist only where the units fit:
 //!
@@ -73,6 +74,13 @@
 //! let task: Task = Tid(1);
 //! ```
 //!
+//! Nor is a request the lock that it is for:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{LockAddress, Ticket};
+//! let is_same = Ticket(1) == LockAddress(1);
+//! ```
+//!
 //! Nor are they plain integers; what the standard library gives is converted where it comes from:
 //!
 //! ```
@@ -99,10 +107,12 @@
 #![no_std]
 
 mod duration;
+mod keys;
 mod numbers;
 mod timestamp;
 
 pub use duration::Duration;
+pub use keys::{LockAddress, Origin, Ticket};
 pub use numbers::{Cpu, Cycles, Pid, Task, Tid};
 pub use timestamp::Timestamp;
 

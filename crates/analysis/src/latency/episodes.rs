@@ -231,7 +231,7 @@ mod tests {
     use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::TaskState;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
-    use tracewing_units::{Cpu, Pid, Task, Tid};
+    use tracewing_units::{Cpu, Origin, Pid, Task, Tid};
 
     const READ: Name = Name(0);
 
@@ -252,9 +252,14 @@ mod tests {
                 5,
                 0,
                 7,
-                Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"task", file: b"", line: 0 }),
+                Kind::UserThread(UserThreadKind::Origin {
+                    origin: Origin(1),
+                    name: b"task",
+                    file: b"",
+                    line: 0,
+                }),
             ),
-            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: Task(1), origin: 1 })),
+            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: Task(1), origin: Origin(1) })),
             (10, 0, 7, turns(Task(0), Task(1), SwitchCause::Unknown)),
             (30, 0, 7, turns(Task(1), Task(0), SwitchCause::Blocked)),
             (40, 0, 7, Kind::SystemCall { call: READ }),

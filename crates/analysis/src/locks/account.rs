@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::places::Caller;
 use tracewing_units::{Duration, Pid, Task, Tid};
 use tracewing_vocabulary::{lock, user_thread};
 
@@ -111,7 +112,7 @@ pub enum Party {
     Task(Option<Pid>, Task),
     /// A user thread of a process that no event identifies, by the number of the place that made its request.
     /// Several may share it.
-    Place(Option<Pid>, u64),
+    Place(Option<Pid>, Caller),
 }
 
 /// A set of kinds of locks.
@@ -188,7 +189,7 @@ pub struct Account {
     /// By the holder of the lock: how long was waited for it.
     pub(super) owners: HashMap<Party, Duration>,
     /// By the number of the place that calls, how long was held what was taken there.
-    pub(super) held_at: HashMap<u64, Duration>,
+    pub(super) held_at: HashMap<Caller, Duration>,
 }
 
 impl Account {
@@ -216,7 +217,7 @@ impl Account {
     }
 
     /// The number of the place where it was held longest.
-    pub(super) fn held_longest_at(&self) -> Option<u64> {
+    pub(super) fn held_longest_at(&self) -> Option<Caller> {
         let places = self.held_at.iter().map(|(caller, ns)| (*ns, *caller));
         places.max().map(|(_, caller)| caller)
     }

@@ -1,10 +1,11 @@
 //! What an event says about a lock.
 
 use tracewing_trace::{Classes, EventRef, Places};
-use tracewing_units::Tid;
+use tracewing_units::{LockAddress, Ticket, Tid};
 use tracewing_vocabulary::{Class, kernel, lock, user_thread};
 
 use super::account::Kind;
+use super::places::{Caller, Chain};
 
 /// Elements of a call chain that are kept.
 const FRAMES: usize = 128;
@@ -13,54 +14,54 @@ const FRAMES: usize = 128;
 #[derive(Debug, PartialEq)]
 pub(super) enum LockEvent {
     Requested {
-        lock: u64,
-        caller: u64,
+        lock: LockAddress,
+        caller: Caller,
         kind: Kind,
         owner: Option<Tid>,
         /// Whether an event would say that it is given up.
         ends: bool,
     },
     Acquired {
-        lock: u64,
-        caller: u64,
+        lock: LockAddress,
+        caller: Caller,
         kind: Kind,
         /// Whether it could not have it at once, as the event says; old ones of user threads do not.
         waited: bool,
     },
     Refused {
-        lock: u64,
-        caller: u64,
+        lock: LockAddress,
+        caller: Caller,
         kind: Kind,
         /// Whether it has waited, of user threads; old ones always have.
         waited: bool,
     },
     Released {
-        lock: u64,
+        lock: LockAddress,
     },
     NotReleased {
-        lock: u64,
+        lock: LockAddress,
     },
     ConditionWait {
-        condition: u64,
-        lock: u64,
-        caller: u64,
+        condition: LockAddress,
+        lock: LockAddress,
+        caller: Caller,
     },
     ConditionWoken {
-        condition: u64,
-        lock: u64,
+        condition: LockAddress,
+        lock: LockAddress,
     },
     BarrierWait {
-        barrier: u64,
-        caller: u64,
+        barrier: LockAddress,
+        caller: Caller,
     },
     BarrierPassed {
-        barrier: u64,
+        barrier: LockAddress,
     },
     CalledFrom {
-        chain: u64,
+        chain: Chain,
     },
     CallChain {
-        chain: u64,
+        chain: Chain,
         frames: Vec<u64>,
     },
     Image {
@@ -75,13 +76,13 @@ pub(super) enum LockEvent {
     },
     /// Where the program calls that has this number as its caller.
     Place {
-        caller: u64,
+        caller: Caller,
         file: String,
         line: u64,
     },
     /// File and line of requests of user threads that have this number as their caller, in every process.
     Origin {
-        caller: u64,
+        caller: Caller,
         file: String,
         line: u64,
     },
@@ -93,16 +94,16 @@ pub(super) enum LockEvent {
         path: String,
     },
     KernelWait {
-        lock: u64,
+        lock: LockAddress,
         kind: Kind,
     },
     KernelHas {
-        lock: u64,
+        lock: LockAddress,
     },
     /// The thread sleeps until a waker of the word at this address wakes it, if the word has the expected
     /// value.
     FutexWait {
-        address: u64,
+        address: LockAddress,
     },
     /// A futex system call ends.
     FutexEnd {
@@ -117,7 +118,7 @@ pub(super) enum Level {
     Thread,
     /// A user thread's; events with the same ticket belong together: 0 if the request began before it was
     /// recorded, `None` in recordings without tickets.
-    Task(Option<u64>),
+    Task(Option<Ticket>),
     /// The kernel's own.
     Kernel,
 }
@@ -156,45 +157,64 @@ fn known_owner(tid: i32) -> Option<Tid> {
     (tid != 0).then_some(Tid(tid))
 }
 
-/// What an event of provider `lock` says.
+/// What an event of provider `lock` says of a lock.
 fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
     Some(match class {
         lock::Class::Requested => {
             let lock::Requested { lock, caller, kind, owner } = of.read(event)?;
+            let (lock, caller) = (LockAddress(lock), Caller(caller));
             LockEvent::Requested { lock, caller, kind: kind?.into(), owner: known_owner(owner), ends: true }
         }
         lock::Class::Acquired => {
             let lock::Acquired { lock, caller, kind, waited } = of.read(event)?;
+            let (lock, caller) = (LockAddress(lock), Caller(caller));
             LockEvent::Acquired { lock, caller, kind: kind?.into(), waited: waited.unwrap_or(false) }
         }
         lock::Class::Refused => {
             let lock::Refused { lock, caller, kind, .. } = of.read(event)?;
-            LockEvent::Refused { lock, caller, kind: kind?.into(), waited: false }
+            LockEvent::Refused {
+                lock: LockAddress(lock),
+                caller: Caller(caller),
+                kind: kind?.into(),
+                waited: false,
+            }
         }
-        lock::Class::Released => LockEvent::Released { lock: of.read::<lock::Released>(event)?.lock },
+        lock::Class::Released => {
+            LockEvent::Released { lock: LockAddress(of.read::<lock::Released>(event)?.lock) }
+        }
         lock::Class::NotReleased => {
-            LockEvent::NotReleased { lock: of.read::<lock::NotReleased>(event)?.lock }
+            LockEvent::NotReleased { lock: LockAddress(of.read::<lock::NotReleased>(event)?.lock) }
         }
         lock::Class::ConditionWait => {
             let lock::ConditionWait { condition, lock, caller } = of.read(event)?;
-            LockEvent::ConditionWait { condition, lock, caller }
+            let (condition, lock) = (LockAddress(condition), LockAddress(lock));
+            LockEvent::ConditionWait { condition, lock, caller: Caller(caller) }
         }
         lock::Class::ConditionWoken => {
             let lock::ConditionWoken { condition, lock, .. } = of.read(event)?;
-            LockEvent::ConditionWoken { condition, lock }
+            LockEvent::ConditionWoken { condition: LockAddress(condition), lock: LockAddress(lock) }
         }
         lock::Class::BarrierWait => {
             let lock::BarrierWait { barrier, caller } = of.read(event)?;
-            LockEvent::BarrierWait { barrier, caller }
+            LockEvent::BarrierWait { barrier: LockAddress(barrier), caller: Caller(caller) }
         }
         lock::Class::BarrierPassed => {
-            LockEvent::BarrierPassed { barrier: of.read::<lock::BarrierPassed>(event)?.barrier }
+            LockEvent::BarrierPassed { barrier: LockAddress(of.read::<lock::BarrierPassed>(event)?.barrier) }
         }
-        lock::Class::CalledFrom => LockEvent::CalledFrom { chain: of.read::<lock::CalledFrom>(event)?.chain },
+        class => return of_place(class, of, event),
+    })
+}
+
+/// What an event of provider `lock` says of places in programs, and of tries.
+fn of_place(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
+    Some(match class {
+        lock::Class::CalledFrom => {
+            LockEvent::CalledFrom { chain: Chain(of.read::<lock::CalledFrom>(event)?.chain) }
+        }
         lock::Class::CallChain => {
             let lock::CallChain { chain, mut frames } = of.read(event)?;
             frames.truncate(FRAMES);
-            LockEvent::CallChain { chain, frames }
+            LockEvent::CallChain { chain: Chain(chain), frames }
         }
         lock::Class::Image => {
             let lock::Image { begin, end, bias, path } = of.read(event)?;
@@ -203,48 +223,60 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
         lock::Class::Spun => LockEvent::Spun { spins: of.read::<lock::Spun>(event)?.spins },
         lock::Class::Place => {
             let lock::Place { caller, file, line } = of.read(event)?;
-            LockEvent::Place { caller, file: text(file), line: line.into() }
+            LockEvent::Place { caller: Caller(caller), file: text(file), line: line.into() }
         }
         lock::Class::Shadowed => {
             let lock::Shadowed { function, path } = of.read(event)?;
             LockEvent::Shadowed { function: text(function), path: text(path) }
         }
-        lock::Class::Posted | lock::Class::ConditionSignalled => return None,
+        lock::Class::Requested
+        | lock::Class::Acquired
+        | lock::Class::Refused
+        | lock::Class::Released
+        | lock::Class::NotReleased
+        | lock::Class::ConditionWait
+        | lock::Class::ConditionWoken
+        | lock::Class::BarrierWait
+        | lock::Class::BarrierPassed
+        | lock::Class::Posted
+        | lock::Class::ConditionSignalled => return None,
     })
 }
 
 /// What an event of provider `user_thread` says of locks.
 fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
     let of = &known.places;
+    let of_request = |ticket: Option<u64>| Level::Task(ticket.map(Ticket));
     Some(match class {
         user_thread::Class::Wait => {
             let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
             let ends = known.has_given_up;
-            (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: None, ends })
+            let lock = LockAddress(object);
+            (of_request(ticket), LockEvent::Requested { lock, caller, kind, owner: None, ends })
         }
         user_thread::Class::Acquired => {
             let user_thread::Acquired { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
             let waited = waited.unwrap_or(false);
-            (Level::Task(ticket), LockEvent::Acquired { lock: object, caller, kind, waited })
+            (of_request(ticket), LockEvent::Acquired { lock: LockAddress(object), caller, kind, waited })
         }
         user_thread::Class::GivenUp => {
             let user_thread::GivenUp { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
             let waited = waited.unwrap_or(true);
-            (Level::Task(ticket), LockEvent::Refused { lock: object, caller, kind, waited })
+            (of_request(ticket), LockEvent::Refused { lock: LockAddress(object), caller, kind, waited })
         }
         user_thread::Class::Released => {
             let user_thread::Released { kind, object, ticket } = of.read(event)?;
             kind.filter(|kind| Kind::from(*kind).is_held())?;
-            (Level::Task(ticket), LockEvent::Released { lock: object })
+            (of_request(ticket), LockEvent::Released { lock: LockAddress(object) })
         }
         user_thread::Class::Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read(event)?;
             // Tasks that have names of their own would be too many.
             let (file, line) = file.zip(line).filter(|_| name.is_empty())?;
-            (Level::Thread, LockEvent::Origin { caller: origin, file: text(file), line: line.into() })
+            (Level::Thread, LockEvent::Origin { caller: Caller(origin), file: text(file), line: line.into() })
         }
         user_thread::Class::Park => (Level::Thread, LockEvent::Parked),
         _ => return None,
@@ -257,15 +289,16 @@ fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<
         kernel::Class::ContentionBegin => {
             let kernel::ContentionBegin { lock_addr, flags } = of.read(event)?;
             let kind = Kind::of_kernel_flags(flags);
-            (Level::Kernel, LockEvent::KernelWait { lock: lock_addr, kind })
+            (Level::Kernel, LockEvent::KernelWait { lock: LockAddress(lock_addr), kind })
         }
         kernel::Class::ContentionEnd => {
-            let lock = of.read::<kernel::ContentionEnd>(event)?.lock_addr;
+            let lock = LockAddress(of.read::<kernel::ContentionEnd>(event)?.lock_addr);
             (Level::Kernel, LockEvent::KernelHas { lock })
         }
         kernel::Class::FutexEntry => {
             let kernel::FutexEntry { uaddr, op } = of.read(event)?;
-            is_futex_wait(op).then_some((Level::Thread, LockEvent::FutexWait { address: uaddr }))?
+            is_futex_wait(op)
+                .then_some((Level::Thread, LockEvent::FutexWait { address: LockAddress(uaddr) }))?
         }
         kernel::Class::FutexExit => {
             let result = of.read::<kernel::FutexExit>(event)?.ret;

@@ -92,7 +92,7 @@ impl Locks {
                 process,
                 lock,
                 kind: across.kind.name(),
-                frames: self.places.caller(process, Some(caller).filter(|caller| *caller != 0), across.epoch),
+                frames: self.places.caller(process, caller.known(), across.epoch),
                 holds: across.holds,
                 waiters: across.waiters,
                 waited_ns: across.waited_ns,

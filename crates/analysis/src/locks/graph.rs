@@ -2,10 +2,10 @@
 //! at the end, so that none of them can continue.
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{Duration, Pid};
+use tracewing_units::{Duration, LockAddress, Pid};
 
 use super::account::{Party, Sum};
-use super::places::{Frame, Places};
+use super::places::{Caller, Chain, Frame, Places};
 use super::thread::{Acquisition, By};
 use crate::images::Epoch;
 
@@ -23,7 +23,7 @@ pub struct Edge {
     /// Its name, or nothing.
     pub owner_name: String,
     /// The lock's address in its process.
-    pub lock: u64,
+    pub lock: LockAddress,
     /// The kind of lock, as the column `kind` has it.
     pub kind: &'static str,
     /// How often and for how long.
@@ -44,7 +44,7 @@ pub struct Graph {
     /// Deadlocks at the end: places in [`Graph::edges`]. Each one's owner is the next one's waiter, and the
     /// last one's the first one's.
     pub cycles: Vec<Vec<usize>>,
-    arcs: HashMap<(Option<Pid>, Party, Party, u64), Arc>,
+    arcs: HashMap<(Option<Pid>, Party, Party, LockAddress), Arc>,
 }
 
 #[derive(Debug)]
@@ -59,8 +59,8 @@ struct Lasts {
     ns: Duration,
     doubtful: bool,
     epoch: Epoch,
-    caller: u64,
-    chain: Option<u64>,
+    caller: Caller,
+    chain: Option<Chain>,
 }
 
 impl Graph {
@@ -105,26 +105,25 @@ impl Graph {
 
     /// All input has been handled.
     pub(super) fn finish(&mut self, name: impl Fn(Party) -> String, places: &Places) {
-        let edge = |((process, waiter, owner, lock), arc): ((Option<Pid>, Party, Party, u64), Arc)| Edge {
-            process,
-            waiter,
-            waiter_name: name(waiter),
-            owner,
-            owner_name: name(owner),
-            lock,
-            kind: arc.kind,
-            waits: arc.waits,
-            lasts_ns: arc.lasts.as_ref().map(|lasts| lasts.ns),
-            doubtful: arc.lasts.as_ref().is_some_and(|lasts| lasts.doubtful),
-            frames: arc.lasts.map_or_else(Vec::new, |Lasts { epoch, caller, chain, .. }| {
-                match places.chain(process, chain, epoch) {
-                    frames if frames.is_empty() => {
-                        places.caller(process, Some(caller).filter(|caller| *caller != 0), epoch)
+        let edge =
+            |((process, waiter, owner, lock), arc): ((Option<Pid>, Party, Party, LockAddress), Arc)| Edge {
+                process,
+                waiter,
+                waiter_name: name(waiter),
+                owner,
+                owner_name: name(owner),
+                lock,
+                kind: arc.kind,
+                waits: arc.waits,
+                lasts_ns: arc.lasts.as_ref().map(|lasts| lasts.ns),
+                doubtful: arc.lasts.as_ref().is_some_and(|lasts| lasts.doubtful),
+                frames: arc.lasts.map_or_else(Vec::new, |Lasts { epoch, caller, chain, .. }| {
+                    match places.chain(process, chain, epoch) {
+                        frames if frames.is_empty() => places.caller(process, caller.known(), epoch),
+                        frames => frames,
                     }
-                    frames => frames,
-                }
-            }),
-        };
+                }),
+            };
         self.edges = std::mem::take(&mut self.arcs).into_iter().map(edge).collect();
         self.edges.sort_by_key(|edge| {
             let key = (edge.lasts_ns.is_some(), edge.lasts_ns.max(Some(edge.waits.total_ns)));
@@ -186,7 +185,7 @@ mod tests {
             waiter_name: String::new(),
             owner: Party::Thread(owner),
             owner_name: String::new(),
-            lock: 0,
+            lock: LockAddress(0),
             kind: "mutex",
             waits: Sum::default(),
             lasts_ns: lasts.then_some(Duration::from_ns(1)),

@@ -32,15 +32,15 @@ mod totals;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{Pid, Task, Tid, Timestamp};
+use tracewing_units::{LockAddress, Pid, Task, Tid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
 use self::event::{Level, LockEvent, Reader};
 pub use self::graph::{Edge, Graph};
-pub use self::places::Frame;
 use self::places::Places;
+pub use self::places::{Caller, Chain, Frame};
 pub use self::table::{AcrossAwait, Group, LocksTable, Row, Subject, Unpaired};
 use self::thread::{By, Request, Thread};
 use self::tickets::Tickets;
@@ -238,7 +238,7 @@ impl Locks {
         let process = seen.place.process;
         let within = match level {
             Level::Kernel => self.places.activity(seen.place.mode, |name| seen.adapter.name(name).to_owned()),
-            Level::Thread | Level::Task(_) => 0,
+            Level::Thread | Level::Task(_) => Caller::UNKNOWN,
         };
         // The kernel's locks belong to no process; only their waiters do.
         let is_by_party = matches!(self.totals.group, Group::Thread | Group::Task);
@@ -272,7 +272,7 @@ impl Locks {
     }
 
     /// The present holder of a lock; of several, the one that has held it longest.
-    fn holder(&self, lock: (Option<Pid>, u64)) -> Option<Party> {
+    fn holder(&self, lock: (Option<Pid>, LockAddress)) -> Option<Party> {
         let owners = self.totals.owners.get(&lock)?;
         let has = |owner: &&Party| self.threads.get(owner).is_some_and(|thread| thread.has(lock.1));
         owners.iter().find(has).copied()

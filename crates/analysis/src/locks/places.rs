@@ -21,12 +21,31 @@ pub struct Frame {
     pub activity: Option<String>,
 }
 
+/// Where a program makes a call for a lock: a return address, the number of a place in the source, or of what
+/// the kernel does there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller(pub u64);
+
+/// The number of a call chain, which an event describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Chain(pub u64);
+
+impl Caller {
+    /// No event reports it.
+    pub const UNKNOWN: Caller = Caller(0);
+
+    /// `None` if it is [`Caller::UNKNOWN`].
+    pub fn known(self) -> Option<Self> {
+        (self != Self::UNKNOWN).then_some(self)
+    }
+}
+
 /// What events have reported about places.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    chains: HashMap<u64, Vec<u64>>,
+    chains: HashMap<Chain, Vec<u64>>,
     images: Images,
-    sources: HashMap<(Option<Pid>, u64), (String, u64)>,
+    sources: HashMap<(Option<Pid>, Caller), (String, u64)>,
     /// What the kernel does where it acquires its own locks; none has a number but by its place.
     activities: Vec<(Mode, String)>,
 }
@@ -40,7 +59,7 @@ impl Places {
         self.images.follow(seen);
     }
 
-    pub(super) fn learn_chain(&mut self, chain: u64, frames: Vec<u64>) {
+    pub(super) fn learn_chain(&mut self, chain: Chain, frames: Vec<u64>) {
         self.chains.insert(chain, frames);
     }
 
@@ -65,23 +84,23 @@ impl Places {
     }
 
     /// Since when a place has been what it was at a time.
-    pub(super) fn since(&self, process: Option<Pid>, caller: Option<u64>, epoch: Epoch) -> Epoch {
-        caller.map_or(0, |address| self.images.since(process, address, epoch))
+    pub(super) fn since(&self, process: Option<Pid>, caller: Option<Caller>, epoch: Epoch) -> Epoch {
+        caller.map_or(0, |Caller(address)| self.images.since(process, address, epoch))
     }
 
     /// The same for a chain: since when all of its places are unchanged.
-    pub(super) fn chain_since(&self, process: Option<Pid>, chain: Option<u64>, epoch: Epoch) -> Epoch {
+    pub(super) fn chain_since(&self, process: Option<Pid>, chain: Option<Chain>, epoch: Epoch) -> Epoch {
         let frames = self.frames(chain).map(|address| self.images.since(process, address, epoch));
         frames.max().unwrap_or(0)
     }
 
     /// What a caller's number means in a process, or in all of them.
-    pub(super) fn learn_source(&mut self, process: Option<Pid>, caller: u64, file: String, line: u64) {
+    pub(super) fn learn_source(&mut self, process: Option<Pid>, caller: Caller, file: String, line: u64) {
         self.sources.insert((process, caller), (file, line));
     }
 
     /// A number for what the kernel does.
-    pub(super) fn activity(&mut self, mode: Mode, name: impl Fn(Name) -> String) -> u64 {
+    pub(super) fn activity(&mut self, mode: Mode, name: impl Fn(Name) -> String) -> Caller {
         let mode = if mode == Mode::Unknown { Mode::User } else { mode };
         let known = self.activities.iter().position(|(known, _)| *known == mode);
         let place = known.unwrap_or_else(|| {
@@ -94,20 +113,20 @@ impl Places {
             self.activities.push((mode, text));
             self.activities.len() - 1
         });
-        KERNEL | place as u64
+        Caller(KERNEL | place as u64)
     }
 
     /// The place from which a lock was acquired at a time.
-    pub(super) fn caller(&self, process: Option<Pid>, caller: Option<u64>, epoch: Epoch) -> Vec<Frame> {
-        caller.into_iter().map(|address| self.frame(process, address, epoch)).collect()
+    pub(super) fn caller(&self, process: Option<Pid>, caller: Option<Caller>, epoch: Epoch) -> Vec<Frame> {
+        caller.into_iter().map(|Caller(address)| self.frame(process, address, epoch)).collect()
     }
 
     /// The places of a chain, the innermost first.
-    pub(super) fn chain(&self, process: Option<Pid>, chain: Option<u64>, epoch: Epoch) -> Vec<Frame> {
+    pub(super) fn chain(&self, process: Option<Pid>, chain: Option<Chain>, epoch: Epoch) -> Vec<Frame> {
         self.frames(chain).map(|address| self.frame(process, address, epoch)).collect()
     }
 
-    fn frames(&self, chain: Option<u64>) -> impl Iterator<Item = u64> {
+    fn frames(&self, chain: Option<Chain>) -> impl Iterator<Item = u64> {
         let frames = chain.and_then(|chain| self.chains.get(&chain));
         frames.into_iter().flatten().copied()
     }
@@ -115,8 +134,8 @@ impl Places {
     fn frame(&self, process: Option<Pid>, address: u64, epoch: Epoch) -> Frame {
         let image = self.images.at(process, address, epoch);
         let mut lineage = self.images.lineage(process, epoch);
-        let source = lineage.find_map(|(process, _)| self.sources.get(&(process, address)));
-        let source = source.or_else(|| self.sources.get(&(None, address))).cloned();
+        let source = lineage.find_map(|(process, _)| self.sources.get(&(process, Caller(address))));
+        let source = source.or_else(|| self.sources.get(&(None, Caller(address)))).cloned();
         let activity =
             address.checked_sub(KERNEL).and_then(|place| self.activities.get(usize::try_from(place).ok()?));
         Frame { address, image, source, activity: activity.map(|(_, text)| text.clone()) }

@@ -1,10 +1,10 @@
 //! The result of the analysis: rows, and what applies to all of them.
 
-use tracewing_units::{Duration, Pid, Task, Tid};
+use tracewing_units::{Duration, LockAddress, Pid, Task, Tid};
 
 use super::account::{Account, Histogram, Sum};
 use super::graph::Graph;
-use super::places::Frame;
+use super::places::{Caller, Chain, Frame};
 
 /// What a line of the table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,17 +26,17 @@ pub enum Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// The lock at an address.
-    Lock(u64),
+    Lock(LockAddress),
     /// The futex at an address, which may be a part of a lock that begins there, and is no wait for that.
-    Futex(u64),
+    Futex(LockAddress),
     /// A thread.
     Thread(Tid),
     /// A user thread's number; `None` for what threads do for none.
     Task(Option<Task>),
     /// A return address of calls for locks; `None` if unknown, as in the kernel.
-    Caller(Option<u64>),
+    Caller(Option<Caller>),
     /// A call chain; `None` for acquisitions without one.
-    Chain(Option<u64>),
+    Chain(Option<Chain>),
 }
 
 /// A line of the table.
@@ -66,7 +66,7 @@ pub struct AcrossAwait {
     /// The process; `None` if unknown.
     pub process: Option<Pid>,
     /// The lock's address in its process.
-    pub lock: u64,
+    pub lock: LockAddress,
     /// What kind of lock it is.
     pub kind: &'static str,
     /// Where it was taken.

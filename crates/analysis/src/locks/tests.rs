@@ -1,9 +1,10 @@
 //! What becomes of acquisitions that several things at one address have.
 
-use tracewing_units::{Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Duration, LockAddress, Pid, Ticket, Tid, Timestamp};
 
 use super::account::{Bins, Kind, Party};
 use super::event::LockEvent;
+use super::places::Caller;
 use super::places::Places;
 use super::table::{Group, Subject};
 use super::thread::{Acquisition, By, Outcome, Wait};
@@ -13,9 +14,9 @@ use super::totals::Totals;
 /// tokio's mutex begins with a lock of threads, whose futex lies at the same address.
 #[test]
 fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
-    const LOCK: u64 = 0x1000;
+    const LOCK: LockAddress = LockAddress(0x1000);
     let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
-    let of = |kind| Acquisition { lock: LOCK, kind, caller: 0, chain: None, by };
+    let of = |kind| Acquisition { lock: LOCK, kind, caller: Caller::UNKNOWN, chain: None, by };
     let acquired = |kind, ns| Outcome::Acquired {
         acquisition: of(kind),
         wait: Wait::For(Duration::from_ns(ns)),
@@ -38,11 +39,17 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
 /// Two readers of one place hold a lock at the same time, for which a writer waits: that is one wait.
 #[test]
 fn who_holds_a_lock_together_is_blamed_once() {
-    const WRITER: Party = Party::Place(Some(Pid(1)), 20);
+    const WRITER: Party = Party::Place(Some(Pid(1)), Caller(20));
     let by = |tid| By { process: Some(Pid(1)), tid, ..By::default() };
-    let took = |kind, caller, waited| LockEvent::Acquired { lock: 1, caller, kind, waited };
-    let (reads, gives) = (took(Kind::Read, 10, false), LockEvent::Released { lock: 1 });
-    let asks = LockEvent::Requested { lock: 1, caller: 20, kind: Kind::Write, owner: None, ends: true };
+    let took = |kind, caller, waited| LockEvent::Acquired { lock: LockAddress(1), caller, kind, waited };
+    let (reads, gives) = (took(Kind::Read, Caller(10), false), LockEvent::Released { lock: LockAddress(1) });
+    let asks = LockEvent::Requested {
+        lock: LockAddress(1),
+        caller: Caller(20),
+        kind: Kind::Write,
+        owner: None,
+        ends: true,
+    };
     let mut reported = Vec::new();
     let mut tickets = Tickets::default();
     let events = [
@@ -51,17 +58,17 @@ fn who_holds_a_lock_together_is_blamed_once() {
         (3, &asks, 300),
         (2, &gives, 1000),
         (1, &gives, 1500),
-        (3, &took(Kind::Write, 20, true), 1500),
+        (3, &took(Kind::Write, Caller(20), true), 1500),
     ];
     for (ticket, event, at) in events {
         let mut report = |party, what| reported.push((party, what));
-        tickets.event(ticket, event, by(Tid(ticket as i32)), Timestamp::from_ns(at), &mut report);
+        tickets.event(Ticket(ticket), event, by(Tid(ticket as i32)), Timestamp::from_ns(at), &mut report);
     }
     let blamed = reported.iter().filter_map(|(party, what)| match what {
         Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, ns.as_ns())),
         _ => None,
     });
-    assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(Pid(1)), 10), 1200)]);
+    assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(Pid(1)), Caller(10)), 1200)]);
 }
 
 /// Plain `tokio::spawn`, recorded by a tracewing-tokio whose events have no tickets.
@@ -71,10 +78,11 @@ fn what_no_ticket_pairs_is_counted_and_has_no_length() {
     let mut totals = Totals::new(Group::Lock, Bins::default());
     totals.begun = true;
     let places = Places::default();
-    let took = LockEvent::Acquired { lock: 1, caller: 10, kind: Kind::Mutex, waited: true };
+    let took =
+        LockEvent::Acquired { lock: LockAddress(1), caller: Caller(10), kind: Kind::Mutex, waited: true };
     totals.unpaired(&took, by, &places);
-    totals.unpaired(&LockEvent::Released { lock: 1 }, by, &places);
-    let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(1), 0)];
+    totals.unpaired(&LockEvent::Released { lock: LockAddress(1) }, by, &places);
+    let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(LockAddress(1)), 0)];
     assert_eq!((account.acquired, account.waited()), (1, None));
     assert!(account.known_waits().is_none() && account.known_holds().is_none());
 }

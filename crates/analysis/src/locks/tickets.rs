@@ -6,21 +6,22 @@
 //! shows it. Without such evidence it is not claimed.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
+use super::places::Caller;
 use super::thread::{Acquisition, By, Outcome, Wait};
 
 /// By its process and the ticket.
-type Key = (Option<Pid>, u64);
+type Key = (Option<Pid>, Ticket);
 
 /// All requests that wait or hold something.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     requests: HashMap<Key, Request>,
     /// By process and address: the waiters and the holders of a lock.
-    locks: HashMap<(Option<Pid>, u64), Lock>,
+    locks: HashMap<(Option<Pid>, LockAddress), Lock>,
     /// How many locks a user thread holds.
     depths: HashMap<Party, usize>,
     /// When a thread last ran another task than before, if events show it.
@@ -89,7 +90,7 @@ impl Tickets {
     /// Takes an event of the request with this ticket.
     pub(super) fn event(
         &mut self,
-        ticket: u64,
+        ticket: Ticket,
         event: &LockEvent,
         by: By,
         at: Timestamp,
@@ -127,7 +128,7 @@ impl Tickets {
             }
             LockEvent::Refused { .. } => {
                 let Some(request) = self.takes_back(key) else {
-                    return report(party(0), Ticketed::Outcome(Outcome::Incomplete));
+                    return report(party(Caller::UNKNOWN), Ticketed::Outcome(Outcome::Incomplete));
                 };
                 self.blames(&request, at, report);
                 report(request.party, Ticketed::Outcome(request.refused(at, Some(at - request.since))));
@@ -135,7 +136,7 @@ impl Tickets {
             LockEvent::Released { .. } => {
                 // Of one that waits, the acquisition was lost.
                 let Some(request) = self.takes_back(key).filter(|request| request.holds) else {
-                    return report(party(0), Ticketed::Outcome(Outcome::Incomplete));
+                    return report(party(Caller::UNKNOWN), Ticketed::Outcome(Outcome::Incomplete));
                 };
                 self.releases(&request, by.tid, at, report);
             }
@@ -217,7 +218,7 @@ impl Tickets {
         }
     }
 
-    fn lock(&mut self, process: Option<Pid>, lock: u64) -> &mut Lock {
+    fn lock(&mut self, process: Option<Pid>, lock: LockAddress) -> &mut Lock {
         self.locks.entry((process, lock)).or_default()
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use tracewing_units::{Duration, Pid, Tid};
+use tracewing_units::{Duration, LockAddress, Pid, Tid};
 
 use super::account::{Account, Bins, Histogram, Kind, Party, Sum};
 use super::event::LockEvent;
 use super::graph::Graph;
-use super::places::Places;
+use super::places::{Caller, Places};
 use super::table::{Group, LONG_HOLD, Subject};
 use super::thread::{Acquisition, By, Outcome, Wait};
 use super::tickets::Ticketed;
@@ -28,7 +28,7 @@ pub(super) struct Totals {
     pub(super) group: Group,
     pub(super) accounts: HashMap<Key, Account>,
     /// The holder of each lock, as far as events show.
-    pub(super) owners: HashMap<(Option<Pid>, u64), Vec<Party>>,
+    pub(super) owners: HashMap<(Option<Pid>, LockAddress), Vec<Party>>,
     pub(super) graph: Graph,
     pub(super) histogram: Histogram,
     /// Acquisitions of which the depth is not known.
@@ -36,7 +36,7 @@ pub(super) struct Totals {
     /// Whether threads have acquired locks that are held, and whether user threads have.
     pub(super) have_held: [bool; 2],
     /// By process, lock, and the place where it was taken.
-    pub(super) across_awaits: HashMap<(Option<Pid>, u64, u64), Across>,
+    pub(super) across_awaits: HashMap<(Option<Pid>, LockAddress, Caller), Across>,
     pub(super) incomplete: u64,
 }
 
@@ -158,8 +158,8 @@ impl Totals {
             return;
         };
         account.holds.add(length);
-        if acquisition.caller != 0 {
-            *account.held_at.entry(acquisition.caller).or_default() += length;
+        if let Some(caller) = acquisition.caller.known() {
+            *account.held_at.entry(caller).or_default() += length;
         }
         self.histogram.held(length);
     }
@@ -265,7 +265,7 @@ impl Totals {
             Group::Lock => Subject::Lock(acquisition.lock),
             Group::Thread => Subject::Thread(by.tid),
             Group::Task => Subject::Task(Some(by.task).filter(|task| !task.is_none())),
-            Group::Caller => Subject::Caller(Some(acquisition.caller).filter(|caller| *caller != 0)),
+            Group::Caller => Subject::Caller(acquisition.caller.known()),
             Group::Chain => Subject::Chain(acquisition.chain),
         };
         let since = match subject {

@@ -2,7 +2,7 @@
 //! locks.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, Pid, Task, Timestamp};
+use tracewing_units::{Duration, LockAddress, Pid, Task, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
@@ -20,7 +20,7 @@ pub struct LockUse {
     /// The party; for an unknown user thread, the thread that made the request, or held the lock.
     pub party: Party,
     /// The lock's address in its process.
-    pub lock: u64,
+    pub lock: LockAddress,
     /// What kind of lock it is.
     pub kind: &'static str,
     /// Whether it is a lock of user threads.

@@ -1,6 +1,6 @@
 //! The aspects of an event that matter to the super-trace: time, CPU, thread, and its meaning for the thread.
 
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
@@ -212,20 +212,20 @@ pub enum UserThreadKind<'a> {
         /// Number of the new user thread.
         thread: Task,
         /// What it has in common with others that are created at the same place.
-        origin: u64,
+        origin: Origin,
     },
     /// One that was created before the recording.
     Existed {
         /// Number of the user thread.
         thread: Task,
         /// As of one that is created.
-        origin: u64,
+        origin: Origin,
     },
     /// The definition of an origin's number, in every program; reported before or right after a user thread
     /// with it.
     Origin {
         /// Number of the origin.
-        origin: u64,
+        origin: Origin,
         /// What its user threads are called; empty where they have no name but their place.
         name: &'a [u8],
         /// The file of the source in which they are created.

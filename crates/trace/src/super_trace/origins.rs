@@ -3,11 +3,12 @@
 //! that use a new name for each do not need ever more memory.
 
 use super::map::Map;
+use tracewing_units::Origin;
 
 /// So many are known at least, and twice as many at most.
 const KNOWN: usize = 1 << 16;
 
-type Names = Map<u64, Box<[u8]>>;
+type Names = Map<Origin, Box<[u8]>>;
 
 /// Names by the numbers of origins.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub fn learn(&mut self, origin: u64, name: &[u8], (file, line): (&[u8], u64)) {
+    pub fn learn(&mut self, origin: Origin, name: &[u8], (file, line): (&[u8], u64)) {
         if self.new.len() == KNOWN {
             self.old = std::mem::take(&mut self.new);
         }
@@ -31,7 +32,7 @@ impl Origins {
         });
     }
 
-    pub fn get(&self, origin: u64) -> Option<&[u8]> {
+    pub fn get(&self, origin: Origin) -> Option<&[u8]> {
         self.new.get(&origin).or_else(|| self.old.get(&origin)).map(|name| &**name)
     }
 }
@@ -44,11 +45,11 @@ mod tests {
     fn one_without_a_name_is_called_by_its_place() {
         let mut origins = Origins::default();
         let place: (&[u8], u64) = (b"src/net/serve.rs", 253);
-        origins.learn(1, b"", place);
-        origins.learn(2, b"reader", place);
-        origins.learn(3, b"", (b"", 0));
+        origins.learn(Origin(1), b"", place);
+        origins.learn(Origin(2), b"reader", place);
+        origins.learn(Origin(3), b"", (b"", 0));
         assert_eq!(
-            [1, 2, 3].map(|origin| origins.get(origin).unwrap()),
+            [1, 2, 3].map(|origin| origins.get(Origin(origin)).unwrap()),
             [b"serve.rs:253", &b"reader"[..], b""]
         );
     }
@@ -56,12 +57,12 @@ mod tests {
     #[test]
     fn the_last_ones_are_known() {
         let mut origins = Origins::default();
-        (0..200_000).for_each(|origin: u64| origins.learn(origin, &origin.to_le_bytes(), (b"", 0)));
+        (0..200_000).for_each(|origin: u64| origins.learn(Origin(origin), &origin.to_le_bytes(), (b"", 0)));
         assert!(origins.new.len() + origins.old.len() <= 2 * KNOWN);
         assert!(
             (200_000 - KNOWN as u64..200_000)
-                .all(|origin| origins.get(origin) == Some(&origin.to_le_bytes()))
+                .all(|origin| origins.get(Origin(origin)) == Some(&origin.to_le_bytes()))
         );
-        assert_eq!(origins.get(1), None);
+        assert_eq!(origins.get(Origin(1)), None);
     }
 }

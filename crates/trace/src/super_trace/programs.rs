@@ -14,7 +14,7 @@ use super::origins::Origins;
 use super::serial::TaskSerial;
 use super::user_thread::{Key, Owner, State, UserThread};
 use tracewing_rules::ThreadPattern;
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 type Lwps = Numbers<Tid, Lwp>;
 type UserThreads = Numbers<Task, UserThread>;
@@ -130,7 +130,7 @@ impl Programs {
     fn created(
         &mut self,
         key: Key,
-        origin: u64,
+        origin: Origin,
         by: &Waker,
         now: Timestamp,
         lwps: &mut Lwps,
@@ -152,7 +152,7 @@ impl Programs {
     }
 
     /// A user thread that was there before the recording, which began at `begin`.
-    fn existed(&mut self, key: Key, origin: u64, begin: Timestamp, fold: &mut impl Fold) {
+    fn existed(&mut self, key: Key, origin: Origin, begin: Timestamp, fold: &mut impl Fold) {
         let known = self.known(key, begin);
         if known.name.is_empty() {
             known.origin = Some(origin);
@@ -197,7 +197,7 @@ impl Programs {
         }
     }
 
-    pub fn origin_name(&self, origin: u64) -> Option<&str> {
+    pub fn origin_name(&self, origin: Origin) -> Option<&str> {
         std::str::from_utf8(self.origins.get(origin)?).ok()
     }
 

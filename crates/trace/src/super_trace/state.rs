@@ -13,7 +13,7 @@ use super::map::Map;
 use super::numbers::Numbers;
 use super::programs::Programs;
 use population::program_name;
-use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Duration, Origin, Pid, Tid, Timestamp};
 
 mod population;
 mod running;
@@ -83,7 +83,7 @@ impl SuperTrace {
     }
 
     /// The label of an origin's user threads, if it was reported.
-    pub fn origin_name(&self, origin: u64) -> Option<&str> {
+    pub fn origin_name(&self, origin: Origin) -> Option<&str> {
         self.programs.origin_name(origin)
     }
 

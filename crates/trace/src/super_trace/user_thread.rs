@@ -7,7 +7,7 @@ use super::activity::Name;
 use super::numbers::Number;
 use super::origins::Origins;
 use super::serial::TaskSerial;
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ pub struct UserThread {
     /// What it has begun to wait for in the current or last poll: what it blocks on, if it reports it.
     pub waits_for: Option<Name>,
     /// Where its name stands, until it has one.
-    pub(super) origin: Option<u64>,
+    pub(super) origin: Option<Origin>,
     pub(super) state: State,
     /// Up to when time is accounted for; while it runs, when it began to.
     pub(super) since: Timestamp,
@@ -134,7 +134,7 @@ impl UserThread {
     }
 
     /// It is called as this origin says.
-    pub(super) fn of_origin(mut self, origin: u64) -> Self {
+    pub(super) fn of_origin(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
         self
     }

@@ -4,7 +4,8 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use tracewing_units::{Pid, Tid, Timestamp};
+use super::places::{Caller, Chain};
+use tracewing_units::{LockAddress, Pid, Tid, Timestamp};
 
 pub(super) use self::outcome::{Acquisition, By, Outcome, Request, Wait};
 use super::account::{Kind, Party};
@@ -41,7 +42,7 @@ pub(super) struct Thread {
     /// When it ended; a later event belongs to another thread that reuses its number.
     pub(super) ended: Option<Timestamp>,
     request: Option<Request>,
-    chain: Option<u64>,
+    chain: Option<Chain>,
     spins: Option<u64>,
     by: By,
     held: Vec<Held>,
@@ -106,7 +107,7 @@ impl Thread {
             LockEvent::FutexWait { address }
                 if self.request.is_none() && self.condition.is_none() && !continues =>
             {
-                self.futex = Some(self.request(address, Kind::Futex, 0, None, at));
+                self.futex = Some(self.request(address, Kind::Futex, Caller::UNKNOWN, None, at));
             }
             LockEvent::FutexEnd { result } => self.futex_ended(result, at, report),
             LockEvent::FutexWait { .. }
@@ -120,7 +121,7 @@ impl Thread {
         }
     }
 
-    fn kernel_waits(&mut self, lock: u64, kind: Kind, at: Timestamp) {
+    fn kernel_waits(&mut self, lock: LockAddress, kind: Kind, at: Timestamp) {
         // A mutex reports again when it goes from spinning to sleeping.
         let same = self.kernel.filter(|request| request.acquisition.lock == lock);
         self.kernel = same.or(Some(self.request(lock, kind, self.by.within, None, at)));
@@ -152,7 +153,12 @@ impl Thread {
     }
 
     /// The call for the lock ends, after a wait or without one: the thread holds it.
-    fn acquired(&mut self, (lock, kind, caller): (u64, Kind, u64), waited: bool, at: Timestamp) -> Outcome {
+    fn acquired(
+        &mut self,
+        (lock, kind, caller): (LockAddress, Kind, Caller),
+        waited: bool,
+        at: Timestamp,
+    ) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
         let depth = self.depth();
@@ -169,7 +175,7 @@ impl Thread {
     }
 
     /// The call ends without the lock: it was a try, or its time limit has passed.
-    fn refused(&mut self, (lock, kind, caller): (u64, Kind, u64), at: Timestamp) -> Outcome {
+    fn refused(&mut self, (lock, kind, caller): (LockAddress, Kind, Caller), at: Timestamp) -> Outcome {
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         Outcome::Refused {
             acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by },
@@ -184,7 +190,7 @@ impl Thread {
     /// section has ended, unless the thread has the mutex recursively.
     fn give_back_for_condition(
         &mut self,
-        lock: u64,
+        lock: LockAddress,
         at: Timestamp,
         report: &mut impl FnMut(Outcome),
     ) -> Option<Held> {
@@ -199,7 +205,7 @@ impl Thread {
     }
 
     /// The wait for a condition or at a barrier is over; what was given back for it is held again.
-    fn condition_came(&mut self, condition: u64, at: Timestamp, report: &mut impl FnMut(Outcome)) {
+    fn condition_came(&mut self, condition: LockAddress, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         let waited = self.condition.take();
         if let Some((request, held)) = waited.filter(|(request, _)| request.acquisition.lock == condition) {
             report(request.served(at, self.depth()));
@@ -237,7 +243,14 @@ impl Thread {
         continues
     }
 
-    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: Option<Tid>, at: Timestamp) -> Request {
+    fn request(
+        &self,
+        lock: LockAddress,
+        kind: Kind,
+        caller: Caller,
+        owner: Option<Tid>,
+        at: Timestamp,
+    ) -> Request {
         let acquisition = Acquisition { lock, kind, caller, chain: None, by: self.by };
         Request { acquisition, owner, holder: None, at }
     }
@@ -260,7 +273,7 @@ impl Thread {
     }
 
     /// Whether it has this lock.
-    pub(super) fn has(&self, lock: u64) -> bool {
+    pub(super) fn has(&self, lock: LockAddress) -> bool {
         self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
     }
 
@@ -288,7 +301,7 @@ impl Thread {
     }
 
     /// Takes a lock from those that the thread has.
-    fn give_back(&mut self, lock: u64, at: Timestamp) -> GivenBack {
+    fn give_back(&mut self, lock: LockAddress, at: Timestamp) -> GivenBack {
         let is_it = |held: &Held| held.acquisition.lock == lock;
         let Some(place) = self.held.iter().rposition(is_it) else { return GivenBack::Unmatched };
         let held = self.held.remove(place);

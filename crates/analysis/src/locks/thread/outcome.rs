@@ -1,19 +1,20 @@
 //! What a thread's events amount to: acquisitions, waits, critical sections.
 
-use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Duration, LockAddress, Pid, Task, Tid, Timestamp};
 
 use super::super::account::{Kind, Party};
+use super::super::places::{Caller, Chain};
 use crate::images::Epoch;
 
 /// An acquisition: lock, party and place, which [`Account`](crate::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) struct Acquisition {
-    pub(in super::super) lock: u64,
+    pub(in super::super) lock: LockAddress,
     pub(in super::super) kind: Kind,
     /// Where the program called; 0 if unknown.
-    pub(in super::super) caller: u64,
+    pub(in super::super) caller: Caller,
     /// By which chain it came there.
-    pub(in super::super) chain: Option<u64>,
+    pub(in super::super) chain: Option<Chain>,
     /// The party, at both levels; 0: unknown, or none.
     pub(in super::super) by: By,
 }
@@ -27,14 +28,14 @@ pub(in super::super) struct By {
     /// The user thread's number.
     pub(in super::super) task: Task,
     /// For the kernel's own locks: what the kernel does there, as a caller.
-    pub(in super::super) within: u64,
+    pub(in super::super) within: Caller,
     /// When, as far as the places in programs depend on it.
     pub(in super::super) epoch: Epoch,
 }
 
 impl Default for By {
     fn default() -> Self {
-        By { process: None, tid: Tid::IDLE, task: Task::NONE, within: 0, epoch: 0 }
+        By { process: None, tid: Tid::IDLE, task: Task::NONE, within: Caller::UNKNOWN, epoch: 0 }
     }
 }
 

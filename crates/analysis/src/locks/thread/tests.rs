@@ -4,20 +4,20 @@ use tracewing_units::Duration;
 
 use super::*;
 
-const MUTEX: u64 = 0x10;
-const OTHER: u64 = 0x20;
-const CONDITION: u64 = 0x30;
+const MUTEX: LockAddress = LockAddress(0x10);
+const OTHER: LockAddress = LockAddress(0x20);
+const CONDITION: LockAddress = LockAddress(0x30);
 
-fn acquired(lock: u64) -> LockEvent {
-    LockEvent::Acquired { lock, caller: 0x99, kind: Kind::Mutex, waited: false }
+fn acquired(lock: LockAddress) -> LockEvent {
+    LockEvent::Acquired { lock, caller: Caller(0x99), kind: Kind::Mutex, waited: false }
 }
 
-fn requested(lock: u64, owner: i32) -> LockEvent {
+fn requested(lock: LockAddress, owner: i32) -> LockEvent {
     let owner = (owner != 0).then_some(Tid(owner));
-    LockEvent::Requested { lock, caller: 0x99, kind: Kind::Mutex, owner, ends: true }
+    LockEvent::Requested { lock, caller: Caller(0x99), kind: Kind::Mutex, owner, ends: true }
 }
 
-fn released(lock: u64) -> LockEvent {
+fn released(lock: LockAddress) -> LockEvent {
     LockEvent::Released { lock }
 }
 
@@ -87,12 +87,12 @@ fn a_release_that_failed_is_none() {
 
 #[test]
 fn waiting_for_a_condition_releases_the_mutex() {
-    let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
+    let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: Caller(1) };
     let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
     let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns"];
     let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "held 0x10 for 10 ns"];
     assert_eq!(outcomes(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
-    let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
+    let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: Caller(1) };
     assert_eq!(
         outcomes(&[acquired(MUTEX), cancelled, released(MUTEX)]),
         [&first[..], &["incomplete"]].concat()
@@ -108,7 +108,7 @@ fn what_is_cut_off_is_incomplete() {
 
 #[test]
 fn a_wait_whose_begin_is_not_recorded_has_no_length() {
-    let late = LockEvent::Acquired { lock: MUTEX, caller: 0x99, kind: Kind::Mutex, waited: true };
+    let late = LockEvent::Acquired { lock: MUTEX, caller: Caller(0x99), kind: Kind::Mutex, waited: true };
     assert_eq!(
         outcomes(&[late, released(MUTEX)]),
         ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10 ns"]

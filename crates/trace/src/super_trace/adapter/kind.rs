@@ -4,7 +4,7 @@
 //! inlining.
 
 use tracewing_ctf::decode::Record;
-use tracewing_units::Task;
+use tracewing_units::{self as units, Task};
 use tracewing_vocabulary::{Reader, kernel, own, profile, recorder, user_thread};
 
 use super::super::activity::{Activity, Kind, SwitchCause, UserThreadKind};
@@ -86,15 +86,16 @@ fn of_user_thread<'e>(
     match class {
         Create => {
             let user_thread::Create { thread, origin, .. } = of.read()?;
-            user(head, UserThreadKind::Create { thread: Task(thread), origin })
+            user(head, UserThreadKind::Create { thread: Task(thread), origin: units::Origin(origin) })
         }
         Existed => {
             let user_thread::Existed { thread, origin } = of.read()?;
-            user(head, UserThreadKind::Existed { thread: Task(thread), origin })
+            user(head, UserThreadKind::Existed { thread: Task(thread), origin: units::Origin(origin) })
         }
         Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read()?;
             let (file, line) = file.zip(line).unwrap_or_default();
+            let origin = units::Origin(origin);
             user(head, UserThreadKind::Origin { origin, name, file, line: line.into() })
         }
         Name => {
