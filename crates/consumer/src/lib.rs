@@ -43,6 +43,7 @@ pub mod names;
 mod output;
 pub mod outside;
 pub mod pace;
+mod packet_events;
 mod seen;
 mod shortened;
 pub mod snapshot;

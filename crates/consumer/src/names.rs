@@ -12,12 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use tracewing_abi::event::{CONTEXT, extend_stamp};
+use tracewing_abi::event::CONTEXT;
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::own;
 
 use crate::clock::TraceClock;
-use crate::firsts::Walk;
+use crate::packet_events::Walk;
 
 /// The class of announcements: `i32` process id and the name, with a zero at its end.
 pub const CLASS: &str = own::Thread::NAME;
@@ -65,9 +65,9 @@ impl Names {
     /// whole.
     pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: Cycles) {
         let mut renamed = Vec::new();
-        let (mut copied, Cycles(mut last)) = (0, begin);
+        let (mut copied, mut last) = (0, begin);
         for event in (Walk { bytes: events, at: 0 }) {
-            last = event.stamp(events).unwrap_or_else(|low| extend_stamp(last, low));
+            last = event.stamp(events, last);
             if !self.is_one(event.id) {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Names {
             let Some((pid, name)) = events[start..end].split_first_chunk() else { continue };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
             let (pid, tid) = (Pid(i32::from_le_bytes(*pid)), event.tid(events));
-            let Some(name) = self.name(&Thread { tid, pid, name, stamp: Cycles(last) }) else { continue };
+            let Some(name) = self.name(&Thread { tid, pid, name, stamp: last }) else { continue };
             let head = renamed.len() + event.at - copied;
             renamed.extend_from_slice(&events[copied..start + 4]);
             renamed.extend_from_slice(&name);

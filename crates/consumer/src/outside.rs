@@ -18,7 +18,8 @@ use tracewing_abi::event::CONTEXT;
 use tracewing_abi::first::DESCRIPTION;
 use tracewing_units::{Pid, Tid};
 
-use crate::firsts::{Event, Firsts, Walk};
+use crate::firsts::Firsts;
+use crate::packet_events::{Event, Walk};
 
 /// The first number of threads that were not seen: more than a thread can have (`PID_MAX_LIMIT`).
 pub const UNSEEN: i32 = 1 << 30;
