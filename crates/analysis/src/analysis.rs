@@ -93,4 +93,14 @@ pub struct Loss {
     pub to: Timestamp,
     /// Number of events; `None` if unknown, as for whole packets.
     pub events: Option<u64>,
+    /// Whether they are of threads of which the recording has nothing at that time, so that no other thread's
+    /// events are missing.
+    pub is_of_others: bool,
+}
+
+impl Loss {
+    /// Whether events of programs may be missing between others of the same thread.
+    pub fn tears_programs(&self) -> bool {
+        self.scope == Scope::User && !self.is_of_others
+    }
 }

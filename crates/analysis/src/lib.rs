@@ -50,8 +50,8 @@ pub use breakdown::{
 };
 pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, TargetFault, What, Why};
 pub use functions::{
-    Call, CallNode, Calls, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable, ThreadKey,
-    Unmatched,
+    Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable,
+    ThreadKey, Unmatched,
 };
 pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency, LatencyTable, Moment,

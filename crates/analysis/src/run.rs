@@ -471,7 +471,14 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.stay_blind_until(scope, to);
         let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
         if from <= to {
-            self.filtered.input(Input::Lost(&Loss { scope, cpu, from, to, events: None }));
+            self.filtered.input(Input::Lost(&Loss {
+                scope,
+                cpu,
+                from,
+                to,
+                events: None,
+                is_of_others: false,
+            }));
         }
     }
 
@@ -498,7 +505,8 @@ impl<'a, A: Analysis> Run<'a, A> {
         let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
         self.stay_blind_until(scope, to);
         let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
-        let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted) };
+        let is_of_others = lost.kind == LostKind::Events && stream.loses_of_others();
+        let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted), is_of_others };
         match self.begun {
             true => {
                 let (from, to) = (from.max(self.ran.begin_ns), to.min(self.range.end));

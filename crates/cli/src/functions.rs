@@ -186,6 +186,11 @@ impl Line<'_> {
     fn own(&self, ns: Option<Duration>) -> Cell {
         self.time(ns.filter(|_| self.has_selves))
     }
+
+    /// A figure of single calls, if any is known.
+    fn of_calls(&self, ns: Duration) -> Option<Duration> {
+        (self.row.calls.count > 0).then_some(ns)
+    }
 }
 
 fn columns<'f>() -> Vec<Column<Line<'f>>> {
@@ -193,18 +198,18 @@ fn columns<'f>() -> Vec<Column<Line<'f>>> {
         period "total" "total_ns" key, "time from begin to end; for recursive calls, of the outermost one"
             => line.time(Some(line.row.total_ns));
         period "total-avg" "total_avg_ns" high, "mean total of a call" => line.time(line.row.calls.mean_ns());
-        period "total-min" "total_min_ns" low, "the shortest call" => line.time(Some(line.row.calls.min_ns));
-        period "total-max" "total_max_ns" normal, "the longest call" => line.time(Some(line.row.calls.max_ns));
+        period "total-min" "total_min_ns" low, "the shortest call" => line.time(line.of_calls(line.row.calls.min_ns));
+        period "total-max" "total_max_ns" normal, "the longest call" => line.time(line.of_calls(line.row.calls.max_ns));
         period "total-stdev" "total_stdev_ns" low, "standard deviation of total"
             => line.time(line.row.calls.deviation_ns());
         period "self" "self_ns" high, "total without the recorded functions that it called"
-            => line.own(Some(line.row.own.sum_ns));
+            => line.own(Some(line.row.own_ns));
         period "self-avg" "self_avg_ns" normal, "mean self of a call" => line.own(line.row.own.mean_ns());
-        period "self-min" "self_min_ns" low, "the shortest self of a call" => line.own(Some(line.row.own.min_ns));
-        period "self-max" "self_max_ns" low, "the longest self of a call" => line.own(Some(line.row.own.max_ns));
+        period "self-min" "self_min_ns" low, "the shortest self of a call" => line.own(line.of_calls(line.row.own.min_ns));
+        period "self-max" "self_max_ns" low, "the longest self of a call" => line.own(line.of_calls(line.row.own.max_ns));
         period "self-stdev" "self_stdev_ns" low, "standard deviation of self"
             => line.own(line.row.own.deviation_ns());
-        number "calls" "calls" high, "how often it was called" => Cell::Count(line.row.calls.count);
+        number "calls" "calls" high, "how often it was called" => Cell::Count(line.row.count);
         text "function" "function" key + shrinking, "the function" => line.row.name.as_str().into();
     }
 }
@@ -242,7 +247,7 @@ fn print_totals(
     writeln!(
         out,
         "{} of {} in {}",
-        count_of(found.rows.iter().map(|row| row.calls.count).sum::<u64>() as usize, "call"),
+        count_of(found.rows.iter().map(|row| row.count).sum::<u64>() as usize, "call"),
         count_of(found.rows.len(), "function"),
         period(found.duration_ns)
     )?;
@@ -254,7 +259,10 @@ fn print_totals(
             unmatched.last,
             "calls last at the end of what was read, and count up to the last event of their thread",
         ),
-        (unmatched.lost, "calls ended where events were lost, and count up to there"),
+        (
+            unmatched.lost,
+            "calls had not ended where events were lost: total and self have them up to there, figures of single calls do not",
+        ),
         (unmatched.replaced, "calls lasted until their process executed another program"),
         (
             unmatched.left,
@@ -268,7 +276,10 @@ fn print_totals(
         }
     }
     if found.lossy {
-        writeln!(out, "Events were lost: calls are missing, or last too long.")?;
+        writeln!(
+            out,
+            "Events were lost: calls are missing, so total, self and calls are the least that they can be."
+        )?;
     }
     Ok(())
 }

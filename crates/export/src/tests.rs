@@ -56,6 +56,7 @@ fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
                     from: Timestamp::from_ns(from),
                     to: Timestamp::from_ns(to),
                     events: Some(7),
+                    is_of_others: false,
                 };
                 analysis.input(Input::Lost(&lost));
                 state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), analysis);

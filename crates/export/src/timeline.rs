@@ -477,12 +477,12 @@ impl Timeline {
 
     fn loss_over(&mut self, time: Timestamp) {
         self.lock_uses.loss_over();
-        self.calls.lost(time);
+        self.calls.loss_over(time);
     }
 
     fn lost(&mut self, lost: &Loss) {
         self.lock_uses.lost(lost);
-        if matches!(lost.scope, Scope::User) {
+        if lost.tears_programs() {
             self.calls.lost(lost.from);
         }
         if let Some(cpu) = lost.cpu {

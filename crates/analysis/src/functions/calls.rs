@@ -52,7 +52,19 @@ pub enum Call {
         inner_ns: Duration,
         /// Whether another call of the same function is around it.
         is_nested: bool,
+        /// Where events were lost between its beginning and its end, which may then be another call's: what
+        /// is certain of it.
+        certain: Option<Certain>,
     },
+}
+
+/// The part of a call before events were lost, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Certain {
+    /// How long it was.
+    pub total_ns: Duration,
+    /// The same less functions that it called.
+    pub own_ns: Duration,
 }
 
 /// What could not be matched.
@@ -60,10 +72,10 @@ pub enum Call {
 pub struct Unmatched {
     /// Ends of functions whose beginning is not recorded.
     pub ends: u64,
-    /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted
-    /// until a function below them ended.
+    /// Functions that were left without an end, by a jump or an exception: they lasted until a function below
+    /// them ended.
     pub left: u64,
-    /// Functions whose end was lost, as the next event shows: they lasted until the loss.
+    /// Functions that had not ended where events were lost: how long they lasted after that is unknown.
     pub lost: u64,
     /// Functions that lasted until their process executed another program.
     pub replaced: u64,
@@ -92,6 +104,7 @@ struct Frame {
     function: FunctionId,
     begin: Timestamp,
     inner_ns: Duration,
+    certain: Option<Certain>,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +130,8 @@ pub struct Calls {
     programs: Programs,
     threads: HashMap<ThreadKey, Thread>,
     unmatched: Unmatched,
+    /// Whether events of programs are missing at this time.
+    is_blind: bool,
 }
 
 impl Calls {
@@ -158,7 +173,9 @@ impl Calls {
                 return true;
             }
             let end = since.max(thread.last);
-            self.unmatched.replaced += thread.end_all(end, &mut |call| report(*key, end, call));
+            let Ended { known, lost } = thread.end_all(end, &mut |call| report(*key, end, call));
+            self.unmatched.replaced += known;
+            self.unmatched.lost += lost;
             false
         });
     }
@@ -193,29 +210,12 @@ impl Calls {
                     }
                     None => depth,
                 };
-                thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO });
+                let certain = self.is_blind.then(Certain::default);
+                thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO, certain });
                 *thread.active.entry(function).or_default() += 1;
                 report(key, time, Call::Begins { function, depth });
             }
-            FunctionEvent::Exit(which) => {
-                let function = self.number(process, which);
-                let thread = self.threads.entry(key).or_default();
-                thread.last = time;
-                if !thread.active.contains_key(&function) {
-                    self.unmatched.ends += 1;
-                    return;
-                }
-                while let Some(last) = thread.frames.last().map(|frame| frame.function) {
-                    let is_doubtful = last != function && thread.is_doubtful();
-                    let end = if is_doubtful { thread.doubtful_at } else { time };
-                    thread.end_last(end, &mut |call| report(key, end, call));
-                    match is_doubtful {
-                        _ if last == function => return,
-                        true => self.unmatched.lost += 1,
-                        false => self.unmatched.left += 1,
-                    }
-                }
-            }
+            FunctionEvent::Exit(which) => self.exit(which, key, time, report),
             FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,
             FunctionEvent::Image { begin, end, bias, path } => {
                 self.images.learn(process, begin..end, bias, path);
@@ -223,11 +223,48 @@ impl Calls {
         }
     }
 
+    /// A function ends, and all that it has called.
+    fn exit(
+        &mut self,
+        which: Which,
+        key: ThreadKey,
+        time: Timestamp,
+        report: &mut impl FnMut(ThreadKey, Timestamp, Call),
+    ) {
+        let function = self.number(key.0, which);
+        let thread = self.threads.entry(key).or_default();
+        thread.last = time;
+        if !thread.active.contains_key(&function) {
+            self.unmatched.ends += 1;
+            return;
+        }
+        while let Some(last) = thread.frames.last().map(|frame| frame.function) {
+            let is_doubtful = last != function && thread.is_doubtful();
+            let end = if is_doubtful { thread.doubtful_at } else { time };
+            let is_known = thread
+                .end_last(end, &mut |call| report(key, end, call))
+                .is_some_and(|frame| frame.is_known());
+            match is_known {
+                false => self.unmatched.lost += 1,
+                true if last == function => {}
+                true => self.unmatched.left += 1,
+            }
+            if last == function {
+                return;
+            }
+        }
+    }
+
     /// Events of programs are missing after this time: functions may have ended, and others begun.
     pub fn lost(&mut self, from: Timestamp) {
-        for thread in self.threads.values_mut() {
-            thread.doubtful = thread.frames.len();
-            thread.doubtful_at = from.max(thread.last);
+        self.is_blind = true;
+        self.threads.values_mut().for_each(|thread| thread.doubt(from));
+    }
+
+    /// No more events of programs are missing from this time on.
+    pub fn loss_over(&mut self, time: Timestamp) {
+        if take(&mut self.is_blind) {
+            self.threads.values_mut().for_each(|thread| thread.doubt(time));
         }
     }
 
@@ -235,7 +272,9 @@ impl Calls {
     pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
             let last = thread.last;
-            self.unmatched.last += thread.end_all(last, &mut |call| report(key, last, call));
+            let Ended { known, lost } = thread.end_all(last, &mut |call| report(key, last, call));
+            self.unmatched.last += known;
+            self.unmatched.lost += lost;
         }
     }
 
@@ -279,7 +318,34 @@ impl Calls {
     }
 }
 
+impl Frame {
+    fn is_known(&self) -> bool {
+        self.certain.is_none()
+    }
+}
+
+/// Number of calls that ended.
+#[derive(Debug, Default)]
+struct Ended {
+    /// Calls of which no events were lost.
+    known: u64,
+    lost: u64,
+}
+
 impl Thread {
+    /// Events are missing from here on. Up to here, all that has begun is known.
+    fn doubt(&mut self, at: Timestamp) {
+        self.doubtful = self.frames.len();
+        self.doubtful_at = at.max(self.last);
+        let mut called_ns = Duration::ZERO;
+        for frame in self.frames.iter_mut().rev() {
+            let total_ns = at - frame.begin;
+            let own_ns = total_ns - frame.inner_ns - called_ns;
+            frame.certain.get_or_insert(Certain { total_ns, own_ns });
+            called_ns = total_ns;
+        }
+    }
+
     /// Whether the innermost function began before events were lost.
     fn is_doubtful(&self) -> bool {
         self.doubtful > 0 && self.doubtful == self.frames.len()
@@ -291,9 +357,10 @@ impl Thread {
         self.frames.iter().rposition(|frame| is_there && frame.function == function)
     }
 
-    /// Ends the innermost function, and gives which that is.
-    fn end_last(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Option<FunctionId> {
-        let Frame { function, begin, inner_ns } = self.frames.pop()?;
+    /// Ends the innermost function, and gives that.
+    fn end_last(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        let Frame { function, begin, inner_ns, certain } = frame;
         self.doubtful = self.doubtful.min(self.frames.len());
         let active = self.active.get_mut(&function)?;
         *active -= 1;
@@ -304,17 +371,20 @@ impl Thread {
         if let Some(around) = self.frames.last_mut() {
             around.inner_ns += time - begin;
         }
-        report(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
-        Some(function)
+        report(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested, certain });
+        Some(frame)
     }
 
     /// Ends all of them, and returns their number.
-    fn end_all(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> u64 {
-        let mut count = 0;
-        while self.end_last(time, report).is_some() {
-            count += 1;
+    fn end_all(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Ended {
+        let mut ended = Ended::default();
+        while let Some(frame) = self.end_last(time, report) {
+            match frame.is_known() {
+                true => ended.known += 1,
+                false => ended.lost += 1,
+            }
         }
-        count
+        ended
     }
 }
 
@@ -322,18 +392,27 @@ impl Thread {
 mod tests {
     use super::*;
 
-    /// What calls there are: a line for each that ends, as `depth name begin..end`. `!` is a loss.
+    /// What calls there are: a line for each that ends, as `name begin..end at depth`, and what is certain of
+    /// one in which events were lost, as `total/own`. `!` is a loss, `[` the beginning of one, `]` its end.
     fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
         let (mut calls, mut ended) = (Calls::default(), Vec::new());
         let mut report = |_: ThreadKey, time: Timestamp, call: Call| {
-            if let Call::Ends { function, depth, begin, .. } = call {
-                ended.push((function, format!("{}..{} at {depth}", begin.as_ns(), time.as_ns())));
+            if let Call::Ends { function, depth, begin, certain, .. } = call {
+                let certain = certain.map_or(String::new(), |Certain { total_ns, own_ns }| {
+                    format!(": {}/{}", total_ns.as_ns(), own_ns.as_ns())
+                });
+                ended.push((function, format!("{}..{} at {depth}{certain}", begin.as_ns(), time.as_ns())));
             }
         };
         for (at, event) in events.iter().enumerate() {
             let (key, time) = ((Some(Pid(1)), Tid(1)), Timestamp::from_ns(at as i64));
             match event.strip_prefix('-') {
-                _ if *event == "!" => calls.lost(time),
+                _ if *event == "[" => calls.lost(time),
+                _ if *event == "]" => calls.loss_over(time),
+                _ if *event == "!" => {
+                    calls.lost(time);
+                    calls.loss_over(time);
+                }
                 Some(name) => {
                     calls.take(FunctionEvent::Exit(Which::Named(name.into())), key, time, &mut report)
                 }
@@ -356,29 +435,43 @@ mod tests {
     #[test]
     fn what_begins_once_more_behind_a_loss_had_ended_in_it() {
         let (found, unmatched) = calls(&["main", "leaf", "!", "leaf", "-leaf", "-main"]);
-        assert_eq!(found, ["leaf 1..2 at 1", "leaf 3..4 at 1", "main 0..5 at 0"]);
-        assert_eq!(unmatched, Unmatched { lost: 1, ..Unmatched::default() });
+        assert_eq!(found, ["leaf 1..2 at 1: 1/1", "leaf 3..4 at 1", "main 0..5 at 0: 2/1"]);
+        assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });
         let (found, _) = calls(&["main", "a", "leaf", "!", "a", "leaf", "-leaf", "-a", "-main"]);
-        assert_eq!(
-            found,
-            ["leaf 2..3 at 2", "a 1..3 at 1", "leaf 5..6 at 2", "a 4..7 at 1", "main 0..8 at 0"]
-        );
+        let expected = [
+            "leaf 2..3 at 2: 1/1",
+            "a 1..3 at 1: 2/1",
+            "leaf 5..6 at 2",
+            "a 4..7 at 1",
+            "main 0..8 at 0: 3/1",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
     fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
         let (found, unmatched) = calls(&["main", "a", "leaf", "!", "-a", "-main"]);
-        assert_eq!(found, ["leaf 2..3 at 2", "a 1..4 at 1", "main 0..5 at 0"]);
-        assert_eq!(unmatched, Unmatched { lost: 1, ..Unmatched::default() });
+        assert_eq!(found, ["leaf 2..3 at 2: 1/1", "a 1..4 at 1: 2/1", "main 0..5 at 0: 3/1"]);
+        assert_eq!(unmatched, Unmatched { lost: 3, ..Unmatched::default() });
     }
 
     #[test]
-    fn what_goes_on_behind_a_loss_is_one_call() {
+    fn what_goes_on_behind_a_loss_is_one_call_and_certain_up_to_there() {
         let (found, unmatched) = calls(&["main", "a", "!", "leaf", "-leaf", "-a", "-main"]);
-        assert_eq!(found, ["leaf 3..4 at 2", "a 1..5 at 1", "main 0..6 at 0"]);
-        assert_eq!(unmatched, Unmatched::default());
+        assert_eq!(found, ["leaf 3..4 at 2", "a 1..5 at 1: 1/1", "main 0..6 at 0: 2/1"]);
+        assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });
         let (found, unmatched) = calls(&["a", "a", "-a", "-a"]);
         assert_eq!(found, ["a 1..2 at 1", "a 0..3 at 0"], "without a loss it calls itself");
         assert_eq!(unmatched, Unmatched::default());
+    }
+
+    #[test]
+    fn of_a_call_that_begins_while_events_are_lost_only_the_beginning_is_certain() {
+        let (found, unmatched) = calls(&["main", "[", "a", "-a", "b", "]", "c", "-c", "-b", "-main"]);
+        let expected = ["a 2..3 at 1: 0/0", "c 6..7 at 2", "b 4..8 at 1: 0/0", "main 0..9 at 0: 1/1"];
+        assert_eq!(found, expected);
+        assert_eq!(unmatched, Unmatched { lost: 3, ..Unmatched::default() });
+        let (found, _) = calls(&["main", "leaf", "-leaf", "!", "!", "-main"]);
+        assert_eq!(found, ["leaf 1..2 at 1", "main 0..5 at 0: 3/2"], "the first loss counts");
     }
 }

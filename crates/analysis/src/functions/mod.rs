@@ -20,7 +20,7 @@ use tracewing_units::{Duration, Timestamp};
 
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
-pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
+pub use self::calls::{Call, Calls, Certain, Function, FunctionId, ThreadKey, Unmatched};
 pub use self::figures::Figures;
 use crate::analysis::{Analysis, Input, Loss};
 use crate::run::Ran;
@@ -31,13 +31,18 @@ use crate::times::total;
 pub struct FunctionRow {
     /// The function's name, or its file and address.
     pub name: String,
-    /// How long calls lasted. Its sum has calls within calls of the same function, too:
-    /// [`FunctionRow::total_ns`] has not.
+    /// How often it was called.
+    pub count: u64,
+    /// How long single calls lasted, without those that had not ended where events were lost. Its sum has
+    /// calls within calls of the same function, too: [`FunctionRow::total_ns`] has not.
     pub calls: Figures,
-    /// How long the function was running or called others, ns.
+    /// How long the function was running or called others, ns. A call that had not ended where events were
+    /// lost counts up to there.
     pub total_ns: Duration,
-    /// Calls less what they called.
+    /// How long single calls lasted less what they called.
     pub own: Figures,
+    /// As `total_ns`, less what calls called.
+    pub own_ns: Duration,
 }
 
 /// A place in the call graph: a function, called by those that are above it.
@@ -45,7 +50,7 @@ pub struct FunctionRow {
 pub struct CallNode {
     /// Number of calls by this path.
     pub calls: u64,
-    /// Time from begin to end of these calls, in nanoseconds.
+    /// Time from begin to end of these calls, in nanoseconds; as [`FunctionRow::total_ns`].
     pub total_ns: Duration,
     /// How long less what is below, ns.
     pub own_ns: Duration,
@@ -62,7 +67,7 @@ pub struct FunctionsTable {
     pub graph: CallNode,
     /// What could not be matched.
     pub unmatched: Unmatched,
-    /// Whether events of programs were lost, so that calls may be missing, or last too long.
+    /// Whether events of programs were lost, so that calls may be missing.
     pub lossy: bool,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
@@ -85,9 +90,11 @@ struct Node {
 
 #[derive(Debug, Default, Clone)]
 struct Account {
+    count: u64,
     calls: Figures,
     total_ns: Duration,
     own: Figures,
+    own_ns: Duration,
 }
 
 /// The analysis of `tracewing functions`: calls by function, and the call graph.
@@ -135,13 +142,17 @@ impl Functions {
         for (name, account) in names.iter().zip(&self.totals.accounts) {
             let row = rows.entry(name).or_insert_with(|| FunctionRow {
                 name: name.clone(),
+                count: 0,
                 calls: Figures::default(),
                 total_ns: Duration::ZERO,
                 own: Figures::default(),
+                own_ns: Duration::ZERO,
             });
+            row.count += account.count;
             row.calls.merge(&account.calls);
             row.own.merge(&account.own);
             row.total_ns += account.total_ns;
+            row.own_ns += account.own_ns;
         }
         let mut rows: Vec<FunctionRow> = rows.into_values().collect();
         rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
@@ -178,14 +189,14 @@ impl Functions {
     }
 
     fn lost(&mut self, lost: &Loss) {
-        if matches!(lost.scope, Scope::User) {
-            self.lossy = true;
+        self.lossy |= lost.scope == Scope::User;
+        if lost.tears_programs() {
             self.calls.lost(lost.from);
         }
     }
 
     fn loss_over(&mut self, time: Timestamp) {
-        self.calls.lost(time);
+        self.calls.loss_over(time);
     }
 }
 
@@ -207,15 +218,19 @@ impl Totals {
                 };
                 around.push(below);
             }
-            Call::Ends { function, begin, inner_ns, is_nested, .. } => {
-                let total_ns = time - begin;
-                let own_ns = total_ns - inner_ns;
+            Call::Ends { function, begin, inner_ns, is_nested, certain, .. } => {
+                let whole = || Certain { total_ns: time - begin, own_ns: time - begin - inner_ns };
+                let Certain { total_ns, own_ns } = certain.unwrap_or_else(whole);
                 if self.accounts.len() <= function as usize {
                     self.accounts.resize(function as usize + 1, Account::default());
                 }
                 let account = &mut self.accounts[function as usize];
-                account.calls.add(total_ns);
-                account.own.add(own_ns);
+                account.count += 1;
+                account.own_ns += own_ns;
+                if certain.is_none() {
+                    account.calls.add(total_ns);
+                    account.own.add(own_ns);
+                }
                 if !is_nested {
                     account.total_ns += total_ns;
                 }

@@ -25,7 +25,7 @@ struct Figures {
 
 impl From<&FunctionRow> for Figures {
     fn from(row: &FunctionRow) -> Self {
-        Figures { total_ns: row.total_ns, own_ns: row.own.sum_ns, calls: row.calls.count }
+        Figures { total_ns: row.total_ns, own_ns: row.own_ns, calls: row.count }
     }
 }
 

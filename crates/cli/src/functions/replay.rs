@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
 use tracewing_trace::Zone;
-use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Seen};
 use tracewing_units::{Duration, Timestamp};
 
 /// Maximum number of lines that wait for the end of their call.
@@ -26,7 +26,7 @@ const FURTHEST: usize = 200;
 pub fn columns() -> Vec<Column<Shown>> {
     columns! { shown: Shown;
         period(10) "duration" "duration_ns" high, "how long the call took, in the line in which it ends"
-            => shown.line.what.duration().map_or(Cell::Blank, Cell::Period);
+            => shown.line.what.duration();
         number(8) "thread" "tid" key, "thread id" => shown.line.thread.1.into();
         text "function" "function" key, "the function; in text, below its callers"
             => shown.name.as_str().into(), in_text: shown.text().into();
@@ -129,18 +129,20 @@ enum What {
     Open,
     /// A call that called nothing: begin and end on one line.
     Leaf {
-        ns: Duration,
+        /// `None` where events were lost in it, so that the end may be another call's.
+        ns: Option<Duration>,
     },
     End {
-        ns: Duration,
+        /// As for `Leaf`.
+        ns: Option<Duration>,
     },
 }
 
 impl What {
-    fn duration(self) -> Option<Duration> {
+    fn duration(self) -> Cell {
         match self {
-            What::Begin | What::Open => None,
-            What::Leaf { ns } | What::End { ns } => Some(ns),
+            What::Begin | What::Open => Cell::Blank,
+            What::Leaf { ns } | What::End { ns } => ns.map_or(Cell::None, Cell::Period),
         }
     }
 
@@ -184,13 +186,13 @@ impl<W: Write> Replay<W> {
     }
 
     fn lost(&mut self, lost: &Loss) {
-        if matches!(lost.scope, Scope::User) {
+        if lost.tears_programs() {
             self.calls.lost(lost.from);
         }
     }
 
     fn loss_over(&mut self, time: Timestamp) {
-        self.calls.lost(time);
+        self.calls.loss_over(time);
     }
 }
 
@@ -204,8 +206,9 @@ impl<W: Write> Lines<W> {
                 self.open.insert(thread, self.gone + self.waiting.len());
                 self.waiting.push_back(Line { thread, depth, begin: time, function, what: What::Begin });
             }
-            Call::Ends { function, depth, begin, .. } => {
-                let ns = time - begin;
+            Call::Ends { function, depth, begin, certain, .. } => {
+                // Where events were lost, it may be another call that ended.
+                let ns = certain.is_none().then_some(time - begin);
                 match begun {
                     Some(line) => line.what = What::Leaf { ns },
                     None => {

@@ -32,6 +32,11 @@ impl Timeline {
             }
             Call::Ends { .. } => None,
         };
+        // Where events were lost, only a part of a call is certain.
+        let time = match call {
+            Call::Ends { begin, certain: Some(certain), .. } => begin + certain.total_ns,
+            _ => time,
+        };
         self.touch(of, time);
         self.push(Change::Function { of, name }, time);
     }

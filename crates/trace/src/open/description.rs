@@ -31,6 +31,9 @@ pub(crate) const COPIED: &str = "copied";
 /// What those lacked, a line each.
 pub(crate) const MISSING: &str = "missing";
 
+/// The reason of a loss of all that a thread without a place in its program's buffers emits.
+pub(crate) const NOT_PROTECTED: &str = "thread not protected";
+
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
 

@@ -120,6 +120,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         };
         if !is_copied {
             learn_overwritten(recording, trace, described);
+            learn_reasons(recording, trace, described);
         }
         for at in 0..recording.streams().len() {
             if recording.streams()[at].trace_index() == trace {
@@ -157,6 +158,20 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
             let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
             recording.set_lost_at_begin(stream, lost);
         }
+    }
+}
+
+/// Learns of which streams the losses leave no gap among a thread's events: children of `vfork` and of bare
+/// `clone` use their parent's buffers without a place of their own in them, and lose all that they emit.
+fn learn_reasons(recording: &mut Recording, trace: usize, described: &Value) {
+    let Some(losses) = described["losses"].as_array() else { return };
+    for stream in recording.streams.iter_mut().filter(|stream| stream.trace == trace) {
+        let [file] = &stream.files[..] else { continue };
+        let name = file.path.file_name().and_then(|name| name.to_str());
+        let mut of_it =
+            losses.iter().filter(|loss| name.is_some() && loss["stream"].as_str() == name).peekable();
+        stream.loses_of_others =
+            of_it.peek().is_some() && of_it.all(|loss| loss["reason"] == description::NOT_PROTECTED);
     }
 }
 

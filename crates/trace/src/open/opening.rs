@@ -146,6 +146,7 @@ impl Recording {
                     files: vec![file],
                     lost_at_begin: None,
                     lost_at_end: None,
+                    loses_of_others: false,
                 }),
             }
         }

@@ -43,6 +43,8 @@ pub struct Stream {
     pub(crate) lost_at_begin: Option<Lost>,
     /// The loss after its last packet.
     pub(crate) lost_at_end: Option<Lost>,
+    /// See [`Stream::loses_of_others`].
+    pub(crate) loses_of_others: bool,
 }
 
 impl Recording {
@@ -89,6 +91,7 @@ impl Recording {
             files,
             lost_at_begin: None,
             lost_at_end: None,
+            loses_of_others: false,
         });
         self.streams.len() - 1
     }
@@ -189,6 +192,12 @@ impl Stream {
     /// Its own id within that class; a number is given to one that does not say.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether all that it loses is of threads of which the recording has nothing at that time, so that no
+    /// other thread's events are missing.
+    pub fn loses_of_others(&self) -> bool {
+        self.loses_of_others
     }
 
     /// Its files, by time.
