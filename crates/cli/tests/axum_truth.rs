@@ -105,7 +105,7 @@ fn with_the_kernel() {
     for line in run.log.of("client") {
         let &[tid, computed, begin, end] = line else { panic!("{line:?}") };
         let row = rows.iter().find(|row| row["tid"] == tid).unwrap();
-        assert!(is_cpu_time(&run, row, computed), "{row}: {computed}");
+        assert!(is_cpu_time(row, thread_time(computed, run.stolen)), "{row}: {computed}");
         let whole = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
         let whole = whole.iter().sum::<u64>() + row["interrupted_ns"].as_u64().unwrap_or(0);
         assert!(whole >= end - begin, "{row}: {}", end - begin);

@@ -258,7 +258,7 @@ fn polls_are_those_that_the_server_counted() {
         // The clock of the thread's CPU time leaves out what the machine's host took.
         assert!(number(row, "busy_ns") + 1_000_000 >= computed, "{row} {computed}");
         if run.trace().join("kernel").exists() {
-            assert!(is_cpu_time(&run, row, computed), "{row} {computed}");
+            assert!(is_cpu_time(row, thread_time(computed, run.stolen)), "{row} {computed}");
         } else {
             assert!(row["running_ns"].is_null(), "{row}");
         }

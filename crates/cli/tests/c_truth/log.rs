@@ -102,7 +102,13 @@ pub fn program(folder: &Path) -> Option<PathBuf> {
 
 pub fn record(options: &[&str]) -> Option<Run> {
     let folder = tempfile::tempdir().unwrap();
-    let (program, log) = (program(folder.path())?, folder.path().join("log"));
+    let program = program(folder.path())?;
+    Some(record_in(folder, &program, options))
+}
+
+/// Records the program, or one that executes it, into a folder.
+pub fn record_in(folder: tempfile::TempDir, program: &Path, options: &[&str]) -> Run {
+    let log = folder.path().join("log");
     let mut record = harness::tracewing();
     record
         .args(["record", "--clock", "mono", "--locks", "--functions=look_up", "-o"])
@@ -111,7 +117,7 @@ pub fn record(options: &[&str]) -> Option<Run> {
     record.args(options).arg("--").arg(program).arg(&log).succeeds();
     let stolen = tracewing_testing::stolen() - stolen + tracewing_testing::hidden();
     let [took, stolen] = [begin.elapsed(), stolen].map(|time| time.as_nanos() as u64);
-    Some(Run { log: Log::read(&log), folder, stolen, took })
+    Run { log: Log::read(&log), folder, stolen, took }
 }
 
 impl Run {

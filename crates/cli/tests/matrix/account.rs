@@ -1,7 +1,7 @@
 //! What a program's own log says of it, in the terms of the commands.
 
 use super::log;
-use super::server_log::{Range, Run, cpu_time};
+use super::server_log::{Range, Run, process_time, thread_time};
 use std::collections::BTreeMap;
 
 /// What a lock's operations were.
@@ -19,6 +19,30 @@ pub struct Task {
     pub busy_ns: Range,
 }
 
+/// What a request was.
+#[derive(Debug, Default)]
+pub struct Request {
+    pub ns: Range,
+    /// When the events of its begin and end were recorded, on the monotonic clock.
+    pub stamps: [Range; 2],
+    /// The task that handled it, where the program knows that.
+    pub task: Option<u64>,
+}
+
+impl Request {
+    fn of(stamps: [u64; 4], task: Option<u64>) -> Self {
+        let [begins, began, ends, ended] = stamps;
+        Request {
+            ns: Range { least: ends - began, most: ended - begins },
+            stamps: [Range { least: begins, most: began }, Range { least: ends, most: ended }],
+            task,
+        }
+    }
+}
+
+/// How many events of a class there were, and which command then reports all that they say.
+pub type Count = (&'static str, u64, &'static str);
+
 /// All sums are in ns, from the least that they can be to the most.
 #[derive(Debug)]
 pub struct Account {
@@ -34,9 +58,13 @@ pub struct Account {
     pub tasks: BTreeMap<u64, Task>,
     /// End of the name, calls, and time.
     pub function: (&'static str, u64, Range),
-    /// Begin, end and field of periods, and how long each is.
-    pub periods: ([&'static str; 3], BTreeMap<u64, Range>),
+    /// Begin, end and field of requests, and each of them.
+    pub requests: ([&'static str; 3], BTreeMap<u64, Request>),
+    pub counts: Vec<Count>,
 }
+
+/// Requests of a connection.
+const REQUESTS: u64 = 6;
 
 impl Account {
     pub fn of_server(run: &Run) -> Self {
@@ -47,6 +75,7 @@ impl Account {
             let (wait_ns, hold_ns) = (sums.wait_ns, sums.hold_ns);
             locks.insert(address, Lock { acquired: sums.acquired, wait_ns, hold_ns });
         }
+        let acquired = locks.values().map(|lock| lock.acquired).sum();
         let mut function = ("::search", 0, Range::default());
         for line in log.of("cache") {
             let &[address, _, _, asked, got, gives, gave] = line else { panic!("{line:?}") };
@@ -59,27 +88,43 @@ impl Account {
             function.2.least += 100_000;
             function.2.most += gives - got;
         }
-        // Of an axum server's tasks more is polled than the log has.
-        let is_task = |line: &&[u64]| line[3] != 0 && log.of("call").next().is_none();
+        let calls = log.of("call").count() as u64;
+        // Of an axum server's tasks more is polled than the log has, and each future of it is a request.
+        let is_task = |line: &&[u64]| line[3] != 0 && calls == 0;
         let task = |line: &[u64]| {
-            (
-                line[3],
-                Task {
-                    polls: line[1],
-                    busy_ns: Range { least: line[2].saturating_sub(1_000_000), most: took },
-                },
-            )
+            let busy_ns = Range { least: line[2].saturating_sub(1_000_000), most: took };
+            (line[3], Task { polls: line[1], busy_ns })
         };
+        let connections: BTreeMap<u64, u64> =
+            log.of("polls").filter(is_task).map(|line| (line[0], line[3])).collect();
         let &[pid, computed] = log.of("process").next().unwrap() else { panic!("two numbers") };
-        let period = |line: &[u64]| (line[0], Range { least: line[3] - line[2], most: line[4] - line[1] });
+        let request = |line: &[u64]| {
+            let &[id, begins, began, ends, ended] = line else { panic!("{line:?}") };
+            let task = connections.get(&(id / REQUESTS)).copied();
+            (id, Request::of([begins, began, ends, ended], task))
+        };
+        let requests: BTreeMap<u64, Request> = log.of("request").map(request).collect();
+        let (handled, searches) = (requests.len() as u64, function.1);
         Self {
-            threads: log.of("client").map(|line| (line[0], cpu_time(line[1], stolen))).collect(),
-            process: Some((pid, cpu_time(computed, stolen))),
+            threads: log.of("client").map(|line| (line[0], thread_time(line[1], stolen))).collect(),
+            process: Some((pid, process_time(computed, stolen))),
             took,
             locks,
             tasks: log.of("polls").filter(is_task).map(task).collect(),
             function,
-            periods: (["server:request", "server:response", "id"], log.of("request").map(period).collect()),
+            requests: (["server:request", "server:response", "id"], requests),
+            counts: vec![
+                ("server:request", handled, "latency"),
+                ("server:response", handled, "latency"),
+                ("client:call", calls, "calls"),
+                ("client:answer", calls, "calls"),
+                ("lock:acquired", searches, "locks"),
+                ("lock:released", searches, "locks"),
+                ("user_thread:acquired", acquired, "locks"),
+                ("user_thread:released", acquired, "locks"),
+                ("function:entry:", searches, "functions"),
+                ("function:exit:", searches, "functions"),
+            ],
         }
     }
 
@@ -93,17 +138,27 @@ impl Account {
         let lock = Lock { acquired: wait.count, wait_ns: range(&wait), hold_ns: range(&hold) };
         let task =
             |(task, polls): (u64, log::Sums)| (task, Task { polls: polls.count, busy_ns: range(&polls) });
+        let lines = log.0.iter().filter(|(operation, ..)| operation == "request");
+        let requests: BTreeMap<u64, Request> =
+            lines.map(|(_, id, stamps)| (*id, Request::of(*stamps, None))).collect();
+        let (handled, tasks) = (requests.len() as u64, log.of("poll").len() as u64);
         Self {
-            threads: of_all("cpu").map(|(tid, computed)| (tid, cpu_time(computed.most, *stolen))).collect(),
+            threads: of_all("cpu")
+                .map(|(tid, computed)| (tid, thread_time(computed.most, *stolen)))
+                .collect(),
             process: None,
             took: *took,
             locks: BTreeMap::from([(address, lock)]),
             tasks: of_all("poll").map(task).collect(),
             function: ("look_up", calls.count, range(&calls)),
-            periods: (
-                ["clerks:request", "clerks:response", "id"],
-                of_all("request").map(|(id, sums)| (id, range(&sums))).collect(),
-            ),
+            requests: (["clerks:request", "clerks:response", "id"], requests),
+            counts: vec![
+                ("clerks:request", handled, "latency"),
+                ("clerks:response", handled, "latency"),
+                ("function:entry", calls.count, "functions"),
+                ("function:exit", calls.count, "functions"),
+                ("user_thread:switch", 4 * tasks, "tasks"),
+            ],
         }
     }
 }

@@ -3,21 +3,22 @@
 use super::account::Account;
 use super::exports;
 use super::harness::{self, Json, Printed, RunExt, json};
-use super::hidden::hidden;
+use super::hidden::Hidden;
 use super::server_log::{Range, number, sum_of};
 use serde_json::Value;
 use std::path::Path;
 
 /// A recording, how it was made, and which commands report all of it.
-struct Checks<'a> {
-    how: &'a str,
-    trace: &'a Path,
-    account: &'a Account,
-    whole: &'a [&'a str],
+pub struct Checks<'a> {
+    pub how: &'a str,
+    pub trace: &'a Path,
+    pub account: &'a Account,
+    pub whole: &'a [&'a str],
+    pub hidden: Hidden,
 }
 
 /// Where events were lost that should not, a slow machine has less of everything.
-fn has_losses(trace: &Path) -> bool {
+pub fn has_losses(trace: &Path) -> bool {
     let streams = json(trace, &["stats"])["streams"].take();
     streams.as_array().unwrap().iter().any(|stream| stream["lost_events"] != 0)
 }
@@ -26,7 +27,10 @@ fn has_losses(trace: &Path) -> bool {
 /// has.
 pub fn check(how: &str, trace: &Path, account: &Account, whole: &[&str], all_formats: bool) {
     let whole = if has_losses(trace) { &[] } else { whole };
-    let checks = Checks { how, trace, account, whole };
+    let checks = Checks { how, trace, account, whole, hidden: Hidden::of(trace) };
+    checks.counts();
+    checks.events();
+    checks.samples();
     checks.threads();
     checks.slices();
     checks.breakdown();
@@ -35,17 +39,17 @@ pub fn check(how: &str, trace: &Path, account: &Account, whole: &[&str], all_for
     checks.functions();
     checks.latency();
     checks.paths();
-    exports::check(how, trace, account, all_formats);
+    exports::check(&checks, all_formats);
 }
 
 impl Checks<'_> {
-    fn rows(&self, command: &[&str], member: &str) -> Vec<Value> {
+    pub fn rows(&self, command: &[&str], member: &str) -> Vec<Value> {
         let Value::Array(rows) = json(self.trace, command)[member].take() else { panic!("{command:?}") };
         rows
     }
 
     /// What a column has is at most this, and not less where the command reports all.
-    fn holds(&self, command: &str, row: &Value, column: &str, range: Range) {
+    pub fn holds(&self, command: &str, row: &Value, column: &str, range: Range) {
         let value = row[column].as_u64();
         let is_whole = self.whole.contains(&command.split(' ').next().unwrap());
         let holds = match value {
@@ -64,39 +68,34 @@ impl Checks<'_> {
     /// because the kernel hides it.
     fn has_cpu_time(&self, command: &str, row: &Value, range: Range, hidden: u64) {
         self.holds(command, row, "running_ns", Range { least: 0, ..range });
-        let interrupted = row["interrupted_ns"].as_u64().unwrap_or(0);
-        let unknown = row["unknown_ns"].as_u64().unwrap_or(0).min(hidden);
-        let with = row["running_ns"].as_u64().map(|running| running + interrupted + unknown);
-        let least = Range { least: range.least, most: u64::MAX };
-        self.holds(command, &serde_json::json!({ "running_ns": with }), "running_ns", least);
+        let [running, interrupted, unknown] =
+            ["running_ns", "interrupted_ns", "unknown_ns"].map(|column| row[column].as_u64().unwrap_or(0));
+        let is_whole = self.whole.contains(&command.split(' ').next().unwrap());
+        let holds = !is_whole || running + interrupted + unknown.min(hidden) >= range.least;
+        assert!(holds, "{}, {command}: {row}, not in {range:?}, {hidden} ns hidden", self.how);
     }
 
     fn threads(&self) {
         let rows = self.rows(&["threads", "-n", "1000"], "threads");
-        let hidden = hidden(self.trace);
         let mut there = 0;
-        let mut of_all = 0;
         for row in &rows {
-            let hidden = row["tid"].as_u64().and_then(|tid| hidden.get(&tid)).copied().unwrap_or(0);
             let of_process = self.account.process.is_some_and(|(pid, _)| row["process"] == pid);
             let Some(range) = row["tid"].as_u64().and_then(|tid| self.account.threads.get(&tid)) else {
                 // Others of the process live no longer than the recording.
                 if of_process {
-                    of_all += hidden;
                     self.lives(row);
                 }
                 continue;
             };
             there += 1;
-            of_all += hidden;
-            self.has_cpu_time("threads", row, *range, hidden);
+            self.has_cpu_time("threads", row, *range, self.hidden.of_thread(row));
             self.lives(row);
         }
         self.all_are_there("threads", there, self.account.threads.len());
         if let Some((pid, range)) = self.account.process {
             for row in self.rows(&["threads", "--by", "process"], "processes") {
                 if row["process"] == pid {
-                    self.has_cpu_time("threads --by process", &row, range, of_all);
+                    self.has_cpu_time("threads --by process", &row, range, self.hidden.of_all());
                 }
             }
         }
@@ -108,9 +107,9 @@ impl Checks<'_> {
         }
     }
 
-    /// All times of a thread are within the recording.
+    /// All times of a thread are within the recording; interrupts are a part of the others.
     fn lives(&self, row: &Value) {
-        let times = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "interrupted_ns"];
+        let times = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "unknown_ns"];
         let sum: u64 = times.iter().map(|column| row[column].as_u64().unwrap_or(0)).sum();
         assert!(sum <= self.account.took, "{}: {row} in {}", self.how, self.account.took);
     }
@@ -119,7 +118,7 @@ impl Checks<'_> {
     fn slices(&self) {
         for row in self.rows(&["sched", "latency", "-n", "1000"], "threads") {
             if let Some(range) = row["tid"].as_u64().and_then(|tid| self.account.threads.get(&tid)) {
-                self.holds("", &row, "running_ns", *range);
+                self.has_cpu_time("threads", &row, *range, self.hidden.of_thread(&row));
             }
         }
         let output = harness::of(self.trace, &["sched", "timehist", "--format", "json"]).succeeds().text();
@@ -136,8 +135,8 @@ impl Checks<'_> {
         let Some((pid, range)) = self.account.process else { return };
         let rows = self.rows(&["breakdown"], "rows");
         let of_it = rows.iter().filter(|row| row["process"] == pid && row["section"] == "inside");
-        let sum = sum_of(of_it, [("running_ns", "running_ns"), ("interrupted_ns", "interrupted_ns")]);
-        self.holds("", &sum, "running_ns", range);
+        let columns = ["running_ns", "interrupted_ns", "unknown_ns"].map(|column| (column, column));
+        self.has_cpu_time("breakdown", &sum_of(of_it, columns), range, self.hidden.of_all());
     }
 
     fn tasks(&self) {
@@ -167,6 +166,7 @@ impl Checks<'_> {
                 self.holds(command, row, "acquired", acquired);
                 // Not all waits have a least length.
                 self.holds(command, row, "wait_ns", Range { least: 0, ..lock.wait_ns });
+                self.holds(command, row, "held", acquired);
                 self.holds(command, row, "hold_ns", lock.hold_ns);
             }
         }
@@ -183,10 +183,20 @@ impl Checks<'_> {
             self.holds("functions", row, "total_ns", total);
         }
         self.all_are_there("functions", rows.len(), 1);
+        let graph = harness::of(self.trace, &["functions", "--graph", "--format", "json"]).ran();
+        // Without ends there is none.
+        assert!(graph.status.success() || !self.whole.contains(&"functions"), "{}", graph.notes());
+        if graph.status.success() {
+            let graph = graph.json();
+            let of_it = graph["functions"].as_array().unwrap().iter().filter(is_it);
+            let sum = sum_of(of_it, [("calls", "calls"), ("total_ns", "total_ns")]);
+            self.holds("functions --graph", &sum, "calls", Range { least: calls, most: calls });
+            self.holds("functions --graph", &sum, "total_ns", total);
+        }
     }
 
     fn latency(&self) {
-        let ([begin, end, field], periods) = &self.account.periods;
+        let ([begin, end, field], requests) = &self.account.requests;
         let command = ["latency", "--begin", begin, "--end", end, "--match", field, "-n", "1000"];
         let output = harness::of(self.trace, &[&command[..], &["--format", "json"]].concat()).ran();
         if !output.status.success() {
@@ -198,10 +208,12 @@ impl Checks<'_> {
         let rows = table["worst"].as_array().unwrap();
         for row in rows {
             let id = row["key"][0][1].as_str().unwrap().parse().unwrap();
-            self.holds("latency", row, "duration_ns", periods[&id]);
-            assert!(number(row, "duration_ns") >= periods[&id].least, "{}: {row}", self.how);
+            let Range { least, most } = requests[&id].ns;
+            self.holds("latency", row, "duration_ns", Range { least, most });
+            assert!(number(row, "duration_ns") >= least, "{}: {row}", self.how);
         }
-        self.all_are_there("latency", rows.len(), periods.len());
+        assert_eq!(number(&table, "count"), rows.len() as u64, "{}: {table}", self.how);
+        self.all_are_there("latency", rows.len(), requests.len());
     }
 
     /// The path to the end of a thread and of a task has no gaps and no more than there was.
@@ -213,7 +225,8 @@ impl Checks<'_> {
             let output = command.args(&target).ran();
             if !output.status.success() {
                 let said = output.notes();
-                let is_absent = said.contains("does not appear in this time") || said.contains("is empty");
+                let ways = ["does not appear in this time", "is empty", "has no events"];
+                let is_absent = ways.iter().any(|way| said.contains(way));
                 assert!(is_absent, "{}: {said}", self.how);
                 continue;
             }

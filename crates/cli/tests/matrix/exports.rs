@@ -1,6 +1,6 @@
 //! What other viewers read in exports, against a program's account.
 
-use super::account::Account;
+use super::checks::Checks;
 use super::export_formats::{Shown, chrome, paje, perfetto};
 use super::harness::{self, RunExt};
 use std::path::Path;
@@ -35,16 +35,21 @@ fn compare_formats(how: &str, trace: &Path, shown: &Shown) {
     }
 }
 
-pub fn check(how: &str, trace: &Path, account: &Account, all_formats: bool) {
+pub fn check(checks: &Checks<'_>, all_formats: bool) {
+    let Checks { how, trace, account, whole, ref hidden } = *checks;
     let shown = export(trace, "chrome", chrome);
     if all_formats {
         compare_formats(how, trace, &shown);
     }
     for (tid, range) in &account.threads {
         let times = shown.times.get(&tid.to_string());
-        let running = times.and_then(|times| times.get("running_ns")).copied().unwrap_or(0);
+        let [running, unknown] = ["running_ns", "unknown_ns"]
+            .map(|state| times.and_then(|times| times.get(state)).copied().unwrap_or(0));
         // Interrupts are slices of the thread that they interrupt.
         assert!(running <= range.most + account.took / 4, "{how}: {running} ns of {tid}, {range:?}");
+        let unknown = unknown.min(hidden.of_tid(*tid));
+        let is_all = !whole.contains(&"threads") || running + unknown >= range.least;
+        assert!(is_all, "{how}: {running} and {unknown} ns of {tid}, {range:?}");
     }
     let parts = |line: &str, is: &dyn Fn(&str) -> bool| -> u64 {
         let of_it = shown.parts.iter().filter(|((label, name), _)| label.starts_with(line) && is(name));
@@ -52,23 +57,24 @@ pub fn check(how: &str, trace: &Path, account: &Account, all_formats: bool) {
     };
     let (function, _, total) = account.function;
     let called = parts("functions", &|name| name.ends_with(function));
-    assert!(called <= total.most, "{how}: {called} ns of {total:?}");
+    let least = if whole.contains(&"functions") { total.least } else { 0 };
+    assert!(called <= total.most && called >= least, "{how}: {called} ns of {total:?}");
     for (address, lock) in &account.locks {
         let address = format!(" {address:#x}");
         let is_wait = |name: &str| name.starts_with("waits for ") && name.ends_with(&address);
         // The futex of a lock is waited for within a wait for the lock.
         let waited = |name: &str| is_wait(name) && !name.starts_with("waits for futex");
         let held = |name: &str| !name.starts_with("waits for ") && name.ends_with(&address);
-        for (what, ns, most) in [
-            ("wait", parts("locks", &waited) + parts("more locks", &waited), lock.wait_ns.most),
-            ("hold", parts("locks", &held) + parts("more locks", &held), lock.hold_ns.most),
-        ] {
-            assert!(ns <= most, "{how}, {what} of{address}: {ns} ns of {most}");
-        }
+        let all = |is: &dyn Fn(&str) -> bool| parts("locks", is) + parts("more locks", is);
+        let (wait, hold) = (all(&waited), all(&held));
+        let least = if whole.contains(&"locks") { lock.hold_ns.least } else { 0 };
+        assert!(wait <= lock.wait_ns.most, "{how}, wait of{address}: {wait} ns of {lock:?}");
+        assert!(hold <= lock.hold_ns.most && hold >= least, "{how}, hold of{address}: {hold} ns of {lock:?}");
     }
-    let ([begin, end, _], periods) = &account.periods;
+    let ([begin, end, _], requests) = &account.requests;
     for event in [begin, end] {
-        let count = shown.events.get(*event).copied().unwrap_or(0);
-        assert!(count <= periods.len() as u64, "{how}: {count} x {event}");
+        let count = shown.events.get(*event).copied().unwrap_or(0) as usize;
+        let is_right = count <= requests.len() && (!whole.contains(&"latency") || count == requests.len());
+        assert!(is_right, "{how}: {count} x {event}");
     }
 }

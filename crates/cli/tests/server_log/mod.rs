@@ -182,21 +182,44 @@ pub fn locks(table: &Value) -> BTreeMap<u64, &Value> {
 }
 
 /// Whether time on CPUs is what the program's clock of CPU time says. Interrupts may be part of the latter,
-/// which leaves out what the host took; the clock is read some time after the beginning, and before the end.
-pub fn is_cpu_time(run: &Run, row: &Value, computed: u64) -> bool {
-    let interrupted = row["interrupted_ns"].as_u64().unwrap_or(0);
-    let (running, of_cpu) = (number(row, "running_ns"), cpu_time(computed, run.stolen));
-    running + interrupted >= of_cpu.least && running <= of_cpu.most
+/// which leaves out what the host took.
+pub fn is_cpu_time(row: &Value, of_cpu: Range) -> bool {
+    most_cpu_time(row) >= of_cpu.least && number(row, "running_ns") <= of_cpu.most
 }
 
-/// What is recorded as time on CPUs where the program's clock says so much.
-pub fn cpu_time(computed: u64, stolen: u64) -> Range {
-    let slack = computed / 4 + 2_000_000;
-    Range { least: computed.saturating_sub(slack), most: computed + slack + stolen }
+/// The most that a row's time on CPUs may have been.
+pub fn most_cpu_time(row: &Value) -> u64 {
+    ["running_ns", "interrupted_ns", "unknown_ns"]
+        .map(|column| row[column].as_u64().unwrap_or(0))
+        .iter()
+        .sum()
+}
+
+/// What a thread or a process may do on CPUs before its first look at its clock and after its last one: it is
+/// made and ends, writes its log, unmaps its memory. The clock of a process also has what it did before the
+/// recording began.
+const BESIDE_NS: u64 = 4_000_000;
+
+/// What is recorded as time on CPUs where the clock of a thread's CPU time says so much. The kernel may
+/// charge a thread from its wake-up on, some microseconds before it stamps the switch to it; the host takes
+/// CPUs without an event.
+pub fn thread_time(computed: u64, stolen: u64) -> Range {
+    let apart = computed / 50;
+    let least = computed.saturating_sub(apart + 300_000);
+    Range { least, most: computed + apart + BESIDE_NS + stolen }
+}
+
+/// The same for the clock of a process.
+pub fn process_time(computed: u64, stolen: u64) -> Range {
+    let Range { least, most } = thread_time(computed, stolen);
+    Range { least: least.saturating_sub(BESIDE_NS), most }
 }
 
 /// A row with the sum of what `rows` have in these columns.
-pub fn sum_of<'v>(rows: impl Iterator<Item = &'v Value>, columns: [(&str, &str); 2]) -> Value {
+pub fn sum_of<'v, const N: usize>(
+    rows: impl Iterator<Item = &'v Value>,
+    columns: [(&str, &str); N],
+) -> Value {
     let mut sums = columns.map(|_| 0);
     for row in rows {
         for (sum, (of, _)) in sums.iter_mut().zip(columns) {
@@ -305,14 +328,14 @@ pub fn compare_cpu_time(run: &Run) -> Value {
     let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
     let threads = run.json(&["threads"]);
     let rows = threads["threads"].as_array().unwrap().iter().filter(|row| row["process"] == process);
-    let columns = [("running_ns", "running_ns"), ("interrupted_ns", "interrupted_ns")];
+    let columns = ["running_ns", "interrupted_ns", "unknown_ns"].map(|column| (column, column));
     let sum = sum_of(rows, columns);
-    assert!(is_cpu_time(run, &sum, computed), "{sum} of {computed}: {threads}");
+    assert!(is_cpu_time(&sum, process_time(computed, run.stolen)), "{sum} of {computed}: {threads}");
     let table = run.json(&["breakdown"]);
     let rows = table["rows"].as_array().unwrap().iter();
     let rows = rows.filter(|row| row["process"] == process && row["section"] == "inside");
-    let sum = sum_of(rows, [("running_ns", "running_ns"), ("interrupted_ns", "interrupted_ns")]);
-    assert!(is_cpu_time(run, &sum, computed), "{sum} of {computed}: {table}");
+    let sum = sum_of(rows, columns);
+    assert!(is_cpu_time(&sum, process_time(computed, run.stolen)), "{sum} of {computed}: {table}");
     threads
 }
 
