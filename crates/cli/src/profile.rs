@@ -122,6 +122,9 @@ const PARTS: [Part; 4] = [
 /// How there would be all of [`PARTS`].
 const RECORD_ALL: &str = "`tracewing record --profile` records all of them.";
 
+/// Said of samples whose periods no processor can have had.
+const TOO_LONG: &str = "Samples stand for more time than was recorded: that time is unknown (-)";
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
@@ -147,6 +150,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 By::Thread => Group::Thread,
             };
             let rows = found.histogram(group);
+            if rows.iter().any(|row| !rows::has_possible_time(row, &found)) {
+                print_warning(TOO_LONG);
+            }
             match args.table.format() {
                 TableFormat::Table => print_histograms(args, &rows, &found, &mut out)?,
                 _ => {

@@ -1,12 +1,17 @@
 //! Recordings that are well-formed but nonsensical: every analysis and every export ends, with a result or an
-//! error, in bounded memory and time.
+//! error, in bounded memory and time, and no number that an analysis gives is absurd.
 
+#[path = "hostile_values/absurd.rs"]
+mod absurd;
 mod forms;
 mod harness;
 #[path = "../../trace/tests/common/hostile.rs"]
 mod hostile;
 
-use harness::{Printed, RunExt};
+use absurd::Whole;
+use harness::{Json, Printed, RunExt};
+use serde_json::Value;
+use std::ops::Range;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::Output;
@@ -114,12 +119,17 @@ fn fault(output: &Output) -> Option<String> {
         .then(|| format!("{}: {said}", output.status))
 }
 
-#[test]
-fn no_value_brings_an_analysis_or_an_export_down() {
+/// Of the recordings that are made.
+fn seeds() -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, count) = (number("TRACEWING_SEED").unwrap_or(0), number("TRACEWING_CASES").unwrap_or(6));
+    first..first + count
+}
+
+#[test]
+fn no_value_brings_an_analysis_or_an_export_down() {
     let mut faults = Vec::new();
-    for seed in first..first + count {
+    for seed in seeds() {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("t");
         hostile::write_recording(&trace, seed);
@@ -127,6 +137,75 @@ fn no_value_brings_an_analysis_or_an_export_down() {
             let out = folder.path().join(at.to_string());
             if let Some(fault) = fault(&tracewing(command, &trace, &out)) {
                 faults.push(format!("seed {seed}, tracewing {command}: {fault}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Commands that print numbers, as JSON.
+const TABLES: &[&str] = &[
+    "threads",
+    "threads --by process",
+    "threads --by task",
+    "breakdown",
+    "sched timehist",
+    "sched latency",
+    "tasks --long-poll 1ns --blocking-poll 1ns",
+    "tasks --by name",
+    "latency --begin sched_waking --end sched_switch --match tid=next_tid",
+    "latency --begin lock:requested --end lock:acquired --match lock --by kind --worst 5 --nested queue",
+    "latency --begin * --end * --show figures,groups,histogram,worst --by $tid --nested first",
+    "critical-path --tid 1",
+    "critical-path --tid 0",
+    "critical-path --task 1",
+    "locks",
+    "locks --by thread",
+    "locks --by task",
+    "locks --by caller",
+    "locks --by chain",
+    "locks --graph",
+    "functions",
+    "functions --graph",
+    "functions --replay",
+    "profile",
+    "profile --by thread",
+    "profile --tree --least 0",
+];
+
+/// What a recording has.
+fn whole(trace: &Path) -> Whole {
+    // A stamp that no number of nanoseconds holds ends them with an error, after what was before.
+    let [info, stats] =
+        ["info", "stats"].map(|command| harness::of(trace, &[command, "--format", "json"]).ran().json());
+    let time = |name: &str| info[name].as_i64().unwrap_or_else(|| panic!("{name} of {info}"));
+    let streams = stats["streams"].as_array().unwrap().iter();
+    let events = streams.map(|stream| stream["events"].as_u64().unwrap()).sum();
+    Whole { begin: time("begin_ns"), end: time("end_ns"), events }
+}
+
+/// The documents that a command prints: one, or one a line.
+fn documents(output: &Output) -> Vec<Value> {
+    match serde_json::from_str(&output.text()) {
+        Ok(document) => vec![document],
+        Err(_) => output.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+    }
+}
+
+#[test]
+fn no_number_is_absurd() {
+    let mut faults = Vec::new();
+    for seed in seeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("t");
+        hostile::write_recording(&trace, seed);
+        let whole = whole(&trace);
+        for command in TABLES {
+            let output = tracewing(&format!("{command} --format json"), &trace, folder.path());
+            for document in documents(&output) {
+                for fault in whole.absurd(&document) {
+                    faults.push(format!("seed {seed}, tracewing {command}: {fault} of {whole:?}"));
+                }
             }
         }
     }

@@ -39,6 +39,9 @@ pub enum Call {
         function: FunctionId,
         /// How many are around it.
         depth: usize,
+        /// Whether the innermost of those called it: if events were lost since that began, another one may
+        /// have.
+        caller_known: bool,
     },
     /// A call is over.
     Ends {
@@ -211,9 +214,10 @@ impl Calls {
                     None => depth,
                 };
                 let certain = self.is_blind.then(Certain::default);
+                let caller_known = thread.frames.last().is_none_or(Frame::is_known);
                 thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO, certain });
                 *thread.active.entry(function).or_default() += 1;
-                report(key, time, Call::Begins { function, depth });
+                report(key, time, Call::Begins { function, depth, caller_known });
             }
             FunctionEvent::Exit(which) => self.exit(which, key, time, report),
             FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,

@@ -203,9 +203,10 @@ impl Functions {
 impl Totals {
     fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
         match call {
-            Call::Begins { function, .. } => {
+            Call::Begins { function, caller_known, .. } => {
                 let around = self.threads.entry(thread).or_default();
-                let node = around.last().copied().unwrap_or(0);
+                // One whose caller is unknown is below none.
+                let node = around.last().copied().filter(|_| caller_known).unwrap_or(0);
                 let below = match self.numbers.get(&(node, function)) {
                     Some(below) => *below,
                     None if self.nodes.len() == NODES || around.len() >= DEEPEST => node,

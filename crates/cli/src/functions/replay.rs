@@ -201,7 +201,7 @@ impl<W: Write> Lines<W> {
         let begun =
             self.open.remove(&thread).and_then(|number| self.waiting.get_mut(number.checked_sub(self.gone)?));
         match call {
-            Call::Begins { function, depth } => {
+            Call::Begins { function, depth, .. } => {
                 begun.into_iter().for_each(|line| line.what = What::Open);
                 self.open.insert(thread, self.gone + self.waiting.len());
                 self.waiting.push_back(Line { thread, depth, begin: time, function, what: What::Begin });

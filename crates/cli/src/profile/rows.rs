@@ -11,6 +11,20 @@ pub struct Line<'f> {
     found: &'f Shown,
 }
 
+impl Line<'_> {
+    fn time(&self) -> Cell {
+        let time = Duration::from_ns(self.row.period);
+        Cell::period(has_possible_time(self.row, self.found).then_some(time))
+    }
+}
+
+/// Whether a row's samples can stand for its time: each of them for no more than what was analysed.
+pub fn has_possible_time(row: &Row, found: &Shown) -> bool {
+    let samples = found.samples();
+    let most = u128::from(row.own) * u128::from(samples.duration_ns.as_ns());
+    samples.trigger == "cycles" || u128::from(row.period) <= most
+}
+
 pub fn lines<'f>(rows: &'f [Row], found: &'f Shown) -> Vec<Line<'f>> {
     rows.iter().map(|row| Line { row, found }).collect()
 }
@@ -27,7 +41,7 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
         number "total" "total_samples" high, "samples in it or in what it called" => Cell::Count(line.row.total);
         percent "total" "total_percent" normal, "share of the process's samples that are in it or in what it called"
             => percent(line.row.total, line.row.of);
-        period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(Duration::from_ns(line.row.period));
+        period "time" "time_ns" high, "time that its own samples stand for" => line.time();
         number "cycles" "cycles" high, "cycles that its own samples stand for, if the samples count cycles"
             => Cell::Count(line.row.period);
     };
