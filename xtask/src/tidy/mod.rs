@@ -18,6 +18,7 @@ mod messages;
 mod references;
 mod skips;
 mod text;
+mod units;
 mod vocabulary;
 mod width;
 
@@ -103,6 +104,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         comments::check(file, &mut findings);
         files::check(file, &mut findings);
         skips::check(file, &mut findings);
+        units::check(file, &mut findings);
         vocabulary::check(file, &mut findings);
         width::check(file, &mut findings);
         references::check(file, tree, &mut findings);

@@ -153,8 +153,8 @@ impl Reader {
 }
 
 /// The thread that has a lock, where its number is known.
-fn known_owner(tid: i32) -> Option<Tid> {
-    (tid != 0).then_some(Tid(tid))
+fn known_owner(number: i32) -> Option<Tid> {
+    (number != 0).then_some(Tid(number))
 }
 
 /// What an event of provider `lock` says of a lock.
@@ -246,7 +246,7 @@ fn of_place(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Loc
 /// What an event of provider `user_thread` says of locks.
 fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
     let of = &known.places;
-    let of_request = |ticket: Option<u64>| Level::Task(ticket.map(Ticket));
+    let of_request = |number: Option<u64>| Level::Task(number.map(Ticket));
     Some(match class {
         user_thread::Class::Wait => {
             let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
