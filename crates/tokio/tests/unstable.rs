@@ -50,6 +50,11 @@ fn each_task_lives_once_while_a_runtime_ends() {
     let created: Vec<u64> =
         events.iter().filter(|event| is_task(&event.name)).map(|event| event.number("thread")).collect();
     assert!(created.len() > 50, "{}", created.len());
+    // What a runtime that has ended is given to spawn never becomes a task.
+    let source = include_str!("unstable/shutdown.rs");
+    let too_late = 1 + source.lines().position(|line| line.contains("handle.spawn(")).unwrap();
+    let is_too_late = |event: &&Event| is_task(&event.name) && event.payload["line"] == too_late;
+    assert_eq!(events.iter().filter(is_too_late).count(), 0, "line {too_late}");
     // How often each has ended, and which kernel thread runs what.
     let mut ends: BTreeMap<u64, u32> = created.iter().map(|task| (*task, 0)).collect();
     let mut runs: BTreeMap<i64, u64> = BTreeMap::new();

@@ -43,7 +43,10 @@ fn main() {
         runtime.spawn(multiply(2));
         runtime.spawn(multiply(2));
         std::thread::sleep(Duration::from_micros(300));
+        let handle = runtime.handle().clone();
         drop(runtime);
+        // It ends before it is spawned, and is never a task.
+        drop(handle.spawn(pending::<()>()));
     }
     assert_eq!(tracewing::user_thread::current(), None);
     assert_eq!(session.stop().unwrap().lost, 0);
