@@ -22,12 +22,21 @@
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 
-/// Type of the ELF note, of owner [`NOTE_OWNER`](crate::site::NOTE_OWNER), whose description is one `i64`,
-/// little-endian: the distance from that word to the entry. It is the version of everything here.
-pub const NOTE_TYPE: u32 = 0x7761_0002;
+/// Type of the ELF note, of owner [`NOTE_OWNER`](crate::site::NOTE_OWNER), whose description is three `i64`,
+/// little-endian: the distance from each of them to the entry, to the word that says when the object was
+/// loaded, and to the function by which other copies find its recorders ([`crate::ways`]). The type is the
+/// version of everything here.
+pub const NOTE_TYPE: u32 = 0x7761_0003;
 
 /// Bytes of the note's description.
-pub const NOTE_SIZE: usize = 8;
+pub const NOTE_SIZE: usize = 24;
+
+/// Where in the description each distance is.
+pub const ENTRY_AT: usize = 0;
+/// See [`ENTRY_AT`]. The word is a `u64`: nanoseconds of `CLOCK_MONOTONIC`, 0 while the object is not in use.
+pub const LOADED_AT: usize = 8;
+/// See [`ENTRY_AT`].
+pub const WAYS_AT: usize = 16;
 
 /// Bytes for the processor's vector registers (`XSAVE`); recorders attach to nothing on a processor that
 /// needs more.
@@ -111,9 +120,11 @@ impl Room {
 
 /// Makes the entry of a program or library: `$entry`, which calls `$function`, an
 /// `extern "C" fn(*const Saved, i64) -> i64` that must not unwind, and the note by which recorders find it.
+/// `$now`, a `fn() -> u64`, gives the time at which the object is loaded, in nanoseconds of
+/// `CLOCK_MONOTONIC`, never 0; `$ways` is a [`Ways`](crate::ways::Ways).
 #[macro_export]
 macro_rules! attach_entry {
-    ($entry:ident, $function:path) => {
+    ($entry:ident, $function:path, $now:path, $ways:path) => {
         /// Has the function called on a thread that a recorder has stopped; `tracewing_abi::attach`.
         ///
         /// # Safety
@@ -123,7 +134,7 @@ macro_rules! attach_entry {
         unsafe extern "C" fn $entry() {
             static ROOM: $crate::attach::Room = $crate::attach::Room::new();
             static BUSY: ::core::sync::atomic::AtomicU32 = ::core::sync::atomic::AtomicU32::new(0);
-            static READY: ::core::sync::atomic::AtomicU32 = ::core::sync::atomic::AtomicU32::new(0);
+            static LOADED: ::core::sync::atomic::AtomicU64 = ::core::sync::atomic::AtomicU64::new(0);
 
             // The dynamic linker calls these after it has relocated the object, and before it unmaps it.
             #[used]
@@ -133,17 +144,18 @@ macro_rules! attach_entry {
             #[unsafe(link_section = ".fini_array")]
             static END: extern "C" fn() = end;
             extern "C" fn begin() {
-                READY.store(1, ::core::sync::atomic::Ordering::Relaxed); // read by the assembly alone
+                // Read by the assembly, and by recorders.
+                LOADED.store($now(), ::core::sync::atomic::Ordering::Relaxed);
             }
             extern "C" fn end() {
-                READY.store(0, ::core::sync::atomic::Ordering::Relaxed);
+                LOADED.store(0, ::core::sync::atomic::Ordering::Relaxed);
             }
 
             ::core::arch::naked_asm!(
                 "mov rbx, rdi",
                 // Before anything that a relocation is needed for.
                 "mov qword ptr [rbx + {result}], {not_ready}",
-                "cmp dword ptr [rip + {ready}], 0",
+                "cmp qword ptr [rip + {loaded}], 0",
                 "je 2f",
                 // Room is for one thread. The exchange is a full barrier, with the store that gives it back.
                 "mov qword ptr [rbx + {result}], {busy_result}",
@@ -207,12 +219,15 @@ macro_rules! attach_entry {
                 ".asciz \"tracewing\"",
                 ".balign 4",
                 ".quad {entry} - .",
+                ".quad {loaded} - .",
+                ".quad {ways} - .",
                 ".popsection",
                 entry = sym $entry,
                 function = sym $function,
                 room = sym ROOM,
                 busy = sym BUSY,
-                ready = sym READY,
+                loaded = sym LOADED,
+                ways = sym $ways,
                 size = const $crate::attach::VECTORS + $crate::attach::STACK,
                 busy_result = const $crate::attach::BUSY,
                 not_ready = const $crate::attach::NOT_READY,

@@ -1,8 +1,9 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
 //! ([`region`] and its [`children`]), the bytes of an event ([`event`]), the handshake over the recorder's
-//! socket ([`message`]) and the description of event classes ([`schema`]), also as it is found in a program's
-//! memory ([`class_table`]), how trigger sites lie in a program ([`site`]), how bytes that others write are
-//! passed on ([`shared`]), and what a recorder passes to a pre-loaded library ([`locks`], [`functions`]).
+//! socket ([`message`]), how copies of tracewing in one process find each other's recorders ([`ways`]), the
+//! description of event classes ([`schema`]), also as it is found in a program's memory ([`class_table`]),
+//! how trigger sites lie in a program ([`site`]), how bytes that others write are passed on ([`shared`]), and
+//! what a recorder passes to a pre-loaded library ([`locks`], [`functions`]).
 //! Only layouts, numbers and their encoding live here; the algorithms are in `ring`, `rules`, `tracewing` and
 //! `session`.
 //!
@@ -25,6 +26,7 @@ pub mod region;
 pub mod schema;
 pub mod shared;
 pub mod site;
+pub mod ways;
 pub mod wire;
 
 pub use wire::WireError;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::{BUSY, NOT_READY, VECTORS};
-use tracewing_programs::image::Process;
+use tracewing_programs::image::{Memory, Process};
 use tracewing_units::Pid;
 
 use crate::alarm::Alarm;
@@ -33,6 +33,8 @@ use crate::{Refusal, Target};
 
 /// How long a thread may take to stop, which has slept in a system call.
 const STOPPING: Duration = Duration::from_millis(100);
+/// Bytes of the entry's code that are compared.
+const CODE: usize = 16;
 /// Time between two looks for a thread.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -126,6 +128,7 @@ impl Target {
     fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
         let Candidate { tid, rank, call } = candidate;
         let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
+        let code = Memory::read(&process, entry, CODE).ok_or(Refusal::NotReady(self.pid()))?;
         let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let since = Instant::now();
         let mut stop_time = StopTime { begin: None, longest: self.longest() };
@@ -154,6 +157,11 @@ impl Target {
         let waited = || slept.map_or_else(|| begin.elapsed(), |slept| slept + since.elapsed());
         let thread = Stopped::new(self, tracee, tid)?;
         let fit = match thread.fit(&process, calls) {
+            // Nothing else is there by now: the object may have been unloaded.
+            Ok(Some(_)) if Memory::read(&process, entry, CODE) != Some(code) => {
+                thread.leave(waited())?;
+                return Err(Refusal::NotReady(self.pid()));
+            }
             Ok(Some(fit)) => fit,
             unfit => {
                 thread.leave(waited())?;

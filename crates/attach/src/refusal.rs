@@ -112,6 +112,11 @@ pub enum Refusal {
     /// The dynamic linker has not prepared what the call is in, or is unloading it.
     #[error("process {0} is starting, or ending, or loads or unloads a library: try again")]
     NotReady(i32),
+    /// The call has ended in a fault, and was taken back.
+    #[error(
+        "process {0} has made the call in vain, which was taken back: its code is not there, or is not code"
+    )]
+    Fault(i32),
     /// Two recorders attach at the same moment.
     #[error("another recorder is attaching to process {0}: try again")]
     Taken(i32),

@@ -17,12 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two looks whether it has made the call.
 const GLANCE: Duration = Duration::from_micros(20);
 /// All signals, but the one by which glibc has each thread change its user (`SIGSETXID`, nptl(7)): the thread
-/// that changes it waits for the others, with a lock that the call may need.
-const BLOCKED: u64 = !(1 << (33 - 1));
+/// that changes it waits for the others, with a lock that the call may need. And but those of faults: the
+/// kernel would reset the program's handlers if they were blocked.
+const BLOCKED: u64 = !(bit(33) | bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL));
 /// Bytes of code in which the entry is, with room to spare.
 const ENTRY: u64 = 512;
 /// Flags at a function's entry: interrupts on, which user space cannot change, and nothing else.
 const CLEAR_FLAGS: u64 = 0x202;
+
+const fn bit(signal: libc::c_int) -> u64 {
+    1 << (signal - 1)
+}
 
 /// A stopped thread, and its registers as they were.
 pub(crate) struct Stopped<'a> {
@@ -92,7 +97,8 @@ impl<'a> Stopped<'a> {
     }
 
     /// Has it call the entry. Gives the function's result.
-    pub(crate) fn call(&self, entry: u64, Fit { block, .. }: &Fit) -> Result<i64, Refusal> {
+    pub(crate) fn call(&self, entry: u64, fit: &Fit) -> Result<i64, Refusal> {
+        let Fit { block, .. } = fit;
         let at_entry = Registers {
             rip: entry,
             rdi: *block,
@@ -105,7 +111,17 @@ impl<'a> Stopped<'a> {
         };
         self.tracee.set_registers(&at_entry).map_err(self.target.failed("PTRACE_SETREGS"))?;
         self.tracee.set_mask(BLOCKED).map_err(self.target.failed("PTRACE_SETSIGMASK"))?;
-        self.finish(*block)
+        self.finish(fit)
+    }
+
+    /// Takes back a call that has ended in a fault, as where the object is unloaded at this moment.
+    fn take_back(&self, Fit { mask, .. }: &Fit) -> Refusal {
+        let registers = resumed(&self.registers, Duration::ZERO);
+        let restored = self.tracee.set_registers(&registers).and_then(|()| self.tracee.set_mask(*mask));
+        match restored {
+            Ok(()) => Refusal::Fault(self.target.pid()),
+            Err(error) => self.target.failed("PTRACE_SETREGS")(error),
+        }
     }
 
     /// Lets it go after its call. The one in which it was interrupted continues, of whose time-out this much
@@ -147,7 +163,8 @@ impl<'a> Stopped<'a> {
     }
 
     /// Lets it run until the function has returned, and stops it then. Gives the function's result.
-    fn finish(&self, block: u64) -> Result<i64, Refusal> {
+    fn finish(&self, fit: &Fit) -> Result<i64, Refusal> {
+        let block = fit.block;
         let pid = self.target.pid();
         let failed = |call| self.target.failed(call);
         let until = Instant::now() + PATIENCE;
@@ -155,7 +172,10 @@ impl<'a> Stopped<'a> {
         let result = loop {
             std::thread::sleep(GLANCE);
             // Where its process is stopped, it runs all the same, as one whose recorder is killed.
-            if self.tracee.stopped().map_err(|_| Refusal::Gone(pid))?.is_some() {
+            if let Some(stop) = self.tracee.stopped().map_err(|_| Refusal::Gone(pid))? {
+                if stop == Stop::Signal && self.tracee.take_fault() {
+                    return Err(self.take_back(fit));
+                }
                 self.tracee.run().map_err(failed("PTRACE_CONT"))?;
             }
             let [result, progress] = self.read(block).map_err(failed("process_vm_readv"))?;
@@ -174,7 +194,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// The next stop. All signals are blocked but those that have the process stop or its user changed, and
-    /// those that the thread itself causes, which are its end.
+    /// those of faults, of which there are none any more.
     fn stop(&self, until: Instant) -> Result<Stop, Refusal> {
         let pid = self.target.pid();
         self.tracee.wait(until).map_err(|error| match error {

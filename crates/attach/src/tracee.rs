@@ -74,6 +74,20 @@ impl Tracee {
         Ok(Stop::Signal)
     }
 
+    /// Whether it has stopped for a fault of its own, which it does not get then.
+    pub(crate) fn take_fault(&self) -> bool {
+        // SAFETY: all-zero is a valid `siginfo_t`.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let is_known = request(libc::PTRACE_GETSIGINFO, self.tid, 0, (&raw mut info).addr()).is_ok();
+        let is_fault = matches!(self.signal.get(), libc::SIGSEGV | libc::SIGBUS | libc::SIGILL);
+        // The kernel's; what processes send has other codes.
+        let is_its_own = is_known && is_fault && info.si_code > 0;
+        if is_its_own {
+            self.signal.set(0);
+        }
+        is_its_own
+    }
+
     /// Waits for a stop. The [`Alarm`](crate::alarm::Alarm) of this thread has to ring by then.
     pub(crate) fn wait(&self, until: Instant) -> Result<Stop, NoStop> {
         loop {

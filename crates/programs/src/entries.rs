@@ -1,24 +1,50 @@
 //! Where a recorder can enter the copies of tracewing in a process: each of them has a note that says so
 //! (`tracewing_abi::attach`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
-use tracewing_abi::attach::{NOTE_SIZE, NOTE_TYPE};
+use tracewing_abi::attach::{ENTRY_AT, LOADED_AT, NOTE_SIZE, NOTE_TYPE};
 
-use crate::image::{Image, word};
+use crate::image::{Image, Place, word};
 use crate::notes::Notes;
 
 /// Most copies in one process.
 const MOST: usize = 64;
 
-/// The entries of an image: an address for each program, library and plug-in that has one.
-pub fn entries(image: &dyn Image) -> Vec<u64> {
-    let mut entries = BTreeSet::new();
-    for object in 0..image.objects().len() {
-        let ours = Notes::of(image, object).ours;
+/// A copy of tracewing: of a program, a library or a plug-in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is entered.
+    pub address: u64,
+    /// When its object was loaded, in nanoseconds of `CLOCK_MONOTONIC`; `None` while it is not in use, or of
+    /// a file. What the process says: any number.
+    pub loaded: Option<u64>,
+    /// Path of its object's file, if known.
+    pub object: String,
+    /// Where its object is.
+    pub range: Range<u64>,
+}
+
+/// The entries of an image, in the order of their addresses.
+pub fn entries(image: &dyn Image) -> Vec<Entry> {
+    let mut entries = BTreeMap::new();
+    for (number, object) in image.objects().iter().enumerate() {
+        let begin = |at: u64| at.wrapping_add(object.bias);
+        let loads = object.elf.loads.iter();
+        let ends = loads.map(|load| (begin(load.address), begin(load.address.wrapping_add(load.in_memory))));
+        let range = ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))).unwrap_or_default();
+        let ours = Notes::of(image, number).ours;
         for note in ours.into_iter().filter(|note| note.kind == NOTE_TYPE && note.size == NOTE_SIZE) {
-            entries.extend(word(image, note.description).map(|far| note.description.plus(far).address));
+            let target = |at: usize| {
+                let at = note.description.plus(at as u64);
+                Some(Place { address: at.address.wrapping_add(word(image, at)?), ..at })
+            };
+            let Some(Place { address, .. }) = target(ENTRY_AT) else { continue };
+            let loaded = target(LOADED_AT).and_then(|at| word(image, at)).filter(|time| *time != 0);
+            let (object, range) = (object.name.clone(), range.0..range.1);
+            entries.insert(address, Entry { address, loaded, object, range });
         }
     }
-    entries.into_iter().take(MOST).collect()
+    entries.into_values().take(MOST).collect()
 }

@@ -20,4 +20,4 @@ pub mod probes;
 pub mod sites;
 pub mod symbols;
 
-pub use entries::entries;
+pub use entries::{Entry, entries};

@@ -7,6 +7,7 @@
 //! read.
 
 mod calls;
+mod wanted;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,11 +17,13 @@ use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
 use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
 use tracewing_attach::{Refusal, Target};
-use tracewing_programs::entries;
 use tracewing_programs::image::{Files, Memory, Process};
+use tracewing_programs::{Entry, entries};
 use tracewing_units::Pid;
 
 use crate::credentials::peer;
+use wanted::Times;
+pub(crate) use wanted::{Loaded, Wanted};
 
 /// How long a program's agent may take to make a door, and the time between two looks for it.
 const OPENING: Duration = Duration::from_secs(2);
@@ -34,6 +37,10 @@ pub(crate) struct Entered {
     /// Number of seccomp filters of the thread that opened it, and of its agent's threads: they allow all
     /// that the agent does.
     pub(crate) filters: u32,
+    /// Path of the file that it is in, if known.
+    pub(crate) object: String,
+    /// How long that had been loaded, if known.
+    pub(crate) age: Option<Duration>,
 }
 
 /// What the copies of tracewing in a process have answered.
@@ -79,22 +86,42 @@ pub(crate) struct Outcome {
     pub(crate) result: Result<Answers, Refusal>,
     /// The longest time for which one of its threads was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
+    /// The copies that were to be entered.
+    pub(crate) tried: Vec<Loaded>,
 }
 
-/// Has the copies of tracewing in a process open their doors to this recording. None opens where the process
-/// has no copy, or all of them decline because the process wants no threads but its own. Waits no longer than
-/// `patience` for a thread that can be borrowed.
-pub(crate) fn attach(pid: Pid, recording: [u8; 16], patience: Duration) -> Outcome {
+/// Has copies of tracewing in a process open their doors to this recording. None opens where the process has
+/// no such copy, or all of them decline because the process wants no threads but its own. Waits no longer
+/// than `patience` for a thread that can be borrowed.
+pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: Duration) -> Outcome {
+    let mut tried = Vec::new();
+    // Most looks find nothing new: the process is not looked at any closer then.
+    if matches!(wanted, Wanted::New { .. }) && found(pid, wanted).is_none_or(|found| found.is_empty()) {
+        return Outcome { result: Ok(Answers::default()), longest_stop: None, tried };
+    }
     match Target::open(pid.0) {
         Ok(target) => {
-            Outcome { result: enter(&target, pid, recording, patience), longest_stop: target.longest_stop() }
+            let result = enter(&target, pid, wanted, &mut tried, recording, patience);
+            Outcome { result, longest_stop: target.longest_stop(), tried }
         }
         Err(refusal) => {
             // A process without a copy of tracewing has no events of its own that a refusal could lose.
             let result = if is_plain(pid) { Ok(Answers::default()) } else { Err(refusal) };
-            Outcome { result, longest_stop: None }
+            let found = found(pid, wanted).unwrap_or_default();
+            Outcome { result, longest_stop: None, tried: found.iter().map(key).collect() }
         }
     }
+}
+
+/// The copies in a process that are to be entered; `None` where its memory cannot be read.
+fn found(pid: Pid, wanted: &Wanted) -> Option<Vec<Entry>> {
+    let process = Process::open(pid).ok()?;
+    let times = Times::of(pid);
+    Some(entries(&process).into_iter().filter(|entry| wanted.has(entry, times)).collect())
+}
+
+fn key(entry: &Entry) -> Loaded {
+    (entry.address, entry.loaded)
 }
 
 /// Whether a process has no copy of tracewing. Where its memory cannot be read, as its executable has it.
@@ -105,7 +132,14 @@ fn is_plain(pid: Pid) -> bool {
     }
 }
 
-fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> Result<Answers, Refusal> {
+fn enter(
+    target: &Target,
+    pid: Pid,
+    wanted: &Wanted,
+    tried: &mut Vec<Loaded>,
+    recording: [u8; 16],
+    patience: Duration,
+) -> Result<Answers, Refusal> {
     // Yama lets a user open the program of a process, and not its memory.
     let process = match Process::open(pid) {
         Ok(process) => process,
@@ -113,8 +147,10 @@ fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> 
         Err(_) => return Err(target.not_permitted()),
     };
     let Answers { mut entered, mut declined } = Answers::default();
-    for entry in entries(&process) {
-        let called = target.call(entry, &calls::ALL, patience)?;
+    let times = Times::of(pid);
+    for entry in entries(&process).into_iter().filter(|entry| wanted.has(entry, times)) {
+        tried.push(key(&entry));
+        let called = target.call(entry.address, &calls::ALL, patience)?;
         let number = match number(&process, called.result) {
             Ok(number) => number,
             Err(why) => {
@@ -130,7 +166,8 @@ fn enter(target: &Target, pid: Pid, recording: [u8; 16], patience: Duration) -> 
         let is_taken = send(&door, &enter, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok();
         if is_taken {
             let filters = u32::try_from(called.filters).unwrap_or(u32::MAX);
-            entered.push(Entered { door, filters });
+            let age = times.age(&entry);
+            entered.push(Entered { door, filters, object: entry.object, age });
         }
     }
     Ok(Answers { entered, declined })

@@ -16,7 +16,7 @@ use tracewing_attach::Refusal;
 use tracewing_units::Pid;
 
 use crate::Error;
-use crate::attached::{Answers, Outcome, attach};
+use crate::attached::{Answers, Loaded, Outcome, Wanted, attach};
 use crate::credentials::users;
 use crate::doors::Doors;
 use crate::poll::{Poll, Token};
@@ -27,6 +27,10 @@ use turns::{Asked, Turns};
 const PATIENCE: Duration = Duration::from_secs(3);
 const TURN: Duration = Duration::from_millis(50);
 
+/// Time between two rounds of looks for copies that plug-ins have brought, from one's end to the next one's
+/// begin; longer where a round takes more than a hundredth of it.
+const INTERVAL: Duration = Duration::from_secs(1);
+
 /// How long attempts that are in flight may take to end when the recording does. The program of one that is
 /// left alone in the middle waits for the recorder.
 const ENDING: Duration = Duration::from_secs(1);
@@ -35,15 +39,28 @@ const ENDING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) pid: Pid,
+    /// Whether it was for copies that the process has loaded since it is recorded.
+    pub(crate) is_look: bool,
     pub(crate) outcome: Outcome,
+}
+
+impl Attempt {
+    fn new(asked: &Asked, outcome: Outcome) -> Self {
+        Self { pid: asked.pid, is_look: asked.wanted != Wanted::Present, outcome }
+    }
+
+    /// One that came to nothing.
+    fn in_vain(pid: Pid, is_look: bool, result: Result<Answers, Refusal>) -> Self {
+        Self { pid, is_look, outcome: Outcome { result, longest_stop: None, tried: Vec::new() } }
+    }
 }
 
 /// What the thread is asked for, and what its attempts report.
 enum Event {
     /// A process is asked for.
-    Asked(Pid),
-    /// An attempt has ended.
-    Ended(Attempt),
+    Asked(Pid, Wanted),
+    /// An attempt for a process has ended.
+    Ended(Pid, Outcome),
     /// Nothing is asked for any more.
     Over,
 }
@@ -79,9 +96,9 @@ impl Attacher {
     }
 
     /// Asks for a process.
-    fn ask(&self, pid: Pid) {
+    fn ask(&self, pid: Pid, wanted: Wanted) {
         // The thread lives as long as this.
-        let _ = self.events.send(Event::Asked(pid));
+        let _ = self.events.send(Event::Asked(pid, wanted));
     }
 
     /// An attempt that has ended since the last time.
@@ -98,11 +115,29 @@ pub(crate) struct Attaching {
     attacher: Option<Attacher>,
     pub(crate) doors: Doors,
     /// Processes that were asked for, as the programs that they were then.
-    asked: BTreeMap<Pid, Program>,
-    /// Those of which no result has come yet.
-    pending: BTreeSet<Pid>,
+    asked: BTreeMap<Pid, Known>,
+    /// Those of which no result has come yet, and whether it is that of a look for new copies.
+    pending: BTreeMap<Pid, bool>,
+    /// The current round of looks, if one is under way, and when the next one is due.
+    round: Option<Instant>,
+    due: Instant,
     /// The longest time for which a thread was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
+}
+
+/// A process that was asked for.
+struct Known {
+    program: Program,
+    /// What was tried with success or without.
+    tried: BTreeSet<Loaded>,
+    /// Whether it has refused: it is left alone.
+    has_refused: bool,
+}
+
+impl Known {
+    fn new(program: Program) -> Self {
+        Self { program, tried: BTreeSet::new(), has_refused: false }
+    }
 }
 
 impl Attaching {
@@ -113,16 +148,18 @@ impl Attaching {
             attacher: None,
             doors: Doors::default(),
             asked: BTreeMap::new(),
-            pending: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            round: None,
+            due: Instant::now() + INTERVAL,
             longest_stop: None,
         }
     }
 
     /// Notes that a process is asked. False if it was before and has executed no file since.
     pub(crate) fn mark_asked(&mut self, program: Program) -> bool {
-        let is_known = self.asked.get(&program.pid) == Some(&program);
+        let is_known = self.asked.get(&program.pid).is_some_and(|known| known.program == program);
         if !is_known {
-            self.asked.insert(program.pid, program);
+            self.asked.insert(program.pid, Known::new(program));
         }
         !is_known
     }
@@ -137,6 +174,30 @@ impl Attaching {
     /// # Errors
     /// The system refuses a thread or a descriptor.
     pub(crate) fn ask(&mut self, pid: Pid, poll: &Poll) -> Result<(), Error> {
+        self.begin(pid, Wanted::Present, poll)
+    }
+
+    /// Whether it is time to look for copies that plug-ins have brought.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.round.is_none() && now >= self.due
+    }
+
+    /// Asks for copies that a process has loaded since it is recorded. `members`: addresses in those that
+    /// take part. One that has refused is not asked again.
+    ///
+    /// # Errors
+    /// The system refuses a thread or a descriptor.
+    pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
+        self.round.get_or_insert_with(Instant::now);
+        let known = self.asked.entry(pid).or_insert_with(|| Known::new(Program::of(pid)));
+        if known.has_refused || self.pending.contains_key(&pid) {
+            return Ok(());
+        }
+        let tried = known.tried.clone();
+        self.begin(pid, Wanted::New { members, tried }, poll)
+    }
+
+    fn begin(&mut self, pid: Pid, wanted: Wanted, poll: &Poll) -> Result<(), Error> {
         let attacher = match self.attacher.take() {
             Some(attacher) => attacher,
             None => {
@@ -146,8 +207,8 @@ impl Attaching {
                 attacher
             }
         };
-        self.attacher.insert(attacher).ask(pid);
-        self.pending.insert(pid);
+        self.pending.insert(pid, wanted != Wanted::Present);
+        self.attacher.insert(attacher).ask(pid, wanted);
         Ok(())
     }
 
@@ -155,7 +216,23 @@ impl Attaching {
     pub(crate) fn next(&mut self) -> Option<Attempt> {
         let attempt = self.attacher.as_ref()?.next()?;
         self.pending.remove(&attempt.pid);
+        if let Some(known) = self.asked.get_mut(&attempt.pid) {
+            known.has_refused |= attempt.outcome.result.is_err();
+            known.tried.extend(&attempt.outcome.tried);
+        }
+        self.end_round();
         Some(attempt)
+    }
+
+    /// Ends the round of looks if no attempt is left of it.
+    pub(crate) fn end_round(&mut self) {
+        if let Some(begin) = self.round
+            && !self.pending.values().any(|is_look| *is_look)
+        {
+            let now = Instant::now();
+            self.round = None;
+            self.due = now + INTERVAL.max(100 * now.duration_since(begin));
+        }
     }
 
     /// Begins no further attempts, at the recording's end, and gives those that were in flight, once they
@@ -167,11 +244,9 @@ impl Attaching {
         let until = Instant::now() + ENDING;
         let next = || attacher.attempts.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
         let ended: Vec<_> = std::iter::from_fn(next).collect();
-        self.pending.retain(|pid| !ended.iter().any(|attempt| attempt.pid == *pid));
-        let late = std::mem::take(&mut self.pending).into_iter().map(|pid| Attempt {
-            pid,
-            outcome: Outcome { result: Err(Refusal::Late(pid.0)), longest_stop: None },
-        });
+        self.pending.retain(|pid, _| !ended.iter().any(|attempt| attempt.pid == *pid));
+        let late = std::mem::take(&mut self.pending).into_iter();
+        let late = late.map(|(pid, is_look)| Attempt::in_vain(pid, is_look, Err(Refusal::Late(pid.0))));
         ended.into_iter().chain(late).collect()
     }
 }
@@ -203,8 +278,8 @@ fn work(
     let mut longest_stop = None;
     while !is_over || turns.are_in_flight() {
         let now = Instant::now();
-        if !is_over && let Some(Asked { pid, .. }) = turns.next(now) {
-            begin(pid, recording, events);
+        if !is_over && let Some(Asked { pid, wanted, .. }) = turns.next(now) {
+            begin(pid, wanted, recording, events);
             continue;
         }
         let event = match turns.idle(now).filter(|_| !is_over) {
@@ -212,15 +287,15 @@ fn work(
             None => heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match event {
-            Ok(Event::Asked(pid)) => {
+            Ok(Event::Asked(pid, wanted)) => {
                 // Of one that has ended, any.
                 let user = users(pid).unwrap_or_default()[0];
-                turns.ask(Asked { pid, user, since: now });
+                turns.ask(Asked { pid, wanted, user, since: now });
             }
-            Ok(Event::Ended(Attempt { pid, outcome })) => {
+            Ok(Event::Ended(pid, outcome)) => {
                 longest_stop = longest_stop.max(outcome.longest_stop);
                 let Some(asked) = turns.ended(pid) else { continue };
-                let attempt = Attempt { pid, outcome: Outcome { longest_stop, ..outcome } };
+                let attempt = Attempt::new(&asked, Outcome { longest_stop, ..outcome });
                 if !is_over && is_transient(&attempt.outcome) && asked.since.elapsed() < PATIENCE {
                     turns.try_again(asked, Instant::now());
                     tried.insert(pid, attempt);
@@ -231,9 +306,9 @@ fn work(
             }
             Ok(Event::Over) => {
                 is_over = true;
-                turns.clear().for_each(|Asked { pid, .. }| {
-                    let nothing = Outcome { result: Ok(Answers::default()), longest_stop: None };
-                    report(tried.remove(&pid).unwrap_or(Attempt { pid, outcome: nothing }));
+                turns.clear().for_each(|Asked { pid, wanted, .. }| {
+                    let nothing = || Attempt::in_vain(pid, wanted != Wanted::Present, Ok(Answers::default()));
+                    report(tried.remove(&pid).unwrap_or_else(nothing));
                 });
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -243,16 +318,16 @@ fn work(
 }
 
 /// Begins an attempt, on a thread of its own.
-fn begin(pid: Pid, recording: [u8; 16], events: &Sender<Event>) {
+fn begin(pid: Pid, wanted: Wanted, recording: [u8; 16], events: &Sender<Event>) {
     let (done, failed) = (events.clone(), events.clone());
     let body = move || {
-        let outcome = attach(pid, recording, TURN);
+        let outcome = attach(pid, &wanted, recording, TURN);
         // Where the recording is over, the doors that it has opened close here.
-        let _ = done.send(Event::Ended(Attempt { pid, outcome }));
+        let _ = done.send(Event::Ended(pid, outcome));
     };
     if let Err(source) = std::thread::Builder::new().name("attaching".to_owned()).spawn(body) {
-        let result = Err(Refusal::System { pid: pid.0, call: "clone", source });
-        let _ = failed.send(Event::Ended(Attempt { pid, outcome: Outcome { result, longest_stop: None } }));
+        let refusal = Refusal::System { pid: pid.0, call: "clone", source };
+        let _ = failed.send(Event::Ended(pid, Attempt::in_vain(pid, false, Err(refusal)).outcome));
     }
 }
 

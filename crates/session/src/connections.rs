@@ -135,6 +135,11 @@ impl Connections {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
     }
 
+    /// Addresses in the copies of tracewing of one process that take part.
+    pub(crate) fn copies_of(&self, pid: Pid) -> Vec<u64> {
+        self.members.range((pid, 0)..=(pid, u64::MAX)).map(|((_, copy), _)| *copy).collect()
+    }
+
     /// The connections of one process over which changes reach it.
     pub(crate) fn of_process(&self, pid: Pid) -> Vec<u64> {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|(_, number)| *number).collect()

@@ -3,7 +3,8 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `start` | at the program's start: finds recorders through the environment |
+//! | `start` | at the program's start: finds recorders through the environment, and those of `neighbours` |
+//! | `neighbours` | other copies of the crate in the process: from them a plug-in learns its recorders |
 //! | `join` | gets buffers from a recorder, describes classes to it |
 //! | `attach` | which buffers the process writes to for each recording, across forks and until the recording ends |
 //! | `control` | which classes the recordings enable, and which sites are on |
@@ -49,6 +50,7 @@ mod identity;
 mod join;
 mod made;
 pub(crate) mod names;
+mod neighbours;
 mod reach;
 mod smp;
 mod socket;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::Saved;
+use tracewing_abi::ways::Way;
 use tracewing_attach::{SystemCall, Target};
 
 /// Whether the function starts no thread: one that is stopped would keep it waiting.
@@ -36,7 +37,20 @@ extern "C" fn function(_: *const Saved, _: i64) -> i64 {
     if is_right { 42 } else { -1 }
 }
 
-tracewing_abi::attach_entry!(entry, function);
+tracewing_abi::attach_entry!(entry, function, now, no_ways);
+
+/// A time of loading.
+fn now() -> u64 {
+    1
+}
+
+/// It is in no recording that another copy could join.
+///
+/// # Safety
+/// None is needed: nothing is written.
+unsafe extern "C" fn no_ways(_: *mut Way, _: usize) -> usize {
+    0
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

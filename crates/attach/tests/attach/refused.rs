@@ -1,6 +1,7 @@
 //! Processes that cannot be attached to give the reason.
 
 use super::*;
+use crate::waiting::CLONE3;
 use tracewing_testing::{Cause, installed, skip, wait_until};
 
 #[test]
@@ -33,6 +34,30 @@ fn processes_that_cannot_be_attached_to() {
     if is_root() {
         assert!(matches!(Target::open(2), Err(Refusal::Kernel(2))), "kthreadd");
     }
+}
+
+/// A plug-in is unloaded before the thread is stopped, or after that.
+#[test]
+fn an_entry_that_is_gone_is_no_harm() {
+    let program = Waiting::new("poll", 1500);
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", program.pid)).unwrap();
+        status.lines().filter(|line| line.starts_with("Sig")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = caught();
+    let call = |entry| Target::open(program.pid).unwrap().call(entry, &CLONE3, Duration::from_secs(30));
+    // Something that can be read and not executed.
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", program.pid)).unwrap();
+    let data = maps.lines().find(|line| line.contains(" r--p ")).unwrap().split('-').next().unwrap();
+    let data = u64::from_str_radix(data, 16).unwrap();
+    for _ in 0..20 {
+        assert!(matches!(call(4096), Err(Refusal::NotReady(_))));
+        assert!(matches!(call(data), Err(Refusal::Fault(_))));
+    }
+    assert_eq!(caught(), before);
+    assert_eq!(program.attach().unwrap().result, 42);
+    let waited = program.end();
+    assert!((waited.result, waited.calls) == (0, 1) && waited.milliseconds >= 1499, "{waited:?}");
 }
 
 #[test]

@@ -256,6 +256,31 @@ fn programs_under_filters_that_let_through_what_is_needed() {
     }
 }
 
+/// Its copy of tracewing does not know whether the filter lets through what it would do, and the recorder
+/// does.
+#[test]
+fn a_plug_in_under_a_filter_is_attached_to() {
+    if !am_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = PROGRAM.with_file_name("libplugin.so");
+    // What the dynamic linker does, and the plug-in's memory in which it counts.
+    let calls = [SYS_openat, SYS_read, SYS_pread64, SYS_fstat, SYS_lseek, SYS_readlink, SYS_ftruncate];
+    let all = tracewing_session::calls_of_programs().chain(OWN).chain(calls);
+    let mut program = program(&[list(all)]);
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
+    assert_eq!(program.tell(&format!("load {}", plugin.display())), "loaded");
+    wait_until("the plug-in is recorded", || agents(program.pid) == 2);
+    wait_until("it has its classes", || {
+        program.tell("plugin 1");
+        count(recorder.trace(), "plugin:step") > 0
+    });
+    let said = recorder.stop();
+    assert!(said.contains("libplugin.so, which it has loaded at "), "{said}");
+    program.end();
+}
+
 #[test]
 fn a_program_whose_filter_would_end_it_is_left_alone() {
     if !am_root() {

@@ -12,10 +12,11 @@ fn a_door_is_closed_soon_after_its_recorder_has_ended() {
     let mut program = Resident::start();
     let before = program.state();
     let process = image::Process::open(tracewing_units::Pid(program.pid.cast_signed())).unwrap();
-    let [entry] = entries(&process)[..] else { panic!("one copy of tracewing") };
+    let [entry] = &entries(&process)[..] else { panic!("one copy of tracewing") };
     for _ in 0..3 {
         let mut command = Command::new(&recorder);
-        let output = command.args(["attach", &program.pid.to_string(), &entry.to_string()]).output().unwrap();
+        let output =
+            command.args(["attach", &program.pid.to_string(), &entry.address.to_string()]).output().unwrap();
         let called = Instant::now();
         assert!(output.status.success() && !output.stdout.starts_with(b"process"), "{}", output.notes());
         wait_until("the agent has ended", || program.state() == before);

@@ -7,6 +7,7 @@ mod hostile;
 mod killed;
 mod kinds;
 mod namespaces;
+mod plugins;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod resident;

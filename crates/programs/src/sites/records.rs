@@ -154,11 +154,13 @@ mod tests {
 
     #[test]
     fn entries_are_no_records() {
-        let entry = note(NOTE_OWNER, attach::NOTE_TYPE, &0x70_u64.to_le_bytes());
+        let distances = [0x70_u64, 0x80, 0x90].map(u64::to_le_bytes).concat();
+        let entry = note(NOTE_OWNER, attach::NOTE_TYPE, &distances);
         let image = Made::new([note(NOTE_OWNER, attach::NOTE_TYPE, &[1; 4]), entry].concat());
         assert_eq!(records(&image, 0), Records::default());
         // The second description comes after a note of 28 bytes, and a head and owner of 24.
-        assert_eq!(entries(&image), [BIAS + 0x1000 + 28 + 24 + 0x70]);
+        let addresses: Vec<u64> = entries(&image).iter().map(|entry| entry.address).collect();
+        assert_eq!(addresses, [BIAS + 0x1000 + 28 + 24 + 0x70]);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tracewing_units::Pid;
 
+use crate::attached::Wanted;
+
 /// How long an attempt has the machine to itself.
 const ALONE: Duration = Duration::from_millis(20);
 /// Attempts in flight, and those of them for processes of one user.
@@ -19,9 +21,10 @@ pub(super) const MOST_OF_USER: usize = MOST / 2;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A process that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) pid: Pid,
+    pub(super) wanted: Wanted,
     pub(super) user: u32,
     /// When it was asked for.
     pub(super) since: Instant,
@@ -59,7 +62,7 @@ impl Turns {
         let (at, _) =
             ready.min_by_key(|(at, one)| (self.of_user(one.asked.user), one.again.is_some(), *at))?;
         let Waiting { asked, .. } = self.waiting.remove(at)?;
-        self.in_flight.insert(asked.pid, InFlight { asked, began: now });
+        self.in_flight.insert(asked.pid, InFlight { asked: asked.clone(), began: now });
         Some(asked)
     }
 
@@ -110,7 +113,7 @@ mod tests {
     const STRANGER: u32 = 1000;
 
     fn asked(pid: i32, user: u32, since: Instant) -> Asked {
-        Asked { pid: Pid(pid), user, since }
+        Asked { pid: Pid(pid), wanted: Wanted::Present, user, since }
     }
 
     /// Begins what may begin, as time passes without any attempt that ends, until nothing more may.
@@ -174,7 +177,7 @@ mod tests {
         turns.ask(asked(1, 0, now));
         let first = turns.next(now).unwrap();
         turns.ended(first.pid);
-        turns.try_again(first, now);
+        turns.try_again(first.clone(), now);
         assert_eq!((turns.next(now), turns.idle(now)), (None, Some(PAUSE)));
         let later = now + PAUSE;
         turns.ask(asked(2, 0, later));

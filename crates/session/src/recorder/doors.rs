@@ -1,14 +1,16 @@
 //! Processes that the recorder attaches to, and the connections that come by their doors: under the same
 //! rules as those that are made at its socket (`accept`).
 
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tracewing_abi::message::door::Knock;
 use tracewing_units::Pid;
 
 use super::Recorder;
-use crate::attached::Answers;
+use crate::attached::{Answers, Entered};
 use crate::attacher::Attempt;
+use crate::client::time_of_day;
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
 use crate::processes::Processes;
@@ -25,6 +27,21 @@ impl Recorder<'_> {
                 self.attach(pid);
             }
         }
+    }
+
+    /// Looks whether recorded processes have loaded plug-ins with copies of tracewing that do not take part,
+    /// if it is time for that.
+    pub(super) fn look_for_new_copies(&mut self, now: Instant) {
+        if !self.attaching.is_due(now) {
+            return;
+        }
+        for pid in self.processes.as_ref().map(Processes::pids).unwrap_or_default() {
+            let members = self.connections.copies_of(pid);
+            if let Err(error) = self.attaching.look(pid, members, &self.poll) {
+                self.join.note(format!("plug-ins that process {pid} loads are not recorded: {error}"));
+            }
+        }
+        self.attaching.end_round();
     }
 
     fn attach(&mut self, pid: Pid) {
@@ -45,23 +62,45 @@ impl Recorder<'_> {
         self.attaching.end(&self.poll).into_iter().for_each(|attempt| self.attempt_ended(attempt));
     }
 
-    fn attempt_ended(&mut self, Attempt { pid, outcome }: Attempt) {
+    fn attempt_ended(&mut self, Attempt { pid, is_look, outcome }: Attempt) {
         self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
+        let what = if is_look { "a plug-in of " } else { "" };
         match outcome.result {
             Ok(Answers { entered, declined }) => {
                 if let Some(declined) = declined {
-                    self.join.note(format!("the events of {} are not recorded: {declined}", name(pid)));
+                    self.join.note(format!("the events of {what}{} are not recorded: {declined}", name(pid)));
                 }
                 for one in entered {
+                    if is_look {
+                        self.note_loaded(pid, &one);
+                    }
                     self.attaching.doors.add(pid, one, &self.poll);
                 }
             }
             // It has ended, and so has nothing to record.
             Err(tracewing_attach::Refusal::Gone(_) | tracewing_attach::Refusal::Zombie(_)) => {}
+            // Nothing was found by then, or will be missed by the recording's end.
+            Err(tracewing_attach::Refusal::Late(_)) if is_look => {}
             Err(refusal) => {
-                self.join.note(format!("the events of {} are not recorded: {refusal}", name(pid)));
+                self.join.note(format!("the events of {what}{} are not recorded: {refusal}", name(pid)));
             }
         }
+    }
+
+    /// A plug-in was found, which is recorded from now on.
+    fn note_loaded(&mut self, pid: Pid, Entered { object, age, .. }: &Entered) {
+        let file = Path::new(object).file_name().unwrap_or_default().to_string_lossy();
+        let begin = self.join.description.clock.begin.realtime_ns;
+        let now = Duration::from_nanos(time_of_day().saturating_sub(begin));
+        let since = age.map_or_else(String::new, |age| {
+            let loaded = now.saturating_sub(age).as_secs_f64();
+            format!(", which it has loaded at {loaded:.3} s,")
+        });
+        self.join.note(format!(
+            "{}: {file}{since} is recorded from {:.3} s on: what it has emitted before is unknown",
+            name(pid),
+            now.as_secs_f64()
+        ));
     }
 
     /// Handles what has arrived at a door.

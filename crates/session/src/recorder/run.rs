@@ -88,6 +88,7 @@ impl Recorder<'_> {
             threads.look(self.connections.members().map(|(_, member)| member.program.pid));
         }
         self.look_for_processes(now);
+        self.look_for_new_copies(now);
         if self.watches.places.are_due(now) {
             self.check_places(false);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tracewing_abi::CONTROL_SOCKET;
 use tracewing_abi::message::door::Knock;
+use tracewing_abi::ways::Way;
 
 use super::socket::{self, Failure, Until};
 use super::system::{self, Fd, Identity};
@@ -52,6 +53,32 @@ impl Access {
     /// By a door, which stays open until [`Access::close`].
     pub(super) fn door(number: c_int, identity: Identity) -> Self {
         Self::Door(Door { number, identity })
+    }
+
+    /// The recorder that another copy of the crate reaches by this way. Its door stays its own: this is
+    /// another descriptor for it. `None` if it is closed by now.
+    pub(super) fn of_neighbour(way: &Way) -> Option<Self> {
+        if let Some(path) = way.path() {
+            return Self::path(path);
+        }
+        let identity = Identity { device: way.device, inode: way.inode };
+        let door = system::copy(way.door)?;
+        (system::identity(door.raw()) == Some(identity)).then(|| {
+            let access = Self::door(door.raw(), identity);
+            core::mem::forget(door);
+            access
+        })
+    }
+
+    /// The way, for another copy of the crate.
+    pub(super) fn way(&self) -> Option<Way> {
+        match *self {
+            Self::None => None,
+            Self::Path(Path { bytes: path, len }) => Some(Way { path, len: len as u32, ..Way::NONE }),
+            Self::Door(Door { number, identity: Identity { device, inode } }) => {
+                Some(Way { door: number, device, inode, ..Way::NONE })
+            }
+        }
     }
 
     /// Whether there is a recorder.

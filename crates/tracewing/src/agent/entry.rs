@@ -3,9 +3,9 @@
 
 use tracewing_abi::attach::Saved;
 
-use super::{reach, system};
+use super::{neighbours, reach, system};
 
-tracewing_abi::attach_entry!(entry, attach);
+tracewing_abi::attach_entry!(entry, attach, system::time_since_boot, neighbours::ways);
 
 /// By which other modules refer to the entry.
 pub(super) static ENTRY: &dyn Sync = &KEPT;

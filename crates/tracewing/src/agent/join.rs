@@ -94,10 +94,6 @@ pub(super) enum Progress {
 }
 
 impl Candidate {
-    pub(super) fn new(path: &[u8]) -> Option<Self> {
-        Access::path(path).map(Self::of)
-    }
-
     /// A recorder whose recording has lasted since before the program.
     pub(super) fn of(access: Access) -> Self {
         Self { access, since: Some(system::time_of_day()), stage: Stage::Unreached }

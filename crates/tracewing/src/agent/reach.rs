@@ -46,6 +46,13 @@ static IS_OVER_FOR_GOOD: AtomicBool = AtomicBool::new(false);
 /// Recorders that have not answered yet.
 static PENDING: Mutex<Vec<Access>> = Mutex::new(Vec::new());
 
+/// Gives the recorders that have not answered yet, unless another thread changes the list.
+pub(super) fn with_pending(look: impl FnOnce(&[Access])) {
+    if let Ok(pending) = PENDING.try_lock() {
+        look(&pending);
+    }
+}
+
 /// Starts a thread for a connection, and waits until it sleeps: it makes no system call then that a filter
 /// could mind which the program installs. Without one the process is recorded all the same.
 pub(super) fn begin(connection: Connection) {
@@ -70,12 +77,20 @@ fn join_now(candidate: Candidate) {
     if let Ok(mut pending) = PENDING.try_lock() {
         pending.retain(|other| *other != access);
     }
-    if join::recorders().any(|known| known == access) {
+    if keeps(access) {
         watch::attached();
-    } else {
-        access.close();
     }
     connection.into_iter().for_each(serve);
+}
+
+/// Whether the process takes part in the recording of a recorder that it has tried to join; if not, its door
+/// is closed.
+pub(super) fn keeps(access: Access) -> bool {
+    let is_recorded = join::recorders().any(|known| known == access);
+    if !is_recorded {
+        access.close();
+    }
+    is_recorded
 }
 
 /// How long a recorder that may live may take until it has taken what was made for it.

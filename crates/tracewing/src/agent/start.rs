@@ -1,13 +1,15 @@
 //! What the agent does when the program starts, or the library is loaded: joins the recorders that the
-//! environment names.
+//! environment names, or that other copies of the crate in the process have.
 
+use std::ffi::CStr;
 use std::time::Duration;
 
 use tracewing_abi::{FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE};
 use tracewing_ring::thread::RECORDINGS;
 
+use super::access::Access;
 use super::join::{Candidate, Progress, Wait, variable};
-use super::{filtered, fork, reach, system, threads};
+use super::{filtered, fork, neighbours, reach, system, threads};
 
 /// How long the threads that complete late handshakes may take to start.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -19,26 +21,32 @@ pub(super) static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
     system::keeping_errno(|| {
-        let Some(paths) = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights()) else { return };
-        if is_filtered() {
-            mark_environment(LEFT_OUT);
+        let named = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights());
+        let others = neighbours::Found::look();
+        if named.is_none() && others.is_empty() {
             return;
         }
+        // Of a running program, the recorder looks at the filters, and attaches to what is left out here.
+        if is_filtered() {
+            if named.is_some() {
+                mark_environment(LEFT_OUT);
+            }
+            return;
+        }
+        let recorders = recorders(named, &others);
         let wait = Wait::begin();
-        let paths = paths.to_bytes().split(|byte| *byte == b':').filter(|path| !path.is_empty());
-        let candidates = paths.take(RECORDINGS).filter_map(Candidate::new);
         let (mut connections, mut late) = (Vec::new(), Vec::new());
         fork::notice(reach::begin_in_child);
-        for candidate in candidates {
-            match candidate.join(wait.until()) {
+        for access in recorders {
+            match Candidate::of(access).join(wait.until()) {
                 Progress::Joined(connection) => connections.push(connection),
                 Progress::Late(candidate) => late.push(candidate),
-                Progress::Gone => {}
+                Progress::Gone => drop(reach::keeps(access)),
             }
         }
         connections.into_iter().for_each(reach::begin);
         if !late.is_empty() {
-            if !mark_environment(LATE) {
+            if named.is_some() && !mark_environment(LATE) {
                 // SAFETY: two strings, before `main`.
                 unsafe { libc::setenv(c"TRACEWING_LATE".as_ptr(), c"1".as_ptr(), 1) };
             }
@@ -46,6 +54,19 @@ extern "C" fn at_start() {
             threads::settle(SETTLE);
         }
     });
+}
+
+/// The recorders that the environment names, and those of the copies that the process has already.
+fn recorders(named: Option<&CStr>, others: &neighbours::Found) -> Vec<Access> {
+    let paths = named.map(CStr::to_bytes).unwrap_or_default().split(|byte| *byte == b':');
+    let mut recorders: Vec<Access> = paths.filter(|path| !path.is_empty()).filter_map(Access::path).collect();
+    for other in others.recorders() {
+        if !recorders.contains(&other) {
+            recorders.push(other);
+        }
+    }
+    recorders.drain(recorders.len().min(RECORDINGS)..).for_each(|access| access.close());
+    recorders
 }
 
 /// Marks in the environment why the process does not take part in recordings, or not yet: for programs that

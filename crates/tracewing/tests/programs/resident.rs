@@ -9,6 +9,7 @@
 //! | `thread N` | a new thread does | `emitted` |
 //! | `keep N` | a new thread does, and stays | `emitted` |
 //! | `fork N` | a child does, and its child; each waits for half a second before it | the child's status |
+//! | `fork_load PATH` | a child loads the plug-in, which emits 3 events | the child's status |
 //! | `exec` | a child executes this program again, which gets all further orders | `ready` |
 //! | `load PATH` | loads the plug-in (`plugin.rs`), again if it is loaded | `loaded` |
 //! | `plugin N` | it emits N events | `emitted` |
@@ -55,6 +56,21 @@ fn fork(child: impl FnOnce()) -> i32 {
             while unsafe { libc::waitpid(pid, &mut status, 0) } != pid {}
             status
         }
+    }
+}
+
+/// Loads the plug-in, and gives the function by which it emits.
+fn load(path: &str) -> extern "C" fn(u32, u32) {
+    let path = std::ffi::CString::new(path).unwrap();
+    // SAFETY: the library's initialisers are Rust's; it has these functions.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        let begin = libc::dlsym(handle, c"plugin_begin".as_ptr());
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(begin)();
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(u32, u32)>(libc::dlsym(
+            handle,
+            c"plugin_emit".as_ptr(),
+        ))
     }
 }
 
@@ -126,18 +142,12 @@ fn main() {
                 return;
             }
             "load" => {
-                let path = std::ffi::CString::new(rest).unwrap();
-                // SAFETY: the library's initialisers are Rust's; it has these functions.
-                plugin = Some(unsafe {
-                    let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
-                    let begin = libc::dlsym(handle, c"plugin_begin".as_ptr());
-                    std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(begin)();
-                    std::mem::transmute::<*mut libc::c_void, extern "C" fn(u32, u32)>(libc::dlsym(
-                        handle,
-                        c"plugin_emit".as_ptr(),
-                    ))
-                });
+                plugin = Some(load(rest));
                 "loaded".to_owned()
+            }
+            "fork_load" => {
+                let work = move || load(rest)(1, 3);
+                fork(work).to_string()
             }
             "plugin" => {
                 plugin.unwrap()(1, number);

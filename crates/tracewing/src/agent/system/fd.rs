@@ -56,9 +56,14 @@ pub(in super::super) fn close(descriptor: libc::c_int) {
 
 /// The same socket by a high number, where programs do not look for theirs.
 pub(in super::super) fn out_of_the_way(socket: Fd) -> Fd {
+    copy(socket.0).unwrap_or(socket)
+}
+
+/// Another descriptor with a high number for what a descriptor refers to.
+pub(in super::super) fn copy(descriptor: libc::c_int) -> Option<Fd> {
     const LOWEST: libc::c_int = 900;
     // SAFETY: two integers.
-    Fd::new(unsafe { libc::fcntl(socket.0, libc::F_DUPFD_CLOEXEC, LOWEST) }).unwrap_or(socket)
+    Fd::new(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, LOWEST) })
 }
 
 /// What a descriptor refers to.
