@@ -37,12 +37,12 @@ fn long_texts_are_cut_between_characters() {
     let status = Status {
         pid: 1,
         command_pid: 2,
-        attached: [3; Status::ATTACHED],
+        processes: [3; Status::PROCESSES],
         is_flight_recorder: true,
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(17 + 4 * Status::ATTACHED + 2 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(17 + 4 * Status::PROCESSES + 2 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -50,8 +50,8 @@ proptest! {
     fn answers_come_back(pid: u32, command_pid: u32, flight: bool, command: String, text: String) {
         let mut buffer = [0; LARGEST_ANSWER];
         let (command, output) = (command.as_str(), text.as_str());
-        let attached = [pid; Status::ATTACHED];
-        let status = Status { pid, command_pid, attached, is_flight_recorder: flight, command, output };
+        let processes = [pid; Status::PROCESSES];
+        let status = Status { pid, command_pid, processes, is_flight_recorder: flight, command, output };
         let len = status.encode(&mut buffer).unwrap();
         prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
         for taken in

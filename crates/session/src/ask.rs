@@ -14,8 +14,8 @@ pub struct Running {
     pub pid: Pid,
     /// Process id of the recorded command; the recorder's own if it records none.
     pub command_pid: Pid,
-    /// Those of processes that it has attached to.
-    pub attached: Vec<Pid>,
+    /// Those of processes that it has attached to, or that take part with events of their own.
+    pub processes: Vec<Pid>,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
     /// The recorded command, its words separated by spaces.

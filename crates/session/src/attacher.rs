@@ -128,6 +128,8 @@ pub(crate) struct Attaching {
 /// A process that was asked for.
 struct Known {
     program: Program,
+    since: Instant,
+    is_asked: bool,
     /// What was tried with success or without.
     tried: BTreeSet<Loaded>,
     /// Whether it has refused: it is left alone.
@@ -136,7 +138,7 @@ struct Known {
 
 impl Known {
     fn new(program: Program) -> Self {
-        Self { program, tried: BTreeSet::new(), has_refused: false }
+        Self { program, since: Instant::now(), is_asked: false, tried: BTreeSet::new(), has_refused: false }
     }
 }
 
@@ -155,13 +157,16 @@ impl Attaching {
         }
     }
 
-    /// Notes that a process is asked. False if it was before and has executed no file since.
-    pub(crate) fn mark_asked(&mut self, program: Program) -> bool {
-        let is_known = self.asked.get(&program.pid).is_some_and(|known| known.program == program);
-        if !is_known {
-            self.asked.insert(program.pid, Known::new(program));
+    /// Notes that a process is asked, once it has been known for `patience`. False before that, and if it was
+    /// asked before and has executed no file since.
+    pub(crate) fn mark_asked(&mut self, program: Program, patience: Duration) -> bool {
+        let known = self.asked.entry(program.pid).or_insert_with(|| Known::new(program.clone()));
+        if known.program != program {
+            *known = Known::new(program);
         }
-        !is_known
+        let is_due = !known.is_asked && known.since.elapsed() >= patience;
+        known.is_asked |= is_due;
+        is_due
     }
 
     /// Only these processes live.
@@ -190,7 +195,9 @@ impl Attaching {
     pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
         self.round.get_or_insert_with(Instant::now);
         let known = self.asked.entry(pid).or_insert_with(|| Known::new(Program::of(pid)));
-        if known.has_refused || self.pending.contains_key(&pid) {
+        // One that has neither joined nor been asked is asked first.
+        let is_known = known.is_asked || !members.is_empty();
+        if !is_known || known.has_refused || self.pending.contains_key(&pid) {
             return Ok(());
         }
         let tried = known.tried.clone();

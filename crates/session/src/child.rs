@@ -27,15 +27,14 @@ pub(crate) struct Command {
     arguments: Vec<CString>,
 }
 
-/// The process whose end ends the recording: one that was forked, from before its `exec` on, or another
-/// recorder's.
+/// The process whose end ends the recording, from before its `exec` on.
 pub(crate) struct Child {
     pid: KernelPid,
     pidfd: OwnedFd,
     /// Held while the child waits; a byte lets it go.
     gate: Option<OwnedFd>,
-    /// Where the system's answer to `exec` comes from; `None` if the process is not ours.
-    failure: Option<OwnedFd>,
+    /// Where the system's answer to `exec` comes from.
+    failure: OwnedFd,
 }
 
 /// What the child gets back of what the recorder changed for itself.
@@ -113,27 +112,11 @@ impl Command {
         let pid =
             KernelPid::from_raw(pid).ok_or_else(|| Error::system("fork")(io::Error::last_os_error()))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
-        Ok(Child { pid, pidfd, gate: Some(gate_write), failure: Some(failure_read) })
+        Ok(Child { pid, pidfd, gate: Some(gate_write), failure: failure_read })
     }
 }
 
 impl Child {
-    /// The command of another recorder.
-    ///
-    /// # Errors
-    /// It has ended.
-    pub(crate) fn of_another(pid: Pid) -> Result<Self, Error> {
-        let gone = || Error::system("pidfd_open")(io::Error::from(Errno::SRCH));
-        let pid = KernelPid::from_raw(pid.0).ok_or_else(gone)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
-        Ok(Self { pid, pidfd, gate: None, failure: None })
-    }
-
-    /// Whether this recorder has started it, and is to wait for it and pass on signals.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.failure.is_some()
-    }
-
     /// Its process id, which the command will have.
     pub(crate) fn pid(&self) -> Pid {
         Pid(self.pid.as_raw_nonzero().get())
@@ -147,10 +130,9 @@ impl Child {
         if let Some(gate) = self.gate.take() {
             rustix::io::write(&gate, &[1])?;
         }
-        let Some(failure) = &self.failure else { return Ok(()) };
         let mut error = [0; 4];
         // The other end closes at exec.
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(failure, &mut error))?;
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(&self.failure, &mut error))?;
         if read == error.len() {
             Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
         } else {
@@ -158,19 +140,16 @@ impl Child {
         }
     }
 
-    /// Sends a signal; a child that has ended, or is not ours, does not get it.
+    /// Sends a signal; a child that has ended does not get it.
     pub(crate) fn signal(&self, number: i32) {
-        if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.is_ours()) {
+        if let Some(signal) = Signal::from_named_raw(number) {
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// The exit status if it has ended, as a shell gives it, or 0 if it is not ours. To be called when the
-    /// descriptor is readable. The process stays a zombie until [`Child::reap`].
+    /// The exit status if it has ended, as a shell gives it. To be called when the descriptor is readable.
+    /// The process stays a zombie until [`Child::reap`].
     pub(crate) fn ended(&self) -> Option<i32> {
-        if !self.is_ours() {
-            return Some(0);
-        }
         match self.wait(WaitIdOptions::NOWAIT) {
             Ok(None) | Err(Errno::INTR) => None,
             Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
@@ -183,12 +162,10 @@ impl Child {
         }
     }
 
-    /// Lets the kernel forget it, if it has ended and is ours. That can take long: not for a thread with a
-    /// raised priority.
+    /// Lets the kernel forget it, if it has ended. That can take long: not for a thread with a raised
+    /// priority.
     pub(crate) fn reap(&self) {
-        if self.is_ours() {
-            let _ = self.wait(WaitIdOptions::empty());
-        }
+        let _ = self.wait(WaitIdOptions::empty());
     }
 
     fn wait(&self, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {

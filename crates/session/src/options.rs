@@ -54,12 +54,13 @@ impl Default for SnapshotOn {
 pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
-    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as the other
-    /// one's command; and is empty where `attach` is.
+    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as one of the
+    /// other one's processes; and is empty where `attach` is.
     pub command: Vec<OsString>,
     /// Records processes that run already, in place of a command, until the last of them ends.
     pub attach: Option<Attach>,
-    /// Records the programs of this recording, too: those that it has, and those that join it later.
+    /// Records the programs of this recording, too: those that it has, and those that join it later. Without
+    /// a command also what the kernel records of all its processes.
     pub with: Option<Running>,
     /// The recording ends after this time, whatever the command does.
     pub duration: Option<Duration>,

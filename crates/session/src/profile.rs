@@ -22,6 +22,7 @@ pub(crate) fn check(options: &Options, clock: &TraceClock) -> Result<(), Error> 
     let subject = match &options.attach {
         _ if options.system_wide => Subject::System,
         Some(attach) => Subject::Processes { children: attach.children },
+        None if options.command.is_empty() => Subject::Processes { children: true },
         None => Subject::MYSELF,
     };
     Ok(tracewing_profile::check(subject, hertz, clock.kind())?)

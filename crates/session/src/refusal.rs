@@ -60,6 +60,12 @@ pub enum Refusal {
         /// The error that the system returned.
         source: io::Error,
     },
+    /// Nothing that the other recording records runs any more.
+    #[error("no process of the recording (recorder {}) runs any more", pid.0)]
+    NoProcesses {
+        /// Its recorder.
+        pid: Pid,
+    },
     /// No process has such a name.
     #[error("no process is called {0}; `ps -e` lists those that run")]
     NoName(String),

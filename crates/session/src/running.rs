@@ -78,9 +78,8 @@ impl Recordings {
         this
     }
 
-    /// The one recording that is meant: by its process id, its command's, or that of a process that it has
-    /// attached to, or by the command's name; without
-    /// a word the only one of the kind.
+    /// The one recording that is meant: by its process id, its command's, or that of a process that it
+    /// records, or by the command's name; without a word the only one of the kind.
     ///
     /// # Errors
     /// None or several could be meant, or one that does not answer, or the one that is meant is not of the
@@ -179,7 +178,7 @@ impl Running {
         Ok(Self {
             pid,
             command_pid: Pid::from_unsigned(status.command_pid),
-            attached: status.attached.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
+            processes: status.processes.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
             is_flight_recorder: status.is_flight_recorder,
             command: status.command.to_owned(),
             output: status.output.into(),
@@ -198,7 +197,7 @@ impl Running {
     fn is_called(&self, word: &str) -> bool {
         let program = Path::new(self.command.split(' ').next().unwrap_or_default());
         let own = [self.pid, self.command_pid];
-        own.iter().chain(&self.attached).any(|pid| pid.to_string() == word)
+        own.iter().chain(&self.processes).any(|pid| pid.to_string() == word)
             || program.as_os_str() == word
             || program.file_name() == Some(OsStr::new(word))
     }
@@ -263,7 +262,7 @@ mod tests {
             user: 0,
             pid: Pid(pid),
             command_pid: Pid(pid + 1),
-            attached: vec![Pid(pid + 2)],
+            processes: vec![Pid(pid + 2)],
             is_flight_recorder,
             command: command.to_owned(),
             output: "/t".into(),

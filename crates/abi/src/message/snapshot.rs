@@ -19,7 +19,7 @@ const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 /// Longest text in an answer, bytes; longer ones are cut.
 pub const LONGEST_TEXT: usize = 4096;
 /// Largest answer, bytes.
-pub const LARGEST_ANSWER: usize = 16 + size_of::<[u32; Status::ATTACHED]>() + 2 * (2 + LONGEST_TEXT);
+pub const LARGEST_ANSWER: usize = 16 + size_of::<[u32; Status::PROCESSES]>() + 2 * (2 + LONGEST_TEXT);
 
 /// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub struct Status<'a> {
     pub pid: u32,
     /// Process id of the recorded command.
     pub command_pid: u32,
-    /// Process ids of those that it has attached to; 0: none, or one that has ended.
-    pub attached: [u32; Status::ATTACHED],
+    /// Process ids of those that it has attached to, or that take part with events of their own; 0: none.
+    pub processes: [u32; Status::PROCESSES],
     /// Whether it is a flight recorder, so that snapshots can be had.
     pub is_flight_recorder: bool,
     /// The recorded command, its words separated by spaces.
@@ -102,7 +102,7 @@ pub struct Status<'a> {
 
 impl<'a> Status<'a> {
     /// How many processes a message names at most.
-    pub const ATTACHED: usize = 16;
+    pub const PROCESSES: usize = 1024;
 
     /// Writes the message into `buffer`, of [`LARGEST_ANSWER`] bytes at most, and gives its length.
     ///
@@ -113,7 +113,7 @@ impl<'a> Status<'a> {
         out.u32(STATUS)?;
         out.u32(self.pid)?;
         out.u32(self.command_pid)?;
-        self.attached.into_iter().try_for_each(|pid| out.u32(pid))?;
+        self.processes.into_iter().try_for_each(|pid| out.u32(pid))?;
         out.u8(self.is_flight_recorder.into())?;
         out.str(cut(self.command))?;
         out.str(cut(self.output))?;
@@ -128,14 +128,14 @@ impl<'a> Status<'a> {
             return Err(WireError::Invalid("status"));
         }
         let (pid, command_pid) = (input.u32()?, input.u32()?);
-        let mut attached = [0; Self::ATTACHED];
-        for place in &mut attached {
+        let mut processes = [0; Self::PROCESSES];
+        for place in &mut processes {
             *place = input.u32()?;
         }
         Ok(Self {
             pid,
             command_pid,
-            attached,
+            processes,
             is_flight_recorder: input.u8()? != 0,
             command: input.str()?,
             output: input.str()?,

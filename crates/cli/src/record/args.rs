@@ -47,12 +47,13 @@ pub struct Args {
     /// Take HZ samples per second of CMD and everything it starts, with call chains, and read counters; with
     /// --system-wide, of the whole machine [default HZ: 997]
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
-        value_parser = parse_hertz, conflicts_with_all = ["with", "flight_recorder"])]
+        value_parser = parse_hertz, conflicts_with = "flight_recorder")]
     pub profile: Option<u32>,
 
-    /// Record the programs of a running recording a second time; PID or NAME is its process id or command.
-    /// The other trace is not affected. Without CMD, record until the other recording's command ends, or
-    /// Ctrl-C. Kernel events need --system-wide
+    /// Record the processes of a running recording, too; PID or NAME is its process id or command. The other
+    /// trace is not affected. Without CMD, record all of its processes, and what they fork, as --pid does,
+    /// until the last one ends or Ctrl-C. With CMD, record CMD, and only the programs' own events of the
+    /// others; kernel events then need --system-wide
     #[arg(long, value_name = "PID|NAME")]
     pub with: Option<String>,
 
@@ -180,7 +181,7 @@ pub struct BufferArgs {
 #[derive(Debug, clap::Args)]
 pub struct PreloadArgs {
     /// Record the locks of CMD, which need not be instrumented, and contended locks of the kernel
-    #[arg(long, conflicts_with = "with")]
+    #[arg(long)]
     pub locks: bool,
 
     /// Which lock acquisitions are recorded with their call chain
@@ -189,7 +190,7 @@ pub struct PreloadArgs {
 
     /// Record the functions of CMD that match GLOB, if CMD was built for that: with gcc's or clang's
     /// -finstrument-functions or -pg -mfentry, or with #[traced]; may be given several times
-    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with",
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS,
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
 }

@@ -43,14 +43,17 @@ pub fn options(args: &Args) -> Result<Options> {
     let attach = attach(args)?;
     let (rules, majors) = rules(args);
     let preload = preload(&args.preload)?;
+    let with_alone = args.with.is_some() && args.command.is_empty();
     let with = args
         .with
         .as_deref()
         .map(|name| anyhow::Ok(owner::recordings(args.user.as_deref())?.choose(Some(name), Kind::Any)?));
     let (probes, remarks) = probes(args)?;
     remarks.iter().for_each(|remark| print_warning(remark));
-    check_kernel(args, with.is_some(), !probes.is_empty())?;
-    let no_kernel = args.kernel.no_kernel || (with.is_some() && !args.kernel.system_wide);
+    // The command's part alone would be half of what is recorded.
+    let is_half = with.is_some() && !with_alone;
+    check_kernel(args, is_half, !probes.is_empty())?;
+    let no_kernel = args.kernel.no_kernel || (is_half && !args.kernel.system_wide);
     Ok(Options {
         with: with.transpose()?,
         duration: args.duration,
@@ -94,21 +97,19 @@ pub fn options(args: &Args) -> Result<Options> {
 /// The processes that run already, where such are to be recorded.
 fn attach(args: &Args) -> Result<Option<Attach>> {
     let AttachArgs { pids, names, cgroups, no_children, .. } = &args.attach;
-    if pids.is_empty() && names.is_empty() && cgroups.is_empty() {
-        return Ok(None);
-    }
+    let is_selected = !(pids.is_empty() && names.is_empty() && cgroups.is_empty());
     let preloaded = match &args.preload {
         PreloadArgs { locks: true, .. } => Some("--locks"),
         PreloadArgs { functions, .. } if !functions.is_empty() => Some("--functions"),
         _ => None,
     };
-    if let Some(option) = preloaded {
+    if let Some(option) = preloaded.filter(|_| is_selected || args.with.is_some()) {
         bail!(
             "{option} needs a library that is loaded when a program starts, so it cannot be used for a running program: start \
              the program with `tracewing record {option} -- CMD`, or use --probe"
         );
     }
-    Ok(Some(Attach {
+    Ok(is_selected.then(|| Attach {
         pids: pids.clone(),
         names: names.clone(),
         cgroups: cgroups.clone(),
@@ -152,11 +153,14 @@ fn preload(args: &PreloadArgs) -> Result<Option<Preload>> {
 }
 
 /// Refuses options about kernel events that leave none of those that they ask for.
-fn check_kernel(args: &Args, is_with: bool, has_probes: bool) -> Result<()> {
+fn check_kernel(args: &Args, is_half: bool, has_probes: bool) -> Result<()> {
     let kernel = &args.kernel;
     let has_events = has_probes || !kernel.kernel_events.is_empty();
-    if is_with && !kernel.system_wide && has_events {
-        bail!("--with records kernel events only of the whole machine: add --system-wide");
+    if is_half && !kernel.system_wide && has_events {
+        bail!("--with and a command record kernel events only of the whole machine: add --system-wide");
+    }
+    if is_half && args.profile.is_some() {
+        bail!("--profile takes samples of a command, or of the processes of --with: leave one of them out");
     }
     if kernel.no_kernel && kernel.system_wide && !has_probes {
         bail!("--system-wide is about kernel events, of which --no-kernel leaves none");

@@ -13,6 +13,7 @@ mod recorded;
 mod resident;
 mod start;
 mod tasks;
+mod with;
 mod yama;
 
 use harness::{Printed, RunExt};

@@ -12,7 +12,7 @@ const SCRIPT: &str =
     "mount -t proc none /proc && mount -t tmpfs none /tmp && mount -t tmpfs none /run && exec \"$0\"";
 
 /// The program, as the first process of its namespaces.
-fn inside(program: &Path) -> Resident {
+pub fn inside(program: &Path) -> Resident {
     let mut command = Command::new("unshare");
     command.args([
         "--user",

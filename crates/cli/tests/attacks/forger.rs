@@ -42,7 +42,7 @@ pub fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &Atomi
                 _ => Status {
                     pid: claimed,
                     command_pid: 1,
-                    attached: [0; Status::ATTACHED],
+                    processes: [0; Status::PROCESSES],
                     is_flight_recorder: true,
                     command: "forged-server",
                     output: "/forged",

@@ -1,6 +1,6 @@
 //! Finds the processes that are asked for when a recording begins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -9,8 +9,9 @@ use tracewing_units::Pid;
 
 use super::cgroup;
 use super::process::Process;
-use crate::program::{Program, is_of_kernel, main_thread};
+use crate::program::{Program, is_of_kernel, main_thread, parent};
 use crate::refusal::Refusal;
+use crate::running::Running;
 
 /// Processes that run already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +64,16 @@ impl Found {
             }
             pids.extend(inside);
         }
+        Self::opened(pids, &given, cgroups, || Refusal::NoName(attach.names.join(", ")))
+    }
+
+    /// Opens processes. Of those that are not `given`, some are not meant.
+    fn opened(
+        pids: BTreeSet<Pid>,
+        given: &BTreeSet<Pid>,
+        cgroups: Vec<PathBuf>,
+        nothing: impl FnOnce() -> Refusal,
+    ) -> Result<Self, Refusal> {
         let mut found = Self { processes: Vec::new(), refusals: Vec::new(), cgroups };
         for pid in pids {
             match Process::open(pid) {
@@ -76,9 +87,31 @@ impl Found {
         match (found.processes.is_empty(), found.refusals.len()) {
             (false, _) => Ok(found),
             (true, 1) => Err(found.refusals.remove(0)),
-            (true, 0) => Err(Refusal::NoName(attach.names.join(", "))),
+            (true, 0) => Err(nothing()),
             (true, _) => Err(Refusal::All(found.refusals)),
         }
+    }
+}
+
+impl Found {
+    /// The processes of another recording: those that it names, and all that they have started.
+    ///
+    /// # Errors
+    /// There is none that can be recorded.
+    pub(crate) fn of_recording(other: &Running) -> Result<Self, Refusal> {
+        let named = other.processes.iter().copied().chain([other.command_pid]);
+        // Without a command it gives its own number.
+        let mut pids: BTreeSet<Pid> = named.filter(|pid| *pid != other.pid).collect();
+        let mut parents: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
+        for pid in all() {
+            parent(pid).into_iter().for_each(|parent| parents.entry(parent).or_default().push(pid));
+        }
+        let mut next: Vec<Pid> = pids.iter().copied().collect();
+        while let Some(parent) = next.pop() {
+            let children = parents.remove(&parent).unwrap_or_default();
+            next.extend(children.iter().filter(|child| pids.insert(**child)));
+        }
+        Self::opened(pids, &BTreeSet::new(), Vec::new(), || Refusal::NoProcesses { pid: other.pid })
     }
 }
 

@@ -16,14 +16,20 @@ use crate::poll::Purpose;
 use crate::processes::Processes;
 use crate::program::Program;
 
+/// How long programs of another recording have to follow its invitation. Those that cannot, as in another
+/// mount namespace, or that have not been invited, are attached to then.
+const INVITED: Duration = Duration::from_secs(3);
+
 impl Recorder<'_> {
     /// Has the recorded processes that run already join, and of what they have started what has executed a
     /// program: what was only forked comes by itself. What becomes of it comes later.
     pub(super) fn attach_to_processes(&mut self) {
         let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
         self.attaching.forget_all_but(&pids);
+        let patience = if self.options.with.is_some() { INVITED } else { Duration::ZERO };
         for pid in pids {
-            if self.connections.of_process(pid).is_empty() && self.attaching.mark_asked(Program::of(pid)) {
+            let is_member = !self.connections.of_process(pid).is_empty();
+            if !is_member && self.attaching.mark_asked(Program::of(pid), patience) {
                 self.attach(pid);
             }
         }

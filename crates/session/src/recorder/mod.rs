@@ -39,14 +39,13 @@ use crate::flight::Flight;
 use crate::join::Join;
 use crate::kernel;
 use crate::left_out::LeftOut;
-use crate::options::{Attach, Options};
+use crate::options::Options;
 use crate::outcome::{Outcome, SnapshotSummary};
 use crate::places::Places;
 use crate::poll::Poll;
 use crate::priority::Priority;
 use crate::processes::{Found, Processes};
 use crate::profile;
-use crate::running::Running;
 use crate::timers::Timers;
 
 /// Gets what happens while it happens.
@@ -79,8 +78,8 @@ pub struct Progress {
 }
 
 /// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
-/// or the disk is full; or the programs of another recording ([`Options::with`]), or processes that run
-/// already ([`Options::attach`]).
+/// or the disk is full; or processes that run already: chosen ones ([`Options::attach`]), or those of
+/// another recording ([`Options::with`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
@@ -89,8 +88,10 @@ pub struct Progress {
 /// and goes to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     let subject = match (&options.with, &options.attach) {
-        (_, Some(attach)) => Subject::Processes(Found::of(attach)?, attach),
-        (Some(with), None) if options.command.is_empty() => Subject::ProgramsOf(with),
+        (_, Some(attach)) => Subject::Processes { found: Found::of(attach)?, children: attach.children },
+        (Some(with), None) if options.command.is_empty() => {
+            Subject::Processes { found: Found::of_recording(with)?, children: true }
+        }
         _ => Subject::Command(Command::find(&options.command)?),
     };
     let clock = TraceClock::new(options.clock)?;
@@ -129,13 +130,11 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
 }
 
 /// What is recorded, and how long.
-enum Subject<'a> {
+enum Subject {
     /// A command, until it ends.
     Command(Command),
-    /// The programs of another recording, until its command ends.
-    ProgramsOf(&'a Running),
-    /// Processes that run already, until the last of them ends.
-    Processes(Found, &'a Attach),
+    /// Processes that run already, and what they fork if that is wanted, until the last of them ends.
+    Processes { found: Found, children: bool },
 }
 
 /// A recording under way.

@@ -32,7 +32,7 @@ impl Recorder<'_> {
 
     /// After the recording: the command's exit status, for which a signal ends the wait.
     pub(crate) fn wait_for_child(&mut self) -> i32 {
-        let Some(child) = self.course.child.as_ref().filter(|child| child.is_ours()) else { return 0 };
+        let Some(child) = &self.course.child else { return 0 };
         if self.course.exit_status.is_none() && !matches!(self.course.stop, Stop::AtOnce { .. }) {
             let pid = child.pid();
             self.observer

@@ -1,5 +1,6 @@
 //! Takes snapshots of a flight recorder, and answers processes that ask for one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
@@ -24,15 +25,17 @@ impl Recorder<'_> {
                     None => self.options.words().collect::<Vec<_>>().join(" "),
                 };
                 let child = self.course.child.as_ref().map(|child| child.pid().as_unsigned());
-                let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
-                let mut attached = [0; Status::ATTACHED];
-                attached.iter_mut().zip(pids).for_each(|(place, pid)| *place = pid.as_unsigned());
+                let mut pids: BTreeSet<Pid> =
+                    self.processes.as_ref().map(Processes::pids).unwrap_or_default().into_iter().collect();
+                pids.extend(self.connections.members().map(|(_, member)| member.program.pid));
+                let mut processes = [0; Status::PROCESSES];
+                processes.iter_mut().zip(pids).for_each(|(place, pid)| *place = pid.as_unsigned());
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
                     // Without a command, what records the same programs ends with this recorder.
                     command_pid: child.unwrap_or_else(std::process::id),
-                    attached,
+                    processes,
                     is_flight_recorder: self.flight.is_some(),
                     command: &command,
                     output: &output.to_string_lossy(),

@@ -53,7 +53,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn start(
         options: &'a Options,
         observer: &'a mut dyn Observer,
-        subject: &Subject<'_>,
+        subject: &Subject,
         clock: TraceClock,
         output: &Output,
         files: Option<BufferFolder>,
@@ -73,8 +73,8 @@ impl<'a> Recorder<'a> {
         let scope = scope(options, subject, child.as_ref());
         let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
         let processes = match subject {
-            Subject::Processes(found, attach) => Some(Processes::new(found, attach.children)?),
-            _ => None,
+            Subject::Processes { found, children } => Some(Processes::new(found, *children)?),
+            Subject::Command(_) => None,
         };
         let poll = watch(&signals, child.as_ref(), processes.as_ref())?;
         let timers = Timers::new(join.clock.now(), options.flush);
@@ -104,7 +104,7 @@ impl<'a> Recorder<'a> {
             shown_notes: 0,
             priority,
         };
-        if let Subject::Processes(found, _) = subject {
+        if let Subject::Processes { found, .. } = subject {
             recorder.attached_at_begin(found);
         }
         Ok(recorder)
@@ -155,18 +155,16 @@ fn prepare(
     Ok(Join::new(clock, regions, classes, rules, description))
 }
 
-/// The process whose end ends the recording, if there is one: the command, stopped before its first
-/// instruction, or that of another recording.
+/// The command, if there is one, stopped before its first instruction.
 fn child(
     options: &Options,
-    subject: &Subject<'_>,
+    subject: &Subject,
     listener: &Listener,
     (signals, open_files): (&Signals, Rlimit),
     join: &mut Join,
 ) -> Result<Option<Child>, Error> {
     let command = match subject {
-        Subject::Processes(..) => return Ok(None),
-        Subject::ProgramsOf(other) => return Ok(Some(Child::of_another(other.command_pid)?)),
+        Subject::Processes { .. } => return Ok(None),
         Subject::Command(command) => command,
     };
     let outer = env::var_os(SOCKET_VARIABLE);
@@ -190,12 +188,12 @@ fn child(
 }
 
 /// The threads of which the kernel's events and samples are recorded.
-fn scope(options: &Options, subject: &Subject<'_>, child: Option<&Child>) -> Scope {
+fn scope(options: &Options, subject: &Subject, child: Option<&Child>) -> Scope {
     match (subject, child) {
         _ if options.system_wide => Scope::System,
-        (Subject::Processes(found, attach), _) => Scope::Processes {
+        (Subject::Processes { found, children }, _) => Scope::Processes {
             pids: found.processes.iter().map(|process| process.pid).collect(),
-            children: attach.children,
+            children: *children,
         },
         (_, Some(child)) => Scope::Tree(child.pid()),
         (_, None) => Scope::System,
