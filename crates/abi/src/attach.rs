@@ -66,8 +66,10 @@ pub const WAITING: u64 = 1;
 /// [`Saved::progress`] once the entry restores the thread itself.
 pub const LEFT: u64 = 2;
 
-/// How often the entry spins, for 40 to 140 cycles each time (`PAUSE`): about 10 ms.
-pub const SPINS: u32 = 1 << 18;
+/// How often the entry spins, for 40 to 140 cycles each time (`PAUSE`): about 40 ms, in which a recorder gets
+/// its turn on a busy machine, too. A signal that comes while the thread waits in vain is handled before it
+/// repeats its call, which then does not return for it.
+pub const SPINS: u32 = 1 << 20;
 
 /// Bits of the flags register that a thread gets back: arithmetic and direction.
 pub const FLAGS: u64 = 0xcd5;

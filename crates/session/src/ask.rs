@@ -29,7 +29,10 @@ pub struct Running {
 #[non_exhaustive]
 pub enum AskError {
     /// There is no running recording that this user may ask.
-    #[error("no recording is running; start one with `tracewing record{} -- CMD`", options(.0))]
+    #[error(
+        "no recording is running; start one with `tracewing record{} -- CMD` or `tracewing record{} --pid PID`",
+        options(.0), options(.0)
+    )]
     NoneRuns(Kind),
     /// The word names no recording.
     #[error("no running recording is called {name:?}; there {}", listed(running))]

@@ -54,8 +54,8 @@ impl Default for SnapshotOn {
 pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
-    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as one of the
-    /// other one's processes; and is empty where `attach` is.
+    /// Command and arguments. Empty where `attach` is set. May be empty where `with` is: then the recording
+    /// lasts as long as any of the other one's processes.
     pub command: Vec<OsString>,
     /// Records processes that run already, in place of a command, until the last of them ends.
     pub attach: Option<Attach>,

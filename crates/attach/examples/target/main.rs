@@ -127,7 +127,8 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             "busy" => loop {
                 drop(std::hint::black_box(vec![0_u8; 64]));
             },
-            "handler" => handler(milliseconds as i32),
+            "handler" => handler(milliseconds as i32, 0),
+            "handler_aside" => handler(milliseconds as i32, libc::SA_ONSTACK),
             "interrupted" => interrupted(milliseconds),
             "threads" => threads(milliseconds),
             "join" => std::thread::spawn(move || wait("poll", milliseconds)).join().unwrap_or(-1),
@@ -219,16 +220,20 @@ fn lock() -> i64 {
 }
 
 /// Sleeps inside of a signal handler.
-fn handler(milliseconds: i32) -> i64 {
+fn handler(milliseconds: i32, flags: libc::c_int) -> i64 {
     static TIME: AtomicI32 = AtomicI32::new(0);
     extern "C" fn on_signal(_: libc::c_int) {
         // SAFETY: a call with numbers.
         unsafe { libc::poll(null_mut(), 0, TIME.load(Relaxed)) };
     }
     TIME.store(milliseconds, Relaxed);
-    // SAFETY: a handler of the right type, and a signal to this thread.
+    // SAFETY: all-zero is a valid `sigaction`; a handler of the right type, and a signal to this thread, which
+    // has an alternate stack of the standard library's.
     unsafe {
-        libc::signal(libc::SIGUSR1, on_signal as *const () as libc::sighandler_t);
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags = flags;
+        libc::sigaction(libc::SIGUSR1, &raw const action, null_mut());
         libc::raise(libc::SIGUSR1).into()
     }
 }

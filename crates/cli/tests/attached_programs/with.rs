@@ -2,7 +2,7 @@
 
 use super::namespaces::inside;
 use super::*;
-use crate::harness::{RunExt, json, traceable};
+use crate::harness::{json, traceable};
 use std::path::Path;
 
 /// Starts a recorder of the processes of another one.

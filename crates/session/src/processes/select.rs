@@ -9,9 +9,9 @@ use tracewing_units::Pid;
 
 use super::cgroup;
 use super::process::Process;
+use crate::ask::Running;
 use crate::program::{Program, is_of_kernel, main_thread, parent};
 use crate::refusal::Refusal;
-use crate::running::Running;
 
 /// Processes that run already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
