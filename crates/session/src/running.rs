@@ -88,11 +88,11 @@ impl Recordings {
         let Self { mut running, silent } = self;
         let mut meant = running.clone();
         if let Some(name) = name {
-            meant.retain(|one| one.is_called(name));
-            // A recorder can be the command of another one.
-            if meant.iter().any(|one| one.pid.to_string() == name) {
-                meant.retain(|one| one.pid.to_string() == name);
-            }
+            // A recorder can be the command of another one, and its programs can be the other one's, too.
+            let ways: [fn(&Running, &str) -> bool; 3] =
+                [|one, name| one.pid.to_string() == name, Running::is_called, Running::has_process];
+            let found = ways.iter().map(|way| running.iter().filter(|one| way(one, name)).cloned().collect());
+            meant = found.into_iter().find(|found: &Vec<Running>| !found.is_empty()).unwrap_or_default();
         }
         if !silent.is_empty() && (name.is_none() || meant.is_empty()) {
             return Err(AskError::Silent(silent, running));
@@ -196,10 +196,13 @@ impl Running {
 
     fn is_called(&self, word: &str) -> bool {
         let program = Path::new(self.command.split(' ').next().unwrap_or_default());
-        let own = [self.pid, self.command_pid];
-        own.iter().chain(&self.processes).any(|pid| pid.to_string() == word)
+        self.command_pid.to_string() == word
             || program.as_os_str() == word
             || program.file_name() == Some(OsStr::new(word))
+    }
+
+    fn has_process(&self, word: &str) -> bool {
+        self.processes.iter().any(|pid| pid.to_string() == word)
     }
 }
 
@@ -284,6 +287,9 @@ mod tests {
         assert!(error(&all, Some("make")).contains("20 is not a flight recorder"));
         assert!(error(&all[1..], None).contains("20 is not a flight recorder"));
         assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
+        // Of two that record a process, the one whose command it is.
+        let both = [Running { processes: vec![Pid(11)], ..running(40, true, "make") }, one.clone()];
+        assert_eq!(flight(&both, Some("11")).unwrap(), one);
         let two = [one, running(40, true, "server")];
         assert!(
             error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40")

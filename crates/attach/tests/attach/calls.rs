@@ -27,6 +27,8 @@ fn is_unchanged(name: &str) {
         match program.attach_at_once() {
             Ok(called) => assert_eq!(called.result, 42, "{name}"),
             Err(Refusal::Busy { .. } | Refusal::Gone(_) | Refusal::Zombie(_)) => {}
+            // Where the recorder gets no turn, the thread continues by itself, which may take as long.
+            Err(Refusal::Late(_) | Refusal::Taken(_)) => {}
             Err(refusal) => panic!("{name}: {refusal}"),
         }
     }
