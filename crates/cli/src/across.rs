@@ -29,27 +29,31 @@ pub fn warn(input: &Input, filter: &Filter, mut is_meant: impl FnMut(&AcrossAwai
     let watch = Watch::new()?;
     let ran = analysis::run(recording, filter, &mut locks, &mut |progress| watch.show(progress))?;
     drop(watch);
-    let mut symbols = Symbols::new();
+    let (mut symbols, mut any) = (Symbols::new(), false);
     for across in locks.finish(&ran).across_awaits.iter().filter(|across| is_meant(across)) {
-        print_warning(&format!(
-            "{} `tracewing locks` has its waits and holds.",
-            warning(across, &mut symbols)
-        ));
+        print_warning(&warning(across, &mut symbols));
+        any = true;
+    }
+    if any {
+        print_warning(&format!("{HINT} `tracewing locks` shows all waits and holds."));
     }
     Ok(())
 }
 
-/// What is wrong with a lock that is held across an `.await`, and what to do.
+/// What to do about such locks.
+pub const HINT: &str = "Drop the guard before the .await, or give the data to one task and send it messages.";
+
+/// What is wrong with a lock that is held across an `.await`.
 pub fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
     let at = match &across.frames[..] {
         [] => String::new(),
-        frames => format!(" taken at {}", place::chain(frames, symbols)),
+        frames => format!(", taken at {},", place::chain(frames, symbols)),
     };
     let times = if across.holds.count == 1 { "once" } else { &format!("{} times", across.holds.count) };
     let process = across.process.map(|process| format!(" of process {process}")).unwrap_or_default();
     format!(
-        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, which lost {} \
-         by it. Drop the guard before the .await, or give the data to one task and send it messages.",
+        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, for up to {}, with up to {} \
+         waiting; the waits total {}.",
         across.kind,
         across.lock,
         period(across.holds.max_ns),

@@ -59,15 +59,15 @@ pub struct Args {
 
 /// Events that a recording may lack.
 const PARTS: [MissingPart; 5] = [
-    MissingPart::switches("no time is known, only how often something was done"),
+    MissingPart::switches("all times are unknown; only counts are known"),
     MissingPart::system_calls(
-        "whether one of them or the code of the program took the time in `unknown` is not shown (-)",
+        "whether `unknown` time was spent in them or in the code of the program is unknown (-)",
     ),
     MissingPart::wakes(
-        "waits for others, wakes, and what others did for a process are not known; waits are `blocked`",
+        "waits for others, wakes, and what others did for a process are unknown; waits are `blocked`",
     ),
-    MissingPart::interrupts("their time is in `running`, or in `idle`"),
-    MissingPart::page_faults("`faults` are not known"),
+    MissingPart::interrupts("their time is part of `running` or `idle`"),
+    MissingPart::page_faults("`faults` are unknown"),
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             text::print(&mut out, &found, known, &layout, &mut symbols)?;
             let more = all - found.processes.len();
             if more > 0 {
-                writeln!(out, "{more} more processes; without -n, they are here")?;
+                writeln!(out, "and {more} more processes; without -n, all are printed")?;
             }
             print_strangers(&mut out, found.strangers)?;
         }

@@ -57,18 +57,16 @@ pub struct Args {
 
 /// Events of the kernel that a recording may lack.
 const KERNEL_PARTS: [Part; 4] = [
-    Part::switches("when threads ran is not known"),
+    Part::switches("when threads ran is unknown"),
     Part::system_calls("what threads did on CPUs is `running`"),
-    Part::wakes(
-        "where one is missing, the path stays with the thread that was blocked, as if nothing had woken it",
-    ),
-    Part::interrupts("their time is that of the threads that they interrupted"),
+    Part::wakes("if one is missing, the path stays with the blocked thread, as if nothing had woken it"),
+    Part::interrupts("their time is attributed to the threads that they interrupted"),
 ];
 
 /// The same of tasks.
 const TASK_PARTS: [Part; 2] = [
-    Part::task_switches("which thread ran which task is not known"),
-    Part::task_wakes("between its polls a task may have been ready or idle, which is `unknown`"),
+    Part::task_switches("which thread ran which task is unknown"),
+    Part::task_wakes("whether a task was ready or idle between its polls is `unknown`"),
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {

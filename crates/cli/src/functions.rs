@@ -227,15 +227,13 @@ pub fn views() -> Vec<View> {
 fn without_ends(ran: &Ran) -> &'static str {
     match ran.some_cpus {
         true => {
-            "only some CPUs are looked at, and functions may end on another one: how long calls took is not known"
+            "Only some CPUs are selected, and functions may end on others: how long calls took is unknown"
         }
-        false => {
-            "not all ends of functions (function:exit) are in the recording: how long calls took is not known"
-        }
+        false => "The recording lacks some ends of functions (function:exit): how long calls took is unknown",
     }
 }
 
-const WITHOUT_SOME: &str = "Some of the functions that were recorded are left out: how long the others took without them is not known.";
+const WITHOUT_SOME: &str = "Some of the recorded functions are left out, so `self` of the others is unknown.";
 
 fn print_totals(
     out: &mut impl Write,
@@ -255,10 +253,7 @@ fn print_totals(
         return writeln!(out, "{}.", without_ends(ran));
     }
     for (count, text) in [
-        (
-            unmatched.last,
-            "calls last at the end of what was read, and count up to the last event of their thread",
-        ),
+        (unmatched.last, "calls had not returned at the end, and count up to the last event of their thread"),
         (
             unmatched.lost,
             "calls had not ended where events were lost: total and self have them up to there, figures of single calls do not",
@@ -266,10 +261,10 @@ fn print_totals(
         (unmatched.replaced, "calls lasted until their process executed another program"),
         (
             unmatched.left,
-            "functions were left without returning; they count until a function around them returned",
+            "functions were left without returning, and count until a function around them returned",
         ),
-        (unmatched.ends, "ends of functions have no beginning, and are left out"),
-        (unmatched.not_followed, "calls were within too many others to be followed, and are left out"),
+        (unmatched.ends, "ends of functions have no beginning and are left out"),
+        (unmatched.not_followed, "calls were nested too deeply to be followed, and are left out"),
     ] {
         if count > 0 {
             writeln!(out, "{count} {text}.")?;

@@ -3,6 +3,7 @@
 //! clap would continue it below the indentation of the line, where the names are.
 
 use crate::terminal;
+use crate::wrap::wrapped;
 use clap::Command;
 
 /// Where standard output has no width: clap's own choice.
@@ -34,18 +35,7 @@ fn hang(line: &str, width: usize) -> String {
         return line.to_owned();
     };
     let (first, rest) = line.split_at(column);
-    let mut lines = vec![first.to_owned()];
-    for word in rest.split(' ') {
-        let last = lines.last_mut().expect("there is the first");
-        let is_empty = last.ends_with(' ') || last.is_empty();
-        if !is_empty && last.chars().count() + 1 + word.chars().count() > width {
-            lines.push(format!("{:column$}{word}", ""));
-        } else {
-            last.push_str(if is_empty { "" } else { " " });
-            last.push_str(word);
-        }
-    }
-    lines.join("\n")
+    format!("{first}{}", wrapped(rest, column, column, Some(width)))
 }
 
 /// Where the second column of an indented line begins, in bytes: after two spaces.

@@ -182,8 +182,7 @@ pub fn warn_of_losses(ran: &Ran) {
     }
     if let Some(until) = ran.incomplete_until.filter(|until| *until > ran.begin_ns) {
         print_warning(&format!(
-            "buffers begin at different times, as older events were overwritten: some of the first {} are missing, and what they would \
-             show is unknown",
+            "older events were overwritten in some buffers: the first {} are incomplete, and what the missing events would show is unknown",
             period(until.abs_diff(ran.begin_ns))
         ));
     }
@@ -207,7 +206,7 @@ pub fn conclude(ran: Ran) -> ExitCode {
     }
     match ran.failure {
         None if ran.stopped => {
-            print_warning("stopped before the end; this is what was read until then");
+            print_warning("stopped before the end; this is what was read up to then");
             ExitCode::from(STOPPED)
         }
         None => ExitCode::SUCCESS,

@@ -27,17 +27,17 @@ use tracewing_trace::{Filter, TimePoint};
 
 /// Events for the worst periods that a recording may lack.
 const PARTS: [Part; 4] = [
-    Part::switches("what threads did in the worst periods is not known"),
+    Part::switches("what threads did in the worst periods is unknown"),
     Part::system_calls("what threads did on CPUs in the worst periods is `running`"),
-    Part::wakes("when threads were blocked or ready in the worst periods is not known, nor what woke them"),
-    Part::interrupts("their time in the worst periods is that of the threads that they interrupted"),
+    Part::wakes("when threads were blocked or ready in the worst periods, and what woke them, is unknown"),
+    Part::interrupts("their time in the worst periods is attributed to the threads that they interrupted"),
 ];
 
 /// The same of tasks.
 const TASK_WAKES: Part = Part::task_wakes(
-    "in the worst periods, a task is blocked until its next poll, though it may have been ready",
+    "in the worst periods, a task is shown as blocked until its next poll, though it may have been ready",
 );
-const TASK_SWITCHES: Part = Part::task_switches("which task a period is of is not known");
+const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
@@ -104,7 +104,7 @@ fn explain_left_out(args: &Args, out: &mut impl Write) -> Result<()> {
         let name = pattern.name();
         if left_out.iter().any(|class| Glob::new(name).matches(class)) {
             let why = format!(
-                "Not all events {} are in the recording: periods that they {what} are missing.",
+                "The recording lacks some events {}: periods that they {what} are missing.",
                 shown(name)
             );
             say(out, args.format.format, &why)?;

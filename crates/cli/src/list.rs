@@ -141,9 +141,8 @@ are escaped (docs/reference/terminals.md). Losses are reported on standard error
 the damage; an error then says what is wrong and where, and the exit status is not 0.";
 
 /// Events of the kernel that the super-trace may lack.
-const PARTS: [Part; 1] = [Part::interrupts(
-    "events of the kernel that happen in one may be shown as those of the thread that it interrupted",
-)];
+const PARTS: [Part; 1] =
+    [Part::interrupts("kernel events that happen in one may be shown as those of the interrupted thread")];
 
 impl Args {
     /// Whether it prints events as they are recorded.

@@ -16,7 +16,7 @@ mod rows;
 
 pub use args::Args;
 
-use crate::across::warning;
+use crate::across::{HINT, warning};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{How, Needed};
 use crate::output::print_warning;
@@ -85,6 +85,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     for across in &found.across_awaits {
         print_warning(&warning(across, &mut symbols));
+    }
+    if !found.across_awaits.is_empty() {
+        print_warning(HINT);
     }
     out.flush()?;
     warn_of_losses(&ran);

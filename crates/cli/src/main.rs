@@ -47,6 +47,7 @@ mod table;
 mod tasks;
 mod terminal;
 mod threads;
+mod wrap;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;

@@ -3,8 +3,7 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
-use crate::output::print_warning;
-use crate::style::NOTE;
+use crate::output::{print_note, print_warning};
 use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{Ran, total_count};
@@ -39,7 +38,7 @@ pub enum How {
 /// It cannot be written.
 pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
     match format {
-        TableFormat::Table => writeln!(out, "{NOTE}{line}{NOTE:#}")?,
+        TableFormat::Table => print_note(out, line)?,
         TableFormat::Csv | TableFormat::Json => print_warning(line),
     }
     Ok(())
@@ -49,7 +48,7 @@ pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> 
 pub const SWITCHES: Needed = Needed {
     what: "about thread switches",
     names: &[kernel::Switch::NAME],
-    how: How::Else("record the kernel's, as root"),
+    how: How::Else("record kernel events, as root"),
 };
 
 /// The events about tasks.
@@ -79,7 +78,7 @@ pub fn explain_nameless(out: &mut impl Write, format: TableFormat, input: &Input
 
 /// Any event.
 pub const ANY: Needed =
-    Needed { what: "", names: &["*"], how: How::Else("nothing that it was to record has happened") };
+    Needed { what: "", names: &["*"], how: How::Else("nothing happened that it should record") };
 
 /// What is in a recording.
 struct Found {
@@ -123,8 +122,9 @@ impl Needed {
     /// See [`Needed::why_empty`].
     pub fn why_empty_in(&self, input: &Input) -> Result<String> {
         let left = if input.chooses() { " left" } else { "" };
-        let missing =
-            || format!("There are {}{left}, but other events that they need are missing.", self.events());
+        let missing = || {
+            format!("There are {}{left}, but other events that the command needs are missing.", self.events())
+        };
         Ok(self.why_no_event(input)?.unwrap_or_else(missing))
     }
 
@@ -139,7 +139,7 @@ impl Needed {
         Ok(match all.events {
             0 => Some(self.none_recorded(&all, &asked_for(recording))),
             events if self.count(recording, &filter)?.events == 0 => {
-                let none = format!("The filter leaves none of the recording's {events} {events_of}.");
+                let none = format!("The filter leaves out all of the recording's {events} {events_of}.");
                 let asked = filter.range(recording)?;
                 let hint = all.range.map(|range| outside(asked, range, input.zone()));
                 Some(none + &hint.unwrap_or_default())
@@ -187,7 +187,7 @@ impl Needed {
             _ => format!("The recording has no {}", self.events()),
         };
         if found.is_incomplete {
-            return format!("{kept}, but a part of it is missing.");
+            return format!("{kept}, but part of it is missing.");
         }
         let lost = match (found.lost_events, found.lost_packets) {
             (0, 0) => return self.none_lost(asked_for, found.is_part),

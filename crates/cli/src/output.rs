@@ -1,7 +1,9 @@
 //! What all subcommands share: output that ends quietly when its reader goes away, and enough open files.
 
 use crate::screen::{self, Form};
-use crate::style::{ERROR, WARNING};
+use crate::style::{ERROR, NOTE, WARNING};
+use crate::terminal;
+use crate::wrap::wrapped;
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
@@ -33,12 +35,22 @@ pub fn interrupt(name: &str) -> String {
 pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
     match count {
         0 => Ok(()),
-        _ => writeln!(
+        _ => print_note(
             out,
-            "{count} other threads also appear, but were not followed, so their times are unknown; --system-wide records all threads"
+            &format!(
+                "{count} other threads also appear, but were not followed, so their times are unknown; --system-wide records all threads"
+            ),
         ),
     }
 }
+
+/// Prints a line below a table, broken between words where it is wider than the output.
+pub fn print_note(out: &mut impl Write, line: &str) -> std::io::Result<()> {
+    writeln!(out, "{NOTE}{}{NOTE:#}", wrapped(line, 0, INDENT, terminal::width()))
+}
+
+/// Columns by which the lines of a message are indented, except the first.
+const INDENT: usize = 2;
 
 /// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
@@ -92,13 +104,23 @@ pub fn count_of(count: usize, word: &str) -> String {
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
     let message = without_codes(&with_causes(error));
-    let lines: Vec<_> = message.split('\n').map(shown).collect();
-    say!("{ERROR}error{ERROR:#}: {}", lines.join("\n"));
+    say!("{ERROR}error{ERROR:#}: {}", message_lines(&message, "error: ".len()));
 }
 
 /// Prints what the user should know, on standard error.
 pub fn print_warning(line: &str) {
-    say!("{WARNING}tracewing{WARNING:#}: {}", shown(&without_codes(line)));
+    say!("{WARNING}tracewing{WARNING:#}: {}", message_lines(&without_codes(line), "tracewing: ".len()));
+}
+
+/// A message as it is printed after a label of `label` characters: each line that is wider than the output is
+/// broken between words. Indented lines show text with a mark below it, and stay as they are.
+fn message_lines(message: &str, label: usize) -> String {
+    let width = terminal::error_width();
+    let lines = message.split('\n').enumerate().map(|(index, line)| match line.starts_with(' ') {
+        true => shown(line).into_owned(),
+        false => wrapped(&shown(line), if index == 0 { label } else { 0 }, INDENT, width),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Warns of patterns that no event's name matches.

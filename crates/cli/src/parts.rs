@@ -72,11 +72,11 @@ impl Part {
 }
 
 /// How to record all of the kernel's events.
-pub const RECORD_KERNEL: &str = "A recording by root without --no-kernel and -k has all of them.";
+pub const RECORD_KERNEL: &str =
+    "`tracewing record` as root, without --no-kernel and -k, records all of them.";
 
 /// How to record all of a program's events about its tasks.
-pub const RECORD_TASKS: &str =
-    "`tracewing record -e 'user_thread:*'` records all events of a program about its tasks.";
+pub const RECORD_TASKS: &str = "`tracewing record -e 'user_thread:*'` records all events about tasks.";
 
 /// Explains the consequences for each requested part whose event classes the recording lacks, and how to
 /// record them.
@@ -98,13 +98,13 @@ pub fn explain_missing(
         let leaves_out =
             || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
         match recording.unmatched(&names).len() == names.len() {
-            true => Some("No"),
-            false => (leaves_out() || !(part.has_all)(recording)).then_some("Not all"),
+            true => Some("has no"),
+            false => (leaves_out() || !(part.has_all)(recording)).then_some("lacks some"),
         }
     };
     let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
-    for (part, how_many) in &missing {
-        say(out, format, &format!("{how_many} {} are in the recording: {}.", part.what, part.without))?;
+    for (part, lacks) in &missing {
+        say(out, format, &format!("The recording {lacks} {}: {}.", part.what, part.without))?;
     }
     if !missing.is_empty() {
         say(out, format, how)?;

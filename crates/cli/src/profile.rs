@@ -7,7 +7,7 @@ use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::no_result::{How, Needed};
-use crate::output::{print_warning, shown};
+use crate::output::{print_note, print_warning, shown};
 use crate::parts::{EACH, Part, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
@@ -282,9 +282,9 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
     )?;
     match found.chains() {
         (_, None | Some(0)) => Ok(()),
-        (chains, Some(cut)) => writeln!(
-            out,
-            "{cut} of {chains} call chains of programs are cut: some function on the way was compiled without frame pointers"
-        ),
+        (chains, Some(cut)) => {
+            let cause = "functions that were compiled without frame pointers";
+            print_note(out, &format!("{cut} of {chains} call chains of programs are cut short by {cause}"))
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! Missing or unexpected values are left out: the file may come from another version or program.
 
 use crate::output::shown;
+use crate::terminal;
+use crate::wrap::wrapped;
 use serde_json::Value;
 use std::io::{Result, Write};
 use tracewing_trace::{Zone, real_time};
@@ -53,7 +55,7 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     }
     let notes = note.pointer("/notes").and_then(Value::as_array).into_iter().flatten();
     for line in notes.clone().filter_map(Value::as_str).take(MAX_NOTES) {
-        writeln!(out, "note      {}", shown(line))?;
+        writeln!(out, "note      {}", wrapped(&shown(line), 10, 10, terminal::width()))?;
     }
     if let more @ 1.. = notes.count().saturating_sub(MAX_NOTES) {
         writeln!(out, "          and {more} more; --format json has them")?;

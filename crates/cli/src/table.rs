@@ -28,6 +28,7 @@ pub use lines::Lines;
 pub use options::{Choice, First, Sort, TableOptions, check};
 
 use crate::format::TableFormat;
+use crate::output::print_note;
 use fit::{fit, write_aligned, write_titles};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Borrow;
@@ -129,10 +130,10 @@ pub fn write_json(
 
 /// Says which columns the terminal was too narrow for.
 fn say_left_out(out: &mut impl Write, headers: &[&str], has_choice: bool) -> IoResult<()> {
-    let hint = if has_choice { "--wide shows all, --columns chooses" } else { "COLUMNS=200 shows more" };
+    let hint = if has_choice { "--wide shows all, --columns selects" } else { "COLUMNS=200 shows more" };
     match headers {
         [] => Ok(()),
-        headers => writeln!(out, "Hidden columns: {} ({hint})", headers.join(", ")),
+        headers => print_note(out, &format!("Hidden columns: {} ({hint})", headers.join(", "))),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{TASKS, explain_nameless, say};
-use crate::output::shown;
+use crate::output::{print_note, shown};
 use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
 use crate::style::WARNING;
@@ -164,9 +164,9 @@ pub fn views() -> Vec<View> {
 
 /// Events that a recording of tasks may lack.
 const PARTS: [Part; 2] = [
-    Part::task_switches("no poll is known, nor how long any took"),
+    Part::task_switches("polls and their times are unknown"),
     Part::task_wakes(
-        "between its polls a task may have been ready or idle, which is unknown (-); `delay` is of first polls",
+        "whether a task was ready or idle between its polls is unknown (-); `delay` covers only first polls",
     ),
 ];
 
@@ -192,15 +192,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if tasks.is_empty() {
         TASKS.explain(&mut out, format, &args.input, &ran)?;
     } else if ran.switchless && format == TableFormat::Table {
-        writeln!(
-            out,
-            "Not all switches of threads (sched_switch) are in the recording: nothing is known of what workers did in polls."
-        )?;
+        let note = "The recording lacks some switches of threads (sched_switch): what workers did in polls is unknown.";
+        print_note(&mut out, note)?;
     }
     let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
     if doubtful > 0 && !ran.switchless {
         let polls = plural(doubtful, "poll");
-        let why = "what their workers did for a part of them is unknown, and in `busy` only";
+        let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
         say(&mut out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
     }
     if !tasks.is_empty() {
@@ -227,7 +225,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
             warnings.push((
                 task,
                 format!(
-                    "blocks its worker: {} of {} {} slept, {slept} ms in all, {longest} ms at once{on}",
+                    "blocks its worker: {} of {} {} slept, {slept} ms in total, {longest} ms at most{on}",
                     task.blocking_polls,
                     task.polls,
                     plural(task.polls, "poll")
@@ -239,7 +237,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
             warnings.push((
                 task,
                 format!(
-                    "does not yield: {polls} of {} {} ran long, {ran} ms in all",
+                    "does not yield: {polls} of {} {} were long, {ran} ms in total",
                     task.polls,
                     plural(task.polls, "poll")
                 ),

@@ -63,18 +63,18 @@ enum By {
 
 /// What `threads` takes from kernel events that a recording may lack.
 const KERNEL_PARTS: [MissingPart; 5] = [
-    MissingPart::switches("no time is known (-)"),
+    MissingPart::switches("all times are unknown (-)"),
     MissingPart::system_calls("`user`, `system` and the number of calls are unknown (-)"),
     MissingPart::wakes("`ready`, `blocked` and the number of wakes are unknown (-)"),
     MissingPart::interrupts(
-        "`irq` is unknown (-), and the time of interrupts counts for what they interrupted",
+        "`irq` is unknown (-), and the time of interrupts is attributed to what they interrupted",
     ),
     MissingPart::page_faults("`faults` are unknown (-)"),
 ];
 
 /// The same of events of programs about their tasks.
 const TASK_PARTS: [MissingPart; 2] = [
-    MissingPart::task_switches("no poll is known (-), nor how long any took"),
+    MissingPart::task_switches("polls and their times are unknown (-)"),
     MissingPart::task_wakes("whether a task was ready or idle between its polls is unknown (-)"),
 ];
 

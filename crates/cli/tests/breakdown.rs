@@ -346,7 +346,7 @@ fn where_a_kind_of_interrupt_is_not_recorded_their_time_is_unknown() {
         for command in ["breakdown", "threads"] {
             let output = tracewing(folder.path()).args([command, "t"]).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(text.contains("Not all interrupts"), "{more:?}, {command}: {text}");
+            assert!(text.contains("The recording lacks some interrupts"), "{more:?}, {command}: {text}");
         }
         fs::remove_dir_all(folder.path().join("t")).unwrap();
     }

@@ -13,13 +13,10 @@ fn recording() -> (PathBuf, &'static str) {
     (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server"), "27136")
 }
 
-/// The warnings of a command, without the other command that they recommend.
+/// The warnings of a command.
 fn warnings(trace: &Path, arguments: &[&str]) -> BTreeSet<String> {
     let (_, notes) = print(trace, arguments);
-    let warnings = notes.lines().filter(|line| line.contains("is held across an .await"));
-    warnings
-        .map(|line| line.trim_end_matches(" `tracewing locks` has its waits and holds.").to_owned())
-        .collect()
+    notes.lines().filter(|line| line.contains("is held across an .await")).map(str::to_owned).collect()
 }
 
 /// Stamps at which locks are released, as options take them, one nanosecond before; a few from all over the

@@ -60,7 +60,7 @@ fn a_stream_that_is_gone_is_lost_as_a_whole() {
         }
         for command in ["list", "info", "threads", "stats"] {
             let [_, warnings] = said(&[command], folder.path());
-            assert!(warnings.contains("user/uid0_1 is gone, with 4 events"), "{command}: {warnings}");
+            assert!(warnings.contains("user/uid0_1 is missing, with 4 events"), "{command}: {warnings}");
         }
         let [_, warnings] = said(&["list"], folder.path());
         assert!(warnings.contains("WARNING: Tracer discarded 7 events between"), "{warnings}");
@@ -77,7 +77,7 @@ fn a_stream_that_is_gone_is_lost_as_a_whole() {
     for command in ["list", "threads"] {
         let reported = said(&[command], folder.path()).concat();
         assert!(
-            reported.contains("The recording has no events at all, but a part of it is missing"),
+            reported.contains("The recording has no events at all, but part of it is missing"),
             "{reported}"
         );
     }
@@ -129,7 +129,11 @@ fn traces_that_were_made_of_others_lack_what_those_lack_at_their_ends() {
                 let lost = format!("Tracer discarded {lost} events");
                 assert!(warnings.contains(&lost), "{command:?}: {printed}\n{warnings}");
             }
-            assert_eq!(warnings.contains("user/uid0_2 is gone, with 6 events"), is_described, "{warnings}");
+            assert_eq!(
+                warnings.contains("user/uid0_2 is missing, with 6 events"),
+                is_described,
+                "{warnings}"
+            );
             let [_, warnings] = said(&["breakdown"], copy);
             assert!(warnings.contains("17 events were lost in this time"), "{command:?}: {warnings}");
         }
@@ -158,10 +162,10 @@ fn a_trace_that_is_gone_is_reported() {
     for trace in [&whole, &copy] {
         for command in ["list", "info", "threads", "stats"] {
             let [_, warnings] = said(&[command], trace);
-            assert!(warnings.contains("whole/kernel is gone, with 42 events"), "{command}: {warnings}");
+            assert!(warnings.contains("whole/kernel is missing, with 42 events"), "{command}: {warnings}");
         }
         let printed = said(&["locks"], trace).concat();
-        assert!(printed.contains("but a part of it is missing"), "{printed}");
+        assert!(printed.contains("but part of it is missing"), "{printed}");
     }
     let [_, warnings] = said(&["stats"], &whole.join("user"));
     assert_eq!(warnings, "", "the others were not asked for");
@@ -176,7 +180,10 @@ fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     let bytes = reported["user_streams"][0]["bytes"].as_u64().unwrap();
     fs::File::options().write(true).open(&stream).unwrap().set_len(bytes / 2).unwrap();
     let [_, warnings] = said(&["list", "--clock-seconds", "--clock-gmt"], folder.path());
-    assert!(warnings.contains(&format!("uid0_0: {} of its {bytes} bytes are gone", bytes / 2)), "{warnings}");
+    assert!(
+        warnings.contains(&format!("uid0_0: {} of its {bytes} bytes are missing", bytes / 2)),
+        "{warnings}"
+    );
     assert!(
         warnings.contains(
             "Tracer may have discarded events between [1795235140.123458289] and [1795235140.123459389]"

@@ -73,7 +73,7 @@ fn a_filter_that_leaves_nothing_is_named() {
     let count =
         events.iter().filter(|event| is_lock(&event.name) || conditions.contains(&&*event.name)).count();
     assert!(count > 0);
-    let line = format!("The filter leaves none of the recording's {count} events about locks.");
+    let line = format!("The filter leaves out all of the recording's {count} events about locks.");
     for (option, value, hint) in [("--from", "+1h", " --from is after the last event ("), ("--to", "+0", "")]
     {
         let [table, _] = said(&recording, &["locks", option, value]);
@@ -99,9 +99,9 @@ fn a_filter_that_leaves_nothing_is_named() {
     assert!(error.contains(&line) && !drawn.exists(), "{error}");
     let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
     assert!(
-        table
-            .trim_end()
-            .ends_with("There are events about locks left, but other events that they need are missing."),
+        table.trim_end().ends_with(
+            "There are events about locks left, but other events that the command needs are missing."
+        ),
         "{table}"
     );
     let [table, _] = said(&recording, &["locks"]);
@@ -112,7 +112,7 @@ fn a_filter_that_leaves_nothing_is_named() {
 fn every_command_names_a_filter_that_leaves_nothing() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
-    let line = format!("The filter leaves none of the recording's {} events.", recording.events().len());
+    let line = format!("The filter leaves out all of the recording's {} events.", recording.events().len());
     let commands: [&[&str]; 7] = [
         &["list"],
         &["list", "--super"],
@@ -143,7 +143,7 @@ fn every_command_names_a_filter_that_leaves_nothing() {
 fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
-    let line = format!("The filter leaves none of the recording's {} events.", recording.events().len());
+    let line = format!("The filter leaves out all of the recording's {} events.", recording.events().len());
     let place = recording.folder.path().join("written");
     let out = place.to_str().unwrap();
     let commands: [&[&str]; 6] = [
@@ -210,7 +210,7 @@ fn analyses_say_that_events_were_lost() {
 fn a_breakdown_says_what_was_not_recorded() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
-    let line = "The recording has no events about thread switches: record the kernel's, as root.";
+    let line = "The recording has no events about thread switches: record kernel events, as root.";
     let [table, _] = said(&recording, &["breakdown"]);
     assert_eq!(table.trim_end(), line);
     let [table, warning] = said(&recording, &["breakdown", "--format", "json"]);
@@ -224,7 +224,7 @@ fn a_breakdown_says_what_was_not_recorded() {
         said(&ended(place, recorder), &["breakdown"])
     };
     let missing = |table: &str| -> Vec<String> {
-        let lines = table.lines().filter_map(|line| line.strip_prefix("No "));
+        let lines = table.lines().filter_map(|line| line.strip_prefix("The recording has no "));
         lines.map(|line| line.split_once(" (").expect("names of events").0.to_owned()).collect()
     };
     let [table, _] = recording(&["-k", "syscalls:*"]);

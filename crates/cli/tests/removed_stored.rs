@@ -51,23 +51,23 @@ fn targets(trace: &Path) -> Vec<Vec<String>> {
 
 /// What is taken away, and what `critical-path` then says is missing.
 const REMOVED: [(&str, &str); 13] = [
-    ("sched_switch", "Not all switches of threads"),
-    ("sched_waking", "Not all wake-ups"),
-    ("sched_wakeup", "Not all wake-ups"),
-    ("sched_wak*", "Not all wake-ups"),
-    ("syscall_entry_*", "Not all system calls"),
-    ("syscall_exit_*", "Not all system calls"),
-    ("irq_*", "Not all interrupts"),
-    ("irq_softirq_exit", "Not all interrupts"),
+    ("sched_switch", "The recording lacks some switches of threads"),
+    ("sched_waking", "The recording lacks some wake-ups"),
+    ("sched_wakeup", "The recording lacks some wake-ups"),
+    ("sched_wak*", "The recording lacks some wake-ups"),
+    ("syscall_entry_*", "The recording lacks some system calls"),
+    ("syscall_exit_*", "The recording lacks some system calls"),
+    ("irq_*", "The recording lacks some interrupts"),
+    ("irq_softirq_exit", "The recording lacks some interrupts"),
     ("sched_process_*", ""),
-    ("user_thread:switch", "Not all switches of tasks"),
-    ("user_thread:wake", "Not all wakes of tasks"),
+    ("user_thread:switch", "The recording lacks some switches of tasks"),
+    ("user_thread:wake", "The recording lacks some wakes of tasks"),
     ("user_thread:create", ""),
     ("user_thread:exit", ""),
 ];
 
 /// What the stored recordings are without: they have few kinds of system calls, and of interrupts no vectors.
-const STORED: [&str; 2] = ["Not all system calls", "Not all interrupts"];
+const STORED: [&str; 2] = ["The recording lacks some system calls", "The recording lacks some interrupts"];
 
 /// What of all is said to be missing.
 fn lacks(said: &str) -> Vec<&'static str> {
@@ -197,12 +197,12 @@ fn who_had_locks_and_how_many_is_not_told_by_what_is_left() {
         let (some, said) = printed(&["locks", "--histogram"], &part);
         let expected = if lacks_holds { &Value::Array(Vec::new()) } else { &lengths["histogram"] };
         assert_eq!(some["histogram"], *expected, "without {events}: {said}");
-        assert_eq!(said.contains("Lengths and depths are not known"), lacks_holds, "{events}: {said}");
+        assert_eq!(said.contains("Lengths and depths are unknown"), lacks_holds, "{events}: {said}");
         std::fs::remove_dir_all(&part).unwrap();
     }
     without("user_thread:switch", &whole, &part);
     let (_, said) = printed(&["locks", "--histogram"], &part);
-    assert!(said.contains("The depths lack 113 acquisitions"), "{said}");
+    assert!(said.contains("The depths do not include 113 acquisitions"), "{said}");
     let output = tracewing(&["list", "--super", "-e", "server:request", "-n", "1"], &part);
     assert!(output.json()["thr"].is_null(), "{}", output.text());
     std::fs::remove_dir_all(&part).unwrap();
@@ -210,5 +210,5 @@ fn who_had_locks_and_how_many_is_not_told_by_what_is_left() {
     let latency = ["latency", "--begin", "server:request", "--end", "server:response", "--match", "id"];
     let (of_none, said) = printed(&latency, &part);
     assert!(of_none["max_ns"].is_null() && of_none["count"] == 0, "{of_none}");
-    assert!(said.contains("Not all events server:request are in the recording"), "{said}");
+    assert!(said.contains("The recording lacks some events server:request"), "{said}");
 }

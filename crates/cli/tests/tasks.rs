@@ -107,11 +107,11 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     let named = tasks("named", &chosen);
     assert!(named.contains("work/1") && named.contains("daemon") && !named.contains(why), "{named}");
     // No event shows what workers did in polls, which does not mean that they did not sleep.
-    assert!(named.contains("nothing is known of what workers did"), "{named}");
+    assert!(named.contains("what workers did in polls is unknown"), "{named}");
     let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
     assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
     // Nor are there some of the tasks' own events, which are named only where they are missing.
-    let (wakes, switches) = ("No wakes of tasks", "No switches of tasks");
+    let (wakes, switches) = ("has no wakes of tasks", "has no switches of tasks");
     assert!(named.contains(wakes) && !named.contains(switches), "{named}");
     let created = tasks("created", &["-e", "user_thread:create", "-e", "user_thread:wake"]);
     assert!(created.contains(switches) && !created.contains(wakes), "{created}");

@@ -115,7 +115,7 @@ impl ProfileRecorder {
         let mut notices = Vec::new();
         if terms.trigger == Trigger::CpuClock {
             notices.push(
-                "profile: no hardware counters here, as in most virtual machines: the CPU's timer takes the samples, \
+                "profile: no hardware counters here (usual in virtual machines): the CPU's timer takes the samples, \
                  none while interrupts are off"
                     .to_owned(),
             );

@@ -58,7 +58,7 @@ fn print_process<'b>(
         ns: known.recorded.switches.then_some(entry.own_ns),
         count: Some(entry.threads),
     });
-    print_short(out, "number of its threads", "threads", &lines.collect::<Vec<_>>())?;
+    print_short(out, "its threads", "threads", &lines.collect::<Vec<_>>())?;
     writeln!(out)?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::recorded;
 use crate::style::HEADER;
 use crate::table::Layout;
 use crate::terminal;
+use crate::wrap::wrapped;
 use std::io::Write;
 use tracewing_trace::{ClassReport, LossReport, Report, StreamReport, TraceReport, Zone};
 use tracewing_units::{Duration, Timestamp};
@@ -46,7 +47,7 @@ fn print_facts(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
         })
         .collect();
     if !environment.is_empty() {
-        writeln!(out, "made by   {}", shown(&environment.join(", ")))?;
+        writeln!(out, "made by   {}", wrapped(&shown(&environment.join(", ")), 10, 10, terminal::width()))?;
     }
     for clock in &trace.clocks {
         let offset = i128::from(clock.offset_seconds) * 1_000_000_000
@@ -109,7 +110,7 @@ fn loss_text(loss: &LossReport, zone: Zone) -> String {
 /// Prints of each event class its count, name and fields, and what its author said of it; on a terminal in
 /// lines that fit, else in one line each.
 fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Result<()> {
-    let terminal = terminal::width().unwrap_or(usize::MAX);
+    let terminal = terminal::width();
     let digits = |numbers: &mut dyn Iterator<Item = u64>, heading: &str| {
         numbers.map(|number| number.to_string().len()).fold(heading.len(), usize::max)
     };
@@ -123,7 +124,7 @@ fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Res
         let separator = if fields.is_empty() { "" } else { ": " };
         let text = format!("{name}{separator}{}", fields.join(", "));
         write!(out, " {:>id$}  {:>count$}  ", class.id, class.count)?;
-        print_wrapped(out, &shown(&text), indent, indent + 2, terminal)?;
+        writeln!(out, "{}", wrapped(&shown(&text), indent, indent + 2, terminal))?;
         let facts: Vec<String> = [
             class.source.clone(),
             class.log_level.map(level_text),
@@ -135,8 +136,8 @@ fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Res
         let facts = (!facts.is_empty()).then(|| format!("({})", facts.join(", ")));
         let about: Vec<&str> = class.description.as_deref().into_iter().chain(facts.as_deref()).collect();
         if !about.is_empty() {
-            write!(out, "{:1$}", "", indent + 2)?;
-            print_wrapped(out, &shown(&about.join(" ")), indent + 2, indent + 2, terminal)?;
+            let about = wrapped(&shown(&about.join(" ")), indent + 2, indent + 2, terminal);
+            writeln!(out, "{:1$}{about}", "", indent + 2)?;
         }
     }
     Ok(())
@@ -153,30 +154,6 @@ fn level_text(level: i64) -> String {
         other => return format!("level {other}"),
     };
     word.to_owned()
-}
-
-/// Prints words from the column `at` on, with line breaks before `width`; the lines after the first begin at
-/// `indent`.
-fn print_wrapped(
-    out: &mut impl Write,
-    text: &str,
-    at: usize,
-    indent: usize,
-    width: usize,
-) -> std::io::Result<()> {
-    let mut column = at;
-    for (index, word) in text.split(' ').enumerate() {
-        let length = word.chars().count();
-        if index > 0 && column + 1 + length > width {
-            write!(out, "\n{:indent$}{word}", "")?;
-            column = indent + length;
-        } else {
-            let space = if index > 0 { " " } else { "" };
-            write!(out, "{space}{word}")?;
-            column += space.len() + length;
-        }
-    }
-    writeln!(out)
 }
 
 fn seconds(duration: Duration) -> String {

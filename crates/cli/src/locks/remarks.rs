@@ -2,7 +2,7 @@
 
 use super::args::{Args, By};
 use crate::no_result::say;
-use crate::output::{count_of, print_warning, shown};
+use crate::output::{count_of, print_note, print_warning, shown};
 use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, leaves_out};
 use crate::table::period;
 use anyhow::Result;
@@ -12,11 +12,10 @@ use tracewing_trace::Recording;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
 /// How to record all of [`PARTS`].
-const RECORD_ALL: &str =
-    "`tracewing record` without -e and --exclude records all events of a program about its locks.";
+const RECORD_ALL: &str = "`tracewing record` without -e and --exclude records all events about locks.";
 
 /// How to record waits for the kernel's locks, which are not among the events recorded by default.
-const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks`, run by root, records them.";
+const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks` as root records them.";
 
 /// Says that a graph is empty because nothing had to wait.
 pub const NO_WAITS: &str = "No thread or task waited for another one.";
@@ -38,16 +37,16 @@ pub const PARTS: [Part; 3] = [
     Part {
         what: "releases (lock:released, user_thread:released)",
         names: &[lock::Released::NAME, user_thread::Released::NAME],
-        without: "how long locks were held is not known",
+        without: "how long locks were held is unknown",
         has_all: EACH,
     },
 ];
 
 /// Unsuccessful requests: rare, so a recording without a class of them need not lack any.
 pub const REFUSALS: Part = Part {
-    what: "requests that came to nothing (lock:refused, user_thread:given_up)",
+    what: "refused or cancelled requests (lock:refused, user_thread:given_up)",
     names: &[lock::Refused::NAME, user_thread::GivenUp::NAME],
-    without: "how long requests waited is not known",
+    without: "how long requests waited is unknown",
     has_all: EACH,
 };
 
@@ -55,7 +54,7 @@ pub const REFUSALS: Part = Part {
 pub const OTHER_RELEASES: Part = Part {
     what: "other releases (lock:not_released, lock:condition_wait, lock:condition_woken)",
     names: &[lock::NotReleased::NAME, lock::ConditionWait::NAME, lock::ConditionWoken::NAME],
-    without: "how long locks were held is not known",
+    without: "how long locks were held is unknown",
     has_all: EACH,
 };
 
@@ -84,7 +83,7 @@ pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result
     let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
         true => "unknown waits".to_owned(),
         false => format!(
-            "{} waits of {} together",
+            "{} waits of {} in total",
             count(|row| row.account.waits.count),
             period(total(found.rows.iter().map(|row| row.account.waits.total_ns)))
         ),
@@ -95,19 +94,22 @@ pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result
     };
     writeln!(out, "{acquired} acquisitions, {waits}, in {}", period(found.duration_ns))?;
     if found.incomplete > 0 {
-        writeln!(
+        let count = found.incomplete;
+        print_note(
             out,
-            "{} requests, acquisitions and releases lack their other half and are left out; of incomplete waits, only those at the beginning or end are in the table",
-            found.incomplete
+            &format!(
+                "{count} requests, acquisitions and releases lack a counterpart and are left out; incomplete waits are in \
+                 the table only if they are at the beginning or end"
+            ),
         )?;
     }
     for (process, function, path) in &found.shadowed {
         let process = process.map_or_else(|| "?".to_owned(), |process| process.to_string());
         let what = match function.as_str() {
-            "malloc" => "its allocator's locks are among the program's",
-            _ => "locks that the program takes by it may be missing",
+            "malloc" => "the locks of its allocator are shown as the program's",
+            _ => "locks that the program acquires through it may be missing",
         };
-        writeln!(out, "process {process} has {function} of {}: {what}", shown(path))?;
+        print_note(out, &format!("process {process} uses {function} of {}: {what}", shown(path)))?;
     }
     Ok(())
 }
@@ -116,8 +118,8 @@ pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result
 pub fn warn_of_strangers(found: &LocksTable) {
     if found.strangers > 0 {
         print_warning(&format!(
-            "No event shows the process of {}: in lines without a process, locks of several processes at one address can be \
-             one. Larger buffers keep more of the events of threads; so do the kernel's events, where they were left out.",
+            "No event shows the process of {}, so a line without a process may combine locks of several processes at one \
+             address. Larger buffers keep more of the events that show it, and so do kernel events if they were left out.",
             count_of(found.strangers, "thread")
         ));
     }
@@ -129,23 +131,23 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
     let has_tasks = found.rows.iter().any(|row| row.account.has_tickets);
     if ran.recorded.lacks_user_switches && (args.by == By::Task || has_tasks) {
         let without = match args.by {
-            By::Task => "of which task locks were is unknown (-)",
-            _ => "tasks are known by the lines of their requests, which several may have in common",
+            By::Task => "which task took a lock is unknown (-)",
+            _ => "tasks are shown by the lines of their requests, which several tasks may share",
         };
         explain_missing(&[Part::task_switches(without)], RECORD_TASKS, out, format, &args.input)?;
     }
     if let Some(unpaired) = found.unpaired {
         let why = match unpaired {
-            Unpaired::Events => "the filter leaves out some of the events that make them up",
-            Unpaired::Cpus => "only some CPUs are looked at, and they may begin or end on another one",
+            Unpaired::Events => "the filter leaves out some of the events that they consist of",
+            Unpaired::Cpus => "only some CPUs are selected, and waits and holds may begin or end on others",
             Unpaired::Tids => {
-                "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
+                "a task may begin to wait on one thread and end on another (--task selects tasks, --process all tasks of a program)"
             }
         };
         say(out, args.table.format(), &format!("Waits and holds are unknown (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
-        let why = "Waits and holds of tasks that are not instrumented are unknown (-): the program was built with a \
-                   tracewing-tokio whose events do not say which of them belong together.";
+        let why = "Waits and holds of tasks that are not instrumented are unknown (-): the program was built with a version of \
+                   tracewing-tokio whose events do not show which of them belong together.";
         say(out, args.table.format(), why)?;
     }
     explain_left_out(found, args, out)?;
@@ -172,12 +174,14 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
 fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
     let format = args.table.format();
     if args.histogram.is_some() && found.lacks_holds {
-        let why = "Lengths and depths are not known: not all acquisitions and releases are in the recording.";
+        let why = "Lengths and depths are unknown: the recording lacks some acquisitions and releases.";
         say(out, format, why)?;
     }
     if args.histogram.is_some() && found.unknown_depths > 0 {
         let acquisitions = count_of(found.unknown_depths, "acquisition");
-        let why = format!("The depths lack {acquisitions}: no event shows which other locks were held then.");
+        let why = format!(
+            "The depths do not include {acquisitions}: no event shows which other locks were held at that time."
+        );
         say(out, format, &why)?;
     }
     if args.graph.is_some() && found.graph.edges.is_empty() && found.lacks_owners == [false; 2] {
@@ -197,7 +201,7 @@ pub fn without_owners(found: &LocksTable) -> impl Iterator<Item = String> {
     let lacking = of.into_iter().zip(found.lacks_owners).filter(|(_, lacks)| *lacks);
     lacking.map(|(of, _)| {
         format!(
-            "Waits of {of} are not in the graph: not all of their requests, acquisitions and releases are in the recording."
+            "Waits of {of} are not in the graph: the recording lacks some of their requests, acquisitions and releases."
         )
     })
 }

@@ -95,10 +95,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             if wakes { ", ".to_owned() + &count_of(switches as usize, "switch") } else { String::new() };
         writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms{switches}")?;
         if !wakes {
-            let not_known = "how long threads waited for a CPU, and how often, is not known";
+            let not_known = "how long and how often threads waited for a CPU is unknown";
             writeln!(
                 out,
-                "Not all wakes of threads (sched_waking, sched_wakeup) are in the recording: {not_known}."
+                "The recording lacks some wakes of threads (sched_waking, sched_wakeup): {not_known}."
             )?;
         }
         print_strangers(out, strangers)

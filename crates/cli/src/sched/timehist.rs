@@ -113,7 +113,7 @@ impl Left {
 }
 
 /// What delays begin with.
-const PARTS: [Part; 1] = [Part::wakes("`delay` of a thread that was woken is not known (-)")];
+const PARTS: [Part; 1] = [Part::wakes("`delay` of a thread that was woken is unknown (-)")];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;

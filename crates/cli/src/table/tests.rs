@@ -141,7 +141,7 @@ fn a_narrow_terminal_leaves_out_what_matters_least() {
         plain(out)
     };
     assert_eq!(printed(26), printed(1000));
-    let hint = "(--wide shows all, --columns chooses)\n";
+    let hint = "(--wide shows all, --columns selects)\n";
     let less = format!("id  name     on\n-1  b, \"c\"   read\n -  a\\u{{1b}}\nHidden columns: time {hint}");
     assert_eq!(printed(25), less);
     assert!(printed(11).ends_with(&format!("Hidden columns: time, on {hint}")));

@@ -280,7 +280,11 @@ fn in_a_flight_recorder() {
     let description = std::fs::read_to_string(run.trace().join("snapshot-1/tracewing.json")).unwrap();
     let description: Value = serde_json::from_str(&description).unwrap();
     let later = description["overwritten"].as_array().is_some_and(|ranges| !ranges.is_empty());
-    assert_eq!(warning.contains("buffers begin at different times"), later, "{warning}: {description}");
+    assert_eq!(
+        warning.contains("older events were overwritten in some buffers"),
+        later,
+        "{warning}: {description}"
+    );
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn without_frame_pointers_chains_are_cut_and_it_is_told() {
     );
     let shown = of(&recording.trace(), &["profile"]).ran();
     let shown = shown.text();
-    assert!(shown.contains(&format!("{cut} of {chains} call chains of programs are cut")), "{shown}");
+    assert!(shown.contains(&format!("{cut} of {chains} call chains of programs are cut short")), "{shown}");
 }
 
 #[test]

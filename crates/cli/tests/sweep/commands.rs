@@ -193,23 +193,23 @@ pub const UNKNOWN: [&str; 4] = [
 /// (`ROW`: the whole has no such row); and what the command then says.
 pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     // Without sched_waking a thread is ready from sched_wakeup on, which comes later.
-    ("sched_waking", "latency *", "*", "Not all wake-ups"),
-    ("sched_waking", "breakdown", "ipc_via.*", "Not all wake-ups"),
-    ("sched_waking", "threads*", "*", "Not all wake-ups"),
+    ("sched_waking", "latency *", "*", "The recording lacks some wake-ups"),
+    ("sched_waking", "breakdown", "ipc_via.*", "The recording lacks some wake-ups"),
+    ("sched_waking", "threads*", "*", "The recording lacks some wake-ups"),
     // Of interrupts that are not recorded, the time is in that of what they interrupted.
-    ("*irq*", "breakdown", "running_ns", "Not all interrupts"),
-    ("*irq*", "threads*", "user_ns", "Not all interrupts"),
-    ("*irq*", "threads*", "system_ns", "Not all interrupts"),
-    ("*irq*", "latency *", "*.user_ns", "Not all interrupts"),
-    ("*irq*", "latency *", "*.system_ns", "Not all interrupts"),
-    ("*irq*", "list --super", "*", "Not all interrupts"),
+    ("*irq*", "breakdown", "running_ns", "The recording lacks some interrupts"),
+    ("*irq*", "threads*", "user_ns", "The recording lacks some interrupts"),
+    ("*irq*", "threads*", "system_ns", "The recording lacks some interrupts"),
+    ("*irq*", "latency *", "*.user_ns", "The recording lacks some interrupts"),
+    ("*irq*", "latency *", "*.system_ns", "The recording lacks some interrupts"),
+    ("*irq*", "list --super", "*", "The recording lacks some interrupts"),
     // Slices are counted whose wait is known, as both columns say: of fewer slices, both are other numbers.
     ("*", "sched latency", "switches", ""),
     ("*", "sched latency", "avg_delay_ns", ""),
     // A poll of which a part is unknown may be long.
     ("syscall_exit_*", "tasks*", "long_polls*", "more poll"),
     // Delays of first polls.
-    ("user_thread:wake", "tasks*", "*delay*", "Not all wakes of tasks"),
+    ("user_thread:wake", "tasks*", "*delay*", "The recording lacks some wakes of tasks"),
     // A task says itself what it waits for; without its wakes that lasts until it is polled again.
     ("user_thread:wake", "*", "*blocked_on.*", "wakes of tasks (user_thread:wake)"),
     // Kinds of locks are in a line of a thread, a task or a place as far as they are recorded.
@@ -217,7 +217,7 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("syscall_*", "locks --by *", "*", "futex calls"),
     // Waits for a program's locks are waits for futexes where those are not recorded, and the other way.
     // `kind` says which these are.
-    ("lock:*", "locks*", "*", "are in the recording"),
+    ("lock:*", "locks*", "*", "The recording lacks some"),
     // A thread that waits for a lock is blocked in a call for its futex: of the two names, the one that
     // events show. No time is another one.
     ("lock:*", "*", "*blocked_on.*", ""),
@@ -226,10 +226,10 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("user_thread:switch", "locks*", "owner_*", "switches of tasks (user_thread:switch)"),
     ("user_thread:switch", "locks --graph", "*", "switches of tasks (user_thread:switch)"),
     ("user_thread:switch", "latency * --by $task *", "*", "switches of tasks (user_thread:switch)"),
-    ("user_thread:switch", "locks --histogram", "*", "The depths lack"),
+    ("user_thread:switch", "locks --histogram", "*", "The depths do not include"),
     // Acquisitions without a call chain are a line together.
     ("lock:called_from", "locks --by chain", "*", ""),
-    ("function:entry", "functions --diff *", "*", "other events that they need are missing"),
+    ("function:entry", "functions --diff *", "*", "other events that the command needs are missing"),
     // Periods that begin or end with these.
-    ("*:re*", "latency *", "*", "Not all events"),
+    ("*:re*", "latency *", "*", "The recording lacks some events"),
 ];

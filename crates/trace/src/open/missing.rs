@@ -130,7 +130,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         for (name, Listed { events, bytes, lost }) in listed {
             let path = folder.join(name);
             if bytes > 0 {
-                recording.missing.push(format!("{} is gone, with {events} events", path.display()));
+                recording.missing.push(format!("{} is missing, with {events} events", path.display()));
             }
             if bytes > 0 || lost > 0 {
                 let stream = recording.add_missing(trace, &path);
@@ -181,7 +181,7 @@ fn gone_trace(folder: &Path, name: &str, described: &Value) -> Option<String> {
     let streams = streams(&described[format!("{name}_streams")]);
     let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
     let is_gone = streams.values().any(|stream| stream.bytes > 0) && !path.join("metadata").exists();
-    is_gone.then(|| format!("{} is gone, with {events} events", path.display()))
+    is_gone.then(|| format!("{} is missing, with {events} events", path.display()))
 }
 
 /// The streams of a trace by their files.
@@ -210,7 +210,7 @@ fn gap(
     let size = fs::metadata(&path).map_or(0, |meta| meta.len());
     if size < listed.bytes {
         let (gone, bytes) = (listed.bytes - size, listed.bytes);
-        recording.missing.push(format!("{}: {gone} of its {bytes} bytes are gone", path.display()));
+        recording.missing.push(format!("{}: {gone} of its {bytes} bytes are missing", path.display()));
         return Some(Gap { stream: at, count: None, age: Duration::MAX });
     }
     let behind = match listed.lost {
