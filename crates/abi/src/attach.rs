@@ -67,8 +67,7 @@ pub const WAITING: u64 = 1;
 pub const LEFT: u64 = 2;
 
 /// How often the entry spins, for 40 to 140 cycles each time (`PAUSE`): about 40 ms, in which a recorder gets
-/// its turn on a busy machine, too. A signal that comes while the thread waits in vain is handled before it
-/// repeats its call, which then does not return for it.
+/// its turn on a busy machine, too.
 pub const SPINS: u32 = 1 << 20;
 
 /// Bits of the flags register that a thread gets back: arithmetic and direction.
@@ -89,6 +88,9 @@ pub struct Saved {
     pub rip: u64,
     /// Its signal mask.
     pub mask: u64,
+    /// Signals with a handler, after which its call returns `EINTR`. None where the call may be repeated
+    /// then, or the thread has filters for system calls: to look for such signals is one.
+    pub handled: u64,
     /// What the function returned, a negative error number where it failed.
     pub result: i64,
     /// [`CALLING`], [`WAITING`] or [`LEFT`].
@@ -104,6 +106,7 @@ pub mod at {
     pub const FLAGS: usize = offset_of!(Saved, flags);
     pub const RIP: usize = offset_of!(Saved, rip);
     pub const MASK: usize = offset_of!(Saved, mask);
+    pub const HANDLED: usize = offset_of!(Saved, handled);
     pub const RESULT: usize = offset_of!(Saved, result);
     pub const PROGRESS: usize = offset_of!(Saved, progress);
 }
@@ -185,8 +188,27 @@ macro_rules! attach_entry {
                 "pause",
                 "dec ecx",
                 "jnz 3b",
-                // No recorder. rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8).
+                // No recorder. A handler that runs as soon as signals are let through would have ended the
+                // call, which is not made again then: rt_sigpending(&pending, 8), into a word of the stack.
                 "mov qword ptr [rbx + {progress}], {left}",
+                "cmp qword ptr [rbx + {handled}], 0",
+                "je 4f",
+                "sub rsp, 16",
+                "mov eax, 127",
+                "mov rdi, rsp",
+                "mov esi, 8",
+                "syscall",
+                "mov rdx, qword ptr [rbx + {mask}]",
+                "not rdx",
+                "and rdx, qword ptr [rbx + {handled}]",
+                "and rdx, qword ptr [rsp]",
+                "lea rsp, [rsp + 16]",
+                "jz 4f",
+                // EINTR, after the instruction.
+                "mov qword ptr [rbx + {general} + 72], -4",
+                "add qword ptr [rbx + {rip}], 2",
+                "4:",
+                // rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8).
                 "mov eax, 14",
                 "mov edi, 2",
                 "lea rsi, [rbx + {mask}]",
@@ -239,6 +261,7 @@ macro_rules! attach_entry {
                 left = const $crate::attach::LEFT,
                 spins = const $crate::attach::SPINS,
                 mask = const $crate::attach::at::MASK,
+                handled = const $crate::attach::at::HANDLED,
                 rip = const $crate::attach::at::RIP,
                 rsp = const $crate::attach::at::RSP,
                 flags = const $crate::attach::at::FLAGS,

@@ -128,7 +128,7 @@ impl Target {
     fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
         let Candidate { tid, rank, call } = candidate;
         let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
-        let code = Memory::read(&process, entry, CODE).ok_or(Refusal::NotReady(self.pid()))?;
+        let code = Memory::read(&process, entry, CODE).ok_or_else(|| self.not_there())?;
         let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let since = Instant::now();
         let mut stop_time = StopTime { begin: None, longest: self.longest() };
@@ -160,7 +160,7 @@ impl Target {
             // Nothing else is there by now: the object may have been unloaded.
             Ok(Some(_)) if Memory::read(&process, entry, CODE) != Some(code) => {
                 thread.leave(waited())?;
-                return Err(Refusal::NotReady(self.pid()));
+                return Err(self.not_there());
             }
             Ok(Some(fit)) => fit,
             unfit => {
@@ -176,6 +176,14 @@ impl Target {
             BUSY => Err(Refusal::Taken(self.pid())),
             NOT_READY => Err(Refusal::NotReady(self.pid())),
             result => Ok(Borrowed::Called(Called { result, tid, stopped, filters })),
+        }
+    }
+
+    /// Why there is no entry: its object is unloaded, or all of the process's memory is gone.
+    fn not_there(&self) -> Refusal {
+        match Status::read(self.pid()) {
+            Some(status) if status.has_memory => Refusal::NotReady(self.pid()),
+            _ => Refusal::Gone(self.pid()),
         }
     }
 

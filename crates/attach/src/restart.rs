@@ -42,6 +42,11 @@ pub(crate) fn restart(registers: &Registers) -> Option<Restart> {
     }
 }
 
+/// Whether a call returns `EINTR` after every handler, also of those with `SA_RESTART` (signal(7)).
+fn returns_after_handlers(registers: &Registers) -> bool {
+    matches!(registers.rax.cast_signed(), RESTART_NO_HANDLER | RESTART_BLOCK | INTERRUPTED)
+}
+
 /// Whether a call would return `EINTR` that was interrupted for nothing, and has done nothing yet. `close`
 /// may have closed its descriptor, the number of which may be another file's when it is repeated.
 pub(crate) fn is_interrupted_in_vain(registers: &Registers) -> bool {
@@ -68,8 +73,8 @@ pub(crate) fn resumed(registers: &Registers, waited: Duration) -> Registers {
 }
 
 /// Registers with which the thread continues without a recorder, in user space: it makes the call that the
-/// kernel would have made.
-pub(crate) fn alone(registers: &Registers, mask: u64) -> Saved {
+/// kernel would have made, unless a signal has come meanwhile of those that the program handles (`caught`).
+pub(crate) fn alone(registers: &Registers, mask: u64, caught: u64) -> Saved {
     let Registers { r15, r14, r13, r12, rbp, rbx, r10, r9, r8, rdx, rsi, rdi, rsp, .. } = *registers;
     let call = match registers.rax.cast_signed() {
         RESTART_BLOCK => libc::SYS_restart_syscall.cast_unsigned(),
@@ -81,6 +86,7 @@ pub(crate) fn alone(registers: &Registers, mask: u64) -> Saved {
         flags: registers.eflags & FLAGS,
         rip: registers.rip.wrapping_sub(INSTRUCTION),
         mask,
+        handled: if returns_after_handlers(registers) { caught } else { 0 },
         result: tracewing_abi::attach::UNFINISHED,
         progress: tracewing_abi::attach::CALLING,
     }
@@ -145,8 +151,14 @@ mod tests {
 
     #[test]
     fn alone_a_thread_makes_the_call_of_the_kernel() {
-        let call = |code| alone(&interrupted(libc::SYS_poll, code), 5).general[9].cast_signed();
+        let call = |code| alone(&interrupted(libc::SYS_poll, code), 5, 0).general[9].cast_signed();
         assert_eq!(call(RESTART_BLOCK), libc::SYS_restart_syscall);
         assert_eq!(call(RESTART_NO_HANDLER), libc::SYS_poll);
+        // It may be repeated after a handler, or not.
+        let handled = |code| alone(&interrupted(libc::SYS_read, code), 5, 9).handled;
+        assert_eq!(
+            [RESTART_SYS, RESTART_NO_INTR, RESTART_NO_HANDLER, RESTART_BLOCK].map(handled),
+            [0, 0, 9, 9]
+        );
     }
 }

@@ -20,8 +20,10 @@ pub(crate) struct Status {
     pub seccomp: u32,
     /// Signals that wait for this thread or for any of the process, and those that are blocked.
     pub pending: u64,
-    /// Signals that it blocks.
+    /// Signals that it blocks, and those that its process has handlers for.
     pub blocked: u64,
+    /// See `blocked`.
+    pub caught: u64,
     /// Whether it has memory; threads of the kernel have none.
     pub has_memory: bool,
     /// Whether return addresses are protected by the processor (shadow stacks).
@@ -66,6 +68,7 @@ impl Status {
                 "Seccomp" => status.seccomp = value.parse().unwrap_or(0),
                 "SigPnd" | "ShdPnd" => status.pending |= signals(),
                 "SigBlk" => status.blocked = signals(),
+                "SigCgt" => status.caught = signals(),
                 "VmSize" => status.has_memory = true,
                 "x86_Thread_features" => status.has_shadow_stack = value.contains("shstk"),
                 _ => {}
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn a_status_is_read() {
         let text = "Name:\ta\\nState: Z\nState:\tS (sleeping)\nTgid:\t5\nPPid:\t7\nTracerPid:\t9\nUid:\t1\t2\t3\t4\nSeccomp:\t2\n\
-                    SigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\nVmSize:\t1 kB\n";
+                    SigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\nSigCgt:\t0000000000000006\nVmSize:\t1 kB\n";
         let expected = Status {
             state: b'S',
             process: 5,
@@ -127,6 +130,7 @@ mod tests {
             seccomp: 2,
             pending: 3,
             blocked: 1 << 63,
+            caught: 6,
             has_memory: true,
             has_shadow_stack: false,
         };

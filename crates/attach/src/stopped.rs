@@ -66,8 +66,9 @@ impl<'a> Stopped<'a> {
         let mask = self.tracee.mask().map_err(self.target.failed("PTRACE_GETSIGMASK"))?;
         let below = self.registers.rsp.wrapping_sub(RED_ZONE + size_of::<Saved>() as u64);
         let block = below & !(align_of::<Saved>() as u64 - 1);
+        let caught = if status.seccomp == 0 { status.caught } else { 0 };
         // Its stack may end there.
-        let has_room = self.write(block, &alone(&self.registers, mask)).is_ok();
+        let has_room = self.write(block, &alone(&self.registers, mask, caught)).is_ok();
         Ok(has_room.then_some(Fit { block, mask, filters }))
     }
 

@@ -130,6 +130,7 @@ fn wait(way: &str, milliseconds: i64) -> i64 {
             "handler" => handler(milliseconds as i32, 0),
             "handler_aside" => handler(milliseconds as i32, libc::SA_ONSTACK),
             "interrupted" => interrupted(milliseconds),
+            "awaited" => awaited(milliseconds),
             "threads" => threads(milliseconds),
             "join" => std::thread::spawn(move || wait("poll", milliseconds)).join().unwrap_or(-1),
             "undumpable" => {
@@ -260,6 +261,27 @@ fn interrupted(milliseconds: i64) -> i64 {
         }
     }
     difference
+}
+
+/// Counts waits that did not end when their signal came.
+fn awaited(milliseconds: i64) -> i64 {
+    extern "C" fn on_signal(_: libc::c_int) {}
+    let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let timer =
+        libc::itimerval { it_interval: never, it_value: libc::timeval { tv_sec: 0, tv_usec: 15_000 } };
+    let longest = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+    let begin = Instant::now();
+    let mut missed = 0;
+    // SAFETY: a handler of the right type; a timer that is live.
+    unsafe {
+        libc::signal(libc::SIGALRM, on_signal as *const () as libc::sighandler_t);
+        while begin.elapsed() < Duration::from_millis(milliseconds as u64) {
+            libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut());
+            // The kernel repeats it with `ERESTARTNOHAND`; others would know of the handler by themselves.
+            missed += i64::from(libc::ppoll(null_mut(), 0, &raw const longest, null_mut()) == 0);
+        }
+    }
+    missed
 }
 
 fn threads(milliseconds: i64) -> i64 {
