@@ -26,7 +26,7 @@ use core::sync::atomic::AtomicU64;
 /// little-endian: the distance from each of them to the entry, to the word that says when the object was
 /// loaded, and to the function by which other copies find its recorders ([`crate::ways`]). The type is the
 /// version of everything here.
-pub const NOTE_TYPE: u32 = 0x7761_0003;
+pub const NOTE_TYPE: u32 = 0x7761_0004;
 
 /// Bytes of the note's description.
 pub const NOTE_SIZE: usize = 24;

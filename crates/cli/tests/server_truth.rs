@@ -50,7 +50,7 @@ fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
     let (_, warned) = run.text(&["locks"]);
     let warning = warned.lines().find(|line| line.contains(&format!("{address:#x}")));
     let warning = warning.unwrap_or_else(|| panic!("no warning of {address:#x}: {warned}"));
-    for part in [format!("mod.rs:{book} "), "across an .await".into()] {
+    for part in [format!("mod.rs:{book},"), "across an .await".into()] {
         assert!(warning.contains(&part), "{part}: {warning}");
     }
     // A lock that is not held for long, or across no await, is well.

@@ -37,9 +37,8 @@ pub(crate) struct Entered {
     /// Number of seccomp filters of the thread that opened it, and of its agent's threads: they allow all
     /// that the agent does.
     pub(crate) filters: u32,
-    /// Path of the file that it is in, if known.
-    pub(crate) object: String,
-    /// How long that had been loaded, if known.
+    pub(crate) entry: Entry,
+    /// How long its object had been loaded, if known.
     pub(crate) age: Option<Duration>,
 }
 
@@ -167,7 +166,7 @@ fn enter(
         if is_taken {
             let filters = u32::try_from(called.filters).unwrap_or(u32::MAX);
             let age = times.age(&entry);
-            entered.push(Entered { door, filters, object: entry.object, age });
+            entered.push(Entered { door, filters, entry, age });
         }
     }
     Ok(Answers { entered, declined })

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use tracewing_attach::Refusal;
+use tracewing_programs::Entry;
 use tracewing_units::Pid;
 
 use crate::Error;
@@ -121,8 +122,18 @@ pub(crate) struct Attaching {
     /// The current round of looks, if one is under way, and when the next one is due.
     round: Option<Instant>,
     due: Instant,
+    /// Plug-ins that were attached to and have not joined yet.
+    pub(crate) arriving: Vec<Arriving>,
     /// The longest time for which a thread was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
+}
+
+/// A plug-in that was attached to.
+pub(crate) struct Arriving {
+    pub(crate) pid: Pid,
+    pub(crate) entry: Entry,
+    /// When it was loaded, if known.
+    pub(crate) loaded: Option<Instant>,
 }
 
 /// A process that was asked for.
@@ -153,6 +164,7 @@ impl Attaching {
             pending: BTreeMap::new(),
             round: None,
             due: Instant::now() + INTERVAL,
+            arriving: Vec::new(),
             longest_stop: None,
         }
     }

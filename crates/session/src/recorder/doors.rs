@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::door::Knock;
+use tracewing_programs::Entry;
 use tracewing_units::Pid;
 
 use super::Recorder;
-use crate::attached::{Answers, Entered};
-use crate::attacher::Attempt;
-use crate::client::time_of_day;
+use crate::attached::Answers;
+use crate::attacher::{Arriving, Attempt};
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
 use crate::processes::Processes;
@@ -78,7 +78,9 @@ impl Recorder<'_> {
                 }
                 for one in entered {
                     if is_look {
-                        self.note_loaded(pid, &one);
+                        let (entry, now) = (one.entry.clone(), Instant::now());
+                        let loaded = one.age.and_then(|age| now.checked_sub(age));
+                        self.attaching.arriving.push(Arriving { pid, entry, loaded });
                     }
                     self.attaching.doors.add(pid, one, &self.poll);
                 }
@@ -93,20 +95,38 @@ impl Recorder<'_> {
         }
     }
 
-    /// A plug-in was found, which is recorded from now on.
-    fn note_loaded(&mut self, pid: Pid, Entered { object, age, .. }: &Entered) {
-        let file = Path::new(object).file_name().unwrap_or_default().to_string_lossy();
-        let begin = self.join.description.clock.begin.realtime_ns;
-        let now = Duration::from_nanos(time_of_day().saturating_sub(begin));
-        let since = age.map_or_else(String::new, |age| {
-            let loaded = now.saturating_sub(age).as_secs_f64();
-            format!(", which it has loaded at {loaded:.3} s,")
-        });
-        self.join.note(format!(
-            "{}: {file}{since} is recorded from {:.3} s on: what it has emitted before is unknown",
-            name(pid),
-            now.as_secs_f64()
-        ));
+    /// Reports plug-ins that were attached to and have joined: from now on they are recorded.
+    pub(super) fn note_arrived(&mut self) {
+        let connections = &self.connections;
+        let has_joined = |Arriving { pid, entry, .. }: &mut Arriving| {
+            connections.copies_of(*pid).iter().any(|copy| entry.range.contains(copy))
+        };
+        let arrived: Vec<Arriving> = self.attaching.arriving.extract_if(.., has_joined).collect();
+        let now = self.timers.started.elapsed();
+        for Arriving { pid, entry, loaded } in arrived {
+            let since = loaded.map_or_else(String::new, |at| {
+                let at = at.saturating_duration_since(self.timers.started).as_secs_f64();
+                format!(", which it has loaded at {at:.3} s,")
+            });
+            self.join.note(format!(
+                "{}: {}{since} is recorded from {:.3} s on: what it has emitted before is unknown",
+                name(pid),
+                file_name(&entry),
+                now.as_secs_f64()
+            ));
+        }
+    }
+
+    /// At the recording's end: plug-ins that were attached to and have not joined.
+    pub(super) fn note_not_arrived(&mut self) {
+        self.note_arrived();
+        for Arriving { pid, entry, .. } in std::mem::take(&mut self.attaching.arriving) {
+            self.join.note(format!(
+                "{}: {} is not recorded: it has not joined",
+                name(pid),
+                file_name(&entry)
+            ));
+        }
     }
 
     /// Handles what has arrived at a door.
@@ -142,6 +162,7 @@ impl Recorder<'_> {
 
     /// Closes all doors, at the recording's end.
     pub(super) fn close_doors(&mut self) {
+        self.note_not_arrived();
         for pid in self.attaching.doors.clear(&self.poll) {
             self.note_unless_joined(pid);
         }
@@ -154,6 +175,10 @@ impl Recorder<'_> {
             self.join.note(format!("the events of {} are not recorded: it has not joined", name(pid)));
         }
     }
+}
+
+fn file_name(entry: &Entry) -> String {
+    Path::new(&entry.object).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn name(pid: Pid) -> String {

@@ -89,6 +89,7 @@ impl Recorder<'_> {
         }
         self.look_for_processes(now);
         self.look_for_new_copies(now);
+        self.note_arrived();
         if self.watches.places.are_due(now) {
             self.check_places(false);
         }
