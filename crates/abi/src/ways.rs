@@ -13,6 +13,8 @@ pub type Ways = unsafe extern "C" fn(ways: *mut Way, room: usize) -> usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Way {
+    /// Its recording: several copies may each have a door to one recorder.
+    pub recording: [u8; 16],
     /// Device and inode of the door, which its number may not mean any more: the program may have closed it.
     pub device: u64,
     /// See `device`.
@@ -27,7 +29,8 @@ pub struct Way {
 
 impl Way {
     /// No way.
-    pub const NONE: Self = Self { device: 0, inode: 0, door: -1, len: 0, path: [0; Join::LONGEST_PATH + 1] };
+    pub const NONE: Self =
+        Self { recording: [0; 16], device: 0, inode: 0, door: -1, len: 0, path: [0; Join::LONGEST_PATH + 1] };
 
     /// The path, if it is one.
     pub fn path(&self) -> Option<&[u8]> {

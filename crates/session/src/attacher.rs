@@ -236,7 +236,7 @@ impl Attaching {
         let attempt = self.attacher.as_ref()?.next()?;
         self.pending.remove(&attempt.pid);
         if let Some(known) = self.asked.get_mut(&attempt.pid) {
-            known.has_refused |= attempt.outcome.result.is_err();
+            known.has_refused |= attempt.outcome.result.is_err() && !attempt.is_look;
             known.tried.extend(&attempt.outcome.tried);
         }
         self.end_round();

@@ -47,6 +47,25 @@ fn one_joins_when_it_is_loaded() {
     program.end();
 }
 
+/// Each copy that a recorder has attached to has a door of its own to it.
+#[test]
+fn one_of_a_program_with_several_copies_joins_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Resident::start();
+    load(&mut program, &plugin());
+    std::thread::sleep(Duration::from_millis(1500));
+    let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 2);
+    let other = folder.path().join("other.so");
+    std::fs::copy(plugin(), &other).unwrap();
+    load(&mut program, &other.display().to_string());
+    program.tell("plugin 7");
+    assert_eq!(agents(program.pid), 3);
+    let trace = recorder.trace().to_owned();
+    recorder.stop();
+    assert_eq!(count(&trace, "plugin:step"), 7);
+    program.end();
+}
+
 #[test]
 fn two_recorders_both_get_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -94,22 +94,23 @@ impl Found {
 }
 
 impl Found {
-    /// The processes of another recording: those that it names, and all that they have started.
+    /// The processes of another recording: those that it names, and all that its command has started.
     ///
     /// # Errors
     /// There is none that can be recorded.
     pub(crate) fn of_recording(other: &Running) -> Result<Self, Refusal> {
-        let named = other.processes.iter().copied().chain([other.command_pid]);
-        // Without a command it gives its own number.
-        let mut pids: BTreeSet<Pid> = named.filter(|pid| *pid != other.pid).collect();
+        let mut pids: BTreeSet<Pid> = other.processes.iter().copied().collect();
         let mut parents: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
         for pid in all() {
             parent(pid).into_iter().for_each(|parent| parents.entry(parent).or_default().push(pid));
         }
-        let mut next: Vec<Pid> = pids.iter().copied().collect();
+        // Without a command it gives its own number.
+        let mut next: Vec<Pid> = [other.command_pid].into_iter().filter(|pid| *pid != other.pid).collect();
+        pids.extend(&next);
         while let Some(parent) = next.pop() {
             let children = parents.remove(&parent).unwrap_or_default();
-            next.extend(children.iter().filter(|child| pids.insert(**child)));
+            next.extend(&children);
+            pids.extend(children);
         }
         Self::opened(pids, &BTreeSet::new(), Vec::new(), || Refusal::NoProcesses { pid: other.pid })
     }

@@ -71,12 +71,13 @@ impl Access {
     }
 
     /// The way, for another copy of the crate.
-    pub(super) fn way(&self) -> Option<Way> {
+    pub(super) fn way(&self, recording: [u8; 16]) -> Option<Way> {
+        let way = Way { recording, ..Way::NONE };
         match *self {
             Self::None => None,
-            Self::Path(Path { bytes: path, len }) => Some(Way { path, len: len as u32, ..Way::NONE }),
+            Self::Path(Path { bytes: path, len }) => Some(Way { path, len: len as u32, ..way }),
             Self::Door(Door { number, identity: Identity { device, inode } }) => {
-                Some(Way { door: number, device, inode, ..Way::NONE })
+                Some(Way { door: number, device, inode, ..way })
             }
         }
     }

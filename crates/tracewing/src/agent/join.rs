@@ -400,6 +400,11 @@ pub(crate) fn recorders() -> impl Iterator<Item = Access> {
     (0..RECORDINGS).filter_map(|slot| Some(joined(slot)?.access())).filter(Access::is_some)
 }
 
+/// The recordings that the process takes part in, by this copy of the crate, and their recorders.
+pub(super) fn recordings() -> impl Iterator<Item = ([u8; 16], Access)> {
+    (0..RECORDINGS).filter_map(joined).map(|joined| (joined.region.recording(), joined.access()))
+}
+
 /// Whether the process takes part in this recording, by this copy of the crate.
 pub(super) fn is_in(recording: &[u8; 16]) -> bool {
     (0..RECORDINGS).filter_map(joined).any(|joined| joined.region.recording() == *recording)

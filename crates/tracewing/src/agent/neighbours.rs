@@ -17,7 +17,7 @@ use tracewing_abi::ways::{Way, Ways};
 use tracewing_ring::thread::RECORDINGS;
 
 use super::access::Access;
-use super::{filtered, join, reach};
+use super::{filtered, join};
 
 /// Words of a note's head: the lengths of owner and description, and the type (System V ABI, chapter 5).
 const HEAD: usize = 12;
@@ -32,19 +32,16 @@ pub(super) unsafe extern "C" fn ways(ways: *mut Way, room: usize) -> usize {
         return 0;
     }
     let mut count = 0;
-    let mut add = |access: Access| {
-        if let Some(way) = access.way().filter(|_| count < room) {
-            // SAFETY: the caller's.
-            unsafe { ways.add(count).write(way) };
-            count += 1;
-        }
-    };
-    join::recorders().for_each(&mut add);
-    reach::with_pending(|pending| pending.iter().copied().for_each(&mut add));
+    let all = join::recordings().filter_map(|(recording, access)| access.way(recording));
+    for way in all.take(room) {
+        // SAFETY: the caller's.
+        unsafe { ways.add(count).write(way) };
+        count += 1;
+    }
     count
 }
 
-/// Ways to the recorders of the other copies, each once.
+/// Ways to the recorders of the other copies, one for each recording.
 pub(super) struct Found {
     ways: [Way; RECORDINGS],
     count: usize,
@@ -63,9 +60,11 @@ impl Found {
         self.count == 0
     }
 
-    /// The recorders, each with a door of this copy's own if it has one.
+    /// The recorders whose recordings this copy is not in at that moment, each with a door of this copy's own
+    /// if it has one.
     pub(super) fn recorders(&self) -> impl Iterator<Item = Access> {
-        self.ways.iter().take(self.count).filter_map(Access::of_neighbour)
+        let others = self.ways.iter().take(self.count).filter(|way| !join::is_in(&way.recording));
+        others.filter_map(Access::of_neighbour)
     }
 }
 
@@ -73,9 +72,20 @@ impl Found {
 unsafe extern "C" fn ask_object(object: *mut dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
     // SAFETY: the dynamic linker passes a valid description of an object, and what `Found::look` has given.
     let (object, found) = unsafe { (&*object, &mut *found.cast::<Found>()) };
+    if object.dlpi_phdr.is_null() {
+        return 0;
+    }
     // SAFETY: the linker's own array.
     let headers = unsafe { slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
-    for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
+    let is_mapped = |note: &libc::Elf64_Phdr| {
+        let loads =
+            headers.iter().filter(|load| load.p_type == libc::PT_LOAD && load.p_flags & libc::PF_R != 0);
+        let ends = |part: &libc::Elf64_Phdr| (part.p_vaddr, part.p_vaddr.saturating_add(part.p_memsz));
+        let (begin, end) = ends(note);
+        loads.map(ends).any(|load| load.0 <= begin && end <= load.1)
+    };
+    let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
+    for header in notes.filter(|header| is_mapped(header)) {
         let address = (object.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         // SAFETY: notes are part of what the object has mapped for reading, and stay until it is unloaded.
         let notes = unsafe { slice::from_raw_parts(address as *const u8, header.p_memsz as usize) };
@@ -117,8 +127,8 @@ impl Found {
         // SAFETY: room for so many.
         let count = unsafe { other(ways.as_mut_ptr(), ways.len()) };
         for way in ways.into_iter().take(count) {
-            let known = &self.ways[..self.count];
-            if self.count < RECORDINGS && !known.contains(&way) {
+            let is_known = self.ways[..self.count].iter().any(|known| known.recording == way.recording);
+            if self.count < RECORDINGS && !is_known {
                 self.ways[self.count] = way;
                 self.count += 1;
             }

@@ -46,13 +46,6 @@ static IS_OVER_FOR_GOOD: AtomicBool = AtomicBool::new(false);
 /// Recorders that have not answered yet.
 static PENDING: Mutex<Vec<Access>> = Mutex::new(Vec::new());
 
-/// Gives the recorders that have not answered yet, unless another thread changes the list.
-pub(super) fn with_pending(look: impl FnOnce(&[Access])) {
-    if let Ok(pending) = PENDING.try_lock() {
-        look(&pending);
-    }
-}
-
 /// Starts a thread for a connection, and waits until it sleeps: it makes no system call then that a filter
 /// could mind which the program installs. Without one the process is recorded all the same.
 pub(super) fn begin(connection: Connection) {

@@ -33,11 +33,11 @@ extern "C" fn at_start() {
             }
             return;
         }
-        let recorders = recorders(named, &others);
         let wait = Wait::begin();
         let (mut connections, mut late) = (Vec::new(), Vec::new());
         fork::notice(reach::begin_in_child);
-        for access in recorders {
+        // One after the other: a recording that was joined by the first way is left out of the second.
+        for access in paths(named).chain(others.recorders()).take(RECORDINGS) {
             match Candidate::of(access).join(wait.until()) {
                 Progress::Joined(connection) => connections.push(connection),
                 Progress::Late(candidate) => late.push(candidate),
@@ -56,17 +56,10 @@ extern "C" fn at_start() {
     });
 }
 
-/// The recorders that the environment names, and those of the copies that the process has already.
-fn recorders(named: Option<&CStr>, others: &neighbours::Found) -> Vec<Access> {
+/// The recorders that the environment names.
+fn paths(named: Option<&'static CStr>) -> impl Iterator<Item = Access> {
     let paths = named.map(CStr::to_bytes).unwrap_or_default().split(|byte| *byte == b':');
-    let mut recorders: Vec<Access> = paths.filter(|path| !path.is_empty()).filter_map(Access::path).collect();
-    for other in others.recorders() {
-        if !recorders.contains(&other) {
-            recorders.push(other);
-        }
-    }
-    recorders.drain(recorders.len().min(RECORDINGS)..).for_each(|access| access.close());
-    recorders
+    paths.filter(|path| !path.is_empty()).filter_map(Access::path)
 }
 
 /// Marks in the environment why the process does not take part in recordings, or not yet: for programs that
