@@ -26,8 +26,9 @@ fn is_left(program: &Resident) -> bool {
 fn one_joins_when_it_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
-    for round in ["1", "2", "3"] {
-        let recorder = Recorder::start(&folder.path().join(round), program.pid, &[], 1);
+    // It stays loaded, and is attached to from the second round on.
+    for (round, copies) in [("1", 1), ("2", 2), ("3", 2)] {
+        let recorder = Recorder::start(&folder.path().join(round), program.pid, &[], copies);
         load(&mut program, &plugin());
         assert_eq!(program.tell("plugin 7"), "emitted");
         assert_eq!(agents(program.pid), 2);
@@ -37,6 +38,8 @@ fn one_joins_when_it_is_loaded() {
         assert!(said.contains("\"lost_events\":0") && !said.contains("unknown"), "{said}");
         assert_eq!((count(&trace, "resident:step"), count(&trace, "plugin:step")), (5, 7));
         wait_until("the agents have ended", || is_left(&program));
+        // What was loaded a moment ago is left for a later look.
+        std::thread::sleep(Duration::from_millis(1100));
     }
     // There is no recorder that it could learn of.
     let other = folder.path().join("other.so");
