@@ -19,7 +19,7 @@ Examples:
   tracewing record --cgroup system.slice/nginx.service --for 10
       a systemd service: its processes, and those that it starts meanwhile
   tracewing record --with server --for 10 -o T -e 'shop:*'
-      the programs of a running recording, for ten seconds, into a second trace
+      the processes of a running recording, for ten seconds, into a second trace
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
   tracewing record --probe 'libc.so.6:malloc bytes=%di:u64' \\
@@ -38,7 +38,7 @@ Examples:
 
 Kernel events need root. Without root they are left out, or refused if an option asks for them (-k, --system-wide, --probe). Programs that link the crate tracewing join automatically; for any other program, the recording contains what the kernel sees.
 
-The exit status is that of CMD, or 0 with --pid, --name and --cgroup. It is 1 instead of 0 if the recording is incomplete because the disk is full, or because the output was deleted or moved. A signal that is ignored when tracewing starts (nohup, background commands of a script) does not stop the recording.";
+The exit status is that of CMD, or 0 with --pid, --name, --cgroup, and --with without CMD. It is 1 instead of 0 if the recording is incomplete because the disk is full, or because the output was deleted or moved. A signal that is ignored when tracewing starts (nohup, background commands of a script) does not stop the recording.";
 
 pub const LONG_HELP: &str = "\
 Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When it is full, events are lost and \
