@@ -208,7 +208,7 @@ pub fn print_losses(summary: &Summary) {
 
 /// Seconds from the command's start to a stamp.
 fn seconds(summary: &Summary, stamp: Cycles) -> f64 {
-    stamp.since(Cycles(summary.begin)).0 as f64 / summary.frequency.max(1) as f64
+    stamp.since(summary.begin).0 as f64 / summary.frequency.max(1) as f64
 }
 
 /// A stream, or what the least important ones amount to together.

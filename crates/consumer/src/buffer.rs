@@ -260,9 +260,9 @@ impl Buffer {
         begin: Cycles,
         end: Cycles,
     ) {
-        let before = Cycles(clock.now());
+        let before = clock.now();
         let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
-        let (counters, after) = ([region.lost(self.cpu.index()), by_children], Cycles(clock.now()));
+        let (counters, after) = ([region.lost(self.cpu.index()), by_children], clock.now());
         // Counting a loss takes more than a cycle or a nanosecond. A larger increase, or a decrease, was not
         // counted by a writer.
         let possible = after.since(self.counted_at).0;
@@ -351,7 +351,7 @@ impl Buffer {
         since: Cycles,
     ) -> Result<(), Error> {
         self.write_rest(target, clock, since)?;
-        self.settle(target.label, since, Cycles(clock.now()));
+        self.settle(target.label, since, clock.now());
         self.check()
     }
 
@@ -378,7 +378,7 @@ impl Buffer {
             }
             self.finalise(target, clock)?;
         }
-        let now = Cycles(clock.now());
+        let now = clock.now();
         self.note_losses(label, region, clock, since, now);
         self.note_overwritten(label, self.reader.overwritten(), now);
         let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
@@ -423,7 +423,7 @@ impl Buffer {
                 }
                 Ok(Left::Unfinished(unfinished)) => {
                     self.found_lost += 1;
-                    self.extend_range(label, UNFINISHED, 1, Cycles(unfinished.after), Cycles(clock.now()));
+                    self.extend_range(label, UNFINISHED, 1, Cycles(unfinished.after), clock.now());
                 }
                 Err(damaged) => self.damaged(label, damaged),
             }
@@ -432,7 +432,7 @@ impl Buffer {
     }
 
     pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: Cycles) {
-        self.settle(label, since, Cycles(clock.now()));
+        self.settle(label, since, clock.now());
         let mut unwritten = 0;
         if let Some((chunk, _)) = self.held.take() {
             // SAFETY: as below.
@@ -451,7 +451,7 @@ impl Buffer {
                 Err(damaged) => self.damaged(label, damaged),
             }
         }
-        let now = Cycles(clock.now());
+        let now = clock.now();
         self.note_losses(label, region, clock, since, now);
         let end = self.stream.as_ref().map_or(since, Output::end);
         self.lose_unwritten(label, unwritten, end, now);

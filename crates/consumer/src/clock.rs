@@ -41,8 +41,8 @@ pub struct TraceClock {
 /// What real time it was when the recording's clock showed a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Calibration {
-    /// The recording's clock, cycles (nanoseconds for `CLOCK_MONOTONIC`).
-    pub cycles: u64,
+    /// The recording's clock (nanoseconds for `CLOCK_MONOTONIC`).
+    pub cycles: Cycles,
     /// `CLOCK_REALTIME`, nanoseconds since 1970.
     pub realtime_ns: u64,
     /// How far apart the two can have been read.
@@ -82,12 +82,12 @@ impl TraceClock {
         self.frequency
     }
 
-    /// The present value, cycles.
-    pub fn now(&self) -> u64 {
-        match self.kind {
+    /// The present value.
+    pub fn now(&self) -> Cycles {
+        Cycles(match self.kind {
             region::Clock::Tsc => tsc::read(),
             region::Clock::Monotonic => nanoseconds(ClockId::Monotonic),
-        }
+        })
     }
 
     /// Reads both clocks many times and keeps the pair that was read within the shortest time.
@@ -95,9 +95,9 @@ impl TraceClock {
         let reading = || {
             let before = self.now();
             let realtime_ns = nanoseconds(ClockId::Realtime);
-            let apart = self.now().saturating_sub(before);
-            let uncertainty_ns = Duration::from_ns(self.duration(Cycles(apart)).as_ns().div_ceil(2));
-            Calibration { cycles: before + apart / 2, realtime_ns, uncertainty_ns }
+            let apart = self.now().since(before);
+            let uncertainty_ns = Duration::from_ns(self.duration(apart).as_ns().div_ceil(2));
+            Calibration { cycles: Cycles(before.0 + apart.0 / 2), realtime_ns, uncertainty_ns }
         };
         (1..ATTEMPTS)
             .map(|_| reading())
@@ -112,7 +112,7 @@ impl TraceClock {
     /// The real time of a stamp by the calibration at the recording's beginning: what readers of the trace
     /// compute from the clock class.
     pub fn real_time(&self, begin: &Calibration, stamp: Cycles) -> Timestamp {
-        let (cycles, time) = (Cycles(begin.cycles), Timestamp::from_ns(begin.realtime_ns.cast_signed()));
+        let (cycles, time) = (begin.cycles, Timestamp::from_ns(begin.realtime_ns.cast_signed()));
         if stamp >= cycles {
             time + self.duration(stamp.since(cycles))
         } else {
@@ -125,7 +125,7 @@ impl TraceClock {
     pub fn offset(&self, begin: &Calibration) -> (i64, Cycles) {
         let frequency = i128::from(self.frequency);
         let realtime = i128::from(begin.realtime_ns) * frequency / i128::from(NANOSECONDS);
-        let offset = realtime - i128::from(begin.cycles);
+        let offset = realtime - i128::from(begin.cycles.0);
         (offset.div_euclid(frequency) as i64, Cycles(offset.rem_euclid(frequency) as u64))
     }
 }
@@ -167,15 +167,15 @@ mod tests {
     fn offset_gives_back_the_calibration() {
         let clock = TraceClock { kind: region::Clock::Tsc, frequency: 2_600_000_123 };
         let begin = Calibration {
-            cycles: 77_123_456_789,
+            cycles: Cycles(77_123_456_789),
             realtime_ns: 1_763_700_000_123_456_789,
             uncertainty_ns: Duration::from_ns(20),
         };
         let (seconds, Cycles(cycles)) = clock.offset(&begin);
         assert!(cycles < clock.frequency);
-        let computed = seconds as u64 * NANOSECONDS + clock.duration(Cycles(cycles + begin.cycles)).as_ns();
+        let computed = seconds as u64 * NANOSECONDS + clock.duration(Cycles(cycles + begin.cycles.0)).as_ns();
         assert!(computed.abs_diff(begin.realtime_ns) <= 1, "{computed}");
-        let later = clock.real_time(&begin, Cycles(begin.cycles + 2_600_000_123));
+        let later = clock.real_time(&begin, Cycles(begin.cycles.0 + 2_600_000_123));
         assert_eq!(later, Timestamp::from_ns((begin.realtime_ns + NANOSECONDS) as i64));
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn a_counter_that_ran_longer_than_since_1970_has_a_negative_offset() {
         let clock = TraceClock { kind: region::Clock::Monotonic, frequency: NANOSECONDS };
         let begin = Calibration {
-            cycles: 3 * NANOSECONDS + 1,
+            cycles: Cycles(3 * NANOSECONDS + 1),
             realtime_ns: NANOSECONDS,
             uncertainty_ns: Duration::ZERO,
         };

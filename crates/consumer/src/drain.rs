@@ -98,7 +98,7 @@ impl Drain {
         // SAFETY: the memory is new, zeroed, mapped at a page and as large as the geometry says; `Drain`
         // keeps it mapped while it has the region and its readers.
         let region = unsafe { Region::create(memory.base(), geometry, protocol, clock.kind(), recording, 0) };
-        let (polled, origin) = (Instant::now(), Cycles(clock.now()));
+        let (polled, origin) = (Instant::now(), clock.now());
         let buffers = (0..geometry.cpus())
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
             .map(|cpu| Buffer::new(Cpu::at(cpu), unsafe { region.reader(cpu) }, polled, origin))
@@ -205,7 +205,7 @@ impl Drain {
         flush: Duration,
         interval: Duration,
     ) -> Result<Found, Error> {
-        let (now, stamp) = (Instant::now(), Cycles(clock.now()));
+        let (now, stamp) = (Instant::now(), clock.now());
         let capacity = self.region.geometry().capacity() as f64;
         let mut found = Found::default();
         self.look_at_file();
@@ -239,7 +239,7 @@ impl Drain {
 
     /// Replaces [`Drain::poll`] for a flight recorder, which writes nothing: records the losses.
     pub fn watch(&mut self, clock: &TraceClock) {
-        let stamp = Cycles(clock.now());
+        let stamp = clock.now();
         self.look_at_file();
         self.insider.iter().for_each(Insider::look_at_times);
         for buffer in &mut self.buffers {
@@ -311,7 +311,7 @@ impl Drain {
             }
             result = result.and(written);
         }
-        self.stamp = Cycles(clock.now());
+        self.stamp = clock.now();
         self.look_at_file();
         result
     }
@@ -327,7 +327,7 @@ impl Drain {
         for buffer in &mut self.buffers {
             buffer.abandon(&self.label, self.region, clock, self.stamp);
         }
-        self.stamp = Cycles(clock.now());
+        self.stamp = clock.now();
     }
 
     /// A summary of each buffer that had events or losses.

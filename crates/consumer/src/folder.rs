@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tracewing_files::{Dir, Made};
-use tracewing_units::Pid;
+use tracewing_units::{Cycles, Pid};
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
@@ -186,9 +186,9 @@ pub struct Description {
 /// A change of a running recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeDescription {
-    /// When it was asked for, cycles.
+    /// When it was asked for.
     #[serde(rename = "time_cycles")]
-    pub time: u64,
+    pub time: Cycles,
     /// The change: the command and its options.
     #[serde(rename = "change")]
     pub what: String,
@@ -201,9 +201,9 @@ pub struct SnapshotDescription {
     pub number: u64,
     /// What asked for it.
     pub reason: String,
-    /// When it was begun, cycles: everything emitted before that is still in the buffers is in it.
+    /// When it was begun: everything emitted before that is still in the buffers is in it.
     #[serde(rename = "taken_cycles")]
-    pub taken: u64,
+    pub taken: Cycles,
 }
 
 impl Description {
@@ -288,10 +288,10 @@ pub struct ClockDescription {
     pub frequency: u64,
     /// At the recording's beginning; the metadata's offset comes from it.
     pub begin: Calibration,
-    /// When the recording stopped, in cycles: until then nothing is missing after the last event. For a
+    /// When the recording stopped: until then nothing is missing after the last event. For a
     /// snapshot, the time at which it was taken.
     #[serde(rename = "stopped_cycles")]
-    pub stopped: Option<u64>,
+    pub stopped: Option<Cycles>,
     /// At its end: how far the clocks had drifted apart.
     pub end: Option<Calibration>,
 }
@@ -320,9 +320,9 @@ pub struct AttachedDescription {
     pub uid: u32,
     /// File name of its executable, or the name of its main thread.
     pub name: String,
-    /// Since when it is recorded, cycles.
+    /// Since when it is recorded.
     #[serde(rename = "attached_cycles")]
-    pub attached: u64,
+    pub attached: Cycles,
 }
 
 /// A program that joined.
@@ -336,14 +336,14 @@ pub struct ProcessDescription {
     pub name: String,
     /// Path of the executable.
     pub executable: String,
-    /// When it joined, cycles.
+    /// When it joined.
     #[serde(rename = "joined_cycles")]
-    pub joined: u64,
+    pub joined: Cycles,
 }
 
 impl ProcessDescription {
     /// A live process, as `/proc` describes it; names are empty if it does not.
-    pub fn of(pid: Pid, uid: u32, joined: u64) -> Self {
+    pub fn of(pid: Pid, uid: u32, joined: Cycles) -> Self {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let name = fs::read(process.join("comm")).unwrap_or_default();
         let executable = fs::read_link(process.join("exe")).unwrap_or_default();

@@ -118,7 +118,7 @@ impl Names {
     /// Seconds since boot.
     fn time(&self, stamp: Cycles) -> f64 {
         let now = clock_gettime(ClockId::Boottime);
-        let ago = Cycles(self.clock.now()).since(stamp).0 as f64 / self.clock.frequency() as f64;
+        let ago = self.clock.now().since(stamp).0 as f64 / self.clock.frequency() as f64;
         now.tv_sec as f64 + now.tv_nsec as f64 / 1e9 - ago
     }
 }
@@ -164,7 +164,7 @@ mod tests {
         let program = read(&format!("/proc/{}/comm", id())).unwrap();
         let (send, receive) = channel();
         let (end, wait) = channel::<()>();
-        let before = clock.now().saturating_sub(clock.frequency());
+        let before = clock.now().0.saturating_sub(clock.frequency());
         let body = move || {
             // SAFETY: takes nothing and cannot fail.
             send.send(unsafe { libc::syscall(libc::SYS_gettid) } as i32).unwrap();
@@ -172,7 +172,7 @@ mod tests {
         };
         let thread = std::thread::Builder::new().name("a name".to_owned()).spawn(body).unwrap();
         let tid = receive.recv().unwrap();
-        let now = clock.now();
+        let Cycles(now) = clock.now();
         let replaced = |events: &[Vec<u8>]| {
             let mut events = events.concat();
             names.replace(&mut events, Cycles(now));

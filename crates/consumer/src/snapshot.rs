@@ -58,7 +58,7 @@ pub struct Snapshot {
     name: OsString,
     folder: Folder,
     trace: UserTrace,
-    taken: u64,
+    taken: Cycles,
     /// Streams that another region can continue.
     idle: Streams<Stream>,
     streams: BTreeMap<String, StreamSummary>,
@@ -195,7 +195,7 @@ impl Snapshot {
         let taken = clock.now();
         let path = parent.path().join(&name);
         parent.check_free(&name).map_err(Error::folder(&path))?;
-        let temporary = format!(".{}.{taken:x}", name.to_string_lossy());
+        let temporary = format!(".{}.{:x}", name.to_string_lossy(), taken.0);
         let folder = Folder::within(parent, &temporary)?;
         let trace =
             UserTrace::new(folder.user(), uuid).inspect_err(|_| drop(parent.remove_all(&temporary)))?;
@@ -221,7 +221,7 @@ impl Snapshot {
     }
 
     /// When it began, cycles.
-    pub fn taken(&self) -> u64 {
+    pub fn taken(&self) -> Cycles {
         self.taken
     }
 

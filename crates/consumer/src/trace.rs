@@ -195,13 +195,7 @@ impl UserTrace {
             result = result.and_then(|()| output.check());
             if events > 0 {
                 let (stream, reason) = (output.name().to_owned(), UNWRITTEN.to_owned());
-                losses.push(LossRange {
-                    stream,
-                    reason,
-                    events,
-                    begin: output.end(),
-                    end: Cycles(clock.now()),
-                });
+                losses.push(LossRange { stream, reason, events, begin: output.end(), end: clock.now() });
                 let none = || Lost::none(output.cpu());
                 let lost = self.lost.entry(output.name().to_owned()).or_insert_with(none);
                 lost.events = lost.events.saturating_add(events);

@@ -142,7 +142,7 @@ fn every_kind_of_field_reads_back() {
     payload.extend([10, 11, 12, 13]);
 
     let mut drain = recording.drain(2);
-    let mut writer = Writer { region: drain.region(), cpu: 1, stamp: recording.begin.cycles };
+    let mut writer = Writer { region: drain.region(), cpu: 1, stamp: recording.begin.cycles.0 };
     writer.emit(1, &payload);
     recording.poll(&mut drain, Duration::ZERO);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
@@ -151,7 +151,7 @@ fn every_kind_of_field_reads_back() {
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!(warnings, "");
     assert_eq!(lines.len(), 1, "{lines:?}");
-    let stamp = recording.clock.real_time(&recording.begin, Cycles(recording.begin.cycles + 1000)).as_ns();
+    let stamp = recording.clock.real_time(&recording.begin, Cycles(recording.begin.cycles.0 + 1000)).as_ns();
     let reported: String = lines[0].chars().take_while(|c| *c != ']').filter(char::is_ascii_digit).collect();
     assert!(
         reported.parse::<u64>().unwrap().abs_diff(stamp.cast_unsigned()) < 1000,
@@ -176,7 +176,7 @@ fn partial_sub_buffers_and_losses_add_up() {
     let class = Class { level: Level::Debug, fields: &fields, ..Class::named("test:n") };
     recording.classes.register([describe(&class).as_slice()]).unwrap();
     let mut drain = recording.drain(1);
-    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles };
+    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles.0 };
     let mut emitted = 0_u64;
     let mut emit = |count: u64| {
         for _ in 0..count {
@@ -226,7 +226,7 @@ fn losses_before_the_first_event_are_told() {
     for _ in 0..7 {
         drain.region().cpu(0).count_loss(Loss::TooLarge);
     }
-    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles }.emit(1, &[]);
+    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles.0 }.emit(1, &[]);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
     assert_eq!(
         drain.losses().map(|range| (range.reason.as_str(), range.events)).collect::<Vec<_>>(),
@@ -320,7 +320,7 @@ fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
     };
     assert_eq!(recording.classes.register([describe(&class).as_slice()]).unwrap().ids, [1]);
     let mut drain = recording.drain(1);
-    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles }.emit(1, &[0; 18]);
+    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles.0 }.emit(1, &[0; 18]);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!((lines.len(), warnings.as_str()), (1, ""));

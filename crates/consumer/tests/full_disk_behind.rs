@@ -37,7 +37,7 @@ impl Recording {
         let drain =
             Drain::new(Backing::Memory, "uid0".into(), geometry, Protocol::Publish, &clock, RECORDING)
                 .unwrap();
-        let writer = Writer { region: drain.region(), cpu: 0, stamp: clock.now() };
+        let writer = Writer { region: drain.region(), cpu: 0, stamp: clock.now().0 };
         let trace =
             UserTrace::new(&Dir::create(folder).unwrap().0, RECORDING).unwrap().write_in_background(|| ());
         Self { clock, trace, drain, writer, emitted: 0 }

@@ -56,7 +56,7 @@ impl Conversion {
 
     /// Current time of the recording's clock.
     pub(crate) fn now(&self) -> Cycles {
-        Cycles(self.clock.now())
+        self.clock.now()
     }
 
     /// The time of the recording's clock at a record's stamp.
@@ -80,8 +80,8 @@ fn pair(clock: &TraceClock) -> Pair {
     let reading = || {
         let before = clock.now();
         let raw = raw_time();
-        let apart = clock.now().saturating_sub(before);
-        (apart, Pair { raw, cycles: Cycles(before + apart / 2) })
+        let apart = clock.now().since(before);
+        (apart, Pair { raw, cycles: Cycles(before.0 + apart.0 / 2) })
     };
     let tightest = (1..ATTEMPTS)
         .map(|_| reading())
@@ -118,9 +118,9 @@ mod tests {
             );
         };
         let conversion = Conversion::new(clock);
-        let before = clock.now();
+        let Cycles(before) = clock.now();
         let time = raw_time();
-        let after = clock.now();
+        let Cycles(after) = clock.now();
         let cycles = conversion.cycles(time).0;
         // Tolerance: the time that reading the pair took, and the error of the rate since then.
         let slack = clock.frequency() / 1_000_000;

@@ -142,7 +142,7 @@ impl ProfileRecorder {
         let followed = is_of_processes.then(|| Followed::new(terms, available));
         let mut recorder = Self { cpus, writer, followed, notices };
         if options.subject == Subject::System {
-            recorder.begin_with_all(Cycles(options.clock.now()))?;
+            recorder.begin_with_all(options.clock.now())?;
         }
         Ok(recorder)
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tracewing_consumer::folder::{AttachedDescription, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
+use tracewing_units::Cycles;
 
 /// How a recording ended.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ pub struct Summary {
     pub seconds: f64,
     /// The recording's clock when the command was started, cycles.
     #[serde(rename = "begin_cycles")]
-    pub begin: u64,
+    pub begin: Cycles,
     /// Hz of the recording's clock.
     #[serde(rename = "frequency_hz")]
     pub frequency: u64,

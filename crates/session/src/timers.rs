@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use tracewing_consumer::drain::Found;
 use tracewing_consumer::pace::Pace;
+use tracewing_units::Cycles;
 
 /// When what was done last.
 pub(crate) struct Timers {
     pub(crate) started: Instant,
-    /// The recording's clock at `started`, cycles.
-    pub(crate) began: u64,
+    /// The recording's clock at `started`.
+    pub(crate) began: Cycles,
     pace: Pace,
     /// When the observer has last seen how far the recording is.
     shown: Instant,
@@ -18,7 +19,7 @@ pub(crate) struct Timers {
 impl Timers {
     /// The recording starts now, when its clock says `began`; no event is to reach the disk later than
     /// `flush` after it was recorded.
-    pub(crate) fn new(began: u64, flush: Duration) -> Self {
+    pub(crate) fn new(began: Cycles, flush: Duration) -> Self {
         let started = Instant::now();
         Self { started, began, pace: Pace::new(flush), shown: started }
     }

@@ -27,7 +27,6 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/session/", "numbers of messages"),
     ("crates/rules/src/filter.rs", "what programs evaluate"),
     ("crates/rules/src/language/rule.rs", "numbers of messages"),
-    ("crates/consumer/src/clock.rs", "the counter's value as a session describes it"),
     ("crates/ctf/src/decode/header.rs", "the low bits of a stamp"),
     ("crates/trace/src/info/", "CPU numbers of other tracers may have 64 bits"),
     ("crates/trace/src/stream/cursor.rs", "CPU numbers of other tracers may have 64 bits"),
