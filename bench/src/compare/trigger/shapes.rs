@@ -78,7 +78,7 @@ impl Shapes {
                 what: shape.title,
                 limit: "with a site that is off, to without: 95 % interval includes 1 or less, within 2 %",
                 measured: format!("{:.4} ({least:.4} to {most:.4})", shape.off.median()),
-                holds: least <= 1.0 && least >= 1.0 - MOST && most <= 1.0 + MOST,
+                holds: (1.0 - MOST..=1.0).contains(&least) && most <= 1.0 + MOST,
             }
         };
         self.rows.iter().filter(|shape| shape.must_be_free).map(bound).collect()
