@@ -9,6 +9,8 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use tracewing_proc::Stat;
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// When a thread last ran, and how often it has given up its CPU since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,17 +21,18 @@ pub(crate) struct Asleep {
 
 impl Asleep {
     /// `None` where the kernel does not say, or this thread may not run there.
-    pub(crate) fn read(pid: i32, tid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: Pid, tid: Tid) -> Option<Self> {
         let before = Scheduled::read(pid, tid)?;
-        let own_pid = std::process::id().cast_signed();
-        let own_tid = gettid().as_raw_nonzero().get();
-        let own = on_cpu(cpu(pid, tid)?, || Scheduled::read(own_pid, own_tid))??;
+        let own_pid = Pid::from_unsigned(std::process::id());
+        let own_tid = Tid(gettid().as_raw_nonzero().get());
+        let last_cpu = Stat::of_thread(pid, tid)?.cpu()?;
+        let own = on_cpu(last_cpu, || Scheduled::read(own_pid, own_tid))??;
         let slept = own.last_ran.checked_sub(before.last_ran)?;
         Some(Self { slept, switches: before.switches })
     }
 
     /// Whether it has slept until it was stopped, and has not run meanwhile. To stop is one switch.
-    pub(crate) fn lasted(&self, pid: i32, tid: i32) -> bool {
+    pub(crate) fn lasted(&self, pid: Pid, tid: Tid) -> bool {
         Scheduled::read(pid, tid).is_some_and(|now| now.switches <= self.switches + 1)
     }
 }
@@ -41,7 +44,7 @@ struct Scheduled {
 }
 
 impl Scheduled {
-    fn read(pid: i32, tid: i32) -> Option<Self> {
+    fn read(pid: Pid, tid: Tid) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/sched")).ok()?)
     }
 
@@ -57,19 +60,11 @@ impl Scheduled {
     }
 }
 
-/// The CPU on which a thread last ran: the 39th field of its `stat` (`proc_pid_stat(5)`).
-fn cpu(pid: i32, tid: i32) -> Option<usize> {
-    const AFTER_NAME: usize = 39 - 3;
-    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let name = stat.iter().rposition(|byte| *byte == b')')?;
-    str::from_utf8(&stat[name + 1..]).ok()?.split_whitespace().nth(AFTER_NAME)?.parse().ok()
-}
-
 /// Runs `body` on a CPU.
-fn on_cpu<R>(cpu: usize, body: impl FnOnce() -> R) -> Option<R> {
+fn on_cpu<R>(cpu: Cpu, body: impl FnOnce() -> R) -> Option<R> {
     let before = sched_getaffinity(None).ok()?;
     let mut there = CpuSet::new();
-    (cpu < CpuSet::MAX_CPU).then(|| there.set(cpu))?;
+    (cpu.index() < CpuSet::MAX_CPU).then(|| there.set(cpu.index()))?;
     sched_setaffinity(None, &there).ok()?;
     let result = body();
     sched_setaffinity(None, &before).ok()?;
@@ -83,11 +78,11 @@ mod tests {
 
     #[test]
     fn a_sleeping_thread_has_slept_since_it_last_ran() {
-        let pid = std::process::id().cast_signed();
+        let pid = Pid::from_unsigned(std::process::id());
         let (say, hear) = channel();
         let (wake, sleep) = channel::<()>();
         let thread = std::thread::spawn(move || {
-            say.send(gettid().as_raw_nonzero().get()).unwrap();
+            say.send(Tid(gettid().as_raw_nonzero().get())).unwrap();
             let _ = sleep.recv();
         });
         let tid = hear.recv().unwrap();

@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::{BUSY, NOT_READY, VECTORS};
+use tracewing_proc::{Sleeping, Status};
 use tracewing_programs::image::{Memory, Process};
-use tracewing_units::Pid;
+use tracewing_units::Tid;
 
 use crate::alarm::Alarm;
 use crate::asleep::Asleep;
 use crate::filter::SystemCall;
-use crate::status::{Status, sleeping};
 use crate::stopped::Stopped;
 use crate::threads::{Candidate, Rank, candidates, threads};
 use crate::tracee::{NoStop, Stop, Tracee};
@@ -44,7 +44,7 @@ pub struct Called {
     /// What the function returned.
     pub result: i64,
     /// The thread that made it.
-    pub tid: i32,
+    pub tid: Tid,
     /// For how long that thread was stopped; no other thread was.
     pub stopped: Duration,
     /// How many filters for system calls it has, all of which let through what is to be called.
@@ -100,7 +100,7 @@ impl Target {
         calls: &[SystemCall],
         begin: Instant,
         patience: Duration,
-        late: &mut Vec<i32>,
+        late: &mut Vec<Tid>,
     ) -> Result<Option<Called>, Refusal> {
         let pid = self.pid();
         loop {
@@ -127,7 +127,7 @@ impl Target {
 
     fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
         let Candidate { tid, rank, call } = candidate;
-        let process = Process::open(Pid(self.pid())).map_err(|_| self.not_permitted())?;
+        let process = Process::open(self.pid()).map_err(|_| self.not_permitted())?;
         let code = Memory::read(&process, entry, CODE).ok_or_else(|| self.not_there())?;
         let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let since = Instant::now();
@@ -135,7 +135,7 @@ impl Target {
         let _alarm = Alarm::after(STOPPING).map_err(self.failed("timer_create"))?;
         let turn = Turn::short(tid);
         // It may have come to another call meanwhile, on which a stop has an effect.
-        if sleeping(self.pid(), tid).map_err(|_| self.not_permitted())? != Some(call) {
+        if Sleeping::of(self.pid(), tid).map_err(|_| self.not_permitted())? != Some(call) {
             return Ok(Borrowed::Unfit);
         }
         let tracee = match Tracee::seize(tid) {
@@ -181,17 +181,17 @@ impl Target {
 
     /// Why there is no entry: its object is unloaded, or all of the process's memory is gone.
     fn not_there(&self) -> Refusal {
-        match Status::read(self.pid()) {
-            Some(status) if status.has_memory => Refusal::NotReady(self.pid()),
+        match Status::of(self.pid()) {
+            Some(status) if status.has_memory() => Refusal::NotReady(self.pid()),
             _ => Refusal::Gone(self.pid()),
         }
     }
 
     /// A thread that has ended, or has a tracer by now, is no reason to give up: others may be fit.
-    fn not_seized(&self, tid: i32, error: &std::io::Error) -> Result<Borrowed, Refusal> {
+    fn not_seized(&self, tid: Tid, error: &std::io::Error) -> Result<Borrowed, Refusal> {
         let Some(status) = Status::of_thread(self.pid(), tid) else { return Ok(Borrowed::Unfit) };
         match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) if status.tracer == 0 => Err(self.not_permitted()),
+            Some(libc::EPERM | libc::EACCES) if status.tracer().is_none() => Err(self.not_permitted()),
             Some(libc::EPERM) => Target::open(self.pid()).map(|_| Borrowed::Unfit),
             _ => Ok(Borrowed::Unfit),
         }

@@ -4,7 +4,7 @@
 //! leaves a process that runs on.
 //!
 //! - [`Target`]: a process that can be attached to, or the [`Refusal`] that says why not.
-//! - `status`: what `/proc` reports of it; `threads`: which of its threads can be borrowed; `reads`: whether
+//! - `threads`: which of its threads can be borrowed; `reads`: whether
 //!   their waits for data can be interrupted.
 //! - `tracee`: a stopped thread; `signal_frame`: whether it is in a signal handler; `restart`: how its
 //!   interrupted call continues; `filter`: what its seccomp filters let through.
@@ -22,7 +22,6 @@ mod reads;
 mod refusal;
 mod restart;
 mod signal_frame;
-mod status;
 mod stopped;
 mod target;
 mod threads;

@@ -12,9 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use tracewing_units::Pid;
 
 /// Whether a wait for data from a process's descriptor can be interrupted.
-pub(crate) fn can_be_interrupted(pid: i32, pidfd: BorrowedFd<'_>, number: i32) -> bool {
+pub(crate) fn can_be_interrupted(pid: Pid, pidfd: BorrowedFd<'_>, number: i32) -> bool {
     let link = format!("/proc/{pid}/fd/{number}");
     let Ok(path) = fs::read_link(&link) else { return false };
     let copy = || pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty());
@@ -81,7 +82,7 @@ mod tests {
 
     fn can(file: &impl AsRawFd) -> bool {
         let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-        can_be_interrupted(getpid().as_raw_nonzero().get(), pidfd.as_fd(), file.as_raw_fd())
+        can_be_interrupted(Pid(getpid().as_raw_nonzero().get()), pidfd.as_fd(), file.as_raw_fd())
     }
 
     fn set<T>(socket: &OwnedFd, name: libc::c_int, value: T) {

@@ -2,27 +2,29 @@
 
 use std::io;
 
+use tracewing_units::Pid;
+
 /// Why a process was not attached to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// There is no such process, or it ended meanwhile.
     #[error("process {0} does not exist, or has ended")]
-    Gone(i32),
+    Gone(Pid),
     /// It has ended and its parent has not collected it.
     #[error("process {0} has ended; its parent has not yet collected it")]
-    Zombie(i32),
+    Zombie(Pid),
     /// Its first thread has ended, and others have not, or not yet.
     #[error("the first thread of process {0} has ended, so its memory cannot be reached")]
-    FirstThread(i32),
+    FirstThread(Pid),
     /// A thread of the kernel.
     #[error("{0} is a kernel thread")]
-    Kernel(i32),
+    Kernel(Pid),
     /// It belongs to another user, or may not be looked into.
     #[error("process {pid} belongs to user {uid}: only that user or root can attach to it")]
     OtherUser {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// Its user.
         uid: u32,
     },
@@ -30,19 +32,19 @@ pub enum Refusal {
     #[error(
         "process {0} does not let its user look into it (it is not dumpable, or has capabilities): attach as root, with CAP_SYS_PTRACE"
     )]
-    NotDumpable(i32),
+    NotDumpable(Pid),
     /// Root has no rights over it, as in a user namespace or container.
     #[error(
         "process {0} cannot be attached to as root of this container or user namespace: attach as root of the host, with CAP_SYS_PTRACE"
     )]
-    LimitedRoot(i32),
+    LimitedRoot(Pid),
     /// The security module Yama lets a process be traced by its parents only.
     #[error(
         "process {pid} may be attached to by its parents only (kernel.yama.ptrace_scope is {scope}): attach as root"
     )]
     Yama {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// The setting.
         scope: u32,
     },
@@ -50,28 +52,28 @@ pub enum Refusal {
     #[error("process {pid} is traced by process {by} ({name}): detach that first")]
     Traced {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// Its tracer.
-        by: i32,
+        by: Pid,
         /// The tracer's name.
         name: String,
     },
     /// It was stopped, by Ctrl-Z for example.
     #[error("process {0} is stopped: let it continue (kill -CONT {0}) and attach again")]
-    Stopped(i32),
+    Stopped(Pid),
     /// A program of 32 bits.
     #[error("process {0} is a 32-bit program, which tracewing cannot attach to")]
-    Bits(i32),
+    Bits(Pid),
     /// It shares its parent's memory until it executes a program or ends.
     #[error(
         "process {0} runs in its parent's memory (vfork): attach to its parent, or when it has executed its program"
     )]
-    SharedMemory(i32),
+    SharedMemory(Pid),
     /// A filter for system calls would refuse a call, or end the process for it.
     #[error("process {pid} has a seccomp filter that does not allow `{call}`, which attaching needs")]
     Filtered {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// The system call's name.
         call: &'static str,
     },
@@ -81,7 +83,7 @@ pub enum Refusal {
     )]
     UnknownFilter {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// The system's answer.
         source: io::Error,
     },
@@ -89,7 +91,7 @@ pub enum Refusal {
     #[error("process {pid} cannot be attached to: {why}")]
     Unsupported {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// The reason.
         why: &'static str,
     },
@@ -100,7 +102,7 @@ pub enum Refusal {
     )]
     Busy {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// How many threads it has.
         threads: usize,
         /// How long a thread was looked for, in seconds.
@@ -108,23 +110,23 @@ pub enum Refusal {
     },
     /// The call took too long. The thread finishes it on its own.
     #[error("process {0} did not finish the call in time; its thread continues on its own")]
-    Late(i32),
+    Late(Pid),
     /// The dynamic linker has not prepared what the call is in, or is unloading it.
     #[error("process {0} is starting, or ending, or loads or unloads a library: try again")]
-    NotReady(i32),
+    NotReady(Pid),
     /// The call has ended in a fault, and was taken back.
     #[error(
         "process {0} has made the call in vain, which was taken back: its code is not there, or is not code"
     )]
-    Fault(i32),
+    Fault(Pid),
     /// Two recorders attach at the same moment.
     #[error("another recorder is attaching to process {0}: try again")]
-    Taken(i32),
+    Taken(Pid),
     /// A system call failed that should not.
     #[error("process {pid}: {call}: {source}")]
     System {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// The call's name.
         call: &'static str,
         /// The system's answer.

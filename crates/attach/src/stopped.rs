@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::{CALLING, RED_ZONE, Saved, WAITING, at};
+use tracewing_proc::{Sleeping, Status};
 use tracewing_programs::image::Process;
+use tracewing_units::Tid;
 
 use crate::filter::{self, SystemCall};
 use crate::restart::{alone, is_interrupted_in_vain, restart, resumed};
-use crate::status::{Sleeping, Status};
 use crate::threads::rank;
 use crate::tracee::{NoStop, Registers, Stop, Tracee, is_64_bit};
 use crate::{Refusal, Target};
@@ -33,7 +34,7 @@ const fn bit(signal: libc::c_int) -> u64 {
 pub(crate) struct Stopped<'a> {
     target: &'a Target,
     tracee: Tracee,
-    tid: i32,
+    tid: Tid,
     registers: Registers,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Fit {
 
 impl<'a> Stopped<'a> {
     /// Takes a thread that has stopped.
-    pub(crate) fn new(target: &'a Target, tracee: Tracee, tid: i32) -> Result<Self, Refusal> {
+    pub(crate) fn new(target: &'a Target, tracee: Tracee, tid: Tid) -> Result<Self, Refusal> {
         let registers = tracee.registers().map_err(target.failed("PTRACE_GETREGS"))?;
         Ok(Self { target, tracee, tid, registers })
     }
@@ -59,23 +60,24 @@ impl<'a> Stopped<'a> {
             return Err(Refusal::Bits(self.target.pid()));
         }
         let status = self.status()?;
-        if is_signalled(&status) || !self.can_be_borrowed(process) {
+        // A signal that waits for it is to be seen by the call, whose `EINTR` the program expects.
+        if status.is_signalled() || !self.can_be_borrowed(process) {
             return Ok(None);
         }
-        let filters = if status.seccomp != 0 { self.check_filters(calls)? } else { 0 };
+        let filters = if status.is_filtered() { self.check_filters(calls)? } else { 0 };
         let mask = self.tracee.mask().map_err(self.target.failed("PTRACE_GETSIGMASK"))?;
         let below = self.registers.rsp.wrapping_sub(RED_ZONE + size_of::<Saved>() as u64);
         let block = below & !(align_of::<Saved>() as u64 - 1);
-        let caught = if status.seccomp == 0 { status.caught } else { 0 };
+        let caught = if status.is_filtered() { 0 } else { status.caught() };
         // Its stack may end there.
         let has_room = self.write(block, &alone(&self.registers, mask, caught)).is_ok();
         Ok(has_room.then_some(Fit { block, mask, filters }))
     }
 
     fn can_be_borrowed(&self, process: &Process) -> bool {
-        let Registers { rdi, rsi, rdx, r10, r8, r9, rsp, .. } = self.registers;
-        let number = self.registers.orig_rax.cast_signed();
-        let call = Sleeping { number, arguments: [rdi, rsi, rdx, r10, r8, r9], stack_pointer: rsp };
+        let Registers { rdi, rsi, rdx, r10, r8, r9, rsp, rip, .. } = self.registers;
+        let (number, arguments) = (self.registers.orig_rax.cast_signed(), [rdi, rsi, rdx, r10, r8, r9]);
+        let call = Sleeping { number, arguments, stack_pointer: rsp, returns_to: rip };
         restart(&self.registers).is_some()
             && rank(self.target.pid(), &call, self.target.pidfd()).is_some()
             && !crate::signal_frame::is_in_handler(process, rsp)
@@ -153,7 +155,7 @@ impl<'a> Stopped<'a> {
     /// whose time-out this much has passed.
     pub(crate) fn leave(self, waited: Duration) -> Result<(), Refusal> {
         let is_in_vain = is_64_bit(&self.registers) && is_interrupted_in_vain(&self.registers);
-        if is_in_vain && !is_signalled(&self.status()?) { self.let_go(waited) } else { Ok(()) }
+        if is_in_vain && !self.status()?.is_signalled() { self.let_go(waited) } else { Ok(()) }
     }
 
     fn let_go(self, waited: Duration) -> Result<(), Refusal> {
@@ -210,7 +212,7 @@ impl<'a> Stopped<'a> {
             iov_len: size_of::<Saved>(),
         };
         let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of::<Saved>() };
-        let pid = self.target.pid();
+        let pid = self.target.pid().0;
         // SAFETY: the kernel reads `saved`, which is live and plain data; the other address is the target's.
         let written = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
         whole(written, size_of::<Saved>())
@@ -223,16 +225,11 @@ impl<'a> Stopped<'a> {
         let local = libc::iovec { iov_base: (&raw mut read).cast(), iov_len: size_of_val(&read) };
         let address = block + at::RESULT as u64;
         let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of_val(&read) };
-        let pid = self.target.pid();
+        let pid = self.target.pid().0;
         // SAFETY: the kernel writes to `read`, for which all bytes are values.
         let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
         whole(len, size_of_val(&read)).map(|()| read)
     }
-}
-
-/// Whether a signal waits for it: that is to be seen by the call, whose `EINTR` the program expects.
-fn is_signalled(status: &Status) -> bool {
-    status.pending & !status.blocked != 0
 }
 
 fn whole(done: isize, wanted: usize) -> std::io::Result<()> {

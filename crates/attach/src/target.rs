@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid as KernelPid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pidfd_open};
+use tracewing_proc::{Stat, Status};
+use tracewing_units::Pid;
 
 use crate::Refusal;
-use crate::status::Status;
 use crate::threads::threads;
 
 /// `KCMP_VM` of `linux/kcmp.h`: whether two processes share their memory.
@@ -20,7 +21,7 @@ const CLASS_64: u8 = 2;
 /// A process, pinned so that its id means no other one.
 #[derive(Debug)]
 pub struct Target {
-    pid: i32,
+    pid: Pid,
     pidfd: OwnedFd,
     /// The longest time for which a thread was stopped, ns; 0: none was.
     longest_stop: AtomicU64,
@@ -33,8 +34,8 @@ impl Target {
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn open(pid: i32) -> Result<Self, Refusal> {
-        let id = (pid > 0).then(|| Pid::from_raw(pid)).flatten().ok_or(Refusal::Gone(pid))?;
+    pub fn open(pid: Pid) -> Result<Self, Refusal> {
+        let id = (pid.0 > 0).then(|| KernelPid::from_raw(pid.0)).flatten().ok_or(Refusal::Gone(pid))?;
         let pidfd = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::Gone(pid))?;
         let recorder = if sees_this_process(pid) { std::process::id() } else { 0 };
         let target = Self { pid, pidfd, longest_stop: AtomicU64::new(0), recorder };
@@ -43,7 +44,7 @@ impl Target {
     }
 
     /// Its process id.
-    pub fn pid(&self) -> i32 {
+    pub fn pid(&self) -> Pid {
         self.pid
     }
 
@@ -77,7 +78,7 @@ impl Target {
 
     fn check(&self) -> Result<(), Refusal> {
         let pid = self.pid;
-        let status = Status::read(pid).ok_or(Refusal::Gone(pid))?;
+        let status = Status::of(pid).ok_or(Refusal::Gone(pid))?;
         self.check_status(&status)?;
         // Of another user, or kept from being looked into.
         let mut head = [0; 5];
@@ -88,7 +89,7 @@ impl Target {
             })?;
         let is_64 = std::io::Read::read_exact(&mut program, &mut head).is_ok() && head[4] == CLASS_64;
         is_64.then_some(()).ok_or(Refusal::Bits(pid))?;
-        if shares_memory(pid, status.parent) {
+        if status.parent().is_some_and(|parent| shares_memory(pid, parent)) {
             return Err(Refusal::SharedMemory(pid));
         }
         self.is_alive().then_some(()).ok_or(Refusal::Gone(pid))
@@ -96,27 +97,29 @@ impl Target {
 
     fn check_status(&self, status: &Status) -> Result<(), Refusal> {
         let pid = self.pid;
-        if matches!(status.state, b'Z' | b'X') {
+        if matches!(status.state(), Some(b'Z' | b'X')) {
             // It ends at this moment, or lives on in its other threads; the kernel shows no memory of it.
             let others = threads(pid).unwrap_or_default();
-            let live = others.iter().filter_map(|tid| Status::of_thread(pid, *tid)).any(|of| of.has_memory);
+            let live = others.iter().filter_map(|tid| Status::of_thread(pid, *tid)).any(|of| of.has_memory());
             return Err(if live { Refusal::FirstThread(pid) } else { Refusal::Zombie(pid) });
-        } else if !status.has_memory {
+        } else if !status.has_memory() {
             // Of a process that is ending the memory is gone first.
-            return Err(if is_of_kernel(pid) { Refusal::Kernel(pid) } else { Refusal::Gone(pid) });
+            let is_of_kernel = Stat::of(pid).and_then(|stat| stat.is_of_kernel()) == Some(true);
+            return Err(if is_of_kernel { Refusal::Kernel(pid) } else { Refusal::Gone(pid) });
         }
-        if status.has_shadow_stack {
+        if status.has_shadow_stack() {
             return Err(Refusal::Unsupported { pid, why: "it has a shadow stack" });
         }
         let threads = threads(pid).ok_or(Refusal::Gone(pid))?;
         for of in threads.iter().filter_map(|tid| Status::of_thread(pid, *tid)) {
-            if of.tracer != 0 {
-                let by = Status::read(of.tracer).map_or(of.tracer, |tracer| tracer.process);
+            if let Some(tracer) = of.tracer() {
+                let by = Status::of(tracer.as_process()).and_then(|status| status.process());
+                let by = by.unwrap_or(tracer.as_process());
                 let name = fs::read(format!("/proc/{by}/comm")).unwrap_or_default();
                 let name = String::from_utf8_lossy(&name).trim_end().to_owned();
                 return Err(Refusal::Traced { pid, by, name });
             }
-            if of.state == b'T' {
+            if of.state() == Some(b'T') {
                 return Err(Refusal::Stopped(pid));
             }
         }
@@ -126,11 +129,12 @@ impl Target {
     /// Why it may not be traced, or looked into.
     pub fn not_permitted(&self) -> Refusal {
         let pid = self.pid;
-        let Some(status) = Status::read(pid).filter(|status| status.has_memory) else {
+        let Some(status) = Status::of(pid).filter(Status::has_memory) else {
             return Refusal::Gone(pid);
         };
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
-        forbidden(pid, status.users, geteuid().as_raw(), scope.as_deref())
+        let [real, effective, saved, _] = status.users().unwrap_or_default();
+        forbidden(pid, [real, effective, saved], geteuid().as_raw(), scope.as_deref())
     }
 
     /// Makes a refusal of a system call's failure.
@@ -151,27 +155,14 @@ impl Target {
 }
 
 /// Whether a process sees this one under the number that this one sees itself.
-fn sees_this_process(pid: i32) -> bool {
+fn sees_this_process(pid: Pid) -> bool {
     let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
     let own = namespace("self");
     own.is_some() && own == namespace(&pid.to_string())
 }
 
-/// Whether a thread is the kernel's: a flag in the 9th field of its `stat` (`proc_pid_stat(5)`).
-fn is_of_kernel(pid: i32) -> bool {
-    /// `PF_KTHREAD` of the kernel's `linux/sched.h`.
-    const OF_KERNEL: u64 = 0x20_0000;
-    const AFTER_NAME: usize = 9 - 3;
-    let flags = || {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let name = stat.iter().rposition(|byte| *byte == b')')?;
-        str::from_utf8(&stat[name + 1..]).ok()?.split_whitespace().nth(AFTER_NAME)?.parse::<u64>().ok()
-    };
-    flags().is_some_and(|flags| flags & OF_KERNEL != 0)
-}
-
 /// Why a user may not trace a process of these users, as the setting of Yama has it where there is one.
-fn forbidden(pid: i32, users: [u32; 3], own: u32, yama: Option<&str>) -> Refusal {
+fn forbidden(pid: Pid, users: [u32; 3], own: u32, yama: Option<&str>) -> Refusal {
     if let Some(uid) = users.into_iter().find(|uid| own != 0 && *uid != own) {
         return Refusal::OtherUser { pid, uid };
     }
@@ -184,9 +175,9 @@ fn forbidden(pid: i32, users: [u32; 3], own: u32, yama: Option<&str>) -> Refusal
 }
 
 /// Whether a process runs in the memory of its parent. Not where the kernel cannot say.
-fn shares_memory(pid: i32, parent: i32) -> bool {
+fn shares_memory(pid: Pid, parent: Pid) -> bool {
     // SAFETY: five numbers.
-    parent > 0 && unsafe { libc::syscall(libc::SYS_kcmp, pid, parent, SHARED_MEMORY, 0, 0) } == 0
+    parent.0 > 0 && unsafe { libc::syscall(libc::SYS_kcmp, pid.0, parent.0, SHARED_MEMORY, 0, 0) } == 0
 }
 
 #[cfg(test)]
@@ -196,20 +187,20 @@ mod tests {
     #[test]
     fn what_may_not_be_traced_has_its_reason() {
         let own = [1000; 3];
-        let text = |users, yama| forbidden(7, users, 1000, yama).to_string();
+        let text = |users, yama| forbidden(Pid(7), users, 1000, yama).to_string();
         assert_eq!(
             text(own, Some("1\n")),
             "process 7 may be attached to by its parents only (kernel.yama.ptrace_scope is 1): attach as root"
         );
-        assert!(matches!(forbidden(7, [0; 3], 0, Some("3\n")), Refusal::Yama { scope: 3, .. }));
+        assert!(matches!(forbidden(Pid(7), [0; 3], 0, Some("3\n")), Refusal::Yama { scope: 3, .. }));
         for yama in [None, Some("0\n"), Some("")] {
-            assert!(matches!(forbidden(7, own, 1000, yama), Refusal::NotDumpable(7)), "{yama:?}");
+            assert!(matches!(forbidden(Pid(7), own, 1000, yama), Refusal::NotDumpable(Pid(7))), "{yama:?}");
         }
-        let refusal = forbidden(1, [65534; 3], 0, Some("0\n"));
-        assert!(matches!(refusal, Refusal::LimitedRoot(1)), "{refusal}");
+        let refusal = forbidden(Pid(1), [65534; 3], 0, Some("0\n"));
+        assert!(matches!(refusal, Refusal::LimitedRoot(Pid(1))), "{refusal}");
         // Whatever Yama says, it is that of another user.
         for users in [[0; 3], [1000, 1000, 0], [0, 1000, 1000]] {
-            assert!(matches!(forbidden(7, users, 1000, Some("1\n")), Refusal::OtherUser { uid: 0, .. }));
+            assert!(matches!(forbidden(Pid(7), users, 1000, Some("1\n")), Refusal::OtherUser { uid: 0, .. }));
         }
     }
 }

@@ -8,14 +8,16 @@
 use std::fs;
 use std::os::fd::BorrowedFd;
 
+use tracewing_proc::{Forbidden, Sleeping};
+use tracewing_units::{Pid, Tid};
+
 use crate::reads::can_be_interrupted;
-use crate::status::{Forbidden, Sleeping, sleeping};
 
 /// A thread that may be borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub rank: Rank,
-    pub tid: i32,
+    pub tid: Tid,
     /// The call in which it sleeps.
     pub call: Sleeping,
 }
@@ -32,7 +34,7 @@ pub(crate) enum Rank {
 }
 
 /// A process's threads; `None` where it has ended.
-pub(crate) fn threads(pid: i32) -> Option<Vec<i32>> {
+pub(crate) fn threads(pid: Pid) -> Option<Vec<Tid>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     Some(tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect())
 }
@@ -42,13 +44,13 @@ pub(crate) fn threads(pid: i32) -> Option<Vec<i32>> {
 /// # Errors
 /// The process may not be looked into.
 pub(crate) fn candidates(
-    pid: i32,
+    pid: Pid,
     pidfd: BorrowedFd<'_>,
-    threads: &[i32],
+    threads: &[Tid],
 ) -> Result<Vec<Candidate>, Forbidden> {
     let mut candidates = Vec::new();
     for &tid in threads {
-        let Some(call) = sleeping(pid, tid)? else { continue };
+        let Some(call) = Sleeping::of(pid, tid)? else { continue };
         if let Some(rank) = rank(pid, &call, pidfd) {
             candidates.push(Candidate { rank, tid, call });
         }
@@ -58,7 +60,7 @@ pub(crate) fn candidates(
 }
 
 /// Whether, and how well, a thread can be borrowed that sleeps in this call.
-pub(crate) fn rank(pid: i32, call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
+pub(crate) fn rank(pid: Pid, call: &Sleeping, pidfd: BorrowedFd<'_>) -> Option<Rank> {
     let [first, second, third, fourth, ..] = call.arguments;
     match call.number {
         libc::SYS_poll
@@ -96,11 +98,8 @@ mod tests {
 
     fn of(number: i64, arguments: [u64; 6]) -> Option<Rank> {
         let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-        rank(
-            getpid().as_raw_nonzero().get(),
-            &Sleeping { number, arguments, stack_pointer: 0 },
-            pidfd.as_fd(),
-        )
+        let call = Sleeping { number, arguments, stack_pointer: 0, returns_to: 0 };
+        rank(Pid(getpid().as_raw_nonzero().get()), &call, pidfd.as_fd())
     }
 
     #[test]

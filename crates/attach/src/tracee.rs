@@ -8,6 +8,8 @@ use std::io;
 use std::ptr::null_mut;
 use std::time::Instant;
 
+use tracewing_units::Tid;
+
 /// Registers of a stopped thread.
 pub(crate) type Registers = libc::user_regs_struct;
 
@@ -41,9 +43,9 @@ pub(crate) struct Tracee {
 
 impl Tracee {
     /// Begins to trace a thread, which runs on.
-    pub(crate) fn seize(tid: libc::pid_t) -> io::Result<Self> {
-        request(libc::PTRACE_SEIZE, tid, 0, 0)?;
-        Ok(Self { tid, signal: Cell::new(0) })
+    pub(crate) fn seize(tid: Tid) -> io::Result<Self> {
+        request(libc::PTRACE_SEIZE, tid.0, 0, 0)?;
+        Ok(Self { tid: tid.0, signal: Cell::new(0) })
     }
 
     /// Has it stop, in a system call as a signal without a handler would.

@@ -6,8 +6,12 @@
 
 use std::mem::size_of;
 
+use tracewing_units::Tid;
+
 /// Lowest priority of the policy `SCHED_RR`, above all ordinary threads.
 const REAL_TIME: libc::c_int = 1;
+/// What these system calls take for the calling thread.
+const CALLING: Tid = Tid(0);
 /// Time after which an ordinary thread has had its turn, ns: the shorter, the sooner it gets one, the less of
 /// the CPU it takes at once; its share stays (`sched_setattr(2)`, `sched_runtime`; Linux since 6.12).
 const SLICE: u64 = 100_000;
@@ -23,20 +27,20 @@ pub(crate) fn hurry() {
     let is_real_time = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } == 0;
     if !is_real_time {
         // The thread ends when it has traced.
-        Turn::short(0).into_iter().for_each(std::mem::forget);
+        Turn::short(CALLING).into_iter().for_each(std::mem::forget);
     }
 }
 
 /// A thread's turns are short as long as this lives. If the recorder is killed they stay so, which changes
 /// nothing but how often the thread is switched.
 pub(crate) struct Turn {
-    tid: libc::pid_t,
+    tid: Tid,
     before: libc::sched_attr,
 }
 
 impl Turn {
     /// `None` where the kernel knows no such thing, or the thread has a policy of its own.
-    pub(crate) fn short(tid: libc::pid_t) -> Option<Self> {
+    pub(crate) fn short(tid: Tid) -> Option<Self> {
         let before = attributes(tid)?;
         let is_ordinary = before.sched_policy == libc::SCHED_OTHER as u32;
         if !is_ordinary || before.sched_runtime <= SLICE {
@@ -52,20 +56,20 @@ impl Drop for Turn {
     }
 }
 
-fn attributes(tid: libc::pid_t) -> Option<libc::sched_attr> {
+fn attributes(tid: Tid) -> Option<libc::sched_attr> {
     let size = size_of::<libc::sched_attr>();
     // SAFETY: all-zero is a valid `sched_attr`.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most `size` bytes to it.
-    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, size, 0) };
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, tid.0, &raw mut attributes, size, 0) };
     (got == 0).then_some(attributes)
 }
 
-fn set(tid: libc::pid_t, attributes: libc::sched_attr) -> bool {
+fn set(tid: Tid, attributes: libc::sched_attr) -> bool {
     let size = size_of::<libc::sched_attr>() as u32;
     let attributes = libc::sched_attr { size, ..attributes };
     // SAFETY: the attributes live through the call.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) == 0 }
+    unsafe { libc::syscall(libc::SYS_sched_setattr, tid.0, &raw const attributes, 0) == 0 }
 }
 
 #[cfg(test)]
@@ -74,9 +78,9 @@ mod tests {
 
     #[test]
     fn turns_are_as_they_were_afterwards() {
-        let slice = || attributes(0).unwrap().sched_runtime;
+        let slice = || attributes(CALLING).unwrap().sched_runtime;
         let before = slice();
-        match Turn::short(0) {
+        match Turn::short(CALLING) {
             // Linux before 6.12, or a policy of the test's.
             None => {}
             Some(_turn) => assert_eq!(slice(), SLICE),

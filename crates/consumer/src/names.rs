@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::event::CONTEXT;
+use tracewing_proc::Stat;
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::own;
 
@@ -100,7 +101,7 @@ impl Names {
         let task = format!("/proc/{pid}/task/{tid}");
         let name = read(&format!("{task}/comm"))?;
         // Checked last: what was read belongs to this thread, or to an earlier one with the same id.
-        let began = began(&fs::read_to_string(format!("{task}/stat")).ok()?)?;
+        let began = Stat::of_thread(pid, tid)?.began()? as f64 * TICK;
         let is_it = began <= self.time(thread.stamp) + 2.0 * TICK;
         (is_it && name != thread.name && !name.is_empty() && str::from_utf8(&name).is_ok()).then_some(name)
     }
@@ -128,13 +129,6 @@ fn read(path: &str) -> Option<Vec<u8>> {
     let mut name = fs::read(path).ok()?;
     name.pop_if(|byte| *byte == b'\n');
     Some(name)
-}
-
-/// Start time of the thread with this `stat`, in seconds since boot.
-fn began(stat: &str) -> Option<f64> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let ticks: u64 = rest.split(' ').nth(22 - 3)?.parse().ok()?;
-    Some(ticks as f64 * TICK)
 }
 
 #[cfg(test)]

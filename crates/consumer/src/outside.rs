@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::event::CONTEXT;
 use tracewing_abi::first::DESCRIPTION;
+use tracewing_proc::Status;
 use tracewing_units::{Pid, Tid};
 
 use crate::firsts::Firsts;
@@ -73,17 +74,8 @@ impl Outside {
 /// Whether a process is of another PID namespace than the recorder, which can see it, so that this is one
 /// below its own. `None` where it has ended.
 pub fn is_of_other_namespace(pid: Pid) -> Option<bool> {
-    let count = |process: &str| {
-        let status = fs::read(format!("/proc/{process}/status")).ok()?;
-        Some(numbers(&status)?.count())
-    };
-    Some(count(&pid.to_string())? > count("self")?)
-}
-
-/// The numbers of a task, from the outermost namespace that can be seen to its own.
-fn numbers(status: &[u8]) -> Option<impl Iterator<Item = i32>> {
-    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
-    Some(str::from_utf8(line).ok()?.split_ascii_whitespace().filter_map(|number| number.parse().ok()))
+    let count = |status: Option<Status>| Some(status?.numbers()?.count());
+    Some(count(Status::of(pid))? > count(Status::own())?)
 }
 
 /// A process of another namespace, whose region this is for.
@@ -165,8 +157,7 @@ impl Insider {
         let tasks = fs::read_dir(format!("/proc/self/fd/{}/task", folder.as_raw_fd()));
         for task in tasks.into_iter().flatten().flatten().take(MOST) {
             let outside = task.file_name().to_str().and_then(|tid| tid.parse().ok());
-            let status = fs::read(task.path().join("status")).unwrap_or_default();
-            let inside = numbers(&status).and_then(Iterator::last);
+            let inside = Status::read(task.path().join("status")).and_then(|status| status.numbers()?.last());
             threads.known.extend(inside.map(Inside).zip(outside));
         }
         (threads.looked, threads.took) = (begin, begin.elapsed());
@@ -268,12 +259,5 @@ mod tests {
         assert_eq!(events, expected);
         assert_eq!(insider.outside.unseen(), 1);
         assert_eq!([pid, i32::MAX].map(Pid).map(is_of_other_namespace), [Some(false), None]);
-    }
-
-    #[test]
-    fn the_last_number_is_that_inside() {
-        let of = |text: &str| numbers(text.as_bytes()).and_then(Iterator::last);
-        assert_eq!(of("Name:\tNSpid:\nNSpid:\t4711\t12\t1\nNSpgid:\t3\n"), Some(1));
-        assert_eq!(of("Name:\tx\n"), None);
     }
 }

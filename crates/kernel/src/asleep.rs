@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use syscalls::Sysno;
+use tracewing_proc::{Sleeping, Status};
 use tracewing_units::{Pid, Tid};
 
 /// A sleeping thread, as `/proc` shows it.
@@ -27,37 +28,23 @@ struct Sleep {
 impl Sleep {
     /// What a thread does; `None` if it is awake or has ended.
     fn of(process: Pid, tid: Tid) -> Option<Self> {
-        let read = |file: &str| fs::read(format!("/proc/{process}/task/{tid}/{file}"));
-        let call = read("syscall").ok().and_then(|text| {
-            let (call, pc) = system_call(&String::from_utf8_lossy(&text))?;
-            is_native(process, pc).then_some(call)
-        });
-        let status = read("status").ok()?;
-        let (switches, is_stopped) = state_of_sleeper(&String::from_utf8_lossy(&status))?;
+        let call = Sleeping::of(process, tid).ok().flatten();
+        let call = call.filter(|call| is_native(process, call.returns_to));
+        let call = call.and_then(|call| usize::try_from(call.number).ok());
+        let (switches, is_stopped) = state_of_sleeper(&Status::of_thread(process, tid)?)?;
         Some(Self { process, switches, call: call.filter(|_| !is_stopped) })
     }
 }
 
 /// How often a thread with this `status` has left a CPU, and whether it is stopped (by a signal or a
 /// debugger); `None` if it is awake.
-fn state_of_sleeper(status: &str) -> Option<(u64, bool)> {
-    let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
-    let is_stopped = match field("State:")?.as_bytes().first()? {
+fn state_of_sleeper(status: &Status) -> Option<(u64, bool)> {
+    let is_stopped = match status.state()? {
         b'S' | b'D' => false,
         b'T' | b't' => true,
         _ => return None,
     };
-    let number = |name: &str| field(name)?.parse::<u64>().ok();
-    let switches = number("voluntary_ctxt_switches:")?.checked_add(number("nonvoluntary_ctxt_switches:")?)?;
-    Some((switches, is_stopped))
-}
-
-/// The number of the system call in a thread's file `syscall`, and the address to which it returns; `None`
-/// where it is in none.
-fn system_call(text: &str) -> Option<(usize, u64)> {
-    let call = text.split_ascii_whitespace().next()?.parse().ok()?;
-    let pc = text.split_ascii_whitespace().next_back()?.strip_prefix("0x")?;
-    Some((call, u64::from_str_radix(pc, 16).ok()?))
+    Some((status.switches()?, is_stopped))
 }
 
 /// Whether the call that returns to `pc` was made by the instruction `syscall` of x86-64. Calls of 32-bit
@@ -128,23 +115,16 @@ mod tests {
 
     #[test]
     fn a_sleeper_has_left_its_cpu_so_often() {
-        assert_eq!(state_of_sleeper(STATUS), Some((8, false)));
-        let state = |state: &str| state_of_sleeper(&STATUS.replace("S (sleeping)", state));
+        let of = |text: &str| state_of_sleeper(&Status::from(text));
+        assert_eq!(of(STATUS), Some((8, false)));
+        let state = |state: &str| of(&STATUS.replace("S (sleeping)", state));
         assert_eq!(state("D (disk sleep)"), Some((8, false)));
         assert_eq!((state("T (stopped)"), state("t (tracing stop)")), (Some((8, true)), Some((8, true))));
         assert_eq!((state("R (running)"), state("Z (zombie)")), (None, None));
         for cut in 0..STATUS.len() - 1 {
-            let _ = state_of_sleeper(&STATUS[..cut]);
+            let _ = of(&STATUS[..cut]);
         }
-        assert_eq!(state_of_sleeper(""), None);
-    }
-
-    #[test]
-    fn the_call_of_a_sleeper_is_the_first_number() {
-        assert_eq!(system_call("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffe 0x7f12\n"), Some((202, 0x7f12)));
-        for text in ["running\n", "-1 0x7ffe 0x7f12\n", ""] {
-            assert_eq!(system_call(text), None, "{text}");
-        }
+        assert_eq!(of(""), None);
     }
 
     #[test]
@@ -201,13 +181,12 @@ mod tests {
             let Ok(mut child) = Command::new(&program).spawn() else {
                 return tracewing_testing::skip(Cause::Listed("32-bit programs"), "this machine runs none");
             };
-            let (process, file) = (Pid::from_unsigned(child.id()), format!("/proc/{}/syscall", child.id()));
+            let process = Pid::from_unsigned(child.id());
             let mut has_ended = false;
             tracewing_testing::wait_until("it sleeps in its call", || {
                 has_ended = child.try_wait().unwrap().is_some();
-                let is_there = fs::read_to_string(&file)
-                    .is_ok_and(|text| system_call(&text).is_some_and(|(call, _)| call == number));
-                has_ended || is_there
+                let call = Sleeping::of(process, process.first_thread()).unwrap();
+                has_ended || call.is_some_and(|call| call.number == number)
             });
             let sleep = Sleep::of(process, Tid(process.0));
             let _ = child.kill();

@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tracewing_proc::Stat;
 use tracewing_units::Pid;
 
 const PREFIX: &str = "tracewing-";
@@ -158,13 +159,7 @@ fn owner(name: &str) -> Option<(Pid, u64)> {
 /// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its
 /// zombie.
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The second field, the program's name, may hold anything, parentheses too.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-    let state = fields.next()?;
-    let start = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(start)
+    Stat::of(pid).filter(|stat| !stat.has_ended())?.began()
 }
 
 #[cfg(test)]

@@ -16,13 +16,12 @@ use std::str::FromStr;
 use tracewing_ctf::model::{
     Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
+use tracewing_proc::{Stat, Status};
 use tracewing_units::{Cpu, Pid, Tid};
 use tracewing_vocabulary::kernel::{Asleep, StateDump};
 
 /// `TASK_COMM_LEN`.
 const COMM: usize = 16;
-/// `PF_KTHREAD` of `include/linux/sched.h`.
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// LTTng's `enum lttng_thread_type`, `lttng_execution_mode`, `lttng_execution_submode`,
 /// `lttng_process_status`.
@@ -113,34 +112,31 @@ impl Thread {
         out
     }
 
+    /// A living thread of a process.
+    fn of(tid: Tid, process: Pid) -> Option<Self> {
+        Self::new(tid, process, &Stat::of_thread(process, tid)?)
+    }
+
     /// A thread by its `stat`.
-    fn parse(tid: Tid, process: Pid, stat: &[u8]) -> Option<Self> {
-        // The name may hold anything, parentheses too.
-        let open = stat.iter().position(|&byte| byte == b'(')?;
-        let close = stat.iter().rposition(|&byte| byte == b')')?;
-        let text = stat.get(open + 1..close)?;
+    fn new(tid: Tid, process: Pid, stat: &Stat) -> Option<Self> {
         let mut name = [0; COMM];
-        let len = text.len().min(COMM - 1);
-        name[..len].copy_from_slice(&text[..len]);
-        let fields = std::str::from_utf8(&stat[close + 1..]).ok()?;
-        // The first of these is field 3 of the manual page.
-        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        let status = match field(3)? {
+        let len = stat.name().len().min(COMM - 1);
+        name[..len].copy_from_slice(&stat.name()[..len]);
+        let status = match stat.state()? {
             // Whether it really has a CPU, the events around show; LTTng does the same.
-            "R" => WAIT_CPU,
-            "Z" => ZOMBIE,
-            "X" | "x" => DEAD,
+            'R' => WAIT_CPU,
+            'Z' => ZOMBIE,
+            'X' | 'x' => DEAD,
             _ => WAIT,
         };
         Some(Self {
             tid,
             process,
-            parent: field(4)?.parse().ok()?,
+            parent: stat.parent()?,
             name,
-            is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
+            is_kernel: stat.is_of_kernel()?,
             status,
-            cpu: field(39)?.parse().ok()?,
+            cpu: stat.cpu()?,
         })
     }
 }
@@ -159,8 +155,7 @@ pub(crate) fn all() -> Vec<Thread> {
     let mut threads = Vec::new();
     for process in numbers::<Pid>("/proc") {
         for tid in numbers::<Tid>(&format!("/proc/{process}/task")) {
-            let stat = fs::read(format!("/proc/{process}/task/{tid}/stat"));
-            threads.extend(stat.ok().and_then(|stat| Thread::parse(tid, process, &stat)));
+            threads.extend(Thread::of(tid, process));
         }
     }
     threads
@@ -175,11 +170,7 @@ pub(crate) fn threads_of(process: Pid) -> Vec<Tid> {
 pub(crate) fn of(tids: &[Tid]) -> Vec<Thread> {
     let thread = |tid: &Tid| {
         // A thread that is not a process has a directory all the same; it is only not listed.
-        let status = fs::read(format!("/proc/{tid}/status")).ok()?;
-        let status = String::from_utf8_lossy(&status);
-        let process: Pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-        let stat = fs::read(format!("/proc/{process}/task/{tid}/stat")).ok()?;
-        Thread::parse(*tid, process, &stat)
+        Thread::of(*tid, Status::of(tid.as_process())?.process()?)
     };
     tids.iter().filter_map(thread).collect()
 }
@@ -214,12 +205,13 @@ mod tests {
     fn a_thread_is_read_whatever_its_name() {
         let stat =
             b"7 (a) (b) R 1 2 3 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 12 0 0 1 2 3 4 5 6 7 8 9 0 1 2 3 17 1 0";
-        let thread = Thread::parse(Tid(7), Pid(5), stat).unwrap();
+        let parse = |stat: &[u8]| Thread::new(Tid(7), Pid(5), &Stat::parse(stat.to_vec())?);
+        let thread = parse(stat).unwrap();
         assert_eq!((thread.tid, thread.process, thread.parent, thread.cpu), (Tid(7), Pid(5), Pid(1), Cpu(1)));
         assert_eq!(&thread.name[..8], b"a) (b\0\0\0");
         assert_eq!((thread.status, thread.is_kernel), (2, false));
         for cut in 0..stat.len() - 4 {
-            assert_eq!(Thread::parse(Tid(7), Pid(5), &stat[..cut]), None, "{cut}");
+            assert_eq!(parse(&stat[..cut]), None, "{cut}");
         }
     }
 

@@ -98,7 +98,7 @@ pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: D
     if matches!(wanted, Wanted::New { .. }) && found(pid, wanted).is_none_or(|found| found.is_empty()) {
         return Outcome { result: Ok(Answers::default()), longest_stop: None, tried };
     }
-    match Target::open(pid.0) {
+    match Target::open(pid) {
         Ok(target) => {
             let result = enter(&target, pid, wanted, &mut tried, recording, patience);
             Outcome { result, longest_stop: target.longest_stop(), tried }

@@ -265,7 +265,7 @@ impl Attaching {
         let ended: Vec<_> = std::iter::from_fn(next).collect();
         self.pending.retain(|pid, _| !ended.iter().any(|attempt| attempt.pid == *pid));
         let late = std::mem::take(&mut self.pending).into_iter();
-        let late = late.map(|(pid, is_look)| Attempt::in_vain(pid, is_look, Err(Refusal::Late(pid.0))));
+        let late = late.map(|(pid, is_look)| Attempt::in_vain(pid, is_look, Err(Refusal::Late(pid))));
         ended.into_iter().chain(late).collect()
     }
 }
@@ -345,7 +345,7 @@ fn begin(pid: Pid, wanted: Wanted, recording: [u8; 16], events: &Sender<Event>) 
         let _ = done.send(Event::Ended(pid, outcome));
     };
     if let Err(source) = std::thread::Builder::new().name("attaching".to_owned()).spawn(body) {
-        let refusal = Refusal::System { pid: pid.0, call: "clone", source };
+        let refusal = Refusal::System { pid, call: "clone", source };
         let _ = failed.send(Event::Ended(pid, Attempt::in_vain(pid, false, Err(refusal)).outcome));
     }
 }

@@ -7,11 +7,11 @@
 //! about one process. An id that was reused before the pidfd was opened gains nothing, since all users of the
 //! process found must be the user that connected.
 
-use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid as KernelPid, PidfdFlags, pidfd_open};
+use tracewing_proc::Status;
 use tracewing_units::Pid;
 
 /// `SO_PEERPIDFD` of the kernel's `asm-generic/socket.h`.
@@ -64,12 +64,8 @@ pub(crate) fn is_alive(pidfd: &OwnedFd) -> bool {
 
 /// Real, effective and saved user of a process.
 pub(crate) fn users(pid: Pid) -> Option<[u32; 3]> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    // A process's name has no line break there: the kernel escapes it.
-    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
-    let mut users = str::from_utf8(line).ok()?.split_whitespace().map(str::parse);
-    let mut next = || users.next()?.ok();
-    Some([next()?, next()?, next()?])
+    let [real, effective, saved, _] = Status::of(pid)?.users()?;
+    Some([real, effective, saved])
 }
 
 fn option<T>(connection: BorrowedFd<'_>, name: libc::c_int, value: &mut T) -> Result<(), i32> {

@@ -8,6 +8,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use tracewing_proc::Status;
+
 use crate::credentials::Peer;
 
 /// The rights that programs of a region have in common.
@@ -30,29 +32,27 @@ impl Domain {
     /// cannot be read.
     pub(crate) fn of(peer: Peer) -> Option<Self> {
         let folder = format!("/proc/{}", peer.pid);
-        let status = fs::read(format!("{folder}/status")).ok()?;
-        let status = String::from_utf8_lossy(&status);
+        let status = Status::of(peer.pid)?;
         let user_namespace = fs::metadata(format!("{folder}/ns/user")).ok()?.ino();
         let owner = fs::metadata(&folder).ok()?.uid();
         let label = fs::read_to_string(format!("{folder}/attr/current")).unwrap_or_default();
-        let domain = Self::parse(&status, user_namespace, owner, label)?;
+        let domain = Self::new(&status, user_namespace, owner, label)?;
         (domain.user == peer.uid).then_some(domain)
     }
 
-    fn parse(status: &str, user_namespace: u64, owner: u32, label: String) -> Option<Self> {
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    fn new(status: &Status, user_namespace: u64, owner: u32, label: String) -> Option<Self> {
         let one_id = |name| {
-            let mut ids = field(name)?.split_whitespace();
+            let mut ids = status.field(name)?.split_whitespace();
             let first: u32 = ids.next()?.parse().ok()?;
             ids.all(|id| id.parse() == Ok(first)).then_some(first)
         };
-        let no_capability = |name| u64::from_str_radix(field(name)?.trim(), 16).ok().filter(|set| *set == 0);
+        let no_capability = |name| status.set(name).filter(|set| *set == 0);
         for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
             no_capability(name)?;
         }
         let (user, group) = (one_id("Uid")?, one_id("Gid")?);
         let seccomp =
-            format!("{} {}", field("Seccomp")?.trim(), field("Seccomp_filters").unwrap_or("").trim());
+            format!("{} {}", status.field("Seccomp")?, status.field("Seccomp_filters").unwrap_or(""));
         let is_ordinary = user != 0 && group != 0;
         is_ordinary.then_some(Self {
             user,
@@ -74,20 +74,21 @@ mod tests {
         Seccomp:\t0\nSeccomp_filters:\t0\n";
 
     fn parse(status: &str) -> Option<Domain> {
-        Domain::parse(status, 1, 7, String::new())
+        Domain::new(&Status::from(status), 1, 7, String::new())
     }
 
     #[test]
     fn programs_with_the_same_rights_share() {
         assert!(parse(STATUS).is_some() && parse(STATUS) == parse(STATUS));
+        let status = Status::from(STATUS);
         let differs = |other: Option<Domain>| assert!(other.is_some() && other != parse(STATUS), "{other:?}");
         differs(parse(&STATUS.replace("Seccomp:\t0", "Seccomp:\t2")));
         differs(parse(&STATUS.replace("filters:\t0", "filters:\t1")));
         differs(parse(&STATUS.replace('8', "9")));
-        differs(Domain::parse(&STATUS.replace('7', "6"), 1, 6, String::new()));
-        differs(Domain::parse(STATUS, 2, 7, String::new()));
-        differs(Domain::parse(STATUS, 1, 0, String::new()));
-        differs(Domain::parse(STATUS, 1, 7, "confined".to_owned()));
+        differs(Domain::new(&Status::from(STATUS.replace('7', "6").as_str()), 1, 6, String::new()));
+        differs(Domain::new(&status, 2, 7, String::new()));
+        differs(Domain::new(&status, 1, 0, String::new()));
+        differs(Domain::new(&status, 1, 7, "confined".to_owned()));
     }
 
     #[test]

@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::getuid;
 use tracewing_abi::{LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE};
+use tracewing_proc::Status;
 use tracewing_units::Pid;
 
 use crate::program::parent;
-use crate::seccomp::{filters, own};
+use crate::seccomp::own;
 
 /// Time between two looks; longer where looking takes more than a hundredth of it.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -109,10 +110,8 @@ impl LeftOut {
 fn left_out(socket: &Path, reported: &HashSet<Pid>) -> Vec<Pid> {
     let own = own();
     let is_left_out = |pid: &Pid| {
-        let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-        let status = String::from_utf8_lossy(&status);
-        filters(&status) > own
-            && (is_own_users(&status) || is_descendant(*pid))
+        Status::of(*pid)
+            .is_some_and(|status| status.filters() > own && (is_own_users(&status) || is_descendant(*pid)))
             && says_left_out(&environment(&PathBuf::from(format!("/proc/{pid}/environ"))), socket)
     };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -121,10 +120,8 @@ fn left_out(socket: &Path, reported: &HashSet<Pid>) -> Vec<Pid> {
 }
 
 /// Whether a process, by its `status`, is of this process's user now.
-fn is_own_users(status: &str) -> bool {
-    let mut users = status.lines().filter_map(|line| line.strip_prefix("Uid:"));
-    let own = getuid().as_raw().to_string();
-    users.next().is_some_and(|users| users.split_whitespace().all(|user| user == own))
+fn is_own_users(status: &Status) -> bool {
+    status.users() == Some([getuid().as_raw(); 4])
 }
 
 /// Whether this process, or one that it has started, has started a process, found by the ancestors that still
@@ -162,10 +159,11 @@ mod tests {
     fn only_processes_of_this_user_or_of_the_recording_are_read() {
         let own = getuid().as_raw();
         let status = |users: [u32; 4]| {
-            format!("Name:\tUid:\nUid:\t{}\nGid:\t0\n", users.map(|user| user.to_string()).join("\t"))
+            let users = users.map(|user| user.to_string()).join("\t");
+            Status::from(format!("Name:\tUid:\nUid:\t{users}\nGid:\t0\n").as_str())
         };
         assert!(is_own_users(&status([own; 4])));
-        assert!(!is_own_users(&status([own + 1, own, own, own])) && !is_own_users(""));
+        assert!(!is_own_users(&status([own + 1, own, own, own])) && !is_own_users(&Status::from("")));
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         assert!(is_descendant(Pid::from_unsigned(child.id())) && !is_descendant(Pid(1)));
         child.kill().unwrap();

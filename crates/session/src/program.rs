@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use tracewing_proc::Stat;
 use tracewing_rules::Process;
 use tracewing_units::Pid;
 
@@ -23,11 +24,12 @@ pub(crate) struct Program {
 impl Program {
     /// The living process with this id.
     pub(crate) fn of(pid: Pid) -> Self {
+        let stat = stat(pid);
         Self {
             pid,
             name: executable(pid).or_else(|| main_thread(pid)).unwrap_or_default(),
-            began: field(pid, 22),
-            stack: field(pid, 28),
+            began: stat.as_ref().and_then(Stat::began).unwrap_or(0),
+            stack: stat.as_ref().and_then(|stat| stat.field(28)).unwrap_or(0),
         }
     }
 
@@ -59,7 +61,7 @@ impl Program {
 
 /// A process's parent.
 pub(crate) fn parent(pid: Pid) -> Option<Pid> {
-    stat(pid)?.split(' ').nth(1)?.parse().ok()
+    stat(pid)?.parent()
 }
 
 fn executable(pid: Pid) -> Option<String> {
@@ -75,14 +77,9 @@ pub(crate) fn main_thread(pid: Pid) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
-/// A field of `stat` by its number in `man 5 proc_pid_stat`, from the third on; 0 where there is none.
-fn field(pid: Pid, number: usize) -> u64 {
-    stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
-}
-
-/// Whether a process is a kernel thread (`PF_KTHREAD` of its `linux/sched.h`).
+/// Whether a process is a kernel thread.
 pub(crate) fn is_of_kernel(pid: Pid) -> bool {
-    field(pid, 9) & 0x0020_0000 != 0
+    stat(pid).and_then(|stat| stat.is_of_kernel()).unwrap_or(false)
 }
 
 /// Time since boot in the ticks of [`Program::began`].
@@ -92,19 +89,9 @@ pub(crate) fn ticks_since_boot() -> u64 {
     now.tv_sec.unsigned_abs() * 100 + now.tv_nsec.unsigned_abs() / 10_000_000
 }
 
-/// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's
-/// `linux/sched.h`).
-const EXITING: u64 = 4;
-
-/// `stat` of a living process from its third field on: the name before that may have spaces and parentheses
-/// of its own.
-fn stat(pid: Pid) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat).into_owned();
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let flags: u64 = rest.split(' ').nth(6)?.parse().ok()?;
-    // Or it is dead, and its parent has not waited for it yet.
-    (flags & EXITING == 0 && !rest.starts_with(['Z', 'X'])).then(|| rest.to_owned())
+/// `stat` of a process that lives and is not about to end.
+fn stat(pid: Pid) -> Option<Stat> {
+    Stat::of(pid).filter(|stat| stat.is_ending() == Some(false) && !stat.has_ended())
 }
 
 #[cfg(test)]

@@ -3,16 +3,18 @@
 //! be what the filter ends the program for.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use tracewing_proc::Status;
 use tracewing_units::Pid;
 
 /// How many filters this process has.
 pub(crate) fn own() -> u32 {
-    filters(&read("/proc/self/status").unwrap_or_default())
+    Status::own().map_or(0, |status| status.filters())
 }
 
 /// What the agent calls its threads.
-const AGENT: &str = "tracewing";
+const AGENT: &[u8] = b"tracewing";
 
 /// Whether what this recorder has a process do is watched by more filters than this process has, or than
 /// were `looked_at`. Filters are of threads: those of the agent's count, which do it, or where there are
@@ -21,37 +23,18 @@ pub(crate) fn is_filtered(pid: Pid, looked_at: u32) -> bool {
     let known = own().max(looked_at);
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
-    let is_agents = |task: &&PathBuf| read(task.join("comm")).is_some_and(|name| name.trim_end() == AGENT);
+    let is_agents =
+        |task: &&PathBuf| fs::read(task.join("comm")).is_ok_and(|name| name.trim_ascii_end() == AGENT);
     let agents: Vec<_> = tasks.iter().filter(is_agents).collect();
     let all = if agents.is_empty() { tasks.iter().collect() } else { agents };
-    all.into_iter().filter_map(|task| read(task.join("status"))).any(|status| filters(&status) > known)
-}
-
-/// A file in `/proc`. Names of threads, which are in it, are any bytes.
-fn read(path: impl AsRef<Path>) -> Option<String> {
-    Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
-}
-
-/// How many filters a thread has, by its `status`. Kernels before 5.9 show only whether there are any.
-pub(crate) fn filters(status: &str) -> u32 {
-    let number = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    match number("Seccomp:") {
-        None | Some(0) => 0,
-        Some(_) => number("Seccomp_filters:").unwrap_or(1).max(1),
-    }
+    all.into_iter()
+        .filter_map(|task| Status::read(task.join("status")))
+        .any(|status| status.filters() > known)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn filters_are_counted() {
-        assert_eq!(filters("Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n"), 0);
-        assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t3\n"), 3);
-        assert_eq!(filters("Seccomp:\t2\n"), 1);
-        assert_eq!(filters("Seccomp:\t1\nSeccomp_filters:\t0\n"), 1);
-    }
 
     /// A filter that allows everything, for the calling thread.
     fn filter() {

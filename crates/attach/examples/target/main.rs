@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::attach::Saved;
 use tracewing_abi::ways::Way;
 use tracewing_attach::{SystemCall, Target};
+use tracewing_units::Pid;
 
 /// Whether the function starts no thread: one that is stopped would keep it waiting.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
@@ -56,7 +57,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<i64>().ok()).unwrap_or(-1);
     if arguments[1] == "attach" {
-        return attach(number(2) as i32, number(3) as u64, number(4).max(1));
+        return attach(Pid(number(2) as i32), number(3) as u64, number(4).max(1));
     }
     if arguments[1] == "names" {
         return calls::names().for_each(|name| println!("{name}"));
@@ -76,7 +77,7 @@ const CALLS: [SystemCall; 2] = [
     SystemCall { name: "clone3", number: libc::SYS_clone3, arguments: [0; 6], without: None },
 ];
 
-fn attach(pid: i32, entry: u64, count: i64) {
+fn attach(pid: Pid, entry: u64, count: i64) {
     for _ in 0..count {
         match Target::open(pid).and_then(|target| target.call(entry, &CALLS, Duration::from_secs(1))) {
             Ok(called) => println!("{} {} {}", called.result, called.tid, called.stopped.as_nanos()),

@@ -24,7 +24,7 @@ fn calls_keep_their_time_outs_and_results() {
         let waits = Instant::now();
         while waits.elapsed() < Duration::from_millis(600) {
             let called = program.attach().unwrap();
-            assert_eq!((called.result, called.tid), (42, program.pid), "{way}");
+            assert_eq!((called.result, called.tid), (42, program.pid.first_thread()), "{way}");
             std::thread::sleep(Duration::from_millis(50));
         }
         let waited = program.end();

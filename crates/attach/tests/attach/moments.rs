@@ -2,6 +2,7 @@
 
 use super::*;
 use std::fs;
+use tracewing_units::Pid;
 
 /// Its threads allocate all the time, as does what is called in it: that returns only if the borrowed thread
 /// has no lock of the allocator's.
@@ -57,7 +58,7 @@ fn while_it_exits() {
 }
 
 /// The state of a process's first thread.
-fn state(pid: i32) -> Option<char> {
+fn state(pid: Pid) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
 }
@@ -76,7 +77,7 @@ fn while_it_cannot_be_interrupted() {
     // Another thread is borrowed.
     let program = Waiting::new("vfork_beside", 1500);
     let called = program.attach().unwrap();
-    assert_eq!((called.result, called.tid), (42, program.pid));
+    assert_eq!((called.result, called.tid), (42, program.pid.first_thread()));
     let waited = program.end();
     assert_eq!((waited.result, waited.calls), (0, 1), "{waited:?}");
 }

@@ -3,13 +3,14 @@
 use super::*;
 use crate::waiting::CLONE3;
 use tracewing_testing::{Cause, installed, skip, wait_until};
+use tracewing_units::Pid;
 
 #[test]
 fn processes_that_cannot_be_attached_to() {
     let program = Waiting::new("poll", 60_000);
     let signal = |signal| {
         // SAFETY: two numbers; the process is this test's child.
-        unsafe { libc::kill(program.pid, signal) }
+        unsafe { libc::kill(program.pid.0, signal) }
     };
     signal(libc::SIGSTOP);
     while !matches!(program.attach_at_once(), Err(Refusal::Stopped(_))) {
@@ -29,10 +30,10 @@ fn processes_that_cannot_be_attached_to() {
         std::thread::yield_now();
     }
     drop(program);
-    assert!(matches!(Target::open(i32::MAX), Err(Refusal::Gone(i32::MAX))));
-    assert!(matches!(Target::open(-1), Err(Refusal::Gone(-1))));
+    assert!(matches!(Target::open(Pid(i32::MAX)), Err(Refusal::Gone(Pid(i32::MAX)))));
+    assert!(matches!(Target::open(Pid(-1)), Err(Refusal::Gone(Pid(-1)))));
     if is_root() {
-        assert!(matches!(Target::open(2), Err(Refusal::Kernel(2))), "kthreadd");
+        assert!(matches!(Target::open(Pid(2)), Err(Refusal::Kernel(Pid(2)))), "kthreadd");
     }
 }
 
@@ -63,12 +64,15 @@ fn an_entry_that_is_gone_is_no_harm() {
 #[test]
 fn a_traced_process_names_its_tracer() {
     let program = Waiting::new("poll", 60_000);
-    let tid = program.pid;
+    let tid = program.pid.0;
     // SAFETY: numbers. This thread traces it until it ends.
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0_usize, 0_usize) };
     assert_eq!(seized, 0);
     let refusal = program.attach().unwrap_err();
-    assert!(matches!(&refusal, Refusal::Traced { by, .. } if *by == std::process::id() as i32), "{refusal}");
+    assert!(
+        matches!(&refusal, Refusal::Traced { by, .. } if by.as_unsigned() == std::process::id()),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn programs_of_32_bits() {
         Ok(child) => child,
         Err(error) => return skip(Cause::Listed("32-bit programs"), error),
     };
-    let refusal = Target::open(child.id() as i32).unwrap_err();
+    let refusal = Target::open(Pid::from_unsigned(child.id())).unwrap_err();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(matches!(refusal, Refusal::Bits(_)), "{refusal}");

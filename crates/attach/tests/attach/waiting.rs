@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use tracewing_attach::{Called, Refusal, SystemCall, Target};
+use tracewing_units::Pid;
 
 pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     let package = ["--package", "tracewing-attach", "--example", "target"];
@@ -22,7 +23,7 @@ pub struct Waiting {
     output: BufReader<ChildStdout>,
     /// What it reads from.
     input: Option<ChildStdin>,
-    pub pid: i32,
+    pub pid: Pid,
     pub entry: u64,
 }
 

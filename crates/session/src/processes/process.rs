@@ -1,11 +1,11 @@
 //! A process that runs already, pinned so that its number means no other one.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rustix::io::Errno;
 use rustix::process::{Pid as KernelPid, PidfdFlags, getuid, pidfd_open};
+use tracewing_proc::Status;
 use tracewing_units::Pid;
 
 use crate::credentials::{is_alive, users};
@@ -99,8 +99,5 @@ fn not_first(tid: Pid) -> Refusal {
 
 /// Of which process a thread is.
 fn process_of(tid: Pid) -> Option<Pid> {
-    let status = fs::read(format!("/proc/{}/status", tid.0)).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-    Some(Pid(process))
+    Status::of(tid)?.process()
 }
