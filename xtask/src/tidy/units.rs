@@ -23,8 +23,6 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/vocabulary/", "the declarations of events have the types that traces have"),
     ("crates/ring/", "words of shared memory"),
     ("crates/tracewing/", "runs in programs, with the numbers of system calls and of shared memory"),
-    ("crates/attach/", "numbers of system calls and of /proc"),
-    ("crates/session/", "numbers of messages"),
     ("crates/rules/src/filter.rs", "what programs evaluate"),
     ("crates/rules/src/language/rule.rs", "numbers of messages"),
     ("crates/ctf/src/decode/header.rs", "the low bits of a stamp"),
