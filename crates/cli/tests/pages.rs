@@ -187,7 +187,7 @@ fn subcommands_and_options_of_pages_exist() {
 }
 
 mod shapes {
-    use super::page_blocks::{Step, blocks, missing};
+    use super::page_blocks::{Step, blocks, fit, missing};
 
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
@@ -236,5 +236,24 @@ mod shapes {
         assert_eq!(missing(&page, &gone).len(), 3);
         let histogram = lines(" from  count\n 1 ns  3  ██▎\n 2 ns  0\n 5 ns  9  █████");
         assert_eq!(missing(&histogram, &lines("from  count\n1 ms  1  ▏")), [""; 0]);
+    }
+
+    #[test]
+    fn a_message_is_one_line_wherever_it_is_wrapped() {
+        let message =
+            "tracewing: the recorder lost events of one CPU, and what the threads of the program did there";
+        let [long, longer] = ["", "in this recording "]
+            .map(|words| format!("{message} {words}is not in the packets of that CPU"));
+        let (page, printed) = (fit(&long), fit(&longer));
+        assert_eq!((page.len(), printed.len()), (2, 2));
+        assert_eq!(missing(&page, &printed), [""; 0]);
+        assert_eq!(missing(&page, &lines("tracewing: nothing else")), [long]);
+    }
+
+    #[test]
+    fn what_depends_on_the_machine_may_be_absent() {
+        let page =
+            lines("name\n25 other threads also appear, but were not followed, so their times are unknown");
+        assert_eq!(missing(&page, &lines("name")), [""; 0]);
     }
 }
