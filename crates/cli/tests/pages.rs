@@ -15,6 +15,8 @@ mod page_blocks;
 mod recorded;
 
 use page_blocks::{blocks, fit, missing};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,8 +60,6 @@ fn run(command: &str, folder: &Path, programs: &Path) -> (Vec<String>, bool) {
         .args(["-o", "pipefail", "-c", &format!("exec 2>&1; {command}")])
         .current_dir(folder)
         .envs([("PATH", path.as_str()), ("COLUMNS", "118"), ("TZ", "UTC"), ("LC_ALL", "C.UTF-8")])
-        // So that recordings of other programs are not seen.
-        .env("XDG_RUNTIME_DIR", folder)
         .env_remove("CI")
         .output()
         .unwrap();
@@ -68,10 +68,20 @@ fn run(command: &str, folder: &Path, programs: &Path) -> (Vec<String>, bool) {
     (text.lines().flat_map(fit).collect(), output.status.success())
 }
 
+/// Gives this thread and its children a `/tmp` of their own, where no recorder but theirs is found: commands
+/// such as `snapshot` take the only recording that runs.
+fn hide_other_recordings() {
+    // SAFETY: only the mount table and the working folder of this thread become its own; no reference of this
+    // program depends on them.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }.unwrap();
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+    mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None).unwrap();
+}
+
 /// Runs a page's commands in one folder. Gives the page with what they print in place of what it says, and
 /// what is missing of that.
 fn run_page(page: &str, programs: &Path) -> (String, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let (mut differences, mut replaced) = (Vec::new(), Vec::new());
     for block in blocks(page).iter().filter(|block| block.runs()) {
@@ -108,6 +118,9 @@ fn commands_print_what_pages_say() {
     } else {
         recorded::build(&PACKAGES)
     };
+    if !programs.starts_with("/tmp") {
+        hide_other_recordings();
+    }
     let mut found = Vec::new();
     for (path, text) in pages().iter().filter(|(path, _)| path.contains(&chosen)) {
         let (updated, differences) = run_page(text, &programs);
