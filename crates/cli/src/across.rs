@@ -22,7 +22,7 @@ const RELEASED: &str = user_thread::Released::NAME;
 /// The recording can no longer be read.
 pub fn warn(input: &Input, filter: &Filter, mut is_meant: impl FnMut(&AcrossAwait) -> bool) -> Result<()> {
     let (recording, _) = input.open()?;
-    if !recording.unmatched(&[RELEASED.to_owned()]).is_empty() {
+    if !recording.has_event(RELEASED) {
         return Ok(());
     }
     let mut locks = Locks::new(Group::Lock, Bins::default());

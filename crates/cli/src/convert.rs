@@ -94,7 +94,7 @@ pub fn write_traces(
         out.as_os_str() != "-",
         "a trace is a folder and cannot be written to standard output: give a path"
     );
-    check_outside(input.traces(), out)?;
+    check_outside(input.traces()?, out)?;
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
     let written = Conversion { version, filter, explained }
@@ -123,7 +123,7 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
         }
         return Ok(ExitCode::SUCCESS);
     }
-    check_outside(input.traces(), out)?;
+    check_outside(input.traces()?, out)?;
     let watch = Watch::new()?;
     // A warning that cannot be printed is no reason to stop.
     let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new(Form::Text).warning(line)));

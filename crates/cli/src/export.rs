@@ -68,7 +68,7 @@ impl From<Target> for Format {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let out = &args.out;
     if out.as_os_str() != "-" {
-        check_outside(args.input.traces(), out)?;
+        check_outside(args.input.traces()?, out)?;
         let (unfinished, mut file) = Unfinished::file(out)?;
         let Some(unfinished) = unfinished else {
             return Ok(export(args, &std::env::temp_dir(), &mut file)?.1);

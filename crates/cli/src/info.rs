@@ -14,12 +14,12 @@ use crate::output::{print_error, raise_file_limit, warn_of_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Layout, Table, TableOptions, heads};
+use crate::traces::Traces;
 use anyhow::{Result, ensure};
 use rows::{Class, Stream, class_columns, stream_columns};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_trace::{ClockReport, Recording, Report, TraceReport, Zone};
 use tracewing_units::{Duration, Timestamp};
@@ -27,9 +27,8 @@ use tracewing_units::{Duration, Timestamp};
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}{}", reference::help(&views())))]
 pub struct Args {
-    /// Folders: traces, or folders with traces below them
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
 
     /// Print one table alone, of all traces
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -70,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         args.show.is_some() || !(has_choice || format == TableFormat::Csv),
         "CSV and --columns, --wide, --sort and -n are for one table: give --show streams or --show classes"
     );
-    let recording = Recording::open(&args.traces)?;
+    let recording = Recording::open(args.traces.folders()?)?;
     warn_of_missing(&recording);
     let (report, errors) = Report::new(&recording);
     let zone = args.time_zone.zone();

@@ -6,6 +6,7 @@ use crate::output::{
 };
 use crate::progress::Watch;
 use crate::table::period;
+use crate::traces::Traces;
 use anyhow::Result;
 use std::cell::OnceCell;
 use std::ops::RangeInclusive;
@@ -21,9 +22,8 @@ pub const STOPPED: u8 = 130;
 /// Recordings, and options that choose from them.
 #[derive(Debug, clap::Args)]
 pub struct Input {
-    /// Trace folders, or folders that contain traces
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
 
     #[command(flatten)]
     filter: FilterArgs,
@@ -90,7 +90,7 @@ impl Input {
         if let Some(recording) = self.opened.get() {
             return Ok((recording, filter));
         }
-        let recording = open(&self.traces, &filter)?;
+        let recording = open(self.traces.folders()?, &filter)?;
         Ok((self.opened.get_or_init(|| recording), filter))
     }
 
@@ -113,12 +113,15 @@ impl Input {
 
     /// Takes the last of several places of recordings, for a command that writes there.
     pub fn take_last(&mut self) -> Option<PathBuf> {
-        if self.traces.len() > 1 { self.traces.pop() } else { None }
+        self.traces.take_last()
     }
 
     /// Where the recordings are.
-    pub fn traces(&self) -> &[PathBuf] {
-        &self.traces
+    ///
+    /// # Errors
+    /// See [`Traces::folders`].
+    pub fn traces(&self) -> Result<&[PathBuf]> {
+        self.traces.folders()
     }
 
     /// Feeds an analysis what was chosen; a terminal shows how far it is, and Ctrl-C ends it with the result

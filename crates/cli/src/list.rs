@@ -173,12 +173,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     raise_file_limit();
     if let Some(details) = args.details {
-        let recording = Recording::open(args.input.traces())?;
+        let recording = Recording::open(args.input.traces()?)?;
         print_details(&recording, &mut screen::stdout(Form::Text), details == Details::Compact)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.follow {
-        listing.follow(args.input.traces(), &mut Output::new(format.into()))?;
+        listing.follow(args.input.traces()?, &mut Output::new(format.into()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (recording, _) = args.input.open()?;
@@ -192,7 +192,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if output.lines() == usize::from(has_head) && args.first.count != Some(0) {
         print_warning(&ANY.why_empty_in(&args.input)?);
     }
-    if args.super_trace && recording.unmatched(&["sched_*".to_owned()]).is_empty() {
+    if args.super_trace && recording.has_event("sched_*") {
         explain_missing(&PARTS, RECORD_KERNEL, &mut std::io::sink(), TableFormat::Json, &args.input)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -47,6 +47,7 @@ mod table;
 mod tasks;
 mod terminal;
 mod threads;
+mod traces;
 mod wrap;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -125,10 +125,8 @@ fn message_lines(message: &str, label: usize) -> String {
 
 /// Warns of patterns that no event's name matches.
 pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[String]) {
-    for pattern in recording.unmatched(patterns) {
-        print_warning(&format!(
-            "no event is called `{pattern}`; `tracewing info` lists the events of a recording"
-        ));
+    for pattern in patterns.iter().filter(|pattern| !recording.has_event(pattern)) {
+        print_warning(&recording.no_event(pattern).to_string());
     }
 }
 

@@ -42,7 +42,8 @@ Examples:
   tracewing threads my-trace --sort ready -n 10
   tracewing threads my-trace --columns name,running,switches --format csv > threads.csv
 
-Times are in ms (ns in JSON and CSV). Any part of running that is not user, system or irq is time in an unknown mode. \
+Times are in ms (ns in JSON and CSV). Any part of running that is not user, system or irq is time in an unknown mode; \
+if that can include all of user or of system, the column shows -. \
 JSON and CSV have all causes of blocked-on with their times. The process of a thread is - if no event shows it. This \
 command needs a recording of kernel events.
 

@@ -7,9 +7,12 @@ mod harness;
 
 use common::{Packet, class, tick, write_trace};
 use harness::{Json, Printed, RunExt, of};
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::chown;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
+use std::time::{Duration, SystemTime};
 
 /// A trace of `events` events and 3 lost ones.
 fn trace(folder: &Path, events: u32) {
@@ -47,6 +50,41 @@ fn names_that_nothing_has_are_told() {
         assert!(output.status.success());
         let notes = output.notes();
         assert!(notes.contains("no event is called `tset:*`") && !notes.contains("`test:*`"), "{notes}");
+        let notes = of(folder.path(), &[command, "-e", "tik"]).ran().notes();
+        assert!(notes.contains("no event is called `tik`; is `test:tick` meant?"), "{notes}");
+    }
+}
+
+/// `tracewing` with a recording of its own choice.
+fn here(folder: &Path, arguments: &[&str]) -> Output {
+    harness::tracewing().current_dir(folder).args(arguments).ran()
+}
+
+#[test]
+fn without_a_trace_the_newest_one_here_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = here(folder.path(), &["list"]);
+    assert!(!output.status.success());
+    assert!(output.notes().contains("the current folder has no recording of yours"), "{}", output.notes());
+    let date = |name: &str, minutes: u64| {
+        let metadata = File::open(folder.path().join(name).join("metadata")).unwrap();
+        metadata.set_modified(SystemTime::now() - Duration::from_secs(60 * minutes)).unwrap();
+    };
+    for (name, events, minutes) in [("new", 2, 5), ("old", 1, 50), ("foreign", 3, 1)] {
+        let trace_folder = folder.path().join(name);
+        std::fs::create_dir(&trace_folder).unwrap();
+        trace(&trace_folder, events);
+        date(name, minutes);
+    }
+    // What another user has planted is not taken for one's own.
+    let has_foreign = chown(folder.path().join("foreign"), Some(65_534), None).is_ok();
+    for command in [&["list", "--no-delta"][..], &["info"], &["convert", "--to", "json", "-o", "-"]] {
+        let output = here(folder.path(), command);
+        let name = if has_foreign { "new" } else { "foreign" };
+        assert!(output.status.success() && output.notes().contains(&format!("reading {name}\n")));
+        if has_foreign && command[0] == "list" {
+            assert_eq!(output.text().lines().count(), 2);
+        }
     }
 }
 

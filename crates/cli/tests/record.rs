@@ -72,6 +72,35 @@ fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
     }
 }
 
+#[test]
+fn the_whole_machine_is_recorded_without_a_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let (status, notes) = run(folder.path(), &["--system-wide", "--locks"]);
+    assert!(status == 1 && notes.contains("--locks needs a library that is loaded"), "{notes}");
+    let (status, notes) = run(folder.path(), &["--for", "1"]);
+    assert!(status == 2 && notes.contains("required arguments"), "{notes}");
+    if !harness::traceable() {
+        return;
+    }
+    let (status, notes) = run(folder.path(), &["--system-wide", "--for", "0.3", "-o", "timed"]);
+    assert_eq!(status, 0, "{notes}");
+    let child = tracewing(folder.path(), &["--system-wide", "-o", "stopped"]).spawn().unwrap();
+    let begin = Instant::now();
+    while !folder.path().join("stopped/kernel/channel_0").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the recording did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "-INT");
+    assert_eq!(end(child).0, 0);
+    for name in ["timed", "stopped"] {
+        assert_eq!(description(&folder.path().join(name))["state"], "complete");
+        let threads = harness::json(&folder.path().join(name), &["threads"]);
+        // Also threads that nothing here has started.
+        let is_kernels = |row: &serde_json::Value| row["name"].as_str().unwrap().starts_with("rcu_");
+        assert!(threads["threads"].as_array().unwrap().iter().any(is_kernels), "{name}: {threads}");
+    }
+}
+
 /// The script as one whose signals are ignored from its beginning: an ignored signal stays so over `exec`.
 fn ignoring(folder: &Path, signals: &str, arguments: &str) -> Child {
     let exe = harness::TRACEWING;

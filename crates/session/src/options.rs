@@ -55,7 +55,8 @@ pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
     /// Command and arguments. Empty where `attach` is set. May be empty where `with` is: then the recording
-    /// lasts as long as any of the other one's processes.
+    /// lasts as long as any of the other one's processes; and where `system_wide` is: then it lasts until
+    /// `duration` is over, or a signal comes.
     pub command: Vec<OsString>,
     /// Records processes that run already, in place of a command, until the last of them ends.
     pub attach: Option<Attach>,

@@ -71,6 +71,7 @@ pub use rewrite::export::Exported;
 pub use rewrite::unfinished::Unfinished;
 pub use select::filter::{Filter, Level};
 pub use select::key::Keys;
+pub use select::no_event::NoEvent;
 pub use select::selection::Selection;
 pub use time::range::{TimePoint, TimeRange, parse_duration};
 pub use time::stamp::Stamp;

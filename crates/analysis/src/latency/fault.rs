@@ -1,14 +1,14 @@
 //! Why a question does not fit a recording.
 
-use tracewing_trace::{Error, UsageFault, Variable};
+use tracewing_trace::{Error, NoEvent, UsageFault, Variable};
 
 /// Why a question does not fit a recording. The cause of [`UsageFault::Analysis`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuestionFault {
     /// The recording has no event of a name.
-    #[error("no event is called `{0}`; `tracewing info` lists the events of a recording")]
-    NoEvent(String),
+    #[error(transparent)]
+    NoEvent(NoEvent),
     /// No event of a name has what it is to be matched by.
     #[error("no event called `{0}` has `{1}` to match it by")]
     NoMatch(String, Variable),

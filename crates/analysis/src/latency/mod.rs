@@ -160,8 +160,8 @@ impl Side {
         recording: &Recording,
     ) -> Result<Self, Error> {
         let EventPattern { name, condition } = pattern;
-        if !recording.unmatched(std::slice::from_ref(name)).is_empty() {
-            return Err(QuestionFault::NoEvent(name.clone()).into());
+        if !recording.has_event(name) {
+            return Err(QuestionFault::NoEvent(recording.no_event(name)).into());
         }
         let filter = Filter { events: vec![name.clone()], predicate: condition.clone(), ..Filter::default() };
         let glob = Glob::new(name.as_str());

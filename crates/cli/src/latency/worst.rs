@@ -13,7 +13,9 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// The longest periods, and what their threads did.
 pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoResult<()> {
-    let traces: Vec<_> = input.traces().iter().map(|trace| quoted(trace)).collect();
+    // They were found when the recording was opened.
+    let traces = input.traces().unwrap_or_default();
+    let traces: Vec<_> = traces.iter().map(|trace| quoted(trace)).collect();
     for (place, worst) in table.worst.iter().enumerate() {
         let key = if worst.key.is_empty() { String::new() } else { format!("  {}", key(worst)) };
         writeln!(out, "{}. {}{}", place + 1, period(worst.ns), shown(&key))?;

@@ -75,7 +75,7 @@ const OTHER_WAITS: [Part; 2] = [
 ];
 
 fn has_each(recording: &Recording, part: &Part) -> bool {
-    recording.unmatched(&part.names.iter().map(ToString::to_string).collect::<Vec<_>>()).is_empty()
+    part.names.iter().all(|name| recording.has_event(name))
 }
 
 pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {

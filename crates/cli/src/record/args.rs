@@ -70,7 +70,7 @@ pub struct Args {
     pub attach: AttachArgs,
 
     /// The command to record, and its arguments
-    #[arg(required_unless_present_any = ["with", "running"], conflicts_with = "running", trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present_any = ["with", "running", "system_wide"], conflicts_with = "running", trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]
@@ -122,7 +122,8 @@ pub struct KernelArgs {
     #[arg(long, conflicts_with = "kernel_events")]
     pub no_kernel: bool,
 
-    /// Record kernel events of the whole machine, not only those of CMD's processes; needs root
+    /// Record kernel events of the whole machine, not only those of CMD's processes; needs root. Without CMD,
+    /// no events of programs are recorded, and the recording ends with --for or Ctrl-C
     #[arg(long)]
     pub system_wide: bool,
 

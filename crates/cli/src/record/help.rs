@@ -10,6 +10,8 @@ Examples:
       with a condition on their fields
   tracewing record --system-wide -- make -j4
       kernel events of the whole machine while make runs
+  tracewing record --system-wide --for 1
+      the same for one second, and without a command
   tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x count=9
       only these kernel events
   tracewing record --pid 4711 --for 10 --profile
@@ -38,7 +40,7 @@ Examples:
 
 Kernel events need root. Without root they are left out, or refused if an option asks for them (-k, --system-wide, --probe). Programs that link the crate tracewing join automatically; for any other program, the recording contains what the kernel sees.
 
-The exit status is that of CMD, or 0 with --pid, --name, --cgroup, and --with without CMD. It is 1 instead of 0 if the recording is incomplete because the disk is full, or because the output was deleted or moved. A signal that is ignored when tracewing starts (nohup, background commands of a script) does not stop the recording.";
+The exit status is that of CMD, or 0 without CMD. It is 1 instead of 0 if the recording is incomplete because the disk is full, or because the output was deleted or moved. A signal that is ignored when tracewing starts (nohup, background commands of a script) does not stop the recording.";
 
 pub const LONG_HELP: &str = "\
 Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When it is full, events are lost and \

@@ -103,7 +103,7 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
         PreloadArgs { functions, .. } if !functions.is_empty() => Some("--functions"),
         _ => None,
     };
-    if let Some(option) = preloaded.filter(|_| is_selected || args.with.is_some()) {
+    if let Some(option) = preloaded.filter(|_| args.command.is_empty() || args.with.is_some()) {
         bail!(
             "{option} needs a library that is loaded when a program starts, so it cannot be used for a running program: start \
              the program with `tracewing record {option} -- CMD`, or use --probe"

@@ -2,7 +2,7 @@
 
 use super::By;
 use crate::table::{Cell, Column, columns};
-use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount};
+use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount, total};
 use tracewing_units::{Duration, Pid};
 
 /// Of which kinds of events a recording has all.
@@ -51,8 +51,12 @@ struct Counts {
 }
 
 impl Line<'_> {
+    /// Time in one mode. Where it was in an unknown one, none in this one is known only if there is some.
     fn of_mode(&self, ns: Duration) -> Cell {
-        Cell::ns_if(self.known.modes && self.known.switches, ns)
+        let times = self.times;
+        let known = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter());
+        let is_certain = !ns.is_zero() || known >= times.running_ns;
+        Cell::ns_if(self.known.modes && self.known.switches && is_certain, ns)
     }
 }
 

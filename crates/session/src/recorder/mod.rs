@@ -79,7 +79,7 @@ pub struct Progress {
 
 /// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
 /// or the disk is full; or processes that run already: chosen ones ([`Options::attach`]), or those of
-/// another recording ([`Options::with`]).
+/// another recording ([`Options::with`]); or the kernel's events alone ([`Options::system_wide`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
@@ -92,6 +92,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         (Some(with), None) if options.command.is_empty() => {
             Subject::Processes { found: Found::of_recording(with)?, children: true }
         }
+        (None, None) if options.command.is_empty() && options.system_wide => Subject::Machine,
         _ => Subject::Command(Command::find(&options.command)?),
     };
     let clock = TraceClock::new(options.clock)?;
@@ -135,6 +136,8 @@ enum Subject {
     Command(Command),
     /// Processes that run already, and what they fork if that is wanted, until the last of them ends.
     Processes { found: Found, children: bool },
+    /// The whole machine, until the time is over or a signal comes. No program joins.
+    Machine,
 }
 
 /// A recording under way.

@@ -74,7 +74,7 @@ impl<'a> Recorder<'a> {
         let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
         let processes = match subject {
             Subject::Processes { found, children } => Some(Processes::new(found, *children)?),
-            Subject::Command(_) => None,
+            Subject::Command(_) | Subject::Machine => None,
         };
         let poll = watch(&signals, child.as_ref(), processes.as_ref())?;
         let timers = Timers::new(join.clock.now(), options.flush);
@@ -164,7 +164,7 @@ fn child(
     join: &mut Join,
 ) -> Result<Option<Child>, Error> {
     let command = match subject {
-        Subject::Processes { .. } => return Ok(None),
+        Subject::Processes { .. } | Subject::Machine => return Ok(None),
         Subject::Command(command) => command,
     };
     let outer = env::var_os(SOCKET_VARIABLE);

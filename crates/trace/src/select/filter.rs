@@ -92,7 +92,7 @@ impl Filter {
             return true;
         }
         let left_out = self.leaves_out(recording);
-        let is_recorded = |name: &&&str| recording.unmatched(&[(**name).to_owned()]).is_empty();
+        let is_recorded = |name: &&&str| recording.has_event(name);
         groups.iter().any(|group| {
             let recorded: Vec<_> = group.iter().filter(is_recorded).collect();
             let out = recorded.iter().filter(|name| left_out.contains(***name)).count();

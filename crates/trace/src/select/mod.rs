@@ -5,6 +5,7 @@ pub(crate) mod decisions;
 pub(crate) mod filter;
 pub(crate) mod in_order;
 pub(crate) mod key;
+pub(crate) mod no_event;
 pub(crate) mod range;
 pub(crate) mod selection;
 pub(crate) mod values;

@@ -198,17 +198,3 @@ impl Selection {
         }
     }
 }
-
-impl Recording {
-    /// Those of `patterns` that match the name of no event class.
-    pub fn unmatched<'p>(&self, patterns: &'p [String]) -> Vec<&'p str> {
-        let streams = self.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
-        let classes = streams.flat_map(|stream| &stream.event_record_classes);
-        let names: Vec<&str> = classes.filter_map(|class| class.name.as_deref()).collect();
-        let is_unmatched = |pattern: &&String| {
-            let glob = Glob::new(pattern.as_str());
-            !names.iter().any(|name| glob.matches(name))
-        };
-        patterns.iter().filter(is_unmatched).map(String::as_str).collect()
-    }
-}
