@@ -17,7 +17,7 @@ mod skip;
 mod terminal;
 mod users;
 
-pub use account::{agrees_with_the_kernels, hidden, stolen};
+pub use account::{agrees_with_the_kernels, charged_before, hidden, stolen};
 pub use machine::{installed, traceable};
 pub use run::{Printed, RunExt, wait_until};
 pub use seccomp::{allow_only, fail, filter, refuse_namespaces};

@@ -109,6 +109,15 @@ pub(super) enum LockEvent {
     FutexEnd {
         result: i64,
     },
+    /// The thread exits: it waits for nothing of its program any more.
+    Exits,
+}
+
+impl LockEvent {
+    /// Whether it is about a lock of the kernel.
+    pub(super) fn is_kernels(&self) -> bool {
+        matches!(self, Self::KernelWait { .. } | Self::KernelHas { .. })
+    }
 }
 
 /// Whose locks an event is about.
@@ -304,6 +313,7 @@ fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<
             let result = of.read::<kernel::FutexExit>(event)?.ret;
             (Level::Thread, LockEvent::FutexEnd { result })
         }
+        kernel::Class::ThreadExit => (Level::Thread, LockEvent::Exits),
         _ => return None,
     })
 }

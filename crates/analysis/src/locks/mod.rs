@@ -90,8 +90,10 @@ impl Locks {
 
     /// Some events are missing, from now on or up to now: what was begun may have ended.
     fn doubt(&mut self) {
-        let requests =
-            self.threads.iter().filter_map(|(party, thread)| Some((*party, (thread.waits()?, thread.ended))));
+        let requests = self
+            .threads
+            .iter()
+            .filter_map(|(party, thread)| Some((*party, (thread.waits()?, thread.waited_to()))));
         self.silent.extend(requests);
         let unfinished: u64 = self.threads.drain().map(|(_, thread)| thread.unfinished()).sum();
         self.totals.incomplete += if self.totals.begun { unfinished } else { 0 };
@@ -99,10 +101,20 @@ impl Locks {
         self.tickets.doubt();
     }
 
+    /// The thread no longer waits for locks of its program, but its number is still its own.
+    fn exits(&mut self, party: Party, at: Timestamp) {
+        if let Some((_, ended)) = self.silent.get_mut(&party) {
+            ended.get_or_insert(at);
+        }
+        if let Some(thread) = self.threads.get_mut(&party) {
+            thread.exits(at);
+        }
+    }
+
     /// The party no longer waits, but an unsuccessful wait is kept: it may have been a deadlock.
     fn ends(&mut self, party: Party, at: Timestamp) {
         if let Some((_, ended)) = self.silent.get_mut(&party) {
-            *ended = Some(at);
+            ended.get_or_insert(at);
         }
         if let Some(thread) = self.threads.get_mut(&party) {
             thread.ended = Some(at);
@@ -223,6 +235,7 @@ impl Locks {
             LockEvent::Place { caller, file, line } => self.places.learn_source(process, caller, file, line),
             LockEvent::Origin { caller, file, line } => self.places.learn_source(None, caller, file, line),
             LockEvent::Parked => self.tickets.suspends(tid, activity.time),
+            LockEvent::Exits => self.exits(Party::Thread(tid), activity.time),
             LockEvent::Shadowed { function, path } => {
                 let found = (process, function, path);
                 if !self.shadowed.contains(&found) {

@@ -7,7 +7,7 @@ use tracewing_units::{Duration, LockAddress, Pid, Task, Timestamp};
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
 use super::account::Party;
-use super::event::{Level, Reader};
+use super::event::{Level, LockEvent, Reader};
 use super::thread::{Acquisition, By, Outcome, Thread, Wait};
 use super::tickets::{Ticketed, Tickets};
 use crate::analysis::Loss;
@@ -65,6 +65,10 @@ impl LockUses {
             Level::Task(None) => return,
             Level::Thread | Level::Kernel => Party::Thread(tid),
         };
+        if event == LockEvent::Exits {
+            self.threads.get_mut(&party).into_iter().for_each(|(_, thread)| thread.exits(time));
+            return;
+        }
         if self.blind {
             return;
         }

@@ -125,13 +125,12 @@ fn threads_are_the_programs(run: &Run) {
     let [cpu, sleep, life] = ["cpu", "sleep", "thread"].map(|operation| log.of(operation));
     for (tid, computed) in &cpu {
         let row = threads.iter().find(|row| row["tid"] == *tid).unwrap();
-        // Interrupts may be part of what the clock of CPU time counts, and what the host took is none of it.
-        let interrupted = row["interrupted_ns"].as_u64().unwrap_or(0);
         // The kernel stamps a switch and charges the time up to it some instructions apart; a thread is made
-        // and ends without its clock.
-        let (running, unknown) = (number(row, "running_ns"), number(row, "unknown_ns"));
+        // and ends without its clock, and what the host took is none of what that counts.
+        let [running, unknown, switches] = ["running_ns", "unknown_ns", "switches"].map(|of| number(row, of));
         let apart = computed.most / 50 + 300_000;
-        let fits = running + interrupted + unknown + apart >= computed.least
+        let charged = tracewing_testing::charged_before(switches).as_nanos() as u64;
+        let fits = running + unknown + charged + apart >= computed.least
             && running <= computed.most + apart + 4_000_000 + stolen;
         assert!(fits, "{row}: {computed:?}");
         let on = |what: &str| {
@@ -140,13 +139,12 @@ fn threads_are_the_programs(run: &Run) {
         };
         // A sleep may end before the thread has left the CPU, which it does not then; and before it has one
         // again. It computes at other times.
-        let awake = running + interrupted + number(row, "ready_ns") - COMPUTED_NS;
+        let awake = running + number(row, "ready_ns") - COMPUTED_NS;
         let slept =
             Sums { least: sleep[tid].least.saturating_sub(awake), ..sleep[tid] }.has(on("clock_nanosleep"));
         assert!(slept, "{row}: {:?}", sleep[tid]);
         let whole = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
-        let whole = whole.iter().sum::<u64>() + interrupted;
-        assert!(whole >= life[tid].least, "{row}: {:?}", life[tid]);
+        assert!(whole.iter().sum::<u64>() >= life[tid].least, "{row}: {:?}", life[tid]);
     }
 }
 

@@ -151,15 +151,29 @@ fn who_has_died_waits_no_longer_but_has_waited() {
     // They have died before `sleep` begins.
     let script = format!("{}/deadlock </dev/null; sleep 1", folder.path().display());
     let place = tempfile::tempdir().unwrap();
-    let recorder = kernel_common::record(place.path(), &["--locks"], &["sh", "-c", &script]).spawn().unwrap();
+    let options = ["--locks", "--clock", "mono"];
+    let recorder = kernel_common::record(place.path(), &options, &["sh", "-c", &script]).spawn().unwrap();
     let recording = ended(place, recorder);
+    let events = recorded::list(&recording.trace());
+    let stamp = |name: &str, tid: i64| {
+        let event = events.iter().find(|event| event.name == name && event.tid == tid);
+        event.unwrap_or_else(|| panic!("no {name} of {tid}")).stamp
+    };
+    // From its request until it exits, however long the kernel is busy with its end.
+    let waited = |tid: i64| stamp("sched_process_exit", tid) - stamp("lock:requested", tid);
     let found = table(&recording, &["--graph"]);
     let longest = found["duration_ns"].as_u64().unwrap() - 500_000_000;
     let lasts = found["graph"].as_array().unwrap().iter().filter(|row| !row["pending_ns"].is_null());
     let lasts: Vec<&Value> = lasts.collect();
     assert_eq!(lasts.len(), 4, "{found}");
     assert_eq!(lasts.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{found}");
-    assert!(lasts.iter().all(|row| row["pending_ns"].as_u64().unwrap() < longest), "{found}");
+    let mut expected = Vec::new();
+    for row in lasts {
+        let (_, tid) = row["waiter"].as_str().unwrap().split_once('/').unwrap();
+        expected.push(waited(tid.parse().unwrap()));
+        assert_eq!(row["pending_ns"], *expected.last().unwrap(), "{row}");
+    }
+    assert!(expected.iter().all(|wait| *wait < longest), "{found}");
     let threads = table(&recording, &["--by", "thread"]);
     let rows = threads["locks"]
         .as_array()
@@ -175,8 +189,11 @@ fn who_has_died_waits_no_longer_but_has_waited() {
     let slices = chrome["traceEvents"].as_array().unwrap().iter();
     let waits =
         slices.filter(|slice| slice["name"].as_str().is_some_and(|name| name.starts_with("waits for mutex")));
-    let waits: Vec<f64> = waits.map(|slice| slice["dur"].as_f64().unwrap() * 1e3).collect();
-    assert!(waits.len() == 4 && waits.iter().all(|wait| *wait < longest as f64), "{waits:?}");
+    let mut waits: Vec<u64> =
+        waits.map(|slice| (slice["dur"].as_f64().unwrap() * 1e3).round() as u64).collect();
+    waits.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(waits, expected);
 }
 
 #[test]

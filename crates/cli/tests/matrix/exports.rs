@@ -47,8 +47,7 @@ pub fn check(checks: &Checks<'_>, all_formats: bool) {
             .map(|state| times.and_then(|times| times.get(state)).copied().unwrap_or(0));
         // Interrupts are slices of the thread that they interrupt.
         assert!(running <= range.most + account.took / 4, "{how}: {running} ns of {tid}, {range:?}");
-        let unknown = unknown.min(hidden.of_tid(*tid));
-        let is_all = !whole.contains(&"threads") || running + unknown >= range.least;
+        let is_all = !whole.contains(&"threads") || hidden.of_tid(*tid).most(running, unknown) >= range.least;
         assert!(is_all, "{how}: {running} and {unknown} ns of {tid}, {range:?}");
     }
     let parts = |line: &str, is: &dyn Fn(&str) -> bool| -> u64 {

@@ -181,18 +181,16 @@ pub fn locks(table: &Value) -> BTreeMap<u64, &Value> {
     rows.map(|row| (address(row), row)).collect()
 }
 
-/// Whether time on CPUs is what the program's clock of CPU time says. Interrupts may be part of the latter,
-/// which leaves out what the host took.
+/// Whether time on CPUs is what the program's clock of CPU time says, which leaves out what the host took.
 pub fn is_cpu_time(row: &Value, of_cpu: Range) -> bool {
     most_cpu_time(row) >= of_cpu.least && number(row, "running_ns") <= of_cpu.most
 }
 
-/// The most that a row's time on CPUs may have been.
+/// The most that a row's time on CPUs may have been; interrupts are a part of it.
 pub fn most_cpu_time(row: &Value) -> u64 {
-    ["running_ns", "interrupted_ns", "unknown_ns"]
-        .map(|column| row[column].as_u64().unwrap_or(0))
-        .iter()
-        .sum()
+    let [running, unknown, switches] =
+        ["running_ns", "unknown_ns", "switches"].map(|column| row[column].as_u64().unwrap_or(0));
+    running + unknown + tracewing_testing::charged_before(switches).as_nanos() as u64
 }
 
 /// What a thread or a process may do on CPUs before its first look at its clock and after its last one: it is
@@ -200,9 +198,8 @@ pub fn most_cpu_time(row: &Value) -> u64 {
 /// recording began.
 const BESIDE_NS: u64 = 4_000_000;
 
-/// What is recorded as time on CPUs where the clock of a thread's CPU time says so much. The kernel may
-/// charge a thread from its wake-up on, some microseconds before it stamps the switch to it; the host takes
-/// CPUs without an event.
+/// What is recorded as time on CPUs where the clock of a thread's CPU time says so much, but for
+/// what [`tracewing_testing::charged_before`] has. The host takes CPUs without an event.
 pub fn thread_time(computed: u64, stolen: u64) -> Range {
     let apart = computed / 50;
     let least = computed.saturating_sub(apart + 300_000);
@@ -328,13 +325,17 @@ pub fn compare_cpu_time(run: &Run) -> Value {
     let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
     let threads = run.json(&["threads"]);
     let rows = threads["threads"].as_array().unwrap().iter().filter(|row| row["process"] == process);
-    let columns = ["running_ns", "interrupted_ns", "unknown_ns"].map(|column| (column, column));
-    let sum = sum_of(rows, columns);
+    let columns = ["running_ns", "unknown_ns", "switches"].map(|column| (column, column));
+    let mut sum = sum_of(rows, columns);
     assert!(is_cpu_time(&sum, process_time(computed, run.stolen)), "{sum} of {computed}: {threads}");
     let table = run.json(&["breakdown"]);
     let rows = table["rows"].as_array().unwrap().iter();
     let rows = rows.filter(|row| row["process"] == process && row["section"] == "inside");
-    let sum = sum_of(rows, columns);
+    // Here, interrupts are not a part of the others.
+    let broken_down =
+        sum_of(rows, ["running_ns", "interrupted_ns", "unknown_ns"].map(|column| (column, column)));
+    sum["running_ns"] = (number(&broken_down, "running_ns") + number(&broken_down, "interrupted_ns")).into();
+    sum["unknown_ns"] = number(&broken_down, "unknown_ns").into();
     assert!(is_cpu_time(&sum, process_time(computed, run.stolen)), "{sum} of {computed}: {table}");
     threads
 }

@@ -41,6 +41,9 @@ pub(super) struct Thread {
     pub(super) process: Option<Pid>,
     /// When it ended; a later event belongs to another thread that reuses its number.
     pub(super) ended: Option<Timestamp>,
+    /// When it began to exit, which takes long on a busy machine: it may wait for locks of the kernel
+    /// meanwhile, and no longer for any of its program.
+    exits: Option<Timestamp>,
     request: Option<Request>,
     chain: Option<Chain>,
     spins: Option<u64>,
@@ -67,9 +70,7 @@ impl Thread {
         at: Timestamp,
         report: &mut impl FnMut(Outcome),
     ) {
-        if let Some(ended) = self.ended {
-            self.finish(ended, report);
-        }
+        self.settle_end(event, report);
         self.by = by;
         let continues = self.settle_interrupted(event, report);
         if self.settle_release(event, report) {
@@ -111,6 +112,7 @@ impl Thread {
             }
             LockEvent::FutexEnd { result } => self.futex_ended(result, at, report),
             LockEvent::FutexWait { .. }
+            | LockEvent::Exits
             | LockEvent::NotReleased { .. }
             | LockEvent::CallChain { .. }
             | LockEvent::Image { .. }
@@ -118,6 +120,13 @@ impl Thread {
             | LockEvent::Origin { .. }
             | LockEvent::Parked
             | LockEvent::Shadowed { .. } => {}
+        }
+    }
+
+    /// An event after its end is of another thread with its number.
+    fn settle_end(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) {
+        if let Some(ended) = self.ended.or(self.exits.filter(|_| !event.is_kernels())) {
+            self.finish(ended, report);
         }
     }
 
@@ -231,7 +240,7 @@ impl Thread {
     /// The thread's next action shows whether an interrupted wait continues; the kernel's actions for it show
     /// nothing.
     fn settle_interrupted(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) -> bool {
-        if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
+        if event.is_kernels() {
             return false;
         }
         let Some((at, request)) = self.interrupted.take().zip(self.futex) else { return false };
@@ -277,6 +286,11 @@ impl Thread {
         self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
     }
 
+    /// It begins to exit.
+    pub(super) fn exits(&mut self, at: Timestamp) {
+        self.exits = Some(at);
+    }
+
     /// Sets the holder of the requested lock.
     pub(super) fn learn_holder(&mut self, holder: Option<Party>) {
         if let Some(request) = &mut self.request {
@@ -314,20 +328,30 @@ impl Thread {
         locks.filter(|(at, lock)| self.held[..*at].iter().all(|held| held.acquisition.lock != *lock)).count()
     }
 
-    /// The last time at which it can have waited, up to `at`.
+    /// The last time at which it can have waited for a lock of its program, up to `at`.
     pub(super) fn until(&self, at: Timestamp) -> Timestamp {
-        self.ended.map_or(at, |ended| ended.min(at))
+        self.waited_to().map_or(at, |end| end.min(at))
+    }
+
+    /// When it began to exit, or else when it ended, if it did.
+    pub(super) fn waited_to(&self) -> Option<Timestamp> {
+        self.exits.or(self.ended)
     }
 
     /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread
     /// waited for since, it waited for until now, or until it ended itself.
     pub(super) fn finish(&mut self, at: Timestamp, report: &mut impl FnMut(Outcome)) {
-        let at = self.until(at);
+        let (until, kernels_until) = (self.until(at), self.ended.map_or(at, |ended| ended.min(at)));
         self.settle(report);
         let request = self.waits();
         let Self { held, condition, kernel, futex, interrupted, .. } = std::mem::take(self);
-        let requests = [request, condition.map(|(request, _)| request), kernel].map(|request| (request, at));
-        for (request, at) in requests.into_iter().chain([(futex, interrupted.unwrap_or(at))]) {
+        let requests = [
+            (request, until),
+            (condition.map(|(request, _)| request), until),
+            (kernel, kernels_until),
+            (futex, interrupted.unwrap_or(until)),
+        ];
+        for (request, at) in requests {
             if let Some(request) = request {
                 report(request.refused(at));
                 report(Outcome::Incomplete);

@@ -194,3 +194,39 @@ fn the_kernels_mutex_tells_twice_that_it_waits() {
         ["acquired 0x10 wait For(20 ns) owner 0 depth 0", "incomplete"]
     );
 }
+
+/// From its exit to its last switch, the kernel has work to do for a thread.
+#[test]
+fn a_thread_that_exits_waits_for_locks_of_the_kernel_only() {
+    let at = Timestamp::from_ns;
+    let (mut thread, mut waits) = (Thread::default(), Vec::new());
+    let mut report = |outcome: Outcome| {
+        if let Outcome::Refused { acquisition, wait: Some(wait), .. } = outcome {
+            waits.push((acquisition.lock, wait.as_ns()));
+        }
+    };
+    thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut report);
+    thread.exits(at(30));
+    let waits_in_kernel = LockEvent::KernelWait { lock: OTHER, kind: Kind::Mutex };
+    thread.event(&waits_in_kernel, By::default(), at(50), &mut report);
+    assert!(thread.waits().is_some(), "what it waited for before may be part of a deadlock");
+    thread.ended = Some(at(90));
+    thread.finish(at(150), &mut report);
+    assert_eq!(waits, [(MUTEX, 20), (OTHER, 40)]);
+}
+
+#[test]
+fn another_thread_with_its_number_ends_the_wait_of_one_that_has_exited() {
+    let at = Timestamp::from_ns;
+    let (mut thread, mut waits) = (Thread::default(), Vec::new());
+    let mut report = |outcome: Outcome| {
+        if let Outcome::Refused { wait: Some(wait), .. } = outcome {
+            waits.push(wait.as_ns());
+        }
+    };
+    thread.event(&requested(MUTEX, 7), By::default(), at(10), &mut report);
+    thread.exits(at(30));
+    thread.event(&requested(OTHER, 7), By::default(), at(60), &mut report);
+    thread.finish(at(70), &mut report);
+    assert_eq!(waits, [20, 10]);
+}
