@@ -11,6 +11,7 @@ mod colors;
 mod control;
 mod convert;
 mod critical_path;
+mod defaults;
 mod export;
 mod extract;
 mod flame_graph;
@@ -66,6 +67,10 @@ struct Cli {
     /// Print on the terminal without a pager
     #[arg(long, global = true, display_order = 901)]
     no_pager: bool,
+
+    /// Read defaults of options from FILE instead of ~/.config/tracewing/config.toml
+    #[arg(long, global = true, value_name = "FILE", display_order = 902)]
+    config: Option<std::path::PathBuf>,
 
     #[command(subcommand)]
     command: Command,
@@ -183,7 +188,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { color, no_pager, command } = arguments::parse::<Cli>();
+    let Cli { color, no_pager, config: _, command } = arguments::parse::<Cli>();
     color.apply();
     let _paging = (command.is_for_reading() && !no_pager).then(pager::allow);
     let result = match command {

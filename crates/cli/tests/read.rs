@@ -209,3 +209,37 @@ fn help_and_completions() {
         assert!(output.text().contains("clock-cycles"), "{shell}");
     }
 }
+
+#[test]
+fn a_file_gives_options_that_the_command_line_has_not() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 3);
+    let config = folder.path().join("tracewing/config.toml");
+    std::fs::create_dir(config.parent().unwrap()).unwrap();
+    let list = |file: &str, options: &[&str]| {
+        std::fs::write(&config, file).unwrap();
+        of(folder.path(), &[&["list"], options].concat()).env("XDG_CONFIG_HOME", folder.path()).ran()
+    };
+    let lines = |output: &Output| output.text().lines().count();
+    let file = "[list]\ncount = 1\nno-delta = true\n[record]\nquiet = true\n";
+    let output = list(file, &[]);
+    assert_eq!(lines(&output), 1, "{}", output.notes());
+    assert!(!output.text().contains("(+"), "{}", output.text());
+    assert_eq!(lines(&list(file, &["-n", "2"])), 2);
+    assert_eq!(lines(&list(file, &["--config", "/dev/null"])), 3);
+    if chown(&config, Some(65_534), None).is_ok() {
+        let output = of(folder.path(), &["list"]).env("XDG_CONFIG_HOME", folder.path()).ran();
+        assert_eq!(lines(&output), 3, "{}", output.notes());
+        assert!(output.notes().contains("is ignored: it belongs to another user"), "{}", output.notes());
+        chown(&config, Some(0), None).unwrap();
+    }
+    for (file, options, told) in [
+        ("[list]\ncuont = 1", &[][..], "[list]: there is no option --cuont"),
+        ("[list]\ncount = 'one'", &[], "with the options in"),
+        ("", &["--config", "absent"], "there is no file absent"),
+    ] {
+        let output = list(file, options);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.notes().contains(told), "{}", output.notes());
+    }
+}

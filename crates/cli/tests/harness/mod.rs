@@ -30,8 +30,11 @@ impl Json for Output {
 /// The program.
 pub const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
+/// The program, without the configuration file of the user that runs the tests.
 pub fn tracewing() -> Command {
-    Command::new(TRACEWING)
+    let mut command = Command::new(TRACEWING);
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
 }
 
 /// `tracewing ARGUMENTS`, run to its end.
