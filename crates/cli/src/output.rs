@@ -91,6 +91,11 @@ impl Sink for Output {
     }
 }
 
+/// A regular noun for a count.
+pub fn plural(count: u64, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
 /// A count with its noun.
 pub fn count_of(count: usize, word: &str) -> String {
     let ending = match count {

@@ -1,28 +1,26 @@
 //! `tracewing tasks`: what each task of an async runtime did in its polls, how long it waited for them, and
 //! what is wrong with it.
 
+mod warnings;
+
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{TASKS, explain_nameless, say};
-use crate::output::{print_note, shown};
+use crate::output::{plural, print_note};
 use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
-use crate::style::WARNING;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Names, Ran, Task, Tasks, Thresholds, total};
+use tracewing_analysis::{Ran, Task, Tasks, Thresholds, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
-/// Maximum number of printed warnings.
-const WARNINGS: usize = 20;
-
-/// Fewer spurious polls than this are worth no warning.
-const FEW: u64 = 10;
+/// Rows from which on a table takes long to read.
+const MANY: usize = 1000;
 
 const HELP: &str = "\
 Examples:
@@ -70,6 +68,16 @@ enum By {
     Task,
     /// All tasks of a name
     Name,
+}
+
+impl Args {
+    /// How to get a shorter table than one of so many rows.
+    fn advice(&self, rows: usize) -> Option<String> {
+        let is_long = self.by == By::Task && self.table.first.count.is_none() && rows >= MANY;
+        is_long.then(|| {
+            format!("{rows} rows: --by name has one for all tasks of a name, -n 20 prints the first 20")
+        })
+    }
 }
 
 /// A line of the table.
@@ -187,13 +195,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let duration = milliseconds(ran.duration_ns());
         let busy = if polls { &busy } else { "unknown" };
         writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
-        warn(out, &tasks, &ran.names)
+        warnings::print(out, &tasks, &ran.names)
     })?;
     if tasks.is_empty() {
         TASKS.explain(&mut out, format, &args.input, &ran)?;
     } else if ran.switchless && format == TableFormat::Table {
         let note = "The recording lacks some switches of threads (sched_switch): what workers did in polls is unknown.";
         print_note(&mut out, note)?;
+    }
+    if let Some(advice) = args.advice(lines.len()).filter(|_| format == TableFormat::Table) {
+        print_note(&mut out, &advice)?;
     }
     let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
     if doubtful > 0 && !ran.switchless {
@@ -215,64 +226,25 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-/// Prints problems of tasks.
-fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
-    let mut warnings = Vec::new();
-    for task in tasks {
-        if task.blocking_polls > 0 {
-            let on = task.slept_on.map(|on| format!(" in {}", names.get(on))).unwrap_or_default();
-            let (slept, longest) = (milliseconds(task.slept_ns), milliseconds(task.longest_sleep_ns));
-            warnings.push((
-                task,
-                format!(
-                    "blocks its worker: {} of {} {} slept, {slept} ms in total, {longest} ms at most{on}",
-                    task.blocking_polls,
-                    task.polls,
-                    plural(task.polls, "poll")
-                ),
-            ));
-        }
-        if task.long_polls > 0 {
-            let (ran, polls) = (milliseconds(task.long_ns), task.long_polls);
-            warnings.push((
-                task,
-                format!(
-                    "does not yield: {polls} of {} {} were long, {ran} ms in total",
-                    task.polls,
-                    plural(task.polls, "poll")
-                ),
-            ));
-        }
-        if task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
-            warnings.push((
-                task,
-                format!("has spurious wakes: {} of {} polls had nothing to do", task.vain_polls, task.polls),
-            ));
-        }
-    }
-    for (task, warning) in warnings.iter().take(WARNINGS) {
-        let whose = match (task.task, task.name.is_empty()) {
-            (Some(number), true) => format!("task {number}"),
-            (Some(number), false) => format!("task {number} ({})", shown(&task.name)),
-            (None, _) => format!("tasks `{}`", shown(&task.name)),
-        };
-        let process = task.process.map(|process| format!(" of process {process}")).unwrap_or_default();
-        writeln!(out, "{WARNING}warning{WARNING:#}: {whose}{process} {warning}")?;
-    }
-    if warnings.len() > WARNINGS {
-        writeln!(
-            out,
-            "and {} more warnings; --sort long, blocking or spurious shows the tasks",
-            warnings.len() - WARNINGS
-        )?;
-    }
-    Ok(())
-}
-
-fn plural(count: u64, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
-}
-
 fn time(text: &str) -> Result<Duration, String> {
     tracewing_trace::parse_duration(text).ok_or_else(|| "give a time as in 10ms, 500us or 1.5s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, FromArgMatches};
+
+    #[test]
+    fn a_long_table_has_advice() {
+        let advice = |line: &str, rows| {
+            let command = Args::augment_args(clap::Command::new("tasks"));
+            let matches = command.get_matches_from(format!("tasks {line}").split_whitespace());
+            Args::from_arg_matches(&matches).unwrap().advice(rows)
+        };
+        assert!(advice("t", 2000).unwrap().starts_with("2000 rows: --by name"));
+        for (line, rows) in [("t", 999), ("t -n 5", 2000), ("t --by name", 2000)] {
+            assert_eq!(advice(line, rows), None, "{line}");
+        }
+    }
 }

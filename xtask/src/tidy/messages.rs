@@ -66,6 +66,7 @@ const MAKERS: &[&str] = &[
     "crates/cli/src/no_result.rs",
     "crates/cli/src/preloaded.rs",
     "crates/cli/src/tasks.rs",
+    "crates/cli/src/tasks/warnings.rs",
     "crates/session/src/join.rs",
     "crates/session/src/not_joined.rs",
     "crates/session/src/preload.rs",
