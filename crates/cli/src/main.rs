@@ -18,6 +18,7 @@ mod flame_graph;
 mod format;
 mod functions;
 mod help;
+mod index;
 mod info;
 mod input;
 mod latency;
@@ -137,6 +138,8 @@ enum Command {
     Extract(extract::Args),
     /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or CSV
     Convert(convert::Args),
+    /// Make the index of a recording: what each CPU, thread and task did, for any window of time
+    Index(index::Args),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
@@ -216,6 +219,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Extract(args) => extract::run(args),
         Command::Convert(args) => convert::run(args),
+        Command::Index(args) => index::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();

@@ -9,6 +9,7 @@
 //! | `output` | [`OutputFile`]: one file; replaces only a regular file of this user |
 //! | `tree` | [`Tree`]: reads a recording; follows no symbolic link out of it |
 //! | `regular` | [`open_regular`]: opens a path from outside only if it is a regular file |
+//! | `private` | files that only this user may read, put in place when they are complete |
 //! | `refused` | why a folder or file is refused, with a message for the user |
 //!
 //! This protects from another user with write access to a folder on the way (such as `/tmp`) that plants
@@ -23,6 +24,7 @@ mod create;
 mod dir;
 mod missing;
 mod output;
+mod private;
 mod refused;
 mod regular;
 mod tree;

@@ -33,6 +33,7 @@ const CRATES: &[&str] = &[
     "crates/ctf/src/",
     "crates/export/src/",
     "crates/files/src/",
+    "crates/index/src/",
     "crates/kernel/src/",
     "crates/profile/src/",
     "crates/programs/src/",

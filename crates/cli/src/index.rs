@@ -1,0 +1,84 @@
+//! `tracewing index`: makes the index of a recording ahead, from which any window is drawn at once.
+
+use crate::convert::check_outside;
+use crate::input::{conclude, warn_of_losses};
+use crate::output::{count_of, raise_file_limit, shown, warn_of_missing};
+use crate::progress::Watch;
+use crate::screen::{self, Form};
+use crate::traces::Traces;
+use anyhow::Result;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use tracewing_index::{Cache, Made};
+use tracewing_trace::Recording;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing index my-trace
+  tracewing index my-trace --index /data/indexes
+
+An index has the states of each CPU, process, thread and task, and how long each lasted in any interval of time. \
+docs/reference/index.md says what it holds.
+
+It is kept in the user's cache folder, ~/.cache/tracewing/view, never in the trace, and may be deleted at any time. \
+If the recording has changed since, or the index is damaged, it is made anew; otherwise nothing is done.")]
+pub struct Args {
+    #[command(flatten)]
+    traces: Traces,
+
+    /// Folder for the index; only you may write it [default: ~/.cache/tracewing/view]
+    #[arg(long = "index", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    raise_file_limit();
+    let traces = args.traces.folders()?;
+    let recording = Recording::open(traces)?;
+    warn_of_missing(&recording);
+    let cache = Cache::new(args.folder.as_deref())?;
+    let path = cache.path_of(&recording);
+    check_outside(traces, &existing(&path).join("index"))?;
+    let mut out = screen::stdout(Form::Text);
+    if let Some(index) = cache.find(&recording)
+        && index.check().is_ok()
+    {
+        let size = std::fs::metadata(&path)?.len();
+        writeln!(out, "{}; it was up to date", said(&path, index.tail().events, size, recording.bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let watch = Watch::new()?;
+    let begin = Instant::now();
+    let made = cache.make(&recording, &mut |progress| watch.show(progress));
+    drop(watch);
+    let Made { ran, bytes, .. } = made?;
+    if ran.stopped {
+        return Err(tracewing_trace::Error::Stopped.into());
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let rate = ran.events as f64 / seconds.max(1e-9) / 1e6;
+    let said = said(&path, ran.events, bytes, recording.bytes());
+    writeln!(out, "{said}; made in {seconds:.2} s, {rate:.1} million events/s")?;
+    out.flush()?;
+    warn_of_losses(&ran);
+    Ok(conclude(ran))
+}
+
+/// The innermost folder on the way to a path that exists.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new(""))
+}
+
+/// Where the index is, and how large.
+fn said(path: &Path, events: u64, bytes: u64, trace: u64) -> String {
+    let percent = bytes as f64 * 100.0 / trace.max(1) as f64;
+    format!(
+        "{}: {}, {}, {percent:.0} % of the trace",
+        shown(&path.display().to_string()),
+        count_of(events as usize, "event"),
+        indicatif::HumanBytes(bytes)
+    )
+}

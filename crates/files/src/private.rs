@@ -1,0 +1,105 @@
+//! Files that only this user may read: written under a temporary name, locked while they are, and put in
+//! place when they are complete.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, flock, fstat, fstatvfs, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::Dir;
+
+/// Permissions, whatever the umask allows.
+const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+/// End of temporary names.
+const UNFINISHED: &str = ".unfinished";
+
+impl Dir {
+    /// A new file that is to be called `name` once it is complete, with its temporary name. It is locked as
+    /// long as it is open.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn create_private_file(&self, name: &str) -> io::Result<(String, File)> {
+        let temporary = format!(".{name}.{}{UNFINISHED}", std::process::id());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self, &temporary, flags, PRIVATE)?;
+        // Some file systems have no locks.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Ok((temporary, file.into()))
+    }
+
+    /// Gives a complete file its name, in place of the file that has it.
+    ///
+    /// # Errors
+    /// The file cannot be renamed; it is removed then.
+    pub fn supersede(&self, temporary: &str, name: &str) -> io::Result<()> {
+        renameat(self, temporary, self, name).inspect_err(|_| {
+            let _ = unlinkat(self, temporary, AtFlags::empty());
+        })?;
+        Ok(())
+    }
+
+    /// Removes the temporary files of processes that have died.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn remove_abandoned(&self) -> io::Result<()> {
+        for name in self.entries()? {
+            let is_temporary = name.to_str().is_some_and(|name| name.ends_with(UNFINISHED));
+            if is_temporary && self.is_abandoned(&name) {
+                let _ = unlinkat(self, &name, AtFlags::empty());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no process has locked a file; false if that is unknown.
+    fn is_abandoned(&self, name: &std::ffi::OsStr) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(file) = openat(self, name, flags, Mode::empty()) else { return false };
+        flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_still(&file, self, name)
+    }
+
+    /// Bytes that this user may still write on the file system.
+    ///
+    /// # Errors
+    /// The system call fails.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let data = fstatvfs(self)?;
+        Ok(data.f_bavail.saturating_mul(data.f_frsize))
+    }
+}
+
+/// Whether a name is still that of an open file.
+fn is_still(file: &OwnedFd, folder: &Dir, name: &std::ffi::OsStr) -> bool {
+    let of = |data: Result<rustix::fs::Stat, Errno>| data.ok().map(|data| (data.st_dev, data.st_ino));
+    of(fstat(file)).is_some_and(|id| of(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)) == Some(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn files_are_private_and_those_of_the_dead_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Dir::private(&place.path().join("cache")).unwrap();
+        let (temporary, file) = folder.create_private_file("a").unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        folder.remove_abandoned().unwrap();
+        assert!(folder.has(&temporary), "its maker lives");
+        drop(file);
+        folder.remove_abandoned().unwrap();
+        assert!(!folder.has(&temporary));
+
+        let (temporary, _file) = folder.create_private_file("a").unwrap();
+        folder.supersede(&temporary, "a").unwrap();
+        assert!(folder.has("a") && !folder.has(&temporary));
+        assert!(folder.free_bytes().unwrap() > 0);
+    }
+}

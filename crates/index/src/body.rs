@@ -1,0 +1,54 @@
+//! What is written while the recording is read: blocks one after the other, each with a sum of its bytes.
+
+use crate::bytes::checksum;
+use std::io::{Error, Write};
+
+/// Bytes of the sum after each block.
+pub(crate) const SUM: usize = 4;
+
+/// The file that is being written.
+pub(crate) struct Body<'w> {
+    out: &'w mut dyn Write,
+    /// Bytes written so far.
+    pub(crate) offset: u64,
+    /// Why it cannot be written further; nothing is written then.
+    failure: Option<Error>,
+}
+
+impl<'w> Body<'w> {
+    pub(crate) fn new(out: &'w mut dyn Write) -> Self {
+        Body { out, offset: 0, failure: None }
+    }
+
+    /// Writes a block; returns where it begins and how long it is, without the sum.
+    pub(crate) fn block(&mut self, bytes: &[u8]) -> (u64, u32) {
+        let place = (self.offset, bytes.len() as u32);
+        self.write(bytes);
+        self.write(&(checksum(bytes) as u32).to_le_bytes());
+        place
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        if self.failure.is_none() {
+            match self.out.write_all(bytes) {
+                Ok(()) => self.offset += bytes.len() as u64,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Whether all could be written.
+    ///
+    /// # Errors
+    /// It could not.
+    pub(crate) fn finish(self) -> Result<u64, Error> {
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => self.out.flush().map(|()| self.offset),
+        }
+    }
+}

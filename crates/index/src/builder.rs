@@ -1,0 +1,224 @@
+//! Makes an index while the recording is read: states of tracks become leaves and levels.
+
+use crate::body::Body;
+use crate::leaf::{OpenLeaf, SPANS, Span};
+use crate::levels::Levels;
+use crate::row::{Entry, Row, RowId, RowKind};
+use crate::table::Table;
+use std::collections::BTreeMap;
+use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId};
+use tracewing_units::{Pid, Timestamp};
+
+/// Takes the states of a recording.
+pub(crate) struct Builder<'w> {
+    pub(crate) body: Body<'w>,
+    /// Time 0, once it is known.
+    pub(crate) begin: Option<Timestamp>,
+    pub(crate) table: Table,
+    rows: Vec<OpenRow>,
+    room: Room,
+    /// Before this time, user mode of some thread was of unknown mode.
+    doubted: u64,
+}
+
+/// A row while it is made.
+struct OpenRow {
+    row: Row,
+    /// The last state, which the next one may extend.
+    last: Option<Span>,
+    leaf: OpenLeaf,
+    /// Only for rows that have filled a block.
+    levels: Option<Box<Levels>>,
+    /// Of a thread, the states of CPUs that run it, by class.
+    on_cpu: [Option<StateId>; CLASSES],
+}
+
+/// Memory that is used again for each block.
+#[derive(Default)]
+struct Room {
+    sums: Vec<(StateId, u64)>,
+    block: Vec<u8>,
+}
+
+impl<'w> Builder<'w> {
+    pub(crate) fn new(body: Body<'w>) -> Self {
+        Builder {
+            body,
+            begin: None,
+            table: Table::new(&StateNames::default()),
+            rows: Vec::new(),
+            room: Room::default(),
+            doubted: 0,
+        }
+    }
+
+    /// A moment in nanoseconds since the beginning; 0 before that.
+    #[inline]
+    pub(crate) fn time(&mut self, moment: Timestamp) -> u64 {
+        (moment - *self.begin.get_or_insert(moment)).as_ns()
+    }
+
+    /// The row was in this state.
+    #[inline]
+    fn did(&mut self, of: TrackId, state: StateId, from: Timestamp, to: Timestamp) {
+        let (from, to) = (self.time(from), self.time(to));
+        let open = &mut self.rows[of as usize];
+        let from = from.max(open.last.map_or(0, |last| last.to));
+        if from >= to {
+            return;
+        }
+        match &mut open.last {
+            Some(last) if last.state == state && last.to == from => last.to = to,
+            last => {
+                if let Some(before) = last.replace(Span { state, from, to }) {
+                    open.keep(before, &self.table, &mut self.room, &mut self.body);
+                }
+            }
+        }
+    }
+
+    /// The complete rows.
+    pub(crate) fn finish(&mut self) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for mut open in std::mem::take(&mut self.rows) {
+            open.end(&self.table, &mut self.room, &mut self.body);
+            if let RowKind::Cpu(_) = open.row.kind {
+                open.row.doubted = self.doubted;
+            }
+            rows.push(open.row);
+        }
+        add_processes(&mut rows);
+        rows
+    }
+}
+
+impl Sink for Builder<'_> {
+    fn track(&mut self, track: Track) -> TrackId {
+        let kind = match track {
+            Track::Cpu(cpu) => RowKind::Cpu(cpu),
+            Track::Lwp(tid) => RowKind::Thread(tid),
+            Track::Task(task) => RowKind::Task(task),
+        };
+        let row = Row { is_followed: matches!(track, Track::Cpu(_)), ..Row::new(kind) };
+        let (last, leaf, levels) = Default::default();
+        self.rows.push(OpenRow { row, last, leaf, levels, on_cpu: [None; CLASSES] });
+        (self.rows.len() - 1) as TrackId
+    }
+
+    #[inline]
+    fn state(&mut self, of: TrackId, state: StateId, names: &StateNames, from: Timestamp, to: Timestamp) {
+        let state = self.table.number(state, names);
+        self.did(of, state, from, to);
+    }
+
+    #[inline]
+    fn cpu(
+        &mut self,
+        of: TrackId,
+        lwp: Option<TrackId>,
+        state: StateId,
+        names: &StateNames,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
+        let state = match lwp {
+            None => self.table.number(state, names),
+            Some(lwp) => {
+                let class = names.class(state);
+                let known = &mut self.rows[lwp as usize].on_cpu[class as usize];
+                *known.get_or_insert_with(|| self.table.add_ran(class, RowId(lwp)))
+            }
+        };
+        self.did(of, state, from, to);
+    }
+
+    fn doubt_mode(&mut self, of: TrackId, until: Timestamp) {
+        let until = self.time(until);
+        let row = &mut self.rows[of as usize].row;
+        row.doubted = row.doubted.max(until);
+        self.doubted = self.doubted.max(until);
+    }
+
+    fn ends(&mut self, of: TrackId, end: End<'_>) {
+        let open = &mut self.rows[of as usize];
+        (open.row.process, open.row.is_followed) = (end.process, end.is_followed);
+        end.name.clone_into(&mut open.row.name);
+        open.end(&self.table, &mut self.room, &mut self.body);
+    }
+
+    fn dumped(&mut self, of: TrackId, process: Pid, name: &[u8]) {
+        let row = &mut self.rows[of as usize].row;
+        row.process.get_or_insert(process);
+        if row.name.is_empty() {
+            row.name = String::from_utf8_lossy(name).into_owned();
+        }
+    }
+}
+
+impl OpenRow {
+    /// A state is over, and the next one is another.
+    #[inline]
+    fn keep(&mut self, span: Span, table: &Table, room: &mut Room, body: &mut Body<'_>) {
+        self.row.covers(span.from, span.to);
+        self.leaf.push(span);
+        if self.leaf.count == SPANS {
+            self.levels.get_or_insert_default();
+            self.flush(table, room, body);
+        }
+    }
+
+    /// Writes the block.
+    fn flush(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
+        let (from, to, count) = (self.leaf.from, self.leaf.to, self.leaf.count);
+        room.sums.clear();
+        // What was written into memory just now can be read.
+        for span in self.leaf.spans().flatten() {
+            match room.sums.iter_mut().find(|(state, _)| *state == span.state) {
+                Some((_, ns)) => *ns += span.to - span.from,
+                None => room.sums.push((span.state, span.to - span.from)),
+            }
+            if let Some(levels) = &mut self.levels {
+                levels.push(table.class(span.state), span, body);
+            }
+        }
+        room.block.clear();
+        self.leaf.finish(&room.sums, &mut room.block);
+        let (offset, length) = body.block(&room.block);
+        self.row.leaves.push(Entry { from, to, offset, length, count });
+    }
+
+    /// Nothing follows.
+    fn end(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
+        if let Some(last) = self.last.take() {
+            self.keep(last, table, room, body);
+        }
+        if self.leaf.count > 0 {
+            self.flush(table, room, body);
+        }
+        self.leaf = OpenLeaf::default();
+        if let Some(levels) = self.levels.take() {
+            self.row.levels = levels.finish(body);
+        }
+    }
+}
+
+/// Adds a row for each process, after those of its threads and tasks.
+fn add_processes(rows: &mut Vec<Row>) {
+    let mut processes: BTreeMap<Option<Pid>, Row> = BTreeMap::new();
+    let has_process = |row: &&mut Row| !matches!(row.kind, RowKind::Cpu(_));
+    for row in rows.iter_mut().filter(has_process) {
+        let process = processes.entry(row.process).or_insert_with(|| Row::new(RowKind::Process(row.process)));
+        process.covers(row.begin, row.end);
+        process.is_followed |= row.is_followed;
+        if let (RowKind::Thread(tid), Some(pid)) = (row.kind, row.process)
+            && tid == pid.first_thread()
+        {
+            process.name.clone_from(&row.name);
+        }
+    }
+    let ids: BTreeMap<_, _> = processes.keys().copied().zip((rows.len() as u32..).map(RowId)).collect();
+    for row in rows.iter_mut().filter(has_process) {
+        row.parent = ids.get(&row.process).copied();
+    }
+    rows.extend(processes.into_values());
+}

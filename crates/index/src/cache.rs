@@ -1,0 +1,151 @@
+//! Where indexes are kept: `$XDG_CACHE_HOME/tracewing/view`, or `~/.cache/tracewing/view`, or a folder that
+//! the user names. Never in a trace; they may be deleted at any time.
+//!
+//! Only this user may read or write the folder and its files. An index is written under a temporary name and
+//! gets its own when it is complete. All of them together are kept below [`MOST_BYTES`]; the least recently
+//! made go first.
+
+use crate::error::{Error, MUST_STAY_FREE};
+use crate::identity;
+use crate::index::Index;
+use crate::make::{Made, make};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tracewing_files::{Dir, Tree};
+use tracewing_trace::{Progress, Recording};
+
+/// Most bytes of all indexes in a folder together, not counting the one that was made last.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// Bytes that are written between two looks at what is free.
+const LOOK: u64 = 64 << 20;
+
+/// A folder of indexes.
+#[derive(Debug)]
+pub struct Cache {
+    path: PathBuf,
+}
+
+impl Cache {
+    /// The user's own folder, or the one at `path`; it need not exist.
+    ///
+    /// # Errors
+    /// [`Error::NoFolder`].
+    pub fn new(path: Option<&Path>) -> Result<Self, Error> {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let own = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        let path = path.map(Path::to_owned).or_else(|| Some(own()?.join("tracewing/view")));
+        Ok(Cache { path: path.ok_or(Error::NoFolder)? })
+    }
+
+    /// The path of a recording's index, whether or not it exists.
+    pub fn path_of(&self, recording: &Recording) -> PathBuf {
+        self.path.join(identity::name(recording))
+    }
+
+    /// The index of a recording as it is now; `None` if there is none, or it is of an earlier state, or
+    /// damaged, or another user could have written it.
+    pub fn find(&self, recording: &Recording) -> Option<Index> {
+        let path = self.path_of(recording);
+        let file = Tree::open(&self.path).ok()?.file(Path::new(&identity::name(recording))).ok()?;
+        let about = file.metadata().ok()?;
+        let is_own = about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o022 == 0;
+        let index = is_own.then(|| Index::open(file, &path, identity::of(recording)))?;
+        index.ok().flatten()
+    }
+
+    /// Makes the index of a recording, in place of the one that is there. `watch` is called with the progress
+    /// from time to time and may stop it; then nothing is kept.
+    ///
+    /// # Errors
+    /// The recording or the folder cannot be used; another user could write the folder; there is too little
+    /// space.
+    pub fn make(
+        &self,
+        recording: &Recording,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Made, Error> {
+        let io = |cause| Error::Io { path: self.path.clone(), cause };
+        let folder = Dir::private(&self.path).map_err(io)?;
+        folder.remove_abandoned().map_err(io)?;
+        let name = identity::name(recording);
+        let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
+        let made = self.write(recording, &folder, file, watch);
+        let is_whole = made.as_ref().is_ok_and(|made| !made.ran.stopped);
+        let kept = match is_whole {
+            true => folder.supersede(&temporary, &name),
+            false => folder.remove(&temporary),
+        };
+        let made = made?;
+        kept.map_err(io)?;
+        shrink(&folder, &name, MOST_BYTES);
+        Ok(made)
+    }
+
+    fn write(
+        &self,
+        recording: &Recording,
+        folder: &Dir,
+        file: File,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Made, Error> {
+        let mut out = Careful { folder, file: BufWriter::with_capacity(1 << 18, file), until_look: 0 };
+        let place = (&mut out as &mut dyn Write, self.path.as_path());
+        let identity = identity::of(recording);
+        let made = make(recording, identity, place, &self.path, watch);
+        match made {
+            Err(Error::Io { path, cause }) if cause.kind() == std::io::ErrorKind::StorageFull => {
+                Err(Error::NoSpace { path, free: folder.free_bytes().unwrap_or(0) })
+            }
+            made => made,
+        }
+    }
+}
+
+/// Writes as long as enough space is left for others.
+struct Careful<'d> {
+    folder: &'d Dir,
+    file: BufWriter<File>,
+    until_look: u64,
+}
+
+impl Write for Careful<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.until_look < bytes.len() as u64 {
+            if self.folder.free_bytes()? < MUST_STAY_FREE {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            self.until_look = LOOK;
+        }
+        let written = self.file.write(bytes)?;
+        self.until_look = self.until_look.saturating_sub(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Removes the oldest indexes until those other than `kept` have together at most `most` bytes.
+fn shrink(folder: &Dir, kept: &str, most: u64) {
+    let mut files = folder.files_by_age();
+    files.retain(|(name, _)| name != kept && is_index(name));
+    let mut total: u64 = files.iter().map(|(_, size)| size).sum();
+    for (name, size) in files {
+        if total <= most {
+            break;
+        }
+        total -= size;
+        // Another process may have removed it.
+        let _ = folder.remove(&name);
+    }
+}
+
+/// Whether a file of this name is an index, not one that the user keeps in the same folder.
+fn is_index(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}

@@ -1,0 +1,158 @@
+//! An index that was made: its rows and states, and what its blocks hold.
+
+use crate::body::SUM;
+use crate::bytes::checksum;
+use crate::error::{Damaged, Error};
+use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
+use crate::leaf::{self, Spans};
+use crate::levels::{self, Content};
+use crate::row::{Entry, Row, RowId, RowKind};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use tracewing_timeline::{Class, StateId};
+
+/// An open index.
+#[derive(Debug)]
+pub struct Index {
+    file: File,
+    path: PathBuf,
+    tail: Tail,
+}
+
+/// Largest block that one reads: more than any writer makes.
+const LARGEST: u32 = 1 << 20;
+
+impl Index {
+    /// The index in a file; `None` if it is of another recording, or of one that has changed since.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub(crate) fn open(file: File, path: &Path, identity: Identity) -> Result<Option<Self>, Error> {
+        let io = |cause| Error::Io { path: path.to_owned(), cause };
+        let size = file.metadata().map_err(io)?.len();
+        let Some(body) = size.checked_sub(FOOT as u64).filter(|body| *body >= HEAD as u64) else {
+            return Err(Damaged("it is too short").into());
+        };
+        let (mut head, mut foot) = ([0; HEAD], [0; FOOT]);
+        file.read_exact_at(&mut head, 0).map_err(io)?;
+        file.read_exact_at(&mut foot, body).map_err(io)?;
+        let word = |at: usize| foot[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let [offset, length] = [word(0), word(8)];
+        if offset < HEAD as u64 || offset.checked_add(length) != Some(body) {
+            return Err(Damaged("its tail lies outside of it").into());
+        }
+        // No larger than the file.
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, offset).map_err(io)?;
+        if format::foot(&head, offset, &bytes) != foot {
+            return Err(Damaged("its sums are wrong").into());
+        }
+        if head != format::head(identity) {
+            return Ok(None);
+        }
+        let tail = Tail::read(&bytes, offset)?;
+        Ok(Some(Index { file, path: path.to_owned(), tail }))
+    }
+
+    /// What it says of the recording, its rows and states.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// A row.
+    ///
+    /// # Panics
+    /// It does not exist.
+    pub fn row(&self, row: RowId) -> &Row {
+        &self.tail.rows[row.0 as usize]
+    }
+
+    /// All rows with their numbers.
+    pub fn rows(&self) -> impl Iterator<Item = (RowId, &Row)> {
+        (0..).map(RowId).zip(&self.tail.rows)
+    }
+
+    /// A state.
+    pub fn state(&self, state: StateId) -> Option<&State> {
+        self.tail.states.get(state.0 as usize)
+    }
+
+    /// Reads all blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut room = Vec::new();
+        for row in &self.tail.rows {
+            for entry in &row.leaves {
+                let (sums, spans) = self.leaf(entry, &mut room)?;
+                for (state, _) in sums {
+                    self.class(state)?;
+                }
+                for span in spans {
+                    self.class(span?.state)?;
+                }
+            }
+            for (level, entries) in row.levels.iter().enumerate() {
+                for entry in entries {
+                    self.nodes(level, entry, &mut room, |_, _| Ok(()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of a state that a block has.
+    #[inline]
+    pub(crate) fn class(&self, state: StateId) -> Result<Class, Damaged> {
+        self.state(state).map(|state| state.class).ok_or(Damaged("a state does not exist"))
+    }
+
+    /// Before this time, user mode of this state of this row was of unknown mode.
+    pub(crate) fn doubted(&self, row: &Row, state: StateId) -> u64 {
+        match (row.kind, self.state(state).and_then(|state| state.thread)) {
+            (RowKind::Cpu(_), Some(thread)) => self.row(thread).doubted,
+            (RowKind::Cpu(_), None) => 0,
+            _ => row.doubted,
+        }
+    }
+
+    /// The sums and spans of a leaf block.
+    pub(crate) fn leaf<'b>(
+        &self,
+        entry: &Entry,
+        room: &'b mut Vec<u8>,
+    ) -> Result<(Vec<(StateId, u64)>, Spans<'b>), Error> {
+        self.block(entry, room)?;
+        Ok(leaf::read(room, entry)?)
+    }
+
+    /// The nodes of a block of a level.
+    pub(crate) fn nodes(
+        &self,
+        level: usize,
+        entry: &Entry,
+        room: &mut Vec<u8>,
+        each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
+    ) -> Result<(), Error> {
+        self.block(entry, room)?;
+        Ok(levels::read(room, entry, level, each)?)
+    }
+
+    fn block(&self, entry: &Entry, room: &mut Vec<u8>) -> Result<(), Error> {
+        if entry.length > LARGEST {
+            return Err(Damaged("a block is too large").into());
+        }
+        let length = entry.length as usize;
+        room.resize(length + SUM, 0);
+        let io = |cause| Error::Io { path: self.path.clone(), cause };
+        self.file.read_exact_at(room, entry.offset).map_err(io)?;
+        let sum = room[length..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        room.truncate(length);
+        if checksum(room) as u32 != sum {
+            return Err(Damaged("the sum of a block is wrong").into());
+        }
+        Ok(())
+    }
+}

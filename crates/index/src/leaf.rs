@@ -1,0 +1,113 @@
+//! Leaf blocks: the states of a row, each with its beginning and end.
+//!
+//! A block is a sequence of numbers ([`crate::bytes::put`]): how many sums, for each state in it the state
+//! and its whole time; then for each span the state doubled, plus 1 if time without a state comes before it,
+//! that time if so, and how long the state lasted. Times are in nanoseconds; when the block begins is stored
+//! in its [`Entry`](crate::row::Entry).
+
+use crate::bytes::{Bytes, put};
+use crate::error::Damaged;
+use crate::row::Entry;
+use tracewing_timeline::StateId;
+
+/// Most spans in a block.
+pub(crate) const SPANS: u32 = 512;
+
+/// A state from one time to another, in nanoseconds since the index begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The state.
+    pub state: StateId,
+    /// Its beginning.
+    pub from: u64,
+    /// Its end, which is after its beginning.
+    pub to: u64,
+}
+
+/// The block that is being filled.
+#[derive(Debug, Default)]
+pub(crate) struct OpenLeaf {
+    spans: Vec<u8>,
+    pub(crate) count: u32,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl OpenLeaf {
+    /// Adds the next span, which begins no earlier than the last one ends.
+    #[inline]
+    pub(crate) fn push(&mut self, span: Span) {
+        if self.count == 0 {
+            (self.from, self.to) = (span.from, span.from);
+        }
+        let gap = span.from - self.to;
+        put(&mut self.spans, u64::from(span.state.0) << 1 | u64::from(gap > 0));
+        if gap > 0 {
+            put(&mut self.spans, gap);
+        }
+        put(&mut self.spans, span.to - span.from);
+        self.to = span.to;
+        self.count += 1;
+    }
+
+    /// Its spans.
+    pub(crate) fn spans(&self) -> Spans<'_> {
+        Spans { bytes: Bytes(&self.spans), left: self.count, at: self.from, end: self.to }
+    }
+
+    /// Writes the block to `out`; it is empty then.
+    pub(crate) fn finish(&mut self, sums: &[(StateId, u64)], out: &mut Vec<u8>) {
+        put(out, sums.len() as u64);
+        for (state, ns) in sums {
+            put(out, u64::from(state.0));
+            put(out, *ns);
+        }
+        out.extend_from_slice(&self.spans);
+        self.spans.clear();
+        self.count = 0;
+    }
+}
+
+/// The spans of a block.
+#[derive(Debug)]
+pub(crate) struct Spans<'b> {
+    bytes: Bytes<'b>,
+    left: u32,
+    at: u64,
+    /// No span ends later.
+    end: u64,
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Result<Span, Damaged>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.read())
+    }
+}
+
+impl Spans<'_> {
+    #[inline]
+    fn read(&mut self) -> Result<Span, Damaged> {
+        const LATE: Damaged = Damaged("a time is too large");
+        let state = self.bytes.number()?;
+        let gap = if state & 1 == 1 { self.bytes.number()? } else { 0 };
+        let from = self.at.checked_add(gap).ok_or(LATE)?;
+        let to = from.checked_add(self.bytes.number()?);
+        self.at = to.filter(|to| *to <= self.end).ok_or(LATE)?;
+        let state = u32::try_from(state >> 1).map_err(|_| Damaged("a state is too large"))?;
+        Ok(Span { state: StateId(state), from, to: self.at })
+    }
+}
+
+/// A block that was read: its sums and its spans.
+pub(crate) fn read<'b>(block: &'b [u8], entry: &Entry) -> Result<(Vec<(StateId, u64)>, Spans<'b>), Damaged> {
+    let mut bytes = Bytes(block);
+    let mut sums = Vec::new();
+    for _ in 0..bytes.number()? {
+        sums.push((StateId(bytes.small()?), bytes.number()?));
+    }
+    Ok((sums, Spans { bytes, left: entry.count, at: entry.from, end: entry.to }))
+}

@@ -1,0 +1,262 @@
+//! Levels of detail of a row: for each bucket of time in which much happens, how long each class of states
+//! lasted, exactly.
+//!
+//! Level 0 has buckets of 2^14 ns, each further one of four times that. A bucket is stored only if at least
+//! [`DENSE`] states begin in it: the others are drawn from the leaves, where they cost little. A block of a
+//! level is a sequence of numbers: for each node the distance of its bucket from the one before (from the
+//! block's first), how many states begin in it, which classes occur (a bit for each), the time of each of
+//! these, and state and whole length of the longest span that touches it.
+
+use crate::body::Body;
+use crate::bytes::{Bytes, put};
+use crate::error::Damaged;
+use crate::leaf::Span;
+use crate::row::Entry;
+use tracewing_timeline::{CLASSES, Class, StateId};
+
+/// Length of a bucket of level 0, as a power of two of nanoseconds.
+const FINEST: u32 = 14;
+/// The power of two by which a level's buckets are longer than those of the one below.
+const STEP: u32 = 2;
+/// Most levels: the highest has buckets of 36 years.
+const LEVELS: usize = 24;
+/// So many states begin at least in a bucket that is stored.
+pub(crate) const DENSE: u64 = 16;
+/// Most nodes in a block.
+const NODES: u32 = 128;
+
+/// Length of a level's buckets, as a power of two of nanoseconds.
+pub(crate) fn shift(level: usize) -> u32 {
+    FINEST + STEP * level as u32
+}
+
+/// What lies in a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Content {
+    /// Time in each class, in nanoseconds.
+    pub times: [u64; CLASSES],
+    /// How many states begin in it.
+    pub changes: u64,
+    /// The longest span that touches it, with its whole length in nanoseconds.
+    pub longest: Option<(StateId, u64)>,
+}
+
+impl Content {
+    /// Adds the part of a span from `from` to `to`.
+    #[inline]
+    pub(crate) fn add(&mut self, class: Class, span: Span, from: u64, to: u64) {
+        let sum = &mut self.times[class as usize];
+        *sum = sum.saturating_add(to - from);
+        self.changes = self.changes.saturating_add(u64::from(span.from == from));
+        self.keep_longest((span.state, span.to - span.from));
+    }
+
+    #[inline]
+    fn keep_longest(&mut self, other: (StateId, u64)) {
+        if self.longest.is_none_or(|longest| longest.1 < other.1) {
+            self.longest = Some(other);
+        }
+    }
+
+    /// Adds what lies in a part of this bucket.
+    pub(crate) fn add_all(&mut self, other: &Content) {
+        // Only a forged index has more.
+        for (sum, ns) in self.times.iter_mut().zip(other.times) {
+            *sum = sum.saturating_add(ns);
+        }
+        self.changes = self.changes.saturating_add(other.changes);
+        other.longest.into_iter().for_each(|longest| self.keep_longest(longest));
+    }
+}
+
+/// One level of a row while it is made.
+#[derive(Debug, Default)]
+struct Level {
+    /// The bucket that is being filled.
+    open: Option<u64>,
+    content: Content,
+    /// Whether a bucket was complete already.
+    has_closed: bool,
+    block: Vec<u8>,
+    nodes: u32,
+    first: u64,
+    last: u64,
+    entries: Vec<Entry>,
+}
+
+/// The levels of a row while they are made.
+#[derive(Debug, Default)]
+pub(crate) struct Levels(Vec<Level>);
+
+impl Levels {
+    /// Adds the next span.
+    #[inline]
+    pub(crate) fn push(&mut self, class: Class, span: Span, body: &mut Body<'_>) {
+        self.add(0, class, span, (span.from, span.to), body);
+    }
+
+    /// Adds a part of a span, cut so that whole buckets go to the next level.
+    fn add(
+        &mut self,
+        level: usize,
+        class: Class,
+        span: Span,
+        (mut from, to): (u64, u64),
+        body: &mut Body<'_>,
+    ) {
+        let shift = shift(level);
+        let (last, is_top) = ((to - 1) >> shift, level + 1 == LEVELS);
+        while from < to {
+            let bucket = from >> shift;
+            if bucket == last || is_top {
+                let end = if bucket == last { to } else { (bucket + 1) << shift };
+                self.fill(level, bucket, class, span, (from, end), body);
+                from = end;
+            } else if from != bucket << shift || self.is_open(level, bucket) {
+                let end = (bucket + 1) << shift;
+                self.fill(level, bucket, class, span, (from, end), body);
+                from = end;
+            } else {
+                self.close(level, body);
+                self.add(level + 1, class, span, (from, last << shift), body);
+                from = last << shift;
+            }
+        }
+    }
+
+    fn is_open(&self, level: usize, bucket: u64) -> bool {
+        self.0.get(level).is_some_and(|level| level.open == Some(bucket))
+    }
+
+    #[inline]
+    fn fill(
+        &mut self,
+        level: usize,
+        bucket: u64,
+        class: Class,
+        span: Span,
+        (from, to): (u64, u64),
+        body: &mut Body<'_>,
+    ) {
+        if !self.is_open(level, bucket) {
+            self.open(level, bucket, body);
+        }
+        self.0[level].content.add(class, span, from, to);
+    }
+
+    fn open(&mut self, level: usize, bucket: u64, body: &mut Body<'_>) {
+        if self.0.len() <= level {
+            self.0.resize_with(level + 1, Level::default);
+        }
+        self.close(level, body);
+        self.0[level].open = Some(bucket);
+    }
+
+    /// The open bucket of a level is complete.
+    fn close(&mut self, level: usize, body: &mut Body<'_>) {
+        let Some(this) = self.0.get_mut(level) else { return };
+        let Some(bucket) = this.open.take() else { return };
+        let content = std::mem::take(&mut this.content);
+        this.has_closed = true;
+        this.store(level, bucket, &content, body);
+        if level + 1 < LEVELS {
+            let above = bucket >> STEP;
+            if !self.is_open(level + 1, above) {
+                self.open(level + 1, above, body);
+            }
+            self.0[level + 1].content.add_all(&content);
+        }
+    }
+
+    /// The blocks of each level, when the row is complete.
+    pub(crate) fn finish(mut self, body: &mut Body<'_>) -> Vec<Vec<Entry>> {
+        let mut level = 0;
+        while level < self.0.len() {
+            let this = &mut self.0[level];
+            // All of the row lies in one bucket: further levels have nothing to add.
+            if let Some(bucket) = this.open.filter(|_| !this.has_closed) {
+                let content = this.content;
+                this.store(level, bucket, &content, body);
+                break;
+            }
+            self.close(level, body);
+            level += 1;
+        }
+        self.0.truncate(level + 1);
+        self.0.into_iter().enumerate().map(|(level, this)| this.finish(level, body)).collect()
+    }
+}
+
+impl Level {
+    fn store(&mut self, level: usize, bucket: u64, content: &Content, body: &mut Body<'_>) {
+        if content.changes < DENSE {
+            return;
+        }
+        if self.nodes == 0 {
+            (self.first, self.last) = (bucket, bucket);
+        }
+        put(&mut self.block, bucket - self.last);
+        put(&mut self.block, content.changes);
+        let present = content.times.iter().enumerate().filter(|(_, ns)| **ns > 0);
+        put(&mut self.block, present.clone().map(|(class, _)| 1 << class).sum());
+        present.for_each(|(_, ns)| put(&mut self.block, *ns));
+        let (state, ns) = content.longest.unwrap_or((StateId::UNKNOWN, 0));
+        put(&mut self.block, u64::from(state.0));
+        put(&mut self.block, ns);
+        self.last = bucket;
+        self.nodes += 1;
+        if self.nodes == NODES {
+            self.flush(level, body);
+        }
+    }
+
+    fn flush(&mut self, level: usize, body: &mut Body<'_>) {
+        if self.nodes > 0 {
+            let shift = shift(level);
+            // The end of the last bucket of all times is too large a number.
+            let to = (self.last << shift).saturating_add(1 << shift);
+            let (offset, length) = body.block(&self.block);
+            self.entries.push(Entry { from: self.first << shift, to, offset, length, count: self.nodes });
+            self.block.clear();
+            self.nodes = 0;
+        }
+    }
+
+    fn finish(mut self, level: usize, body: &mut Body<'_>) -> Vec<Entry> {
+        self.flush(level, body);
+        self.entries
+    }
+}
+
+/// The nodes of a block of a level, in order: each with the number of its bucket.
+pub(crate) fn read(
+    block: &[u8],
+    entry: &Entry,
+    level: usize,
+    mut each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
+) -> Result<(), Damaged> {
+    let mut bytes = Bytes(block);
+    let mut bucket = entry.from >> shift(level);
+    for _ in 0..entry.count {
+        bucket = bucket.checked_add(bytes.number()?).ok_or(Damaged("a bucket is too large"))?;
+        if bucket > (entry.to - 1) >> shift(level) {
+            return Err(Damaged("a bucket lies outside of its block"));
+        }
+        let mut content = Content { changes: bytes.number()?, ..Content::default() };
+        let present = bytes.number()?;
+        if present >> CLASSES != 0 {
+            return Err(Damaged("a class does not exist"));
+        }
+        for class in (0..CLASSES).filter(|class| present >> class & 1 == 1) {
+            content.times[class] = bytes.number()?;
+        }
+        content.longest = Some((StateId(bytes.small()?), bytes.number()?));
+        // Whatever the bytes say, sums of them do not overflow.
+        let total = content.times.iter().try_fold(0_u64, |sum, ns| sum.checked_add(*ns));
+        if total.is_none_or(|total| total > 1 << shift(level)) {
+            return Err(Damaged("a bucket has more time than it lasts"));
+        }
+        each(bucket, &content)?;
+    }
+    bytes.end()
+}

@@ -1,0 +1,65 @@
+//! An index of a recording on disk: what each CPU, process, thread and task did when, in a form from which
+//! any window is drawn and summed in a time that depends on the width of the screen, not on the number of
+//! events.
+//!
+//! | module | does |
+//! |---|---|
+//! | `cache` | [`Cache`]: where indexes are kept, and for how long |
+//! | `make`, `builder`, `table` | the one pass over a recording that makes it |
+//! | `format` | the file: head, tail ([`Tail`]), foot |
+//! | `row` | [`Row`]: what has states over time, and where its blocks are |
+//! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
+//! | `index` | [`Index`]: reads blocks, trusts none of them |
+//! | `picture` | what a row did in each of many buckets |
+//! | `statistics` | how long a row was in each state within a window |
+//! | `identity` | which recording it is of |
+//! | `bytes`, `body`, `error` | numbers and sums; writing; why there is no index |
+//!
+//! States and times are those of [`tracewing_analysis::Threads`] of the whole recording. A window's are
+//! these, cut at its ends. The analysis of that window alone does not know later events: where one shows that
+//! a state was assumed that cannot have lasted, only the index knows that it is unknown.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use tracewing_index::{Cache, Window};
+//! use tracewing_trace::Recording;
+//!
+//! let recording = Recording::open(&["my-trace"])?;
+//! let cache = Cache::new(None)?;
+//! cache.make(&recording, &mut |_| ControlFlow::Continue(()))?;
+//! let index = cache.find(&recording).expect("made just now");
+//! let window = Window::covering(0, index.tail().length, 1920);
+//! for (row, _) in index.rows() {
+//!     let buckets = index.picture(row, window)?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod body;
+mod builder;
+mod bytes;
+mod cache;
+mod error;
+mod format;
+mod identity;
+mod index;
+mod leaf;
+mod levels;
+mod make;
+mod picture;
+mod row;
+mod statistics;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use cache::Cache;
+pub use error::{Damaged, Error};
+pub use format::{LossMark, State, Tail};
+pub use index::Index;
+pub use leaf::Span;
+pub use levels::Content;
+pub use make::Made;
+pub use picture::{Bucket, Window};
+pub use row::{Row, RowId, RowKind};
+pub use tracewing_timeline::{CLASSES, Class, StateId};

@@ -1,0 +1,123 @@
+//! One pass over a recording that makes its index.
+
+use crate::body::Body;
+use crate::builder::Builder;
+use crate::error::Error;
+use crate::format::{self, HEAD, Identity, LossMark, Tail};
+use std::cell::Cell;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+use tracewing_analysis::{Analysis, Input, Loss, Names, Ran};
+use tracewing_timeline::{StateNames, States};
+use tracewing_trace::super_trace::{Change, Fold, Scope};
+use tracewing_trace::{Filter, Progress, Recording};
+
+/// What was made.
+#[derive(Debug)]
+pub struct Made {
+    /// Facts about the recording; if it was stopped or a part could not be read, the index covers what was.
+    pub ran: Ran,
+    /// Size of the index.
+    pub bytes: u64,
+    /// Rows in it.
+    pub rows: u64,
+}
+
+/// The pass: an analysis that takes states and losses, and no events.
+struct Pass<'w> {
+    states: States<Builder<'w>>,
+    losses: Vec<LossMark>,
+    failed: &'w Cell<bool>,
+}
+
+impl Fold for Pass<'_> {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        self.states.change(change);
+    }
+}
+
+impl Analysis for Pass<'_> {
+    const EVENTS: bool = false;
+
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Begins { time } => self.states.sink.begin = Some(time),
+            Input::Dumped { tid, process, name } => self.states.dumped(tid, process, name),
+            Input::Lost(loss) => self.lost(loss),
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.failed.set(self.states.has_failed() || self.states.sink.body.has_failed());
+        self.failed.get()
+    }
+}
+
+impl Pass<'_> {
+    fn lost(&mut self, loss: &Loss) {
+        let (scope, events) = (loss.scope, loss.events);
+        let scope = match scope {
+            Scope::Kernel(_) => 0,
+            Scope::User => 1,
+            Scope::Samples => 2,
+        };
+        let [from, to] = [loss.from, loss.to].map(|time| self.states.sink.time(time));
+        self.losses.push(LossMark { scope, cpu: loss.cpu, from, to, events });
+    }
+}
+
+/// Reads a recording and writes its index to `out`; `scratch` is a folder for temporary files.
+///
+/// # Errors
+/// The recording cannot be read at all, or the index cannot be written (`path` is for the message).
+pub(crate) fn make(
+    recording: &Recording,
+    identity: Identity,
+    (out, path): (&mut dyn Write, &Path),
+    scratch: &Path,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Made, Error> {
+    let io = |cause| Error::Io { path: path.to_owned(), cause };
+    let head = format::head(identity);
+    let mut body = Body::new(out);
+    body.write(&head);
+    let failed = Cell::new(false);
+    let states = States::new(Builder::new(body), scratch);
+    let mut pass = Pass { states, losses: Vec::new(), failed: &failed };
+    let ran = tracewing_analysis::run(recording, &Filter::default(), &mut pass, watch)?;
+    let Pass { states, losses, .. } = pass;
+    let (builder, names) = states.finish().map_err(io)?;
+    let tail = Tail {
+        begin: ran.begin_ns,
+        length: ran.duration_ns().as_ns(),
+        events: ran.events,
+        is_partial: ran.partial,
+        is_cut_off: ran.failure.is_some(),
+        losses,
+        ..Tail::default()
+    };
+    let (bytes, rows) = complete(builder, &names, &ran.names, &head, tail).map_err(io)?;
+    Ok(Made { ran, bytes, rows })
+}
+
+/// Writes what is left when all has been read; `tail` has neither states nor rows yet. Returns the size of
+/// the index and the number of its rows.
+pub(crate) fn complete(
+    mut builder: Builder<'_>,
+    names: &StateNames,
+    texts: &Names,
+    head: &[u8; HEAD],
+    mut tail: Tail,
+) -> std::io::Result<(u64, u64)> {
+    tail.rows = builder.finish();
+    tail.states = builder.table.finish(names, texts);
+    let (mut body, bytes) = (builder.body, tail.write());
+    let foot = format::foot(head, body.offset, &bytes);
+    body.write(&bytes);
+    body.write(&foot);
+    Ok((body.finish()?, tail.rows.len() as u64))
+}

@@ -1,0 +1,219 @@
+//! What a row did in each of many equal buckets of time: from levels where much happened, from leaves
+//! elsewhere. Times are exact, wherever they come from.
+
+use crate::error::{Damaged, Error};
+use crate::index::Index;
+use crate::leaf::Span;
+use crate::levels::{Content, shift};
+use crate::row::{Entry, Row, RowId, RowKind};
+use tracewing_timeline::{Class, StateId};
+
+/// A window that is cut into buckets, which begin at whole multiples of their length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Length of a bucket, as a power of two of nanoseconds; less than 63.
+    pub shift: u32,
+    /// Number of the first bucket: it begins `first << shift` nanoseconds after the index begins.
+    pub first: u64,
+    /// Number of buckets.
+    pub count: u32,
+}
+
+/// What a row did in a bucket. The rest of the bucket's time is before or after the row's life, or nothing is
+/// known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// The bucket's number.
+    pub number: u64,
+    /// What lies in it.
+    pub content: Content,
+}
+
+impl Window {
+    /// The window that covers the times from `from` to `to` with at most `most` buckets, at least 2.
+    pub fn covering(from: u64, to: u64, most: u32) -> Self {
+        let count = |shift: u32| ((to.max(from.saturating_add(1)) - 1) >> shift) - (from >> shift) + 1;
+        let shift = (0..62).find(|shift| count(*shift) <= u64::from(most.max(2))).unwrap_or(62);
+        Window { shift, first: from >> shift, count: count(shift) as u32 }
+    }
+
+    /// Its beginning and its end, in nanoseconds since the index begins.
+    pub fn times(&self) -> (u64, u64) {
+        let time = |bucket: u64| u64::try_from(u128::from(bucket) << self.shift).unwrap_or(u64::MAX);
+        (time(self.first), time(self.first.saturating_add(self.count.into())))
+    }
+}
+
+impl Index {
+    /// What a row did in each bucket of a window; buckets without any state are left out.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn picture(&self, row: RowId, window: Window) -> Result<Vec<Bucket>, Error> {
+        let row = self.row(row);
+        let (from, to) = window.times();
+        let mut painter = Painter { index: self, row, shift: window.shift, buckets: Vec::new() };
+        let mut leaves = Leaves::new(self, row);
+        let mut at = from;
+        let mut room = Vec::new();
+        if let Some(level) = level(row, window.shift) {
+            for entry in overlapping(&row.levels[level], from, to) {
+                let mut nodes = Vec::new();
+                self.nodes(level, entry, &mut room, |bucket, content| {
+                    nodes.push((bucket << shift(level), *content));
+                    Ok(())
+                })?;
+                for (begin, content) in nodes {
+                    let end = begin.saturating_add(1 << shift(level));
+                    if begin < from || end > to || !painter.is_exact(begin, end) {
+                        continue;
+                    }
+                    leaves.visit(at, begin, |span| painter.span(span, at, begin))?;
+                    painter.node(begin, end, content);
+                    at = end;
+                }
+            }
+        }
+        leaves.visit(at, to, |span| painter.span(span, at, to))?;
+        Ok(painter.buckets)
+    }
+}
+
+/// The coarsest level whose buckets are no longer than those of a window.
+fn level(row: &Row, wanted: u32) -> Option<usize> {
+    (0..row.levels.len()).rev().find(|level| shift(*level) <= wanted)
+}
+
+/// The blocks that have to do with a time.
+pub(crate) fn overlapping(entries: &[Entry], from: u64, to: u64) -> &[Entry] {
+    let first = entries.partition_point(|entry| entry.to <= from);
+    let count = entries[first..].partition_point(|entry| entry.from < to);
+    &entries[first..first + count]
+}
+
+/// Collects what lies in each bucket, in the order of time.
+struct Painter<'i> {
+    index: &'i Index,
+    row: &'i Row,
+    shift: u32,
+    buckets: Vec<Bucket>,
+}
+
+impl Painter<'_> {
+    /// Whether the node of a bucket says what is known now: what is doubted there is all of it.
+    fn is_exact(&self, begin: u64, end: u64) -> bool {
+        let is_cpu = matches!(self.row.kind, RowKind::Cpu(_));
+        begin >= self.row.doubted || (end <= self.row.doubted && !is_cpu)
+    }
+
+    fn bucket(&mut self, number: u64) -> &mut Content {
+        if self.buckets.last().is_none_or(|last| last.number != number) {
+            self.buckets.push(Bucket { number, content: Content::default() });
+        }
+        let last = self.buckets.len() - 1;
+        &mut self.buckets[last].content
+    }
+
+    fn node(&mut self, begin: u64, end: u64, mut content: Content) {
+        if end <= self.row.doubted {
+            let user = std::mem::take(&mut content.times[Class::User as usize]);
+            content.times[Class::Running as usize] += user;
+            content.longest = content.longest.map(|(state, ns)| (self.certain(state, begin), ns));
+        }
+        self.bucket(begin >> self.shift).add_all(&content);
+    }
+
+    /// A span, of which the part between two times is wanted.
+    #[inline]
+    fn span(&mut self, span: Span, from: u64, to: u64) -> Result<(), Damaged> {
+        for span in certain(self.index, self.row, span)?.into_iter().flatten() {
+            let class = self.index.class(span.state)?;
+            let (mut at, to) = (span.from.max(from), span.to.min(to));
+            while at < to {
+                let number = at >> self.shift;
+                let end = number.checked_add(1).and_then(|next| next.checked_mul(1 << self.shift));
+                let end = end.map_or(to, |end| end.min(to));
+                self.bucket(number).add(class, span, at, end);
+                at = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// The state as it is known now, if that at `time` is.
+    fn certain(&self, state: StateId, time: u64) -> StateId {
+        match self.index.class(state) {
+            Ok(Class::User) if time < self.index.doubted(self.row, state) => StateId::RUNNING,
+            _ => state,
+        }
+    }
+}
+
+/// A span, or its two parts, as they are known now: user mode may turn out to be of unknown mode.
+#[inline]
+pub(crate) fn certain(index: &Index, row: &Row, span: Span) -> Result<[Option<Span>; 2], Damaged> {
+    if span.from >= row.doubted || index.class(span.state)? != Class::User {
+        return Ok([Some(span), None]);
+    }
+    let doubted = index.doubted(row, span.state).clamp(span.from, span.to);
+    let before = Span { state: StateId::RUNNING, to: doubted, ..span };
+    let after = Span { from: doubted, ..span };
+    Ok([before, after].map(|part| Some(part).filter(|part| part.from < part.to)))
+}
+
+/// Visits the spans of a row in the order of time; each block is read once.
+struct Leaves<'i> {
+    index: &'i Index,
+    row: &'i Row,
+    /// The next block.
+    block: usize,
+    spans: Vec<Span>,
+    /// The first span that may be visited next.
+    next: usize,
+    room: Vec<u8>,
+}
+
+impl<'i> Leaves<'i> {
+    fn new(index: &'i Index, row: &'i Row) -> Self {
+        Leaves { index, row, block: 0, spans: Vec::new(), next: 0, room: Vec::new() }
+    }
+
+    /// Passes on the spans that have a part between two times, which are not before those of the last call.
+    fn visit(
+        &mut self,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(Span) -> Result<(), Damaged>,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        loop {
+            self.next += self.spans[self.next..].partition_point(|span| span.to <= from);
+            while let Some(span) = self.spans.get(self.next).filter(|span| span.from < to) {
+                each(*span)?;
+                // One that continues is visited again for the next part.
+                if span.to > to {
+                    return Ok(());
+                }
+                self.next += 1;
+            }
+            let skipped = self.row.leaves[self.block..].partition_point(|entry| entry.to <= from);
+            self.block += skipped;
+            match self.row.leaves.get(self.block) {
+                Some(entry) if entry.from < to && self.next == self.spans.len() => self.load(*entry)?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn load(&mut self, entry: Entry) -> Result<(), Error> {
+        let (_, spans) = self.index.leaf(&entry, &mut self.room)?;
+        self.spans.clear();
+        for span in spans {
+            self.spans.push(span?);
+        }
+        (self.next, self.block) = (0, self.block + 1);
+        Ok(())
+    }
+}

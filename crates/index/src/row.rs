@@ -1,0 +1,169 @@
+//! Rows: what has states over time, and where its blocks are.
+
+use crate::bytes::{Bytes, put, put_text};
+use crate::error::Damaged;
+use tracewing_units::{Cpu, Pid, Task, Tid};
+
+/// A row's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct RowId(pub u32);
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// A CPU: which thread it ran, and how.
+    Cpu(Cpu),
+    /// A process: the thread id of its first thread. It has no states of its own. `None` collects all threads
+    /// and tasks whose process no event reports.
+    Process(Option<Pid>),
+    /// A thread.
+    Thread(Tid),
+    /// A user thread, such as a task of an async runtime.
+    Task(Task),
+}
+
+/// Something with states over time. Times are in nanoseconds since the index begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it is of. Numbers of threads are reused: several rows may have the same.
+    pub kind: RowKind,
+    /// Its last known name; may be empty.
+    pub name: String,
+    /// Its process, if the events say.
+    pub process: Option<Pid>,
+    /// The row of its process.
+    pub parent: Option<RowId>,
+    /// Its first and its last time.
+    pub begin: u64,
+    /// The end of its last state; before `begin` if it has none.
+    pub end: u64,
+    /// Whether the recording follows it; always true for CPUs.
+    pub is_followed: bool,
+    /// User mode before this time was of unknown mode; of a CPU, that of some threads.
+    pub(crate) doubted: u64,
+    pub(crate) leaves: Vec<Entry>,
+    pub(crate) levels: Vec<Vec<Entry>>,
+}
+
+/// Where a block is, and what time it covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// In the file, in bytes.
+    pub(crate) offset: u64,
+    /// In bytes, without the sum.
+    pub(crate) length: u32,
+    /// Spans or nodes in it.
+    pub(crate) count: u32,
+}
+
+impl Row {
+    pub(crate) fn new(kind: RowKind) -> Self {
+        Row {
+            kind,
+            name: String::new(),
+            process: None,
+            parent: None,
+            begin: u64::MAX,
+            end: 0,
+            is_followed: false,
+            doubted: 0,
+            leaves: Vec::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Extends its lifetime.
+    pub(crate) fn covers(&mut self, begin: u64, end: u64) {
+        (self.begin, self.end) = (self.begin.min(begin), self.end.max(end));
+    }
+
+    /// Whether it has any state.
+    pub fn has_states(&self) -> bool {
+        self.begin < self.end
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let (kind, number) = match self.kind {
+            RowKind::Cpu(cpu) => (0, u64::from(cpu.0)),
+            RowKind::Process(pid) => (1, optional(pid)),
+            RowKind::Thread(tid) => (2, u64::from(tid.0.cast_unsigned())),
+            RowKind::Task(task) => (3, task.0),
+        };
+        put(out, kind);
+        put(out, number);
+        put(out, optional(self.process));
+        put(out, self.parent.map_or(0, |row| u64::from(row.0) + 1));
+        put_text(out, &self.name);
+        put(out, u64::from(self.is_followed));
+        for time in [self.begin, self.end, self.doubted] {
+            put(out, time);
+        }
+        put(out, self.levels.len() as u64);
+        std::iter::once(&self.leaves).chain(&self.levels).for_each(|entries| write_entries(entries, out));
+    }
+
+    /// The next row of some bytes; all its blocks lie before `body`.
+    pub(crate) fn read(bytes: &mut Bytes<'_>, body: u64) -> Result<Row, Damaged> {
+        let (kind, number) = (bytes.number()?, bytes.number()?);
+        let small = u32::try_from(number).map_err(|_| Damaged("a number of a row is too large"));
+        let kind = match kind {
+            0 => RowKind::Cpu(Cpu(small?)),
+            1 => RowKind::Process(process(number)?),
+            2 => RowKind::Thread(Tid(small?.cast_signed())),
+            3 => RowKind::Task(Task(number)),
+            _ => return Err(Damaged("a kind of row does not exist")),
+        };
+        let process = process(bytes.number()?)?;
+        let parent = bytes.small()?.checked_sub(1).map(RowId);
+        let (name, is_followed) = (bytes.text()?, bytes.number()? != 0);
+        let [begin, end, doubted] = [bytes.number()?, bytes.number()?, bytes.number()?];
+        let levels = bytes.number()?;
+        let leaves = read_entries(bytes, body)?;
+        let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
+        Ok(Row { kind, name, process, parent, begin, end, is_followed, doubted, leaves, levels })
+    }
+}
+
+fn optional(pid: Option<Pid>) -> u64 {
+    pid.map_or(0, |pid| u64::from(pid.0.cast_unsigned()) + 1)
+}
+
+fn process(number: u64) -> Result<Option<Pid>, Damaged> {
+    let Some(pid) = number.checked_sub(1) else { return Ok(None) };
+    let pid = u32::try_from(pid).map_err(|_| Damaged("a number of a process is too large"))?;
+    Ok(Some(Pid(pid.cast_signed())))
+}
+
+fn write_entries(entries: &[Entry], out: &mut Vec<u8>) {
+    put(out, entries.len() as u64);
+    let (mut time, mut offset) = (0, 0);
+    for entry in entries {
+        put(out, entry.from - time);
+        put(out, entry.to - entry.from);
+        put(out, entry.offset - offset);
+        put(out, u64::from(entry.length));
+        put(out, u64::from(entry.count));
+        (time, offset) = (entry.to, entry.offset);
+    }
+}
+
+fn read_entries(bytes: &mut Bytes<'_>, body: u64) -> Result<Vec<Entry>, Damaged> {
+    const LATE: Damaged = Damaged("a block lies outside of the index");
+    let mut entries = Vec::new();
+    let (mut time, mut offset) = (0_u64, 0_u64);
+    for _ in 0..bytes.number()? {
+        let from = time.checked_add(bytes.number()?).ok_or(LATE)?;
+        let to = from.checked_add(bytes.number()?).filter(|to| *to > from).ok_or(LATE)?;
+        offset = offset.checked_add(bytes.number()?).ok_or(LATE)?;
+        let (length, count) = (bytes.small()?, bytes.small()?);
+        let end =
+            offset.checked_add(u64::from(length)).and_then(|end| end.checked_add(crate::body::SUM as u64));
+        end.filter(|end| *end <= body).ok_or(LATE)?;
+        entries.push(Entry { from, to, offset, length, count });
+        time = to;
+    }
+    Ok(entries)
+}

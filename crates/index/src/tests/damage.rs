@@ -1,0 +1,79 @@
+//! Damaged bytes are noticed, and nothing panics whatever they say.
+
+use super::model::rows;
+use super::{Model, opened, written};
+use crate::picture::Window;
+use crate::row::RowId;
+use crate::{Error, Index};
+use proptest::prelude::*;
+use proptest::sample::Index as Place;
+
+/// Asks everything of an index.
+fn read(index: &Index) -> Result<(), Error> {
+    index.check()?;
+    let window = Window::covering(0, index.tail().length.max(1 << 40), 300);
+    for row in (0..index.tail().rows.len() as u32).map(RowId) {
+        index.picture(row, window)?;
+        index.statistics(row, 5, u64::MAX)?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_changed_byte_is_noticed(models in rows(), place in any::<Place>(), other in 1..=255_u8) {
+        let mut bytes = written(&models);
+        read(&opened(&bytes).unwrap().unwrap()).unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] ^= other;
+        let noticed = match opened(&bytes) {
+            Err(_) | Ok(None) => true,
+            Ok(Some(index)) => read(&index).is_err(),
+        };
+        prop_assert!(noticed, "byte {place} of {}", bytes.len());
+    }
+
+    #[test]
+    fn a_cut_is_noticed(models in rows(), place in any::<Place>()) {
+        let bytes = written(&models);
+        prop_assert!(opened(&bytes[..place.index(bytes.len())]).is_err());
+    }
+
+    /// Sums that fit hide what is wrong: then any answer will do, but no panic.
+    #[test]
+    fn nothing_panics_where_the_sums_fit(
+        models in rows(),
+        places in proptest::collection::vec((any::<Place>(), any::<u8>()), 1..8),
+    ) {
+        let mut bytes = written(&models);
+        forge(&mut bytes, &models, &places);
+        if let Ok(Some(index)) = opened(&bytes) {
+            let _ = read(&index);
+        }
+    }
+}
+
+/// Changes bytes of blocks or of the tail, and then all sums.
+fn forge(bytes: &mut [u8], models: &[Model], places: &[(Place, u8)]) {
+    use crate::body::SUM;
+    use crate::bytes::checksum;
+    use crate::format::{FOOT, HEAD, foot};
+    let original = opened(&written(models)).unwrap().unwrap();
+    let body = bytes.len() - FOOT;
+    for (place, other) in places {
+        let place = HEAD + place.index(body - HEAD);
+        bytes[place] = *other;
+    }
+    let rows = &original.tail().rows;
+    for entry in rows.iter().flat_map(|row| row.leaves.iter().chain(row.levels.iter().flatten())) {
+        let (from, to) = (entry.offset as usize, entry.offset as usize + entry.length as usize);
+        let sum = (checksum(&bytes[from..to]) as u32).to_le_bytes();
+        bytes[to..to + SUM].copy_from_slice(&sum);
+    }
+    let offset = u64::from_le_bytes(bytes[body..body + 8].try_into().unwrap());
+    let head = bytes[..HEAD].try_into().unwrap();
+    let foot = foot(&head, offset, &bytes[offset as usize..body]);
+    bytes[body..].copy_from_slice(&foot);
+}

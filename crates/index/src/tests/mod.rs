@@ -1,0 +1,112 @@
+//! The index against a slow model: all states of a row in a list.
+
+mod damage;
+mod model;
+
+use crate::body::Body;
+use crate::builder::Builder;
+use crate::format::{self, Identity, Tail};
+use crate::index::Index;
+use crate::make::complete;
+use crate::picture::Window;
+use crate::row::RowId;
+use model::{Model, rows};
+use proptest::prelude::*;
+use std::path::Path;
+use tracewing_analysis::Names;
+use tracewing_timeline::{Class, Sink, StateNames, Track};
+use tracewing_units::{Cpu, Duration, Tid, Timestamp};
+
+/// Time 0 of the indexes of these tests.
+const BEGIN: Timestamp = Timestamp::from_ns(1_000_000_007);
+
+const IDENTITY: Identity = Identity(7);
+
+/// The bytes of an index of threads that do what the models say; each thread also runs on a CPU of its own.
+fn written(models: &[Model]) -> Vec<u8> {
+    let (mut bytes, names) = (Vec::new(), StateNames::default());
+    let head = format::head(IDENTITY);
+    let mut body = Body::new(&mut bytes);
+    body.write(&head);
+    let mut builder = Builder::new(body);
+    builder.begin = Some(BEGIN);
+    let moment = |ns| BEGIN + Duration::from_ns(ns);
+    for (number, model) in (0..).zip(models) {
+        let thread = builder.track(Track::Lwp(Tid(number)));
+        let cpu = builder.track(Track::Cpu(Cpu(number.cast_unsigned())));
+        for span in &model.spans {
+            let (from, to) = (moment(span.from), moment(span.to));
+            builder.state(thread, span.state, &names, from, to);
+            if names.class(span.state).is_running() {
+                builder.cpu(cpu, Some(thread), span.state, &names, from, to);
+            }
+        }
+        builder.doubt_mode(thread, moment(model.doubted));
+    }
+    complete(builder, &names, &Names::default(), &head, Tail::default()).unwrap();
+    bytes
+}
+
+/// Opens what was written.
+fn opened(bytes: &[u8]) -> Result<Option<Index>, crate::Error> {
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, bytes).unwrap();
+    Index::open(file, Path::new("an index"), IDENTITY)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// What a window shows is exactly what all states show, at every zoom: no class is rounded away, least of
+    /// all unknown time.
+    #[test]
+    fn the_picture_is_that_of_all_states(models in rows(), windows in model::windows()) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        for (model, number) in models.iter().zip((0..).step_by(2)) {
+            for (from, length, most) in &windows {
+                let from = model.scaled(*from);
+                let window = Window::covering(from, from + model.scaled(*length).max(1), *most);
+                prop_assert_eq!(index.picture(RowId(number), window).unwrap(), model.picture(window));
+                let of_cpu = model.of_cpu().picture(window);
+                let found = index.picture(RowId(number + 1), window).unwrap();
+                prop_assert_eq!(times(&found), times(&of_cpu));
+            }
+        }
+    }
+
+    #[test]
+    fn statistics_of_any_window_are_exact(models in rows(), windows in model::windows()) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        for (model, number) in models.iter().zip((0..).step_by(2)) {
+            for (from, length, _) in &windows {
+                let from = model.scaled(*from);
+                let to = from + model.scaled(*length);
+                prop_assert_eq!(index.statistics(RowId(number), from, to).unwrap(), model.statistics(from, to));
+            }
+        }
+    }
+}
+
+/// The times in each bucket: states of CPUs have numbers of their own.
+fn times(buckets: &[crate::Bucket]) -> Vec<(u64, [u64; crate::CLASSES], u64)> {
+    buckets.iter().map(|bucket| (bucket.number, bucket.content.times, bucket.content.changes)).collect()
+}
+
+#[test]
+fn a_bucket_of_a_dense_level_has_even_the_shortest_unknown_time() {
+    let mut model = Model::default();
+    for number in 0..40_000_u64 {
+        model.push(if number % 2 == 0 { Class::User } else { Class::Blocked }, 1_000);
+    }
+    model.push(Class::Unknown, 1);
+    for _ in 0..40_000 {
+        model.push(Class::Blocked, 1_000);
+        model.push(Class::System, 1_000);
+    }
+    let index = opened(&written(&[model])).unwrap().unwrap();
+    let window = Window::covering(0, 120_000_001, 2);
+    let buckets = index.picture(RowId(0), window).unwrap();
+    let unknown: u64 = buckets.iter().map(|bucket| bucket.content.times[Class::Unknown as usize]).sum();
+    assert_eq!(unknown, 1);
+    assert!(!index.row(RowId(0)).levels.is_empty());
+}

@@ -1,0 +1,272 @@
+//! The fold: changes of the super-trace become states of tracks.
+//!
+//! A state is reported when it ends, and only then is it certain: an assumed state may turn out to be
+//! unknown. What an LWP did for a user thread is attributed to that when the user thread stops.
+
+use crate::state::{StateId, StateNames};
+use crate::undecided::{Interval, Undecided};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Error, Result};
+use std::path::{Path, PathBuf};
+use tracewing_trace::super_trace::{Change, Doing, Lwp, LwpSerial, Name, UserThread};
+use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+
+/// Number of a track, which the [`Sink`] gives.
+pub type TrackId = u32;
+
+/// Something with states over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Track {
+    /// A CPU.
+    Cpu(Cpu),
+    /// An LWP; numbers are reused after their owners have ended.
+    Lwp(Tid),
+    /// A user thread.
+    Task(Task),
+}
+
+/// What is known of an LWP or a user thread at its end, or at the recording's.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    /// The process it belongs to, if the events say: its first thread's number.
+    pub process: Option<Pid>,
+    /// Its last known name; may be empty.
+    pub name: &'a str,
+    /// Whether the recording follows it.
+    pub is_followed: bool,
+}
+
+/// Takes the states of tracks.
+pub trait Sink {
+    /// A new track; returns its number.
+    fn track(&mut self, track: Track) -> TrackId;
+
+    /// An LWP or a user thread was in one state for an interval, which is not empty. Those of a track come in
+    /// the order of time; time between them is unknown, or passed before the track was seen.
+    fn state(&mut self, of: TrackId, state: StateId, names: &StateNames, from: Timestamp, to: Timestamp);
+
+    /// A CPU ran an LWP that was in this state, or no LWP, for an interval. Intervals of a CPU may overlap
+    /// where events contradict each other: then the first report is right.
+    fn cpu(
+        &mut self,
+        of: TrackId,
+        lwp: Option<TrackId>,
+        state: StateId,
+        names: &StateNames,
+        from: Timestamp,
+        to: Timestamp,
+    );
+
+    /// Time of an LWP in user mode up to `until` was of unknown mode: it makes system calls that are not
+    /// recorded.
+    fn doubt_mode(&mut self, of: TrackId, until: Timestamp);
+
+    /// An LWP or a user thread has ended, or the recording has.
+    fn ends(&mut self, of: TrackId, end: End<'_>);
+
+    /// A state dump names the thread of a track, which may have ended. What is known of it otherwise takes
+    /// precedence.
+    fn dumped(&mut self, of: TrackId, process: Pid, name: &[u8]);
+}
+
+/// What is kept for an LWP that runs user threads.
+#[derive(Debug)]
+struct Pending {
+    undecided: Undecided,
+    /// Up to then, user mode was of unknown mode.
+    doubted: Timestamp,
+}
+
+/// Follows the changes.
+#[derive(Debug)]
+pub struct States<S> {
+    /// Takes the states.
+    pub sink: S,
+    /// The states that have occurred.
+    pub names: StateNames,
+    folder: PathBuf,
+    /// Tracks by the serial number of the LWP or user thread.
+    lwps: Vec<Option<TrackId>>,
+    tasks: Vec<Option<TrackId>>,
+    cpus: BTreeMap<Cpu, TrackId>,
+    /// The last LWP of each number.
+    by_tid: HashMap<Tid, TrackId>,
+    /// Indexed by the LWP's serial number.
+    pending: Vec<Option<Box<Pending>>>,
+    failure: Option<Error>,
+}
+
+impl<S: Sink> States<S> {
+    /// One that has seen nothing yet; temporary files lie in `folder`.
+    pub fn new(sink: S, folder: &Path) -> Self {
+        States {
+            sink,
+            names: StateNames::default(),
+            folder: folder.to_owned(),
+            lwps: Vec::new(),
+            tasks: Vec::new(),
+            cpus: BTreeMap::new(),
+            by_tid: HashMap::new(),
+            pending: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Whether a temporary file could not be written: no result is possible then.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The sink and the names, at the end of the input.
+    ///
+    /// # Errors
+    /// A temporary file could not be written.
+    pub fn finish(self) -> Result<(S, StateNames)> {
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok((self.sink, self.names)),
+        }
+    }
+
+    /// Takes the next change.
+    #[inline(always)]
+    pub fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } if from < to => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } if from < to => {
+                let task = self.task_track(thread);
+                let state = self.names.of(doing, None);
+                self.sink.state(task, state, &self.names, from, to);
+            }
+            Change::CpuIdled { cpu, interrupt, from, to } if from < to => {
+                self.idle(cpu, interrupt, from, to);
+            }
+            Change::LwpHidesCalls { lwp } => self.hides_calls(lwp),
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+
+    /// A state dump names a thread.
+    pub fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
+        // Numbers are reused: the last one is meant.
+        if let Some(track) = self.by_tid.get(&tid) {
+            self.sink.dumped(*track, process, name);
+        }
+    }
+
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        let track = self.lwp_track(lwp);
+        let state = self.names.of(doing, lwp.waits_for);
+        self.sink.state(track, state, &self.names, from, to);
+        if lwp.runs_user_thread() {
+            let pushed = self.pending(lwp.serial).undecided.push(Interval { state, from, to });
+            self.check(pushed);
+        }
+        if let Doing::Running { cpu, .. } = doing {
+            let cpu = self.cpu_track(cpu);
+            self.sink.cpu(cpu, Some(track), state, &self.names, from, to);
+        }
+    }
+
+    fn idle(&mut self, cpu: Cpu, interrupt: Option<Name>, from: Timestamp, to: Timestamp) {
+        let cpu = self.cpu_track(cpu);
+        let state = match interrupt {
+            Some(_) => self.names.of_interrupt(interrupt),
+            None => StateId::IDLE,
+        };
+        self.sink.cpu(cpu, None, state, &self.names, from, to);
+    }
+
+    /// Attributes the LWP's time since the last call to a user thread, or to none.
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        let Some(mut pending) = self.pending.get_mut(lwp.serial.0).and_then(Option::take) else { return };
+        let done = match thread {
+            Some(thread) => {
+                let task = self.task_track(thread);
+                let (sink, names, doubted) = (&mut self.sink, &self.names, pending.doubted);
+                pending.undecided.drain(|Interval { state, from, to }| {
+                    let is_doubted = to <= doubted && names.class(state) == crate::Class::User;
+                    let state = if is_doubted { StateId::RUNNING } else { state };
+                    sink.state(task, state, names, from, to);
+                    Ok(())
+                })
+            }
+            None => pending.undecided.clear(),
+        };
+        self.pending[lwp.serial.0] = Some(pending);
+        self.check(done);
+    }
+
+    fn hides_calls(&mut self, lwp: &Lwp) {
+        let (track, until) = (self.lwp_track(lwp), lwp.reported_to());
+        self.sink.doubt_mode(track, until);
+        if let Some(Some(pending)) = self.pending.get_mut(lwp.serial.0) {
+            pending.doubted = until;
+        }
+    }
+
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        let track = self.lwp_track(lwp);
+        let end = End { process: lwp.process, name: &lwp.name, is_followed: lwp.followed };
+        self.sink.ends(track, end);
+        if let Some(pending) = self.pending.get_mut(lwp.serial.0) {
+            *pending = None;
+        }
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        let track = self.task_track(thread);
+        let end = End { process: thread.process, name: &thread.name, is_followed: true };
+        self.sink.ends(track, end);
+    }
+
+    #[inline]
+    fn lwp_track(&mut self, lwp: &Lwp) -> TrackId {
+        if let Some(Some(known)) = self.lwps.get(lwp.serial.0) {
+            return *known;
+        }
+        let new = self.sink.track(Track::Lwp(lwp.tid));
+        *at(&mut self.lwps, lwp.serial.0) = Some(new);
+        self.by_tid.insert(lwp.tid, new);
+        new
+    }
+
+    #[inline]
+    fn task_track(&mut self, thread: &UserThread) -> TrackId {
+        if let Some(Some(known)) = self.tasks.get(thread.serial.0) {
+            return *known;
+        }
+        let new = self.sink.track(Track::Task(thread.id));
+        *at(&mut self.tasks, thread.serial.0) = Some(new);
+        new
+    }
+
+    fn cpu_track(&mut self, cpu: Cpu) -> TrackId {
+        *self.cpus.entry(cpu).or_insert_with(|| self.sink.track(Track::Cpu(cpu)))
+    }
+
+    fn pending(&mut self, serial: LwpSerial) -> &mut Pending {
+        at(&mut self.pending, serial.0).get_or_insert_with(|| {
+            Box::new(Pending { undecided: Undecided::new(&self.folder), doubted: Timestamp::MIN })
+        })
+    }
+
+    #[inline]
+    fn check(&mut self, result: Result<()>) {
+        if let Err(failure) = result {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+/// The element at a small index; grows the vector if needed.
+fn at<T: Default>(of: &mut Vec<T>, number: usize) -> &mut T {
+    if of.len() <= number {
+        of.resize_with(number + 1, T::default);
+    }
+    &mut of[number]
+}

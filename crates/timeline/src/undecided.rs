@@ -1,0 +1,114 @@
+//! States of an LWP until it is known whether they belong to a user thread, which is decided when the user
+//! thread stops.
+//!
+//! A poll usually has few states. One that never ends may have any number, so everything beyond [`MEMORY`]
+//! bytes goes to a file.
+
+use crate::StateId;
+use std::io::{Read, Result, Seek, Write};
+use std::path::{Path, PathBuf};
+use tempfile::SpooledTempFile;
+use tracewing_units::Timestamp;
+
+/// Bytes kept in memory per LWP that runs user threads.
+const MEMORY: usize = 64 << 10;
+
+/// Encoded size of an interval: state, begin, end.
+const SIZE: usize = 4 + 8 + 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub state: StateId,
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+/// A queue of states.
+#[derive(Debug)]
+pub(crate) struct Undecided {
+    folder: PathBuf,
+    file: SpooledTempFile,
+    count: u64,
+}
+
+impl Undecided {
+    /// An empty queue; the file, if one is needed, lies in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
+    }
+
+    pub fn push(&mut self, interval: Interval) -> Result<()> {
+        let mut bytes = [0; SIZE];
+        bytes[..4].copy_from_slice(&interval.state.0.to_le_bytes());
+        bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
+        bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
+        self.count += 1;
+        self.file.write_all(&bytes)
+    }
+
+    /// Passes all intervals to `each` and empties the queue.
+    pub fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
+        self.file.rewind()?;
+        let mut room = [[0; SIZE]; 128];
+        while self.count > 0 {
+            let some = room.len().min(usize::try_from(self.count).unwrap_or(usize::MAX));
+            let some = &mut room[..some];
+            self.file.read_exact(some.as_flattened_mut())?;
+            self.count -= some.len() as u64;
+            some.iter().try_for_each(|bytes| each(interval(bytes)))?;
+        }
+        self.clear()
+    }
+
+    /// Empties the queue.
+    pub fn clear(&mut self) -> Result<()> {
+        self.count = 0;
+        if self.file.is_rolled() {
+            self.file = tempfile::spooled_tempfile_in(MEMORY, &self.folder);
+        }
+        self.file.rewind()
+    }
+}
+
+fn interval(bytes: &[u8; SIZE]) -> Interval {
+    let time = |at: usize| {
+        Timestamp::from_ns(bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes)))
+    };
+    let state = bytes.first_chunk().map_or(StateId::UNKNOWN, |bytes| StateId(u32::from_le_bytes(*bytes)));
+    Interval { state, from: time(4), to: time(12) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_pushed_comes_back_in_its_order_from_memory_and_from_a_file() {
+        let mut undecided = Undecided::new(&std::env::temp_dir());
+        for count in [3, 20_000, 5] {
+            let expected: Vec<_> = (0..count)
+                .map(|at| Interval {
+                    state: StateId(at as u32),
+                    from: Timestamp::from_ns(at),
+                    to: Timestamp::from_ns(-at),
+                })
+                .collect();
+            for interval in &expected {
+                undecided.push(*interval).expect("a temporary file");
+            }
+            let mut found = Vec::new();
+            undecided
+                .drain(|interval| {
+                    found.push(interval);
+                    Ok(())
+                })
+                .expect("a temporary file");
+            assert_eq!(found, expected);
+        }
+        undecided
+            .push(Interval { state: StateId(1), from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
+            .expect("memory");
+        undecided.clear().expect("memory");
+        undecided.drain(|interval| panic!("{interval:?}")).expect("memory");
+    }
+}
