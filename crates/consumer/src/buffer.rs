@@ -2,41 +2,27 @@
 //!
 //! [`crate::drain`] decides when to look at it, and combines the buffers of a region.
 
+mod ends;
+mod losses;
+
+use losses::MOST_LOST;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::region::{Loss, Protocol};
-use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
+use tracewing_abi::region::Loss;
+use tracewing_ring::{Chunk, Damaged, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
 use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::children::ChildLosses;
-use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
 use crate::output::{Appended, Output};
 use crate::outside::Insider;
 use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
-use crate::trace::{UNWRITTEN, UserTrace};
-use crate::whole_events::whole_events;
-
-/// Reasons of losses besides those of [`Loss`].
-const DAMAGED: &str = "buffer damaged";
-const UNFINISHED: &str = "process died while emitting";
+use crate::trace::UserTrace;
 pub(crate) const UNDESCRIBED: &str = "first event of a class, or process, that is not known";
 /// Time within which the description of a class must be found after its first event.
 const DESCRIBED_WITHIN: Duration = Duration::from_secs(2);
-/// Number of attempts, and pause between them, for which the end of a recording waits for live writers to
-/// finish their events.
-const COMMIT_ATTEMPTS: u32 = 20;
-const COMMIT_WAIT: Duration = Duration::from_millis(1);
-/// More lost events than a CPU's buffer can plausibly count.
-const MOST_LOST: u64 = 1 << 48;
-/// Maximum number of loss ranges per buffer; beyond it the last one grows.
-const MOST_LOSS_RANGES: usize = 256;
-/// More bytes per nanosecond than a program can write: the widest stores have 64 bytes, and a CPU completes
-/// fewer than 10 per nanosecond.
-const MOST_BYTES_PER_NS: u128 = 1000;
-
 /// Where a buffer's events lie and where they go.
 pub(crate) struct Target<'a> {
     pub(crate) trace: &'a mut UserTrace,
@@ -239,226 +225,6 @@ impl Buffer {
             self.damaged(label, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
         }
         Ok(Some(len as u64))
-    }
-
-    /// Records damage as a loss.
-    fn damaged(&mut self, label: &str, damaged: Damaged) {
-        self.is_dead |= damaged.bytes == 0;
-        self.damage.get_or_insert(damaged);
-        self.damages += 1;
-        self.found_lost += 1;
-        let stamp = self.stream.as_ref().map_or(Cycles::ZERO, Output::end).max(self.origin);
-        self.extend_range(label, DAMAGED, 1, stamp, stamp);
-    }
-
-    /// Reads the writers' counters; new losses happened between `begin` and `end`.
-    pub(crate) fn note_losses(
-        &mut self,
-        label: &str,
-        region: Region,
-        clock: &TraceClock,
-        begin: Cycles,
-        end: Cycles,
-    ) {
-        let before = clock.now();
-        let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
-        let (counters, after) = ([region.lost(self.cpu.index()), by_children], clock.now());
-        // Counting a loss takes more than a cycle or a nanosecond. A larger increase, or a decrease, was not
-        // counted by a writer.
-        let possible = after.since(self.counted_at).0;
-        for (source, loss) in (0..counters.len()).flat_map(|source| Loss::ALL.map(|loss| (source, loss))) {
-            let at = loss as usize;
-            let events = counters[source][at].wrapping_sub(self.counters[source][at]);
-            self.counters[source][at] = counters[source][at];
-            if events > possible {
-                self.is_lost_unknown = true;
-            } else if events > 0 {
-                self.lost[at] = self.lost[at].saturating_add(events);
-                self.extend_range(label, loss.reason(), events, begin, end);
-            }
-        }
-        self.counted_at = before;
-    }
-
-    /// Losses that writers have counted since the last look at their counters.
-    fn uncounted(&self, region: Region) -> u64 {
-        let now = region.lost(self.cpu.index());
-        let since = Loss::ALL.map(|loss| now[loss as usize].wrapping_sub(self.counters[0][loss as usize]));
-        let sum = since.into_iter().fold(0, u64::saturating_add);
-        if sum <= MOST_LOST { sum } else { 0 }
-    }
-
-    /// Losses that writers have counted.
-    pub(crate) fn counted(&self) -> u64 {
-        self.lost.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
-    }
-
-    /// Whether enough time has passed since the buffer was made to write this many sub-buffers; if not, a
-    /// process has overwritten the position.
-    pub(crate) fn can_have_written(&self, sub_buffers: u64) -> bool {
-        let bytes = u128::from(sub_buffers) * self.reader.sub_buffer_bytes() as u128;
-        bytes <= self.made.elapsed().as_nanos() * MOST_BYTES_PER_NS
-    }
-
-    /// Records data that was overwritten before `end`, since the last packet.
-    fn note_overwritten(&mut self, label: &str, overwritten: Overwritten, end: Cycles) {
-        let sub_buffers = overwritten.sub_buffers.saturating_sub(self.overwritten.sub_buffers);
-        let bytes = overwritten.bytes.saturating_sub(self.overwritten.bytes);
-        if sub_buffers == 0 {
-            return;
-        }
-        if !self.can_have_written(overwritten.sub_buffers) {
-            self.is_lost_unknown = true;
-            return;
-        }
-        self.overwritten = overwritten;
-        let begin = self.stream.as_ref().map_or(self.origin, Output::end).max(self.origin);
-        let crowded = self.overwritten_ranges.len() >= MOST_LOSS_RANGES;
-        match self.overwritten_ranges.last_mut() {
-            Some(range) if crowded => {
-                range.sub_buffers = range.sub_buffers.saturating_add(sub_buffers);
-                range.bytes = range.bytes.saturating_add(bytes);
-                range.end = range.end.max(end);
-            }
-            _ => {
-                let stream = self.name(label);
-                let new = Overwritten { sub_buffers, bytes };
-                self.overwritten_ranges.push(OverwrittenRange::new(&stream, new, begin, end));
-            }
-        }
-    }
-
-    /// Adds a loss to the last range of its reason if the two touch or there are too many ranges; otherwise
-    /// begins a new range.
-    fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: Cycles, end: Cycles) {
-        let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
-        match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
-            Some(range) if crowded || range.end >= begin => {
-                range.events = range.events.saturating_add(events);
-                range.end = range.end.max(end);
-            }
-            _ => {
-                let (stream, reason) = (self.name(label), reason.to_owned());
-                self.ranges.push(LossRange { stream, reason, events, begin, end });
-            }
-        }
-    }
-
-    pub(crate) fn finish(
-        &mut self,
-        target: &mut Target<'_>,
-        clock: &TraceClock,
-        since: Cycles,
-    ) -> Result<(), Error> {
-        self.write_rest(target, clock, since)?;
-        self.settle(target.label, since, clock.now());
-        self.check()
-    }
-
-    /// Writes all remaining events, and a last packet if events were lost since the one before.
-    pub(crate) fn write_rest(
-        &mut self,
-        target: &mut Target<'_>,
-        clock: &TraceClock,
-        since: Cycles,
-    ) -> Result<(), Error> {
-        let Target { label, region, .. } = *target;
-        self.is_ending = true;
-        self.write_all(target)?;
-        if !self.is_dead && self.reader.is_passed_back() {
-            self.damaged(label, Damaged { bytes: 0, cause: "write position before what was read" });
-        }
-        if region.protocol() == Protocol::Smp {
-            for _ in 0..COMMIT_ATTEMPTS {
-                if self.reader.waiting() == 0 || self.is_dead {
-                    break;
-                }
-                std::thread::sleep(COMMIT_WAIT);
-                self.write_all(target)?;
-            }
-            self.finalise(target, clock)?;
-        }
-        let now = clock.now();
-        self.note_losses(label, region, clock, since, now);
-        self.note_overwritten(label, self.reader.overwritten(), now);
-        let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
-        if lost > self.stream.as_ref().map_or(0, Output::lost)
-            || skipped > self.stream.as_ref().map_or(0, Output::skipped)
-        {
-            let is_first = self.stream.is_none();
-            let stream = self.stream(target, since)?;
-            if is_first {
-                stream.write_empty(PacketTimes::empty(since, 0, 0))?;
-            }
-            stream.write_empty(PacketTimes::empty(now, lost, skipped))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until everything is written, and counts events that could not be written as lost.
-    fn settle(&mut self, label: &str, since: Cycles, now: Cycles) {
-        let Some(stream) = &self.stream else { return };
-        let (unwritten, end) = (stream.settle(), stream.end());
-        self.lose_unwritten(label, unwritten, since.min(end), now);
-    }
-
-    fn lose_unwritten(&mut self, label: &str, events: u64, begin: Cycles, end: Cycles) {
-        if events > 0 {
-            self.found_lost = self.found_lost.saturating_add(events);
-            self.extend_range(label, UNWRITTEN, events, begin, end);
-        }
-    }
-
-    /// Reads the complete events between and after those that were never committed.
-    fn finalise(&mut self, target: &mut Target<'_>, clock: &TraceClock) -> Result<(), Error> {
-        let Target { label, region, .. } = *target;
-        // A sub-buffer yields at most one chunk and one skipped stretch.
-        for _ in 0..=2 * region.geometry().sub_buffers() {
-            target.trace.wait_for_room(region.geometry().sub_buffer_bytes());
-            match self.reader.finalise() {
-                _ if self.is_dead => break,
-                Ok(Left::Nothing) => break,
-                Ok(Left::Chunk(chunk)) => {
-                    self.write_chunk(target, chunk, Instant::now())?;
-                }
-                Ok(Left::Unfinished(unfinished)) => {
-                    self.found_lost += 1;
-                    self.extend_range(label, UNFINISHED, 1, Cycles(unfinished.after), clock.now());
-                }
-                Err(damaged) => self.damaged(label, damaged),
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: Cycles) {
-        self.settle(label, since, clock.now());
-        let mut unwritten = 0;
-        if let Some((chunk, _)) = self.held.take() {
-            // SAFETY: as below.
-            unwritten += unsafe { whole_events(chunk.bytes(), |_| {}) }.0;
-            self.reader.release(chunk);
-        }
-        for _ in 0..=region.geometry().sub_buffers() {
-            match self.reader.next(Reach::Written) {
-                Ok(Some(chunk)) => {
-                    // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not
-                    // released yet.
-                    unwritten += unsafe { whole_events(chunk.bytes(), |_| {}) }.0;
-                    self.reader.release(chunk);
-                }
-                Ok(None) => break,
-                Err(damaged) => self.damaged(label, damaged),
-            }
-        }
-        let now = clock.now();
-        self.note_losses(label, region, clock, since, now);
-        let end = self.stream.as_ref().map_or(since, Output::end);
-        self.lose_unwritten(label, unwritten, end, now);
-    }
-
-    fn lost_total(&self) -> u64 {
-        self.counted().saturating_add(self.found_lost)
     }
 
     pub(crate) fn summary(&self, label: &str) -> Option<StreamSummary> {

@@ -6,58 +6,33 @@
 //!
 //! A program is disconnected if it sends nonsense or too much, or stays silent before it has joined.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::IoSlice;
-use std::mem::{MaybeUninit, replace};
+mod hello;
+mod host;
+mod member;
+
+pub(crate) use host::{Decided, Host};
+pub(crate) use member::{Member, time_of_day};
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
-use tracewing_abi::message::ask::{Describe, Prepare, Taken};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tracewing_abi::message::ask::{Describe, Prepare};
 use tracewing_abi::message::control::Control;
-use tracewing_abi::message::grant::{Done, Grant, GrantsWriter};
 use tracewing_abi::message::join::Join;
-use tracewing_abi::message::late::{Farewell, Late};
+use tracewing_abi::message::late::Farewell;
 use tracewing_abi::message::snapshot::Question;
-use tracewing_abi::message::{Answer, Hello, Joining, MAX_MESSAGE, decode_classes};
+use tracewing_abi::message::{Joining, MAX_MESSAGE};
 use tracewing_units::Pid;
 
-use crate::credentials::{Peer, is_alive};
-use crate::program::Program;
+use crate::credentials::Peer;
 use crate::seccomp::is_filtered;
 
 /// Time that a program has for its next message while it joins.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
-
-/// What a program may ask for.
-pub(crate) trait Host {
-    /// What to answer a program that says hello, with buffers where it needs some. `None` if it cannot be
-    /// recorded.
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Vec<OwnedFd>, Answer)>;
-    /// The program has got that answer.
-    fn joined(&mut self, peer: Peer, hello: &Hello);
-    /// Nothing is known of its events between two times of day, in nanoseconds since 1970; without the second
-    /// one, until now.
-    fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>);
-    /// A child has taken over the buffers that the program had for it.
-    fn taken(&mut self, peer: Peer);
-    /// Ids for class descriptions, one each; 0 where a class is not taken.
-    fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16>;
-    /// What the current rules make of each of these classes in a program. `None` if the recording cannot
-    /// continue.
-    fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>>;
-}
-
-/// What becomes of the events of a class.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Decided {
-    pub on: bool,
-    /// As [`Grant::filter`].
-    pub filter: Box<[u8]>,
-}
 
 /// A connection from a program, before and after it has joined.
 pub(crate) struct Client {
@@ -80,33 +55,6 @@ enum Stage {
     Member(Box<Member>),
     /// It waits for the answer to a [`Control`].
     Asking,
-}
-
-/// A program that has joined, or more of its classes.
-pub(crate) struct Member {
-    pub(crate) program: Program,
-    /// [`Hello::copy`].
-    pub(crate) copy: u64,
-    pub(crate) joining: Joining,
-    /// Its classes, and whether they were on in the last message to it.
-    pub(crate) classes: BTreeMap<u16, bool>,
-    /// Classes that it has described and has had no answer for, in their order.
-    due: VecDeque<u16>,
-    /// Classes whose rules have changed since the last message to it.
-    pub(crate) unconfirmed: BTreeSet<u16>,
-    /// The number of its last change, and whether it has yet to be answered.
-    change: u32,
-    is_asked: bool,
-    /// Sites that it could not switch in the last change that went wrong, and why not.
-    pub(crate) failure: Option<(u32, String)>,
-    /// When it was last asked for classes that it has made.
-    pub(crate) asked: Option<Instant>,
-    /// Since when nothing is known of its events, where this recorder was too late. A time of day, in
-    /// nanoseconds since 1970.
-    pub(crate) unknown_since: Option<u64>,
-    /// When it began to join, and until when it waited for that.
-    since: u64,
-    until: u64,
 }
 
 /// What to do next with a connection.
@@ -280,81 +228,6 @@ impl Client {
         self.answer(&Farewell::Over.encode());
     }
 
-    /// Notes what was missed of a program that has died since it said hello.
-    pub(crate) fn died(&self, host: &mut dyn Host, buffer: &mut [u8]) {
-        let len = recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT).map_or(0, |(len, _)| len);
-        if let Ok(hello) = Hello::decode(&buffer[..len.min(buffer.len())]) {
-            self.missed(host, &hello);
-        }
-    }
-
-    /// It is not listened to any more. What it had to say is noted, if it was to join.
-    pub(crate) fn gave_up(&self, host: &mut dyn Host, buffer: &mut [u8]) {
-        if matches!(self.stage, Stage::Arrived(_)) {
-            self.died(host, buffer);
-        }
-    }
-
-    /// Another process may have its id by now; its name must not be used.
-    fn missed(&self, host: &mut dyn Host, hello: &Hello) {
-        if hello.joining == Joining::Program {
-            host.missed(self.peer, &Program::nameless(self.pid()), hello.waits[0], None);
-        }
-    }
-
-    fn hello(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {
-        let hello = Hello::decode(message).ok()?;
-        let [since, until] = hello.waits;
-        let is_late = hello.joining == Joining::Program && until < time_of_day();
-        // As in `ready`.
-        if is_late && is_filtered(self.pid(), self.filters) {
-            self.leave_alone();
-            host.missed(self.peer, &Program::of(self.pid()), since, None);
-            return None;
-        }
-        let Some((files, answer)) = host.join(self.peer, &hello) else {
-            let _ = send(&self.socket, &Answer::Refused.encode(), FLAGS);
-            return None;
-        };
-        let answer = answer.encode();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Answer::FILES))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let files: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
-        if !files.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(&files));
-        }
-        let program = Program::of(self.pid());
-        // Whatever was read of its id was read of this process.
-        if !matches!(&self.stage, Stage::Arrived(pidfd) if is_alive(pidfd)) {
-            self.missed(host, &hello);
-            return None;
-        }
-        if sendmsg(&self.socket, &[IoSlice::new(&answer)], &mut control, FLAGS).is_err() {
-            if hello.joining == Joining::Program {
-                host.missed(self.peer, &program, since, None);
-            }
-            return None;
-        }
-        host.joined(self.peer, &hello);
-        self.deadline = None;
-        self.stage = Stage::Member(Box::new(Member {
-            program,
-            copy: hello.copy,
-            joining: hello.joining,
-            classes: BTreeMap::new(),
-            due: VecDeque::new(),
-            unconfirmed: BTreeSet::new(),
-            change: 0,
-            is_asked: false,
-            failure: None,
-            asked: None,
-            unknown_since: is_late.then_some(since),
-            since,
-            until,
-        }));
-        Some(())
-    }
-
     /// Sends grants, and then a change, if they are due and the socket takes them. `None` if the
     /// connection, or the recording, is at its end.
     pub(crate) fn send(&mut self, host: &mut dyn Host) -> Option<()> {
@@ -374,110 +247,6 @@ impl Client {
         }
         Some(())
     }
-}
-
-/// A message, and what it says.
-struct Grants {
-    message: Vec<u8>,
-    sent: Vec<(u16, bool)>,
-    is_change: bool,
-}
-
-impl Member {
-    /// Whether its program continued before it had received everything.
-    fn is_late(&self) -> bool {
-        self.joining == Joining::Program && self.until < time_of_day() && self.classes.is_empty()
-    }
-
-    /// Whether it has joined as a program does at first, and described no class.
-    pub(crate) fn has_no_classes(&self) -> bool {
-        self.joining == Joining::Program && self.classes.is_empty() && self.due.is_empty()
-    }
-
-    /// Whether it has confirmed what the current rules make of its classes.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.unconfirmed.is_empty() && !self.is_asked
-    }
-
-    /// Handles a message from a program that has joined. `None` if the message is invalid.
-    fn take(&mut self, host: &mut dyn Host, peer: Peer, message: &[u8]) -> Option<()> {
-        if let Ok(done) = Done::decode(message) {
-            if !replace(&mut self.is_asked, false) || done.number != self.change {
-                return None;
-            }
-            if done.failed > 0 {
-                self.failure = Some((done.failed, done.why.to_owned()));
-            }
-            return Some(());
-        }
-        if let Ok(late) = Late::decode(message) {
-            self.unknown_since = None;
-            host.missed(peer, &self.program, late.from, Some(late.to));
-            return Some(());
-        }
-        if Taken::decode(message).is_some() {
-            host.taken(peer);
-            return Some(());
-        }
-        let descriptions: Vec<&[u8]> = decode_classes(message).ok()?.collect::<Result<_, _>>().ok()?;
-        self.due = host.describe(peer, &descriptions).into();
-        Some(())
-    }
-
-    /// The next message that is due, if there is one.
-    fn grants(&self, host: &mut dyn Host) -> Option<Option<Grants>> {
-        let is_change = self.due.is_empty();
-        // A connection that brings more classes gets no changes: its program's first connection does, once
-        // this one ends.
-        let may_send = !self.joining.is_passing() && !self.is_asked && !self.unconfirmed.is_empty();
-        if is_change && !may_send {
-            return Some(None);
-        }
-        let mut message = vec![0; MAX_MESSAGE];
-        let mut writer = if is_change {
-            GrantsWriter::change(&mut message, self.change.wrapping_add(1)).ok()?
-        } else {
-            GrantsWriter::grants(&mut message).ok()?
-        };
-        let ids: Vec<u16> = if is_change {
-            self.unconfirmed.iter().copied().collect()
-        } else {
-            self.due.iter().copied().collect()
-        };
-        let decided = host.decide(&self.program, &ids)?;
-        let mut sent = Vec::new();
-        for (&id, decided) in ids.iter().zip(&decided) {
-            if writer.push(Grant { id, on: decided.on, filter: &decided.filter }).is_err() {
-                break;
-            }
-            sent.push((id, decided.on));
-        }
-        let len = writer.finish().len();
-        message.truncate(len);
-        Some(Some(Grants { message, sent, is_change }))
-    }
-
-    fn mark_sent(&mut self, grants: Grants) {
-        for (id, on) in grants.sent {
-            if grants.is_change {
-                self.unconfirmed.remove(&id);
-            } else {
-                self.due.pop_front();
-            }
-            if id != 0 {
-                self.classes.insert(id, on);
-            }
-        }
-        if grants.is_change {
-            self.change = self.change.wrapping_add(1);
-            self.is_asked = true;
-        }
-    }
-}
-
-/// The time of day, in nanoseconds since 1970.
-pub(crate) fn time_of_day() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 impl AsFd for Client {

@@ -53,8 +53,9 @@ pub use info::report::{
     ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport,
 };
 pub use info::stats::{ClassCount, Count, ProcessCount, Statistics, StreamCount};
+pub use merge::event::{EventRef, Message};
 pub use merge::fields::{Actor, Classes, Places, known};
-pub use merge::messages::{EventRef, Lost, LostKind, Merge, Message};
+pub use merge::messages::Merge;
 pub use merge::stream_events::StreamEvents;
 pub use open::description::{described, real_time};
 pub use open::find::{Found, find};
@@ -73,6 +74,7 @@ pub use select::filter::{Filter, Level};
 pub use select::key::Keys;
 pub use select::no_event::NoEvent;
 pub use select::selection::Selection;
+pub use stream::cursor::{Lost, LostKind};
 pub use time::range::{TimePoint, TimeRange, parse_duration};
 pub use time::stamp::Stamp;
 pub use time::zone::{Civil, Zone};

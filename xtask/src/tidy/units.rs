@@ -27,7 +27,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/rules/src/language/rule.rs", "numbers of messages"),
     ("crates/ctf/src/decode/header.rs", "the low bits of a stamp"),
     ("crates/trace/src/info/", "CPU numbers of other tracers may have 64 bits"),
-    ("crates/trace/src/stream/cursor.rs", "CPU numbers of other tracers may have 64 bits"),
+    ("crates/trace/src/stream/cursor", "CPU numbers of other tracers may have 64 bits"),
     ("crates/trace/src/stream/packet/head.rs", "CPU numbers of other tracers may have 64 bits"),
     ("crates/cli/src/recover.rs", "an argument, which is no negative number"),
 ];

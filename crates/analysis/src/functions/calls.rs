@@ -1,6 +1,9 @@
 //! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, with
 //! that of a function below it, or when the process executes another program.
 
+mod stack;
+
+use stack::{DEPTH, Ended, Frame, Thread};
 use std::collections::HashMap;
 use std::mem::take;
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
@@ -91,36 +94,11 @@ pub struct Unmatched {
 /// A thread, and its process if known.
 pub type ThreadKey = (Option<Pid>, Tid);
 
-/// Functions within each other that are followed, at most.
-const DEPTH: usize = 1 << 20;
-
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// In a process, since the code at this address is what it is.
     Address(Option<Pid>, Epoch, u64),
     Named(Box<str>),
-}
-
-/// A function that has begun.
-#[derive(Debug)]
-struct Frame {
-    function: FunctionId,
-    begin: Timestamp,
-    inner_ns: Duration,
-    certain: Option<Certain>,
-}
-
-#[derive(Debug, Default)]
-struct Thread {
-    frames: Vec<Frame>,
-    /// How often a function is among them.
-    active: HashMap<FunctionId, u32>,
-    /// The time of its last event.
-    last: Timestamp,
-    /// The outermost ones that began before events were lost.
-    doubtful: usize,
-    /// Up to when they lasted at least.
-    doubtful_at: Timestamp,
 }
 
 /// Pairs the begins and ends of functions, by thread.
@@ -322,160 +300,5 @@ impl Calls {
     }
 }
 
-impl Frame {
-    fn is_known(&self) -> bool {
-        self.certain.is_none()
-    }
-}
-
-/// Number of calls that ended.
-#[derive(Debug, Default)]
-struct Ended {
-    /// Calls of which no events were lost.
-    known: u64,
-    lost: u64,
-}
-
-impl Thread {
-    /// Events are missing from here on. Up to here, all that has begun is known.
-    fn doubt(&mut self, at: Timestamp) {
-        self.doubtful = self.frames.len();
-        self.doubtful_at = at.max(self.last);
-        let mut called_ns = Duration::ZERO;
-        for frame in self.frames.iter_mut().rev() {
-            let total_ns = at - frame.begin;
-            let own_ns = total_ns - frame.inner_ns - called_ns;
-            frame.certain.get_or_insert(Certain { total_ns, own_ns });
-            called_ns = total_ns;
-        }
-    }
-
-    /// Whether the innermost function began before events were lost.
-    fn is_doubtful(&self) -> bool {
-        self.doubtful > 0 && self.doubtful == self.frames.len()
-    }
-
-    /// Where the function is among those that began before events were lost, if no other one did since.
-    fn doubtful_place(&self, function: FunctionId) -> Option<usize> {
-        let is_there = self.is_doubtful() && self.active.contains_key(&function);
-        self.frames.iter().rposition(|frame| is_there && frame.function == function)
-    }
-
-    /// Ends the innermost function, and gives that.
-    fn end_last(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Option<Frame> {
-        let frame = self.frames.pop()?;
-        let Frame { function, begin, inner_ns, certain } = frame;
-        self.doubtful = self.doubtful.min(self.frames.len());
-        let active = self.active.get_mut(&function)?;
-        *active -= 1;
-        let is_nested = *active > 0;
-        if !is_nested {
-            self.active.remove(&function);
-        }
-        if let Some(around) = self.frames.last_mut() {
-            around.inner_ns += time - begin;
-        }
-        report(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested, certain });
-        Some(frame)
-    }
-
-    /// Ends all of them, and returns their number.
-    fn end_all(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Ended {
-        let mut ended = Ended::default();
-        while let Some(frame) = self.end_last(time, report) {
-            match frame.is_known() {
-                true => ended.known += 1,
-                false => ended.lost += 1,
-            }
-        }
-        ended
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What calls there are: a line for each that ends, as `name begin..end at depth`, and what is certain of
-    /// one in which events were lost, as `total/own`. `!` is a loss, `[` the beginning of one, `]` its end.
-    fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
-        let (mut calls, mut ended) = (Calls::default(), Vec::new());
-        let mut report = |_: ThreadKey, time: Timestamp, call: Call| {
-            if let Call::Ends { function, depth, begin, certain, .. } = call {
-                let certain = certain.map_or(String::new(), |Certain { total_ns, own_ns }| {
-                    format!(": {}/{}", total_ns.as_ns(), own_ns.as_ns())
-                });
-                ended.push((function, format!("{}..{} at {depth}{certain}", begin.as_ns(), time.as_ns())));
-            }
-        };
-        for (at, event) in events.iter().enumerate() {
-            let (key, time) = ((Some(Pid(1)), Tid(1)), Timestamp::from_ns(at as i64));
-            match event.strip_prefix('-') {
-                _ if *event == "[" => calls.lost(time),
-                _ if *event == "]" => calls.loss_over(time),
-                _ if *event == "!" => {
-                    calls.lost(time);
-                    calls.loss_over(time);
-                }
-                Some(name) => {
-                    calls.take(FunctionEvent::Exit(Which::Named(name.into())), key, time, &mut report)
-                }
-                None => {
-                    calls.take(FunctionEvent::Entry(Which::Named((*event).into())), key, time, &mut report)
-                }
-            }
-        }
-        calls.finish(&mut report);
-        let name = |function| match calls.function(function) {
-            Function::Named(name) => name,
-            other => panic!("{other:?}"),
-        };
-        (
-            ended.into_iter().map(|(function, text)| format!("{} {text}", name(function))).collect(),
-            calls.unmatched(),
-        )
-    }
-
-    #[test]
-    fn what_begins_once_more_behind_a_loss_had_ended_in_it() {
-        let (found, unmatched) = calls(&["main", "leaf", "!", "leaf", "-leaf", "-main"]);
-        assert_eq!(found, ["leaf 1..2 at 1: 1/1", "leaf 3..4 at 1", "main 0..5 at 0: 2/1"]);
-        assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });
-        let (found, _) = calls(&["main", "a", "leaf", "!", "a", "leaf", "-leaf", "-a", "-main"]);
-        let expected = [
-            "leaf 2..3 at 2: 1/1",
-            "a 1..3 at 1: 2/1",
-            "leaf 5..6 at 2",
-            "a 4..7 at 1",
-            "main 0..8 at 0: 3/1",
-        ];
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
-        let (found, unmatched) = calls(&["main", "a", "leaf", "!", "-a", "-main"]);
-        assert_eq!(found, ["leaf 2..3 at 2: 1/1", "a 1..4 at 1: 2/1", "main 0..5 at 0: 3/1"]);
-        assert_eq!(unmatched, Unmatched { lost: 3, ..Unmatched::default() });
-    }
-
-    #[test]
-    fn what_goes_on_behind_a_loss_is_one_call_and_certain_up_to_there() {
-        let (found, unmatched) = calls(&["main", "a", "!", "leaf", "-leaf", "-a", "-main"]);
-        assert_eq!(found, ["leaf 3..4 at 2", "a 1..5 at 1: 1/1", "main 0..6 at 0: 2/1"]);
-        assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });
-        let (found, unmatched) = calls(&["a", "a", "-a", "-a"]);
-        assert_eq!(found, ["a 1..2 at 1", "a 0..3 at 0"], "without a loss it calls itself");
-        assert_eq!(unmatched, Unmatched::default());
-    }
-
-    #[test]
-    fn of_a_call_that_begins_while_events_are_lost_only_the_beginning_is_certain() {
-        let (found, unmatched) = calls(&["main", "[", "a", "-a", "b", "]", "c", "-c", "-b", "-main"]);
-        let expected = ["a 2..3 at 1: 0/0", "c 6..7 at 2", "b 4..8 at 1: 0/0", "main 0..9 at 0: 1/1"];
-        assert_eq!(found, expected);
-        assert_eq!(unmatched, Unmatched { lost: 3, ..Unmatched::default() });
-        let (found, _) = calls(&["main", "leaf", "-leaf", "!", "!", "-main"]);
-        assert_eq!(found, ["leaf 1..2 at 1", "main 0..5 at 0: 3/2"], "the first loss counts");
-    }
-}
+mod tests;

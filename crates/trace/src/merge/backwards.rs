@@ -1,7 +1,7 @@
 //! Detects stamps that go back within a stream: such events have no order, and are returned where they are
 //! stored.
 
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracewing_units::Timestamp;

@@ -1,6 +1,6 @@
 //! Fields of events as the readers of `tracewing-vocabulary` ask for them.
 
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use tracewing_ctf::decode::{Compound, Decoder, MemberHandle, Record, RecordField, Value, Visitor};
 use tracewing_ctf::model::Scope;
 use tracewing_units::Pid;

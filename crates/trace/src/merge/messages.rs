@@ -3,106 +3,19 @@
 //! Memory is bounded by the number of streams: a packet and a heap entry each. Equal stamps go by
 //! [`crate::merge::order`].
 
+mod choose;
+mod key;
+
 use crate::Error;
+use crate::merge::event::{EventRef, Message};
 use crate::merge::order;
-use crate::open::recording::{Recording, Stream, Trace};
-use crate::stream::cursor::{Item, Place, Stop, StreamCursor};
+use crate::open::recording::Recording;
+use crate::stream::cursor::{Lost, Place, Stop, StreamCursor};
 use crate::time::range::TimeRange;
-use crate::time::stamp::Stamp;
-use std::cmp::{Ordering, Reverse};
+use key::Key;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::Path;
-use tracewing_ctf::decode::{Event, Record, Visitor};
 use tracewing_units::Timestamp;
-
-pub use crate::stream::cursor::{Lost, LostKind};
-
-/// What comes next in time.
-#[derive(Debug)]
-pub enum Message<'m> {
-    /// An event.
-    Event(EventRef<'m>),
-    /// Events or packets that the tracer could not record.
-    Lost(&'m Lost, &'m Trace, &'m Stream),
-}
-
-/// An event with its stream; valid until the merge advances.
-#[derive(Debug)]
-pub struct EventRef<'m> {
-    recording: &'m Recording,
-    cursor: &'m StreamCursor,
-    stream: usize,
-}
-
-impl<'m> EventRef<'m> {
-    /// The event at which a cursor of a recording's stream stands.
-    pub(crate) fn new(recording: &'m Recording, cursor: &'m StreamCursor, stream: usize) -> Self {
-        EventRef { recording, cursor, stream }
-    }
-
-    /// The trace that the event is in.
-    pub fn trace(&self) -> &'m Trace {
-        &self.recording.traces()[self.trace_index()]
-    }
-
-    /// The trace's place in [`Recording::traces`].
-    pub fn trace_index(&self) -> usize {
-        self.stream().trace_index()
-    }
-
-    /// The data stream that the event is in.
-    pub fn stream(&self) -> &'m Stream {
-        &self.recording.streams()[self.stream]
-    }
-
-    /// The stream's place in [`Recording::streams`].
-    pub fn stream_index(&self) -> usize {
-        self.stream
-    }
-
-    /// When it happened; `None` where its stream has no clock.
-    pub fn stamp(&self) -> Option<Stamp> {
-        self.cursor.stamp()
-    }
-
-    /// The decoded event, without its place in the recording.
-    #[inline(always)]
-    pub fn decoded(&self) -> Event<'m> {
-        self.cursor.event()
-    }
-
-    /// Its class and its bytes, as [`Event::class_index`] and [`Event::record`] give them.
-    #[inline]
-    pub(crate) fn record(&self) -> (usize, Option<Record<'m>>) {
-        self.cursor.record()
-    }
-
-    /// The file that it stands in, and the offset of its packet there, in bytes.
-    pub(crate) fn source(&self) -> Option<(&'m Path, u64)> {
-        let (reader, path) = self.cursor.reader()?;
-        Some((path, reader.packet().offset))
-    }
-
-    /// A number that differs from packet to packet of the stream.
-    pub fn packet_serial(&self) -> u64 {
-        self.cursor.packet_serial()
-    }
-
-    /// The CPU whose buffer the packet comes from, if the packet context contains it.
-    pub fn cpu(&self) -> Option<u64> {
-        self.cursor.cpu()
-    }
-
-    /// Whether the packet has a context.
-    pub fn has_packet_context(&self) -> bool {
-        self.decoded().data_stream_class().packet_context.is_some()
-    }
-
-    /// Shows the members of the packet's context.
-    pub fn visit_packet_context(&self, visitor: &mut impl Visitor) {
-        self.cursor.visit_packet_context(visitor);
-    }
-}
 
 /// The merged events of a recording.
 #[derive(Debug)]
@@ -141,46 +54,6 @@ enum Head {
     Event,
     Lost(Lost),
     Failed(Box<Error>),
-}
-
-/// When something comes, and what decides among equal times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
-    ns: Timestamp,
-    rank: u32,
-    stream: u32,
-}
-
-impl Key {
-    #[inline]
-    fn new(ns: Timestamp, rank: u32, stream: usize) -> Self {
-        Key { ns, rank, stream: stream as u32 }
-    }
-
-    /// All of it as one number, so that a comparison is one, too.
-    #[inline]
-    fn order(&self) -> i128 {
-        i128::from(self.ns.as_ns()) << 64 | i128::from(self.rank) << 32 | i128::from(self.stream)
-    }
-
-    #[inline]
-    fn stream(&self) -> usize {
-        self.stream as usize
-    }
-}
-
-impl Ord for Key {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl PartialOrd for Key {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl<'r> Merge<'r> {
@@ -312,184 +185,11 @@ impl<'r> Merge<'r> {
     #[inline]
     fn message(&self, stream: usize) -> Message<'_> {
         match &self.lost {
-            None => {
-                Message::Event(EventRef { recording: self.recording, cursor: &self.cursors[stream], stream })
-            }
+            None => Message::Event(EventRef::new(self.recording, &self.cursors[stream], stream)),
             Some(lost) => {
                 let stream = &self.recording.streams()[stream];
                 Message::Lost(lost, &self.recording.traces()[stream.trace_index()], stream)
             }
         }
-    }
-
-    /// Advances to the stream that comes first if the current one has an event at `ns` next. Returns false,
-    /// and changes nothing, if the first item is not an event in the range, or equal stamps must be compared.
-    #[inline]
-    fn change_places(&mut self, ns: Timestamp) -> bool {
-        let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
-        let (key, Reverse(other)) = (Key::new(ns, self.ranks[stream], stream), *next);
-        let first = key.min(other);
-        let are_events = [stream, other.stream()].iter().all(|of| matches!(self.heads[*of], Head::Event));
-        if self.ambiguous || !are_events || first.ns > self.until {
-            return false;
-        }
-        if first == other {
-            next.0 = key;
-        }
-        drop(next);
-        self.current = Some(first.stream());
-        self.lost = None;
-        self.last_ns = self.last_ns.max(first.ns);
-        self.stand_alone();
-        true
-    }
-
-    /// Computes up to when the current stream comes first.
-    #[inline]
-    fn stand_alone(&mut self) {
-        let next = self.heap.peek().map_or(Timestamp::MAX, |Reverse(key)| key.ns);
-        self.alone_until = if self.ambiguous { Timestamp::MIN } else { next.min(self.until) };
-    }
-
-    /// Advances to the stream that comes first; to none at the end. `event` is the time of the current
-    /// stream's next event, if that is known.
-    #[inline(never)]
-    fn choose(&mut self, mut event: Option<Timestamp>) -> Result<(), Error> {
-        while let Some(stream) = self.next_stream(event.take())? {
-            self.current = Some(stream);
-            self.lost = match self.heads[stream] {
-                Head::Lost(mut lost) => match lost.cut(&self.range) {
-                    true => Some(lost),
-                    false => continue,
-                },
-                _ => None,
-            };
-            self.stand_alone();
-            return Ok(());
-        }
-        self.current = None;
-        Ok(())
-    }
-
-    fn next_stream(&mut self, event: Option<Timestamp>) -> Result<Option<usize>, Error> {
-        if !self.started {
-            self.started = true;
-            for stream in 0..self.cursors.len() {
-                if let Some(key) = self.refill(stream) {
-                    self.heap.push(Reverse(key));
-                }
-            }
-        } else if let Some(stream) = self.current.take()
-            && let Some(key) = self.next_key(stream, event)
-        {
-            if self.ambiguous {
-                self.heap.push(Reverse(key));
-            } else {
-                // The stream comes first again, or changes places with the next one.
-                let first = match self.heap.peek_mut() {
-                    Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
-                    _ => key,
-                };
-                return self.give(first);
-            }
-        }
-        let Some(Reverse(key)) = self.heap.pop() else { return Ok(None) };
-        let key = if self.ambiguous { self.settle(key) } else { key };
-        self.give(key)
-    }
-
-    /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
-    fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
-        if key.ns > self.until {
-            self.heap.push(Reverse(key));
-            return Ok(None);
-        }
-        if let Head::Failed(_) = self.heads[key.stream()] {
-            let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
-            self.heap.clear();
-            return match failed {
-                Head::Failed(error) => Err(*error),
-                Head::None | Head::Event | Head::Lost(_) => Ok(None),
-            };
-        }
-        self.last_ns = self.last_ns.max(key.ns);
-        Ok(Some(key.stream()))
-    }
-
-    /// Where what `stream` has next belongs: an event at the time `event`, or what is fetched now.
-    #[inline]
-    fn next_key(&mut self, stream: usize, event: Option<Timestamp>) -> Option<Key> {
-        let Some(ns) = event else { return self.refill(stream) };
-        if !matches!(self.heads[stream], Head::Event) {
-            self.heads[stream] = Head::Event;
-        }
-        Some(Key::new(ns, self.ranks[stream], stream))
-    }
-
-    /// Fetches the next item of `stream` and returns its position in the order; `None` at the stream's end.
-    fn refill(&mut self, stream: usize) -> Option<Key> {
-        let (head, ns) = match self.cursors[stream].advance() {
-            Ok(Some(item)) => {
-                // An item without a time comes at once.
-                let ns = item.ns().unwrap_or(self.last_ns);
-                let head = match item {
-                    Item::Event(_) => Head::Event,
-                    Item::Lost(lost) => Head::Lost(lost),
-                };
-                (head, ns)
-            }
-            Ok(None) => {
-                if let Some(at) = self.active.iter().position(|&active| active == stream) {
-                    self.active.swap_remove(at);
-                }
-                self.heads[stream] = Head::None;
-                return None;
-            }
-            // Everything before the damage has been given: what fails comes at once.
-            Err(error) => (Head::Failed(Box::new(error)), Timestamp::MIN),
-        };
-        self.heads[stream] = head;
-        Some(Key::new(ns, self.ranks[stream], stream))
-    }
-
-    /// Among the streams whose heads have the stamp and the rank of `first`, chooses the one that goes first.
-    #[cold]
-    fn settle(&mut self, first: Key) -> Key {
-        let mut tied = vec![first];
-        while let Some(Reverse(key)) =
-            self.heap.peek().copied().filter(|Reverse(key)| (key.ns, key.rank) == (first.ns, first.rank))
-        {
-            self.heap.pop();
-            tied.push(key);
-        }
-        tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream()));
-        let mut best = 0;
-        for candidate in 1..tied.len() {
-            if self.compare_heads(tied[candidate].stream(), tied[best].stream()) == Ordering::Less {
-                best = candidate;
-            }
-        }
-        let best = tied.swap_remove(best);
-        self.heap.extend(tied.into_iter().map(Reverse));
-        best
-    }
-
-    fn compare_heads(&self, left: usize, right: usize) -> Ordering {
-        let weight = |stream: usize| match &self.heads[stream] {
-            Head::Event => 0,
-            Head::Lost(lost) if lost.kind == LostKind::Events => 1,
-            _ => 2,
-        };
-        let streams = self.recording.streams();
-        weight(left)
-            .cmp(&weight(right))
-            .then_with(|| match (&self.heads[left], &self.heads[right]) {
-                (Head::Event, Head::Event) => order::compare_classes(
-                    self.cursors[left].event().class(),
-                    self.cursors[right].event().class(),
-                ),
-                _ => Ordering::Equal,
-            })
-            .then_with(|| streams[left].name().cmp(streams[right].name()))
     }
 }

@@ -1,6 +1,7 @@
 //! All streams of a recording in one order of time.
 
 pub(crate) mod backwards;
+pub(crate) mod event;
 pub(crate) mod fields;
 pub(crate) mod messages;
 pub(crate) mod order;

@@ -11,7 +11,7 @@
 //! is none.
 
 use crate::append::number;
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::open::recording::Recording;
 use crate::print::json::{ValuePrinter, print_value};
 use crate::print::text_value::{PACKET_BOOKKEEPING, integer_class};

@@ -19,7 +19,7 @@
 //! that only carry a clock or a packet's bookkeeping are left out.
 
 use crate::append::number;
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::print::text_value::{PACKET_BOOKKEEPING, integer_class};
 use std::io::Write;
 use tracewing_ctf::decode::{Compound, Value, Visitor};

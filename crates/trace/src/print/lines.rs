@@ -1,6 +1,6 @@
 //! Lines of events in the form that a listing has.
 
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::open::recording::Recording;
 use crate::print::csv::CsvPrinter;
 use crate::print::json::JsonPrinter;

@@ -16,7 +16,7 @@
 
 use crate::append::number;
 use crate::append::quote::shown;
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::open::recording::Recording;
 use crate::print::csv::cell;
 use crate::print::stamp::StampPrinter;

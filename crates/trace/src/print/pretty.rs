@@ -5,7 +5,7 @@
 //! form, or with one that names fields which are not there, is printed as structure, with its units.
 
 use crate::append::quote::shown;
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::print::print_form::{Piece, PrintForm, Scalar, Spec, format};
 use crate::print::text_value::{self, Frames, ValuePrinter, integer_class};
 use std::collections::HashMap;

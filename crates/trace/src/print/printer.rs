@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::merge::backwards::Backwards;
-use crate::merge::messages::{Merge, Message};
+use crate::merge::event::Message;
+use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::print::lines::{BATCH, Lines};
 use crate::print::listing::{Listing, Sink};

@@ -3,13 +3,14 @@
 
 use crate::append::quote::shown;
 use crate::append::{self, number};
-use crate::merge::messages::{EventRef, Lost, LostKind};
+use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::print::pretty::Forms;
 use crate::print::stamp::StampPrinter;
 use crate::print::style::{FieldStyle, Style};
 use crate::print::text_template::Template;
 use crate::print::text_value::{Frames, PACKET_BOOKKEEPING, ValuePrinter};
+use crate::stream::cursor::{Lost, LostKind};
 use std::path::Path;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, Scope, TraceClass};
 use tracewing_units::Timestamp;

@@ -3,7 +3,8 @@
 //! that are created in it.
 
 use crate::Error;
-use crate::merge::messages::{Merge, Message};
+use crate::merge::event::Message;
+use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::rewrite::names::{names_lwp, names_task};
 use crate::select::filter::Filter;

@@ -2,7 +2,8 @@
 //! all events are decided on in that order before, with one bit for each.
 
 use crate::Error;
-use crate::merge::messages::{Merge, Message};
+use crate::merge::event::Message;
+use crate::merge::messages::Merge;
 use crate::open::extract::Lwps;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::filter::Filter;

@@ -2,10 +2,11 @@
 //! to know where an event belongs.
 
 use crate::Error;
-use crate::merge::messages::{EventRef, Lost};
+use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
+use crate::stream::cursor::Lost;
 use crate::super_trace::{Follower, Seen};
 use crate::time::range::TimeRange;
 use tracewing_units::Timestamp;

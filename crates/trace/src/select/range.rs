@@ -1,7 +1,8 @@
 //! The time range that a filter means in a recording: its ends may be events of it, or times since its
 //! beginning.
 
-use crate::merge::messages::{Merge, Message};
+use crate::merge::event::Message;
+use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;

@@ -1,6 +1,6 @@
 //! Selects events: by name, by content, and by place.
 
-use crate::merge::messages::EventRef;
+use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::condition::EventCondition;
 use crate::select::filter::{Filter, Level};

@@ -9,8 +9,9 @@ use super::place::Place;
 use super::state::SuperTrace;
 use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
-use crate::merge::messages::{EventRef, Lost};
+use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
+use crate::stream::cursor::Lost;
 use tracewing_units::{Cpu, Task, Tid, Timestamp};
 
 /// An event with its place in the super-trace.

@@ -10,93 +10,21 @@
 //! sequence, which finds the id gone: from then on no event is written (protocol `Publish`), and the sites
 //! follow.
 
+mod answer;
+mod state;
+
+pub(crate) use answer::{Answer, Changed, Granted, Registrar, Rest};
+pub(super) use state::Control;
+use state::Member;
+
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tracewing_abi::message::grant::Grant;
 use tracewing_ring::thread::RECORDINGS;
-use tracewing_trigger::{Guard, Kind, Lock, Object, Record, objects, on_load, pin, switch};
+use tracewing_trigger::{Lock, Object, Record, objects, on_load, pin};
 
-use super::filters::Filters;
-use super::made::Seen;
 use super::{filtered, made, system, threads, watch};
 use crate::class::EventClass;
-
-/// A [`Grant`] of its own.
-#[derive(Debug, Clone)]
-pub(crate) struct Granted {
-    pub(crate) id: u16,
-    pub(crate) on: bool,
-    pub(crate) filter: Vec<u8>,
-}
-
-impl From<Grant<'_>> for Granted {
-    fn from(grant: Grant<'_>) -> Self {
-        Self { id: grant.id, on: grant.on, filter: grant.filter.to_vec() }
-    }
-}
-
-/// Sends classes to a recording.
-pub(crate) type Registrar = Arc<dyn Fn(&[&'static EventClass]) -> Answer + Send + Sync>;
-
-/// A recording's answer to classes.
-#[derive(Default)]
-pub(crate) struct Answer {
-    /// A grant for each, in their order, or fewer where the recording is gone.
-    pub(crate) grants: Vec<Granted>,
-    /// Dropped when the grants are in force: the recorder takes its end for that.
-    pub(crate) connection: Option<system::Fd>,
-    /// Dropped then, too: what a session decides later is put into force later.
-    pub(crate) turn: Option<Guard<'static>>,
-    /// Set instead of all that where the recorder was not in time: gives its answer, however long that takes.
-    pub(crate) rest: Option<Box<dyn FnOnce() -> Answer + Send>>,
-}
-
-/// What is left to do of a conversation when the caller does not wait any longer: for another thread.
-pub(crate) type Rest = Box<dyn FnOnce() + Send>;
-
-impl From<Vec<Granted>> for Answer {
-    fn from(grants: Vec<Granted>) -> Self {
-        Self { grants, ..Self::default() }
-    }
-}
-
-/// What became of a change.
-#[derive(Debug, Default)]
-pub(crate) struct Changed {
-    /// Sites that could not be switched.
-    pub(crate) failed: usize,
-    /// Why not.
-    pub(crate) why: Option<String>,
-    /// Whether a class is off now whose first events were taken.
-    pub(crate) is_off: bool,
-}
-
-struct Known {
-    class: &'static EventClass,
-    sites: Vec<&'static Record>,
-}
-
-/// A recording's part.
-struct Member {
-    registrar: Registrar,
-    /// How many of the known classes were sent to it.
-    sent: usize,
-    /// Indices of the classes with each id.
-    ids: HashMap<u16, Vec<usize>>,
-}
-
-/// What is known of the process, and what is enabled.
-pub(super) struct Control {
-    objects: HashSet<usize>,
-    classes: Vec<Known>,
-    indices: HashMap<usize, usize>,
-    /// Which of the classes that are made at run time have got here.
-    seen: Seen,
-    members: [Option<Member>; RECORDINGS],
-    filters: Filters,
-}
 
 static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
@@ -349,112 +277,6 @@ fn find_classes() {
 
 fn address(object: &Object) -> usize {
     core::ptr::from_ref(object) as usize
-}
-
-impl Control {
-    fn new() -> Self {
-        Self {
-            objects: HashSet::new(),
-            classes: Vec::new(),
-            indices: HashMap::new(),
-            seen: Seen::NONE,
-            members: [const { None }; RECORDINGS],
-            filters: Filters::new(),
-        }
-    }
-
-    fn index(&mut self, class: &'static EventClass) -> usize {
-        *self.indices.entry(core::ptr::from_ref(class) as usize).or_insert_with(|| {
-            self.classes.push(Known { class, sites: Vec::new() });
-            self.classes.len() - 1
-        })
-    }
-
-    fn add_site(&mut self, record: &'static Record) {
-        let site = record.site();
-        if site.kind != Kind::Event {
-            return;
-        }
-        // SAFETY: what `event` has given as the owner: a class, which lives as long as its object.
-        let index = self.index(unsafe { &*(site.owner)().cast::<EventClass>() });
-        let known = &mut self.classes[index];
-        if !known.sites.iter().any(|known| core::ptr::eq(*known, record)) {
-            known.sites.push(record);
-        }
-    }
-
-    /// Takes over what was made at run time since the last time.
-    fn find_made(&mut self) {
-        for class in made::since(&mut self.seen) {
-            self.index(class);
-        }
-    }
-
-    fn news(&mut self, slot: usize) -> Option<(usize, Vec<&'static EventClass>, Registrar)> {
-        self.find_made();
-        let member = self.members[slot].as_mut()?;
-        let first = core::mem::replace(&mut member.sent, self.classes.len());
-        let news: Vec<_> = self.classes[first..].iter().map(|known| known.class).collect();
-        (!news.is_empty()).then(|| (first, news, member.registrar.clone()))
-    }
-
-    fn apply(
-        &mut self,
-        slot: usize,
-        ids: &HashMap<u16, Vec<usize>>,
-        grants: impl Iterator<Item = Granted>,
-    ) -> Changed {
-        let mut changed = Changed::default();
-        let (mut replaced, mut turned, mut is_revoked) = (Vec::new(), Vec::new(), false);
-        for grant in grants {
-            for &index in ids.get(&grant.id).into_iter().flatten() {
-                let class = self.classes[index].class;
-                let filter = match grant.on && !grant.filter.is_empty() {
-                    true => self.filters.add(&grant.filter),
-                    false => Some(0),
-                };
-                if filter.is_none() {
-                    changed.why.get_or_insert_with(|| "no room for its filter".to_owned());
-                }
-                let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
-                // A disabled class loses its id first: a thread that finds no filter afterwards must not
-                // write.
-                let is_turned_off = id.is_none() && class.set_enabled(slot, None);
-                let before = class.set_filter(slot, filter.unwrap_or(0));
-                let is_turned_on = id.is_some() && class.set_enabled(slot, id);
-                is_revoked |= id.is_none() || before != 0;
-                replaced.push(before);
-                if is_turned_off || is_turned_on {
-                    turned.push((index, is_turned_on));
-                }
-            }
-        }
-        if is_revoked {
-            // Every sequence that has seen an id that is gone begins again. Without `Publish` there is none.
-            system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
-        }
-        replaced.into_iter().for_each(|filter| self.filters.remove(filter));
-        self.switch_sites(&turned, &mut changed);
-        changed
-    }
-
-    fn switch_sites(&self, turned: &[(usize, bool)], changed: &mut Changed) {
-        let sites =
-            |&(index, on): &(usize, bool)| self.classes[index].sites.iter().map(move |site| (*site, on));
-        let sites: Vec<(&Record, bool)> = turned.iter().flat_map(sites).collect();
-        match switch(&sites) {
-            Ok(switched) => {
-                changed.failed += switched.obstructed;
-                if let Some(obstacle) = switched.obstacle {
-                    changed.why.get_or_insert(obstacle.to_string());
-                }
-            }
-            Err(error) => {
-                changed.failed += sites.len() - error.changed;
-                changed.why.get_or_insert(error.to_string());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

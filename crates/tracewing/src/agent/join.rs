@@ -6,29 +6,34 @@
 //! from when on the program was not recorded. A recorder that was late once is not waited for again, here or
 //! in programs that this one executes. Nothing is ever printed.
 
+mod children;
+mod greeting;
+mod talk;
+
+pub(super) use children::{forks, needs_buffers, prepare_for_children, share};
+use greeting::{Given, greet, welcomed};
+use talk::{Talk, Telling};
+
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracewing_abi::message::ask::Describe;
+use tracewing_abi::message::Joining;
 use tracewing_abi::message::door::Knock;
-use tracewing_abi::message::grant::{Done, decode_change, decode_grants};
-use tracewing_abi::message::late::{Farewell, Late};
+use tracewing_abi::message::late::Late;
 use tracewing_abi::message::snapshot::{Asker, Question, Taken};
-use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, MAX_MESSAGE};
-use tracewing_abi::region::VERSION;
 use tracewing_abi::{LATE, LATE_VARIABLE, WAIT_VARIABLE};
 use tracewing_ring::thread::RECORDINGS;
 
 use super::access::Access;
-use super::attach::{self, Buffers, Visit, attach_buffers, can_publish, joined};
-use super::connection::{Connection, hung_up, invited, leave_alone};
-use super::control::{self, Granted, Rest};
+use super::attach::{self, joined};
+use super::connection::{Connection, hung_up};
+use super::control::{self, Rest};
 use super::socket::{self, Failure, Until};
 use super::system::{self, Fd};
 use super::table::ClassTable;
-use super::{UNCALLED, smp, spare};
+use super::{smp, spare};
 use crate::class::EventClass;
 
 /// How long programs wait where the environment does not say.
@@ -206,195 +211,6 @@ fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
     Connection::new(slot, Some(talk.socket), table).map_or(Progress::Gone, Progress::Joined)
 }
 
-/// Classes on their way to a recorder.
-struct Telling {
-    access: Access,
-    /// Where the conversation goes when it is done, if it is the process's first with the recorder.
-    first: Option<Arc<Mutex<Option<Talk>>>>,
-    talk: Option<Talk>,
-    classes: Vec<&'static EventClass>,
-}
-
-impl Telling {
-    fn go_on(mut self, until: Until) -> control::Answer {
-        match self.describe(until) {
-            Ok(grants) => {
-                let talk = self.talk.take();
-                match self.first {
-                    Some(first) => {
-                        *first.lock().unwrap_or_else(PoisonError::into_inner) = talk;
-                        grants.into()
-                    }
-                    None => control::Answer {
-                        grants,
-                        connection: talk.map(|talk| talk.socket),
-                        ..Default::default()
-                    },
-                }
-            }
-            Err(Failure::Late) => {
-                let rest = Box::new(move || self.go_on(None));
-                control::Answer { rest: Some(rest), ..Default::default() }
-            }
-            // The recorder takes the hang-up for what it is.
-            Err(Failure::Gone) => control::Answer::default(),
-        }
-    }
-
-    fn describe(&mut self, until: Until) -> Result<Vec<Granted>, Failure> {
-        let talk = match &mut self.talk {
-            Some(talk) => talk,
-            None => {
-                let socket = greet(&self.access, Joining::More, [0; 2], until)?;
-                self.talk.insert(Talk { is_known: false, ..Talk::new(socket) })
-            }
-        };
-        talk.describe(&self.classes, until)
-    }
-}
-
-/// A conversation about classes, which can stop at any point.
-struct Talk {
-    socket: Fd,
-    /// Whether the greeting was answered.
-    is_known: bool,
-    /// How many classes were described.
-    asked: usize,
-    grants: Vec<Granted>,
-}
-
-impl Talk {
-    fn new(socket: Fd) -> Self {
-        Self { socket, is_known: true, asked: 0, grants: Vec::new() }
-    }
-
-    /// Describes classes, and gives what the recorder grants. The next call is about other classes, unless
-    /// this one was late.
-    fn describe(&mut self, classes: &[&'static EventClass], until: Until) -> Result<Vec<Granted>, Failure> {
-        if !self.is_known {
-            known(&self.socket, until)?;
-            self.is_known = true;
-        }
-        let mut buffer = vec![0; MAX_MESSAGE];
-        while self.grants.len() < classes.len() {
-            if self.asked == self.grants.len() {
-                self.ask(&classes[self.asked..], &mut buffer, until)?;
-            }
-            while self.grants.len() < self.asked {
-                self.listen(&mut buffer, until)?;
-            }
-        }
-        self.asked = 0;
-        Ok(core::mem::take(&mut self.grants))
-    }
-
-    /// Describes as many classes as fit into a message.
-    fn ask(&mut self, rest: &[&'static EventClass], buffer: &mut [u8], until: Until) -> Result<(), Failure> {
-        let mut message = ClassesWriter::new(buffer).map_err(|_| Failure::Gone)?;
-        let fitting = rest.iter().take_while(|class| message.push(class.description()).is_ok()).count();
-        if fitting == 0 {
-            // One class that is larger than a message: it stays off.
-            self.grants.push(Granted { id: 0, on: false, filter: Vec::new() });
-            self.asked += 1;
-            return Ok(());
-        }
-        socket::send(&self.socket, message.finish(), until)?;
-        self.asked += fitting;
-        Ok(())
-    }
-
-    /// Takes one message.
-    fn listen(&mut self, buffer: &mut [u8], until: Until) -> Result<(), Failure> {
-        let answer = receive(&self.socket, buffer, until)?;
-        if invited(answer) || Describe::decode(answer).is_some() {
-            return Ok(());
-        }
-        if let Ok((number, changes)) = decode_change(answer) {
-            // The rules have changed meanwhile. None of these classes is on yet.
-            for change in changes {
-                let change = Granted::from(change.map_err(|_| Failure::Gone)?);
-                let same = self.grants.iter_mut().filter(|grant| grant.id == change.id);
-                same.for_each(|grant| *grant = change.clone());
-            }
-            let mut done = [0; Done::LARGEST];
-            let done = Done { number, failed: 0, why: "" }.encode(&mut done).map_err(|_| Failure::Gone)?;
-            return socket::send(&self.socket, done, None);
-        }
-        let before = self.grants.len();
-        for grant in decode_grants(answer).map_err(|_| Failure::Gone)? {
-            self.grants.push(grant.map_err(|_| Failure::Gone)?.into());
-        }
-        if self.grants.len() == before { Err(Failure::Gone) } else { Ok(()) }
-    }
-}
-
-/// In a forked child, on the agent's thread: a connection to the recorder of its parent, and buffers where it
-/// needs its own.
-pub(super) fn share(slot: usize) -> Option<Connection> {
-    let parents = joined(slot)?;
-    if !parents.has_region() {
-        return rejoin(&parents);
-    }
-    let (joining, number) = match parents.number() {
-        Some(number) => (Joining::Heir, number),
-        None => (Joining::Sharer, 0),
-    };
-    let access = parents.access();
-    drop(parents);
-    let socket = greet(&access, joining, [number, 0], None).ok()?;
-    known(&socket, None).ok()?;
-    Connection::new(slot, Some(socket), None)
-}
-
-/// Receives a recorder's answer to a process that has its buffers already.
-fn known(socket: &Fd, until: Until) -> Result<(), Failure> {
-    let mut buffer = [0; Answer::SIZE];
-    let (answer, _) = socket::receive(socket, &mut buffer, until)?;
-    if Answer::decode(answer) == Ok(Answer::Known) { Ok(()) } else { Err(Failure::Gone) }
-}
-
-/// In a forked child: whether a recorder is to give it buffers of its own.
-pub(super) fn needs_buffers(slot: usize) -> bool {
-    joined(slot).is_some_and(|parents| !parents.has_region() && parents.access().is_some())
-}
-
-/// In a forked child: whether its parent needs buffers for the next one.
-pub(super) fn forks(slot: usize) -> bool {
-    joined(slot).is_some_and(|joined| !joined.is_inherited() && joined.access().is_some())
-}
-
-/// Gets buffers for the children that the process forks next.
-pub(super) fn prepare_for_children(slot: usize) {
-    while spare::is_wanted(slot) {
-        let Some(access) = joined(slot).filter(|joined| joined.has_region()).map(|joined| joined.access())
-        else {
-            return;
-        };
-        let given = greet(&access, Joining::Parent, [0; 2], None).and_then(|socket| welcomed(&socket, None));
-        let Ok(Given { buffers, number, .. }) = given else { return };
-        spare::keep(slot, buffers, number);
-    }
-}
-
-/// In a forked child, on the agent's thread: gets buffers for this process, in place of its parent's, from
-/// the parent's recorder. Without any, the child is recorded no longer.
-fn rejoin(parents: &Visit) -> Option<Connection> {
-    let slot = parents.slot();
-    let joined = greet(&parents.access(), Joining::Child, [0; 2], None).ok().and_then(|socket| {
-        let given = welcomed(&socket, None).ok()?;
-        let joined = attach_buffers(slot, given.buffers, parents.access(), Some(parents))?;
-        Some((socket, joined))
-    });
-    let Some((socket, joined)) = joined else {
-        attach::end(parents);
-        parents.access().close();
-        return None;
-    };
-    // SAFETY: `attach::leave` unmaps nothing that was offered; it checks for that again after this visit.
-    unsafe { smp::offer(slot, joined) };
-    Connection::new(slot, Some(socket), None)
-}
-
 /// The recorders of the process.
 pub(crate) fn recorders() -> impl Iterator<Item = Access> {
     (0..RECORDINGS).filter_map(|slot| Some(joined(slot)?.access())).filter(Access::is_some)
@@ -429,56 +245,4 @@ pub(crate) fn ask_for_snapshot<'a>(
     let sent = socket::send(&socket, &Question::Snapshot(asker).encode(), until);
     let answer = sent.and_then(|()| socket::receive(&socket, buffer, until));
     Taken::decode(answer.map_err(|_| Unanswered::Silent)?.0).map_err(|_| Unanswered::Silent)
-}
-
-/// Connects to a recorder and says hello.
-fn greet(access: &Access, joining: Joining, waits: [u64; 2], until: Until) -> Result<Fd, Failure> {
-    let copy = (&raw const UNCALLED).addr() as u64;
-    let pid = system::process_id() as u32;
-    let hello = Hello { version: VERSION, pid, can_publish: can_publish(), joining, copy, waits };
-    let socket = access.connect(Knock::Join, until)?;
-    socket::send(&socket, &hello.encode(), until)?;
-    Ok(socket)
-}
-
-/// Receives a message. On a thread of the agent's, that ends here if the recorder has found that the process
-/// is filtered.
-fn receive<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
-    let (message, _) = socket::receive(socket, buffer, until)?;
-    heed(message, until);
-    Ok(message)
-}
-
-fn heed(message: &[u8], until: Until) {
-    if until.is_none() && Farewell::decode(message) == Some(Farewell::Alone) {
-        leave_alone();
-    }
-}
-
-/// What a recorder passes to a process that needs buffers, mapped.
-struct Given {
-    buffers: Buffers,
-    /// Those for the next child.
-    spare: Option<Buffers>,
-    /// Number of what is for the next child.
-    number: u64,
-}
-
-/// Receives a recorder's answer to a process that needs buffers.
-fn welcomed(socket: &Fd, until: Until) -> Result<Given, Failure> {
-    // A child that is forked in the meantime must inherit neither descriptors nor mappings.
-    let mut buffer = [0; Answer::SIZE];
-    heed(socket::look(socket, &mut buffer, until)?, until);
-    control::with_lock(|| {
-        // It is there; a thread that waited could end here, with the lock.
-        let (answer, [file, children, spare, spares_children]) =
-            socket::receive(socket, &mut buffer, Some(Instant::now()))?;
-        let Ok(Answer::Welcome { size, shared, spare: number }) = Answer::decode(answer) else {
-            return Err(Failure::Gone);
-        };
-        let size = usize::try_from(size).map_err(|_| Failure::Gone)?;
-        let buffers = file.and_then(|file| Buffers::map(&file, children.as_ref(), size, shared));
-        let spare = spare.and_then(|spare| Buffers::map(&spare, spares_children.as_ref(), size, false));
-        Ok(Given { buffers: buffers.ok_or(Failure::Gone)?, spare, number })
-    })
 }

@@ -9,8 +9,8 @@ use tracewing_vocabulary::{Reader, kernel, own, profile, recorder, user_thread};
 
 use super::super::activity::{Activity, Kind, SwitchCause, UserThreadKind};
 use super::meaning::Meaning;
+use crate::merge::event::EventRef;
 use crate::merge::fields::Places;
-use crate::merge::messages::EventRef;
 
 /// The fields of an event of the vocabulary.
 pub(super) struct Fields<'f, 'e> {

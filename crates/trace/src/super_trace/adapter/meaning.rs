@@ -8,8 +8,8 @@ use tracewing_vocabulary::{Class, environment, kernel, lock, own, profile, recor
 use super::super::activity::Name;
 use super::super::traces::{KERNEL, PROFILE, class_names, domain, is_kernel, text_of};
 use super::{Adapter, General, Known};
+use crate::merge::event::EventRef;
 use crate::merge::fields::{Actor, Place, Places};
-use crate::merge::messages::EventRef;
 use crate::open::recording::Trace;
 
 /// What an event of a class says, as far as the class alone determines it.

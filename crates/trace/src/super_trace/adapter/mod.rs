@@ -10,8 +10,8 @@ mod meaning;
 
 use super::activity::{Activity, Context, Kind, Name, Scope, UserThreadKind};
 use super::traces::{KERNEL, PROFILE, domain};
+use crate::merge::event::EventRef;
 use crate::merge::fields::{Actor, Classes, Place, Places};
-use crate::merge::messages::EventRef;
 use crate::open::recording::{Stream, Trace};
 use std::collections::{HashMap, HashSet};
 use tracewing_units::{Cpu, Pid, Tid};

@@ -1,0 +1,69 @@
+//! What is known about a run at its end.
+
+use super::recorded::Recorded;
+use crate::names::Names;
+use tracewing_trace::Error;
+use tracewing_units::{Cpu, Duration, Timestamp};
+
+/// What is known at the end.
+#[derive(Debug, Default)]
+pub struct Ran {
+    /// Beginning and end of the analysed range, nanoseconds on the recording's clock; 0 if there was no
+    /// event.
+    pub begin_ns: Timestamp,
+    /// The end, like `begin_ns`.
+    pub end_ns: Timestamp,
+    /// Events read, those before the beginning included.
+    pub events: u64,
+    /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
+    pub partial: bool,
+    /// Whether it has all threads' kernel events: it declares so, or comes from another tracer and nothing
+    /// contradicts it.
+    pub whole: bool,
+    /// Events that are known to be missing.
+    pub lost_events: u64,
+    /// Number of losses of unknown size.
+    pub lost_parts: u64,
+    /// The beginning of the last buffer whose first part was overwritten, if it lies in the analysed range:
+    /// until then some events are missing.
+    pub incomplete_until: Option<Timestamp>,
+    /// CPUs whose kernel events were recorded, by the recording's streams.
+    pub cpus: u64,
+    /// Which kinds of the kernel's events it has.
+    pub recorded: Recorded,
+    /// Whether the recording has no switches of threads, so that it is unknown when they ran.
+    pub switchless: bool,
+    /// Whether it lacks some system calls, so that the mode of running threads is unknown.
+    pub modeless: bool,
+    /// CPUs whose kernel reported no switch from their idle threads, in a recording of the whole machine: it
+    /// is unknown from when on other threads ran there.
+    pub idle_unreported: Vec<Cpu>,
+    /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
+    /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
+    pub without_calls: u64,
+    /// Whether the filter left out any thread, or a part of the time.
+    pub chosen: bool,
+    /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on
+    /// another one.
+    pub some_cpus: bool,
+    /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything
+    /// on another one.
+    pub some_tids: bool,
+    /// Whether the filter may leave out some of the events that belong together ([`Analysis::TOGETHER`]).
+    pub torn: bool,
+    /// The text of each [`Name`](tracewing_trace::super_trace::Name) in the results.
+    pub names: Names,
+    /// Samples that were lost in what was analysed.
+    pub lost_samples: u64,
+    /// Whether `watch` has ended it.
+    pub stopped: bool,
+    /// Why it ended before the recording did: the result is of what was read.
+    pub failure: Option<Error>,
+}
+
+impl Ran {
+    /// How long what was analysed lasted, in nanoseconds.
+    pub fn duration_ns(&self) -> Duration {
+        self.end_ns - self.begin_ns
+    }
+}

@@ -1,0 +1,182 @@
+//! Which stream comes next.
+
+use super::key::Key;
+use super::{Head, Merge};
+use crate::Error;
+use crate::merge::order;
+use crate::stream::cursor::{Item, LostKind};
+use std::cmp::{Ordering, Reverse};
+use tracewing_units::Timestamp;
+
+impl Merge<'_> {
+    /// Advances to the stream that comes first if the current one has an event at `ns` next. Returns false,
+    /// and changes nothing, if the first item is not an event in the range, or equal stamps must be compared.
+    #[inline]
+    pub(super) fn change_places(&mut self, ns: Timestamp) -> bool {
+        let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
+        let (key, Reverse(other)) = (Key::new(ns, self.ranks[stream], stream), *next);
+        let first = key.min(other);
+        let are_events = [stream, other.stream()].iter().all(|of| matches!(self.heads[*of], Head::Event));
+        if self.ambiguous || !are_events || first.ns > self.until {
+            return false;
+        }
+        if first == other {
+            next.0 = key;
+        }
+        drop(next);
+        self.current = Some(first.stream());
+        self.lost = None;
+        self.last_ns = self.last_ns.max(first.ns);
+        self.stand_alone();
+        true
+    }
+
+    /// Computes up to when the current stream comes first.
+    #[inline]
+    fn stand_alone(&mut self) {
+        let next = self.heap.peek().map_or(Timestamp::MAX, |Reverse(key)| key.ns);
+        self.alone_until = if self.ambiguous { Timestamp::MIN } else { next.min(self.until) };
+    }
+
+    /// Advances to the stream that comes first; to none at the end. `event` is the time of the current
+    /// stream's next event, if that is known.
+    #[inline(never)]
+    pub(super) fn choose(&mut self, mut event: Option<Timestamp>) -> Result<(), Error> {
+        while let Some(stream) = self.next_stream(event.take())? {
+            self.current = Some(stream);
+            self.lost = match self.heads[stream] {
+                Head::Lost(mut lost) => match lost.cut(&self.range) {
+                    true => Some(lost),
+                    false => continue,
+                },
+                _ => None,
+            };
+            self.stand_alone();
+            return Ok(());
+        }
+        self.current = None;
+        Ok(())
+    }
+
+    /// Fetches the next item of `stream` and returns its position in the order; `None` at the stream's end.
+    pub(super) fn refill(&mut self, stream: usize) -> Option<Key> {
+        let (head, ns) = match self.cursors[stream].advance() {
+            Ok(Some(item)) => {
+                // An item without a time comes at once.
+                let ns = item.ns().unwrap_or(self.last_ns);
+                let head = match item {
+                    Item::Event(_) => Head::Event,
+                    Item::Lost(lost) => Head::Lost(lost),
+                };
+                (head, ns)
+            }
+            Ok(None) => {
+                if let Some(at) = self.active.iter().position(|&active| active == stream) {
+                    self.active.swap_remove(at);
+                }
+                self.heads[stream] = Head::None;
+                return None;
+            }
+            // Everything before the damage has been given: what fails comes at once.
+            Err(error) => (Head::Failed(Box::new(error)), Timestamp::MIN),
+        };
+        self.heads[stream] = head;
+        Some(Key::new(ns, self.ranks[stream], stream))
+    }
+
+    fn next_stream(&mut self, event: Option<Timestamp>) -> Result<Option<usize>, Error> {
+        if !self.started {
+            self.started = true;
+            for stream in 0..self.cursors.len() {
+                if let Some(key) = self.refill(stream) {
+                    self.heap.push(Reverse(key));
+                }
+            }
+        } else if let Some(stream) = self.current.take()
+            && let Some(key) = self.next_key(stream, event)
+        {
+            if self.ambiguous {
+                self.heap.push(Reverse(key));
+            } else {
+                // The stream comes first again, or changes places with the next one.
+                let first = match self.heap.peek_mut() {
+                    Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
+                    _ => key,
+                };
+                return self.give(first);
+            }
+        }
+        let Some(Reverse(key)) = self.heap.pop() else { return Ok(None) };
+        let key = if self.ambiguous { self.settle(key) } else { key };
+        self.give(key)
+    }
+
+    /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
+    fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
+        if key.ns > self.until {
+            self.heap.push(Reverse(key));
+            return Ok(None);
+        }
+        if let Head::Failed(_) = self.heads[key.stream()] {
+            let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
+            self.heap.clear();
+            return match failed {
+                Head::Failed(error) => Err(*error),
+                Head::None | Head::Event | Head::Lost(_) => Ok(None),
+            };
+        }
+        self.last_ns = self.last_ns.max(key.ns);
+        Ok(Some(key.stream()))
+    }
+
+    /// Where what `stream` has next belongs: an event at the time `event`, or what is fetched now.
+    #[inline]
+    fn next_key(&mut self, stream: usize, event: Option<Timestamp>) -> Option<Key> {
+        let Some(ns) = event else { return self.refill(stream) };
+        if !matches!(self.heads[stream], Head::Event) {
+            self.heads[stream] = Head::Event;
+        }
+        Some(Key::new(ns, self.ranks[stream], stream))
+    }
+
+    /// Among the streams whose heads have the stamp and the rank of `first`, chooses the one that goes first.
+    #[cold]
+    fn settle(&mut self, first: Key) -> Key {
+        let mut tied = vec![first];
+        while let Some(Reverse(key)) =
+            self.heap.peek().copied().filter(|Reverse(key)| (key.ns, key.rank) == (first.ns, first.rank))
+        {
+            self.heap.pop();
+            tied.push(key);
+        }
+        tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream()));
+        let mut best = 0;
+        for candidate in 1..tied.len() {
+            if self.compare_heads(tied[candidate].stream(), tied[best].stream()) == Ordering::Less {
+                best = candidate;
+            }
+        }
+        let best = tied.swap_remove(best);
+        self.heap.extend(tied.into_iter().map(Reverse));
+        best
+    }
+
+    fn compare_heads(&self, left: usize, right: usize) -> Ordering {
+        let weight = |stream: usize| match &self.heads[stream] {
+            Head::Event => 0,
+            Head::Lost(lost) if lost.kind == LostKind::Events => 1,
+            _ => 2,
+        };
+        let streams = self.recording.streams();
+        weight(left)
+            .cmp(&weight(right))
+            .then_with(|| match (&self.heads[left], &self.heads[right]) {
+                (Head::Event, Head::Event) => order::compare_classes(
+                    self.cursors[left].event().class(),
+                    self.cursors[right].event().class(),
+                ),
+                _ => Ordering::Equal,
+            })
+            .then_with(|| streams[left].name().cmp(streams[right].name()))
+    }
+}
