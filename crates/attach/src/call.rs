@@ -29,7 +29,7 @@ use crate::stopped::Stopped;
 use crate::threads::{Candidate, Rank, candidates, threads};
 use crate::tracee::{NoStop, Stop, Tracee};
 use crate::turn::{self, Turn};
-use crate::{Refusal, Target};
+use crate::{Refusal, Target, Unsupported};
 
 /// How long a thread may take to stop, which has slept in a system call.
 const STOPPING: Duration = Duration::from_millis(100);
@@ -69,8 +69,7 @@ impl Target {
     /// Why there was no call. The process runs as before.
     pub fn call(&self, entry: u64, calls: &[SystemCall], patience: Duration) -> Result<Called, Refusal> {
         if vectors().is_none_or(|bytes| bytes > VECTORS) {
-            let why = "this processor's vector registers cannot be saved";
-            return Err(Refusal::Unsupported { pid: self.pid(), why });
+            return Err(Refusal::Unsupported { pid: self.pid(), why: Unsupported::VectorRegisters });
         }
         let begin = Instant::now();
         let mut late = Vec::new();

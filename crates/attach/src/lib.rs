@@ -30,5 +30,5 @@ mod turn;
 
 pub use call::Called;
 pub use filter::SystemCall;
-pub use refusal::Refusal;
+pub use refusal::{Refusal, Unsupported};
 pub use target::Target;

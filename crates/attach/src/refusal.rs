@@ -93,7 +93,7 @@ pub enum Refusal {
         /// The process.
         pid: Pid,
         /// The reason.
-        why: &'static str,
+        why: Unsupported,
     },
     /// None of its threads slept in a system call that can be interrupted without effect.
     #[error(
@@ -132,4 +132,16 @@ pub enum Refusal {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+/// What a process or processor has with which no call can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// The thread's vector registers do not fit into the room for them.
+    #[error("this processor's vector registers cannot be saved")]
+    VectorRegisters,
+    /// The processor protects return addresses.
+    #[error("it has a shadow stack")]
+    ShadowStack,
 }

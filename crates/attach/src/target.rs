@@ -10,8 +10,8 @@ use rustix::process::{Pid as KernelPid, PidfdFlags, PidfdGetfdFlags, geteuid, pi
 use tracewing_proc::{Stat, Status};
 use tracewing_units::Pid;
 
-use crate::Refusal;
 use crate::threads::threads;
+use crate::{Refusal, Unsupported};
 
 /// `KCMP_VM` of `linux/kcmp.h`: whether two processes share their memory.
 const SHARED_MEMORY: libc::c_int = 1;
@@ -108,7 +108,7 @@ impl Target {
             return Err(if is_of_kernel { Refusal::Kernel(pid) } else { Refusal::Gone(pid) });
         }
         if status.has_shadow_stack() {
-            return Err(Refusal::Unsupported { pid, why: "it has a shadow stack" });
+            return Err(Refusal::Unsupported { pid, why: Unsupported::ShadowStack });
         }
         let threads = threads(pid).ok_or(Refusal::Gone(pid))?;
         for of in threads.iter().filter_map(|tid| Status::of_thread(pid, *tid)) {

@@ -9,7 +9,7 @@ use losses::MOST_LOST;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::Loss;
-use tracewing_ring::{Chunk, Damaged, Overwritten, Reach, Reader, Region};
+use tracewing_ring::{Chunk, Contradiction, Damaged, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
 use tracewing_units::{Cpu, Cycles};
 
@@ -222,7 +222,7 @@ impl Buffer {
         let rest = chunk.bytes().len() - len;
         self.reader.release(chunk);
         if rest > 0 {
-            self.damaged(label, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
+            self.damaged(label, Damaged { bytes: rest as u64, cause: Contradiction::EventLength });
         }
         Ok(Some(len as u64))
     }

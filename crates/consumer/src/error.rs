@@ -3,7 +3,23 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tracewing_abi::region::ShapeFault;
 use tracewing_files::{Missing, Refused};
+
+/// Why the time stamp counter cannot be a recording's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoTsc {
+    /// Its speed depends on the processor's power state.
+    #[error("it is not invariant on this processor")]
+    NotInvariant,
+    /// The kernel has another clock source: it does not trust the counter, or is set so.
+    #[error("the kernel does not use it as its clock source")]
+    NotTrusted,
+    /// It is another kind of processor.
+    #[error("this processor has none")]
+    NoCounter,
+}
 
 /// Why a recording could not begin or continue.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +53,10 @@ pub enum Error {
     },
     /// The requested geometry is impossible.
     #[error("{0}")]
-    Geometry(&'static str),
+    Geometry(ShapeFault),
     /// The requested clock cannot be used on this machine.
     #[error("the time stamp counter cannot be the clock here: {0}; use the clock `mono`")]
-    Clock(&'static str),
+    Clock(NoTsc),
 }
 
 impl From<tracewing_streams::Error> for Error {
@@ -77,8 +93,8 @@ impl Error {
             Self::FolderNotEmpty(path) => Self::FolderNotEmpty(path.clone()),
             Self::Missing(missing) => Self::Missing(missing.clone()),
             Self::Memory { size, source } => Self::Memory { size: *size, source: source.kind().into() },
-            Self::Geometry(why) => Self::Geometry(why),
-            Self::Clock(why) => Self::Clock(why),
+            Self::Geometry(why) => Self::Geometry(*why),
+            Self::Clock(why) => Self::Clock(*why),
         }
     }
 

@@ -54,4 +54,4 @@ pub mod trace;
 mod whole_events;
 mod writer;
 
-pub use error::Error;
+pub use error::{Error, NoTsc};

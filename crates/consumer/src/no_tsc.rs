@@ -1,7 +1,9 @@
 //! Stands in for the time stamp counter on processors that have none: it is never usable.
 
-pub(super) fn usable() -> Result<(), &'static str> {
-    Err("this processor has none")
+use crate::error::NoTsc;
+
+pub(super) fn usable() -> Result<(), NoTsc> {
+    Err(NoTsc::NoCounter)
 }
 
 pub(super) fn read() -> u64 {

@@ -5,17 +5,19 @@ use std::sync::OnceLock;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::error::NoTsc;
+
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// Whether the counter runs at one speed in all power states (Intel SDM volume 3, "Invariant TSC") and the
 /// kernel, which compares it across CPUs and with other clocks, trusts it.
-pub(super) fn usable() -> Result<(), &'static str> {
+pub(super) fn usable() -> Result<(), NoTsc> {
     let invariant = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0;
     if !invariant {
-        return Err("it is not invariant on this processor");
+        return Err(NoTsc::NotInvariant);
     }
     match std::fs::read_to_string(CLOCK_SOURCE) {
-        Ok(source) if source.trim() != "tsc" => Err("the kernel does not use it as its clock source"),
+        Ok(source) if source.trim() != "tsc" => Err(NoTsc::NotTrusted),
         _ => Ok(()),
     }
 }

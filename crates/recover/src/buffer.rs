@@ -98,6 +98,33 @@ impl SubBuffer {
     }
 }
 
+/// Why a stretch of a buffer could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamageCause {
+    /// A sub-buffer claims more bytes than it has, or fewer than its header.
+    #[error("an impossible size")]
+    Size,
+    /// A sub-buffer ends before it begins, or begins before the previous one.
+    #[error("its time goes backwards")]
+    Time,
+    /// A trace cannot have stamps as late as these.
+    #[error("its time lies beyond what a trace can say")]
+    LateTime,
+    /// The memory has a hole there.
+    #[error("it is not in the memory that was kept")]
+    NotKept,
+    /// What follows the last event is none.
+    #[error("no event follows the last one")]
+    NoEvent,
+    /// A writer had reserved the space, and not finished its event.
+    #[error("a writer had not finished there")]
+    Unfinished,
+    /// A sub-buffer of this number cannot be where the write position is.
+    #[error("its number and the write position do not fit")]
+    Number,
+}
+
 /// A stretch that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("buffer of CPU {cpu}, sub-buffer {sequence}: {bytes} bytes skipped: {cause}")]
@@ -108,8 +135,8 @@ pub struct Damage {
     pub sequence: u64,
     /// Upper bound of the unreadable bytes of events.
     pub bytes: usize,
-    /// The reason, for a message.
-    pub cause: &'static str,
+    /// Why.
+    pub cause: DamageCause,
 }
 
 impl<'a> Region<'a> {
@@ -171,7 +198,7 @@ impl Buffer<'_> {
     /// The sub-buffers that hold events, the oldest first, or the reason why one cannot be read.
     pub fn sub_buffers(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
         let bytes = self.region.geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER;
-        let cause = "its number and the write position do not fit";
+        let cause = DamageCause::Number;
         let strangers =
             self.strangers.iter().map(move |&sequence| Damage { cpu: self.cpu, sequence, bytes, cause });
         self.readable().chain(strangers.map(Err))
@@ -247,23 +274,23 @@ impl Buffer<'_> {
         let Extent { reserved, finished, end } = self.extent(found);
         let size = geometry.sub_buffer_bytes();
         if !(SUB_BUFFER_HEADER..=size).contains(&reserved) {
-            return Err(damage(size - SUB_BUFFER_HEADER, "an impossible size"));
+            return Err(damage(size - SUB_BUFFER_HEADER, DamageCause::Size));
         }
         if header.begin < last || end < header.begin {
-            return Err(damage(reserved - SUB_BUFFER_HEADER, "its time goes backwards"));
+            return Err(damage(reserved - SUB_BUFFER_HEADER, DamageCause::Time));
         }
         let start = self.address(physical) + SUB_BUFFER_HEADER as u64;
         let Some(mut bytes) = self.region.memory.read(start, finished - SUB_BUFFER_HEADER) else {
-            return Err(damage(reserved - SUB_BUFFER_HEADER, "it is not in the memory that was kept"));
+            return Err(damage(reserved - SUB_BUFFER_HEADER, DamageCause::NotKept));
         };
         let (valid, youngest) = events(&bytes, header.begin, end)
             .last()
             .map_or((0, header.begin), |event| (event.at + event.len, event.stamp));
         let skipped = reserved - SUB_BUFFER_HEADER - valid;
         let cause = if valid < bytes.len() {
-            Some("no event follows the last one")
+            Some(DamageCause::NoEvent)
         } else if finished < reserved {
-            Some("a writer had not finished there")
+            Some(DamageCause::Unfinished)
         } else {
             None
         };

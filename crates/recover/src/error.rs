@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use tracewing_abi::region::ShapeFault;
 
 /// The reason why nothing could be recovered.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,7 @@ pub enum RegionFault {
     NoHeader,
     /// It is no region, of another version, or of an impossible shape.
     #[error("{0}")]
-    Shape(&'static str),
+    Shape(ShapeFault),
     /// Its writers use a protocol of a newer version.
     #[error("buffer region of an unknown protocol")]
     Protocol,

@@ -29,7 +29,7 @@ mod payload;
 mod region;
 mod trace;
 
-pub use buffer::{Buffer, Damage, SubBuffer};
+pub use buffer::{Buffer, Damage, DamageCause, SubBuffer};
 pub use classes::Classes;
 pub use error::{Error, RegionFault};
 pub use events::{Event, events};

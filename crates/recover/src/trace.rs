@@ -18,7 +18,7 @@ use tracewing_programs::image::AddressSpace;
 use tracewing_streams::{PacketTimes, Stream, TraceDir};
 use tracewing_units::{Cpu, Cycles};
 
-use crate::buffer::{Buffer, Damage, SubBuffer};
+use crate::buffer::{Buffer, Damage, DamageCause, SubBuffer};
 use crate::classes::{Classes, First};
 use crate::mappings::candidates;
 use crate::payload;
@@ -241,7 +241,7 @@ impl<'a> Trace<'a> {
         let is_beyond = self.clock.time(sub_buffer.end).is_none();
         if is_beyond {
             let (sequence, bytes) = (sub_buffer.sequence, sub_buffer.bytes.len());
-            let cause = "its time lies beyond what a trace can say";
+            let cause = DamageCause::LateTime;
             self.recovered.damages.push(Damage { cpu, sequence, bytes, cause }.to_string());
         }
         is_beyond

@@ -14,7 +14,10 @@
 //! [`Damaged`], and reading continues after them.
 
 mod check;
+mod contradiction;
 mod exchange;
+
+pub use contradiction::Contradiction;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 use tracewing_abi::shared::SharedBytes;
@@ -94,8 +97,8 @@ impl Chunk {
 pub struct Damaged {
     /// Bytes skipped. 0: the write position itself is damaged; nothing can be read until it changes.
     pub bytes: u64,
-    /// The contradiction, for a message.
-    pub cause: &'static str,
+    /// The contradiction.
+    pub cause: Contradiction,
 }
 
 impl core::fmt::Display for Damaged {
@@ -412,7 +415,7 @@ impl Reader {
         self.cpu.control().consumed.store(position, Release);
     }
 
-    fn skip(&mut self, extent: &Extent, cause: &'static str) -> Damaged {
+    fn skip(&mut self, extent: &Extent, cause: Contradiction) -> Damaged {
         let bytes = self.cpu.geometry().sub_buffer_bytes() - self.at;
         self.step();
         if extent.is_taken {
@@ -422,7 +425,7 @@ impl Reader {
         Damaged { bytes: bytes as u64, cause }
     }
 
-    fn skip_to(&mut self, end: usize, cause: &'static str) -> Damaged {
+    fn skip_to(&mut self, end: usize, cause: Contradiction) -> Damaged {
         let bytes = end - self.at;
         self.at = end;
         Damaged { bytes: bytes as u64, cause }

@@ -69,6 +69,8 @@ pub(crate) use access::Access;
 pub(crate) use attach::{ATTACHMENTS, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{can_publish, set_majors};
+#[cfg(feature = "session")]
+pub use control::SwitchFault;
 pub(crate) use control::register;
 #[cfg(feature = "session")]
 pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join, send_news as describe};

@@ -100,7 +100,7 @@ pub use field::Field;
 pub use macros::private as __private;
 pub use sandbox::before_sandbox;
 #[cfg(feature = "session")]
-pub use session::{Session, SessionBuilder, SessionError, SessionSummary};
+pub use session::{Session, SessionBuilder, SessionError, SessionSummary, SwitchFault};
 pub use snapshot::{SnapshotError, snapshot, snapshot_on_panic};
 pub use span::{Instrumented, Span, SpanId};
 pub use tracewing_abi::schema::Level;

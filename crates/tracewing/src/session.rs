@@ -17,6 +17,7 @@ use std::thread::{self, JoinHandle};
 use tracewing_rules::Rule;
 
 use crate::agent;
+pub use crate::agent::SwitchFault;
 use bell::{Bell, Order};
 pub use builder::SessionBuilder;
 pub use error::SessionError;

@@ -1,7 +1,6 @@
 //! The rule that files are written by `crates/files` alone, by descriptor: a call that names one by its path
 //! follows links that another user has planted.
 
-use super::comments::tests_begin;
 use super::{File, Finding};
 
 /// Calls that make, change or remove a file by its path.
@@ -23,9 +22,6 @@ const CALLS: &[&str] = &[
     "fs::set_permissions(",
 ];
 
-/// Where the rule applies: what users run.
-const PLACE: &str = "crates/";
-
 /// Files that may, each with the reason.
 const EXEMPT: &[(&str, &str)] = &[
     ("crates/files/", "the crate itself"),
@@ -36,20 +32,12 @@ const EXEMPT: &[(&str, &str)] = &[
 ];
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
-    let is_source = file.is_rust()
-        && file.path.starts_with(PLACE)
-        && file.path.contains("/src/")
-        && !file.path.ends_with("tests.rs")
-        && !EXEMPT.iter().any(|(path, _)| file.path.starts_with(path));
-    if !is_source {
-        return;
-    }
-    for (index, line) in file.lines.iter().enumerate().take(tests_begin(file)) {
+    for (number, line) in file.source(EXEMPT) {
         if let Some(call) = CALLS.iter().find(|call| names(&line.code, call)) {
             let message = format!(
                 "`{call}…)` names a file by its path: use the crate `files`, which writes by descriptor"
             );
-            findings.push(file.finding(index + 1, message));
+            findings.push(file.finding(number, message));
         }
     }
 }

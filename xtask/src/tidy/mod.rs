@@ -145,6 +145,18 @@ impl File {
         self.path.ends_with(".rs")
     }
 
+    /// The lines, with their numbers, that go into a crate and not only into its tests. None of files whose
+    /// paths begin as `exempt` says, each with the reason.
+    fn source(&self, exempt: &[(&str, &str)]) -> impl Iterator<Item = (usize, &Line)> {
+        let is_source = self.is_rust()
+            && self.path.starts_with("crates/")
+            && self.path.contains("/src/")
+            && !self.path.contains("/tests")
+            && !exempt.iter().any(|(path, _)| self.path.starts_with(path));
+        let count = if is_source { comments::tests_begin(self) } else { 0 };
+        (1..).zip(&self.lines).take(count)
+    }
+
     fn finding(&self, line: usize, message: impl Into<String>) -> Finding {
         Finding { path: self.path.clone(), line, message: message.into() }
     }

@@ -1,7 +1,6 @@
 //! The rule that what is measured has a type: a field or parameter that is named as a stamp, a number of
 //! cycles, a thread, a process, a CPU or a request is not a plain integer, but what `tracewing-units` has.
 
-use super::comments::tests_begin;
 use super::{File, Finding};
 
 /// Names of such things, also as the last word of a longer name, and their types.
@@ -33,22 +32,14 @@ const EXEMPT: &[(&str, &str)] = &[
 ];
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
-    let is_source = file.is_rust()
-        && file.path.starts_with("crates/")
-        && file.path.contains("/src/")
-        && !file.path.ends_with("tests.rs")
-        && !EXEMPT.iter().any(|(path, _)| file.path.starts_with(path));
-    if !is_source {
-        return;
-    }
-    for (index, line) in file.lines.iter().enumerate().take(tests_begin(file)) {
+    for (number, line) in file.source(EXEMPT) {
         for (name, plain) in plain_integers(&line.code) {
             let is_it = |known: &str| {
                 name.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('_'))
             };
             if let Some((_, of)) = NAMES.iter().find(|(known, _)| is_it(known)) {
                 let message = format!("`{name}` is a plain {plain}: `tracewing-units` has {of}");
-                findings.push(file.finding(index + 1, message));
+                findings.push(file.finding(number, message));
             }
         }
     }

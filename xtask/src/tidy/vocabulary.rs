@@ -5,7 +5,6 @@
 //! Names of one plain word (`lock`, `domain`) mean much else, too. Of these, only those count that a line
 //! looks up ([`LOOK_UPS`]).
 
-use super::comments::tests_begin;
 use super::{File, Finding};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -38,20 +37,13 @@ static FIELDS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
 });
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
-    let is_source = file.is_rust()
-        && file.path.starts_with("crates/")
-        && file.path.contains("/src/")
-        && !file.path.contains("/tests")
-        && !EXEMPT.iter().any(|(path, _)| file.path.starts_with(path));
-    if !is_source {
-        return;
-    }
-    let text = file.text.lines().zip(&file.lines);
-    for (index, (text, line)) in text.enumerate().take(tests_begin(file)) {
+    let texts: Vec<&str> = file.text.lines().collect();
+    for (number, line) in file.source(EXEMPT) {
+        let text = texts.get(number - 1).copied().unwrap_or_default();
         for (before, literal) in literals(text).filter(|(_, literal)| line.strings.contains(*literal)) {
             let Some(what) = named(before, literal) else { continue };
             let message = format!("\"{literal}\" names {what}: use the name that `tracewing-vocabulary` has");
-            findings.push(file.finding(index + 1, message));
+            findings.push(file.finding(number, message));
         }
     }
 }

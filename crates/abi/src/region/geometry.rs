@@ -2,7 +2,7 @@
 
 use super::{
     CONTROL, MAGIC, MAX_CPUS, MAX_SUB_BUFFER, MAX_SUB_BUFFERS, MIN_SUB_BUFFER, Mode, PAGE, RegionHeader,
-    VERSION,
+    ShapeFault, VERSION,
 };
 
 /// The shape of a region, and what positions in it mean.
@@ -22,17 +22,17 @@ impl Geometry {
     /// # Errors
     /// What is wrong with a number: not a power of two, or outside its bounds ([`MAX_CPUS`]; 2 to
     /// [`MAX_SUB_BUFFERS`]; [`MIN_SUB_BUFFER`] to [`MAX_SUB_BUFFER`]).
-    pub fn new(cpus: usize, sub_buffers: usize, sub_buffer_bytes: usize) -> Result<Self, &'static str> {
+    pub fn new(cpus: usize, sub_buffers: usize, sub_buffer_bytes: usize) -> Result<Self, ShapeFault> {
         if !(1..=MAX_CPUS).contains(&cpus) {
-            return Err("the number of CPUs must lie between 1 and 8192");
+            return Err(ShapeFault::Cpus);
         }
         if !sub_buffers.is_power_of_two() || !(2..=MAX_SUB_BUFFERS).contains(&sub_buffers) {
-            return Err("the number of sub-buffers must be a power of two between 2 and 256");
+            return Err(ShapeFault::SubBuffers);
         }
         if !sub_buffer_bytes.is_power_of_two()
             || !(MIN_SUB_BUFFER..=MAX_SUB_BUFFER).contains(&sub_buffer_bytes)
         {
-            return Err("the size of a sub-buffer must be a power of two between 256 bytes and 1 GiB");
+            return Err(ShapeFault::SubBufferBytes);
         }
         Ok(Self {
             cpus: cpus as u32,
@@ -53,19 +53,19 @@ impl Geometry {
     ///
     /// # Errors
     /// The header contradicts itself, or does not fit the mapping.
-    pub fn of_header(header: &RegionHeader, mapped: usize) -> Result<Self, &'static str> {
+    pub fn of_header(header: &RegionHeader, mapped: usize) -> Result<Self, ShapeFault> {
         if header.magic != MAGIC {
-            return Err("not a tracewing buffer region");
+            return Err(ShapeFault::NoRegion);
         }
         if header.version != VERSION {
-            return Err("buffer region of another version of tracewing");
+            return Err(ShapeFault::Version);
         }
-        let mode = Mode::from_number(header.mode).ok_or("buffer region of an unknown mode")?;
+        let mode = Mode::from_number(header.mode).ok_or(ShapeFault::Mode)?;
         let this =
             Self::new(header.cpus as usize, header.sub_buffers as usize, header.sub_buffer_bytes as usize)?;
         let this = if mode == Mode::Overwrite { this.overwriting() } else { this };
         if this.size() != mapped || header.size != mapped as u64 || header.stride != this.stride() as u64 {
-            return Err("buffer region whose size does not fit its header");
+            return Err(ShapeFault::Size);
         }
         Ok(this)
     }

@@ -29,11 +29,13 @@
 //! sub-buffers in the table.
 
 mod geometry;
+mod shape;
 
 #[cfg(not(loom))]
 use core::mem::{offset_of, size_of};
 
 pub use self::geometry::Geometry;
+pub use self::shape::ShapeFault;
 use crate::atomic::{AtomicU32, AtomicU64};
 
 /// First word of every region: `tracewng` in ASCII.

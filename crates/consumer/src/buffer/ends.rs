@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::Protocol;
-use tracewing_ring::{Damaged, Left, Reach, Region};
+use tracewing_ring::{Contradiction, Damaged, Left, Reach, Region};
 use tracewing_streams::PacketTimes;
 use tracewing_units::Cycles;
 
@@ -44,7 +44,7 @@ impl Buffer {
         self.is_ending = true;
         self.write_all(target)?;
         if !self.is_dead && self.reader.is_passed_back() {
-            self.damaged(label, Damaged { bytes: 0, cause: "write position before what was read" });
+            self.damaged(label, Damaged { bytes: 0, cause: Contradiction::HeadBefore });
         }
         if region.protocol() == Protocol::Smp {
             for _ in 0..COMMIT_ATTEMPTS {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
 use tracewing_programs::image::{AddressSpace, Process};
-use tracewing_recover::Region as Found;
+use tracewing_recover::{DamageCause, Region as Found};
 use tracewing_ring::{Reach, Region};
 use tracewing_units::Pid;
 
@@ -62,10 +62,7 @@ fn only_whole_events_while_writers_overwrite() {
                 let recovered = recover(&found, 0);
                 events += recovered.numbers.len();
                 for damage in recovered.damages {
-                    assert_eq!(
-                        damage.cause, "a writer had not finished there",
-                        "as the writer does all the time"
-                    );
+                    assert_eq!(damage.cause, DamageCause::Unfinished, "as the writer does all the time");
                 }
             }
             assert!(events > 0);

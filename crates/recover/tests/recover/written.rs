@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, SubBufferHeader};
-use tracewing_recover::Region as Found;
+use tracewing_recover::{DamageCause, Region as Found};
 use tracewing_ring::Reach;
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_units::Cpu;
@@ -94,7 +94,7 @@ fn what_a_dead_writer_began_hides_what_follows() {
         let recovered = found(&written.bytes(), 0);
         assert_eq!(recovered.numbers, kept);
         let [damage] = recovered.damages[..] else { panic!("{:?}", recovered.damages) };
-        assert_eq!(damage.cause, "a writer had not finished there");
+        assert_eq!(damage.cause, DamageCause::Unfinished);
         assert!(damage.bytes >= 28 && damage.bytes < 300, "{damage}");
     }
 }
@@ -110,7 +110,7 @@ fn a_sub_buffer_larger_than_it_can_be() {
         bytes[used..used + 8].copy_from_slice(&size.to_le_bytes());
         let recovered = found(&bytes, 0);
         let [damage] = recovered.damages[..] else { panic!("{:?}", recovered.damages) };
-        assert_eq!((damage.sequence, damage.cause), (0, "an impossible size"));
+        assert_eq!((damage.sequence, damage.cause), (0, DamageCause::Size));
         assert!(!recovered.numbers.is_empty() && recovered.numbers.len() < kept);
     }
 }

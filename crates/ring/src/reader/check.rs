@@ -4,7 +4,9 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend
 use tracewing_abi::region::{Mode, Protocol};
 use tracewing_abi::shared::SharedBytes;
 
-use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished};
+use super::{
+    Ahead, Chunk, Contradiction, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished,
+};
 use crate::sync::Ordering::*;
 
 /// Attempts to catch up with writers that go around the ring: each failure means that they filled a
@@ -33,7 +35,7 @@ impl Reader {
                 return Ok((sub_buffers >= 0).then_some(Ahead { head, sub_buffers, committed }));
             }
             if geometry.mode() == Mode::Discard {
-                return Err(Damaged { bytes: 0, cause: "write position outside the buffer" });
+                return Err(Damaged { bytes: 0, cause: Contradiction::HeadOutside });
             }
             let gone = (sub_buffers - (slots - 1)) as u64;
             self.skipped = self.skipped.saturating_add(gone);
@@ -82,7 +84,7 @@ impl Reader {
         let extent = Extent { header, physical, end, whole: true, is_taken };
         match makes_sense {
             true => Ok(extent),
-            false => Err(self.skip(&extent, "sub-buffer with an impossible size")),
+            false => Err(self.skip(&extent, Contradiction::Size)),
         }
     }
 
@@ -102,10 +104,10 @@ impl Reader {
     pub(super) fn enter(&mut self, extent: &Extent) -> Result<(), Damaged> {
         let header = &extent.header;
         if header.number != self.sequence + 1 {
-            return Err(self.skip(extent, "sub-buffer with a foreign number"));
+            return Err(self.skip(extent, Contradiction::Number));
         }
         if extent.whole && header.end < header.begin {
-            return Err(self.skip(extent, "sub-buffer whose time goes backwards"));
+            return Err(self.skip(extent, Contradiction::Time));
         }
         self.at = self.at.max(FIRST);
         self.is_entered = true;
@@ -127,7 +129,7 @@ impl Reader {
         if !extent.whole {
             return match self.walk(extent.physical, extent.end)? {
                 Some(chunk) => Ok(chunk),
-                None => Err(self.skip_to(extent.end, "space without events")),
+                None => Err(self.skip_to(extent.end, Contradiction::NoEvent)),
             };
         }
         self.lost = self.lost.max(self.lost_until_closed());
@@ -143,7 +145,7 @@ impl Reader {
                 is_last: true,
                 is_taken: extent.is_taken,
             }),
-            _ => Err(self.skip(extent, "sub-buffer that begins with no event")),
+            _ => Err(self.skip(extent, Contradiction::NoFirstEvent)),
         }
     }
 
@@ -205,7 +207,7 @@ impl Reader {
         let (mut at, mut last, mut begin) = (self.at, self.last, None);
         while at < limit {
             let Some((length, stamp)) = self.event(physical, at, limit, last) else {
-                return Err(self.skip_to(limit, "event with an impossible length or stamp"));
+                return Err(self.skip_to(limit, Contradiction::Event));
             };
             begin.get_or_insert(stamp);
             (at, last) = (at + length, stamp);

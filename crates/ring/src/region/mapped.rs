@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use tracewing_abi::region::{
     CONTROL, Clock, CpuControl, Geometry, MAGIC, PAGE, Protocol, RegionHeader, STATE_CLOSED, STATE_OPEN,
-    SubBufferHeader, VERSION,
+    ShapeFault, SubBufferHeader, VERSION,
 };
 
 use crate::clock::exists;
@@ -85,18 +85,17 @@ impl Region {
     ///    page.
     /// 2. The mapping stays, and cannot be truncated (a sealed memfd), as long as any copy of the handle is
     ///    used.
-    pub unsafe fn attach(base: NonNull<u8>, mapped: usize) -> Result<Self, &'static str> {
+    pub unsafe fn attach(base: NonNull<u8>, mapped: usize) -> Result<Self, ShapeFault> {
         if mapped < PAGE {
-            return Err("buffer region smaller than a page");
+            return Err(ShapeFault::Small);
         }
         // SAFETY: obligation 1; a copy, so that what is checked is what is used.
         let header = unsafe { base.cast::<RegionHeader>().read_volatile() };
         let geometry = Geometry::of_header(&header, mapped)?;
-        let protocol =
-            Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?;
-        let clock = Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?;
+        let protocol = Protocol::from_number(header.protocol).ok_or(ShapeFault::Protocol)?;
+        let clock = Clock::from_number(header.clock).ok_or(ShapeFault::Clock)?;
         if !exists(clock) {
-            return Err("buffer region with a clock that only Linux keeps");
+            return Err(ShapeFault::ForeignClock);
         }
         let origin = geometry.later(header.origin, 0);
         Ok(Self { base, geometry, protocol, clock, origin })

@@ -13,6 +13,8 @@
 mod answer;
 mod state;
 
+#[cfg(feature = "session")]
+pub use answer::SwitchFault;
 pub(crate) use answer::{Answer, Changed, Granted, Registrar, Rest};
 pub(super) use state::Control;
 use state::Member;
@@ -212,7 +214,7 @@ fn send(slot: usize) -> (Changed, Option<Rest>) {
     let mut answer = registrar(&classes);
     if let Some(rest) = answer.rest.take() {
         let settle = move || {
-            drop(settle(slot, (first, &classes), &registrar, rest()));
+            settle(slot, (first, &classes), &registrar, rest());
             send_news();
             watch::notify();
         };

@@ -227,7 +227,8 @@ fn read(connection: &Connection, buffer: &mut [u8]) -> bool {
     };
     let changed = control::change(connection.slot, grants.into_iter());
     let failed = u32::try_from(changed.failed).unwrap_or(u32::MAX);
-    let done = Done { number, failed, why: changed.why.as_deref().unwrap_or_default() };
+    let why = changed.why.map(|why| why.to_string()).unwrap_or_default();
+    let done = Done { number, failed, why: &why };
     let mut answer = [0; Done::LARGEST];
     done.encode(&mut answer).ok().is_some_and(|answer| socket::send(&connection.socket, answer, None).is_ok())
 }

@@ -2,7 +2,7 @@
 
 use tracewing_rules::TooManyRules;
 
-use crate::agent;
+use crate::agent::{self, SwitchFault};
 
 /// Why a program could not record itself, or not to the end.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum SessionError {
         /// How many.
         failed: usize,
         /// Why the first could not.
-        why: String,
+        why: SwitchFault,
     },
     /// The folder, the clock or the buffers.
     #[error(transparent)]

@@ -1,9 +1,10 @@
 //! What recordings answer to classes, and what comes of it.
 
+use core::fmt;
 use std::sync::Arc;
 
 use tracewing_abi::message::grant::Grant;
-use tracewing_trigger::Guard;
+use tracewing_trigger::{Guard, Obstacle, SwitchError};
 
 use crate::agent::system;
 use crate::class::EventClass;
@@ -53,7 +54,31 @@ pub(crate) struct Changed {
     /// Sites that could not be switched.
     pub(crate) failed: usize,
     /// Why not.
-    pub(crate) why: Option<String>,
+    pub(crate) why: Option<SwitchFault>,
     /// Whether a class is off now whose first events were taken.
     pub(crate) is_off: bool,
 }
+
+/// Why instrumentation points could not be switched on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SwitchFault {
+    /// The program takes part in recordings with so many conditions that there is no room for another one.
+    NoRoom,
+    /// Something else, such as a uprobe, is in the place of the instruction.
+    Obstacle(Obstacle),
+    /// The kernel does not let the program change its code.
+    Refused(SwitchError),
+}
+
+impl fmt::Display for SwitchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoom => f.write_str("no room for its filter"),
+            Self::Obstacle(obstacle) => obstacle.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for SwitchFault {}

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use tracewing_ring::thread::RECORDINGS;
 use tracewing_trigger::{Kind, Record, switch};
 
-use super::answer::{Changed, Granted, Registrar};
+use super::answer::{Changed, Granted, Registrar, SwitchFault};
 use crate::agent::filters::Filters;
 use crate::agent::made::{self, Seen};
 use crate::agent::system;
@@ -100,7 +100,7 @@ impl Control {
                     false => Some(0),
                 };
                 if filter.is_none() {
-                    changed.why.get_or_insert_with(|| "no room for its filter".to_owned());
+                    changed.why.get_or_insert(SwitchFault::NoRoom);
                 }
                 let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
                 // A disabled class loses its id first: a thread that finds no filter afterwards must not
@@ -132,12 +132,12 @@ impl Control {
             Ok(switched) => {
                 changed.failed += switched.obstructed;
                 if let Some(obstacle) = switched.obstacle {
-                    changed.why.get_or_insert(obstacle.to_string());
+                    changed.why.get_or_insert(SwitchFault::Obstacle(obstacle));
                 }
             }
             Err(error) => {
                 changed.failed += sites.len() - error.changed;
-                changed.why.get_or_insert(error.to_string());
+                changed.why.get_or_insert(SwitchFault::Refused(error));
             }
         }
     }
