@@ -23,7 +23,7 @@ const HELP: &str = "\
 Examples:
   tracewing record --system-wide -o my-trace -- make
   tracewing breakdown my-trace -n 3
-  tracewing breakdown my-trace --process postgres --sort ipc
+  tracewing breakdown my-trace --process shop --sort ipc
   tracewing breakdown my-trace --from +1s --to +2s --format csv > breakdown.csv
 
 Times are in ms (ns in JSON and CSV). Each row is a system call, the program's own code (user), or the work of a \

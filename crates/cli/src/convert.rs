@@ -46,7 +46,7 @@ const HELP: &str = "\
 Examples:
   tracewing convert --to ctf1 my-trace my-trace-ctf1
   tracewing convert my-trace --format ctf2 -e 'sched_*' --from +1s --to +2s -o one-second
-  tracewing convert my-trace --to json --where 'depth > 3' -o deep.json
+  tracewing convert my-trace --to json --where 'outcome == \"Sold\"' -o sold.json
   tracewing convert my-trace --to csv -e shop:enqueued -o enqueued.csv
 
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` keeps the CTF version of the traces.

@@ -20,7 +20,7 @@ const HELP: &str = "\
 Examples:
   tracewing extract my-trace --from +1s --to +2s -o one-second
   tracewing extract --from +1s --to +2s my-trace one-second
-  tracewing extract my-trace --task 'worker-*' -o workers
+  tracewing extract my-trace --task 'work/*' -o work
   tracewing extract my-trace --process 4711 --kernel -o kernel-of-4711
   tracewing extract my-trace --where '$call == \"futex\"' -o futex
 

@@ -90,7 +90,7 @@ Examples:
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
   tracewing list my-trace --from +1.5s --to +2s    half a second
   tracewing list my-trace --follow                 also what is recorded from now on
-  tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
+  tracewing list my-trace --where 'prev_comm == \"worker-0\" && $cpu == 0'
   tracewing list my-trace --pretty                 in their authors' print forms
   tracewing list my-trace --details                every class, packet and field
   tracewing list my-trace --super --task 'work/*' -e '*switch'

@@ -240,7 +240,12 @@ fn main() -> ExitCode {
 }
 
 #[cfg(test)]
+#[path = "../tests/help_examples/mod.rs"]
+mod help_examples;
+
+#[cfg(test)]
 mod tests {
+    use super::help_examples::examples;
     use super::*;
     use clap::Args;
 
@@ -271,5 +276,39 @@ mod tests {
                 assert!(suits, "{}: {id} under {:?}", command.get_name(), arg.get_help_heading());
             }
         }
+    }
+    /// The words of the first command of a line, as a shell splits them: up to a pipe, a redirection or `&&`.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for c in line.chars() {
+            match (quote, c) {
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (Some(open), _) if open == c => quote = None,
+                (None, ' ') => words.extend(word.take()),
+                (None, '|' | '>' | '&') => break,
+                _ => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    #[test]
+    fn the_command_line_accepts_all_examples_of_the_help() {
+        let cli = Cli::command();
+        let mut count = 0;
+        for command in with_subcommands(&cli) {
+            for help in [command.get_after_help(), command.get_after_long_help()].into_iter().flatten() {
+                for example in examples(&help.to_string()) {
+                    let parsed = Cli::try_parse_from(words(&example));
+                    assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 90, "{count} examples");
     }
 }

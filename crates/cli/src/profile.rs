@@ -27,7 +27,7 @@ Examples:
   tracewing profile my-trace
   tracewing profile my-trace --tree
   tracewing profile my-trace --flame-graph server.svg
-  tracewing profile my-trace --process server --where '$call == \"futex\"' --from +1s --to +2s
+  tracewing profile my-trace --process shop --where '$mode == \"syscall\"' --from +1s --to +2s
 
 Times are the number of samples multiplied by their period, in ns in JSON and CSV. Names of functions come from the \
 files at the recorded paths, if these have not changed since.

@@ -24,7 +24,7 @@ Examples:
   tracewing sites shop plugins/*.so                     also its plug-ins
   tracewing sites 4711 -e 'shop:*'                      a process, and which events are on
   tracewing sites shop --format csv > sites.csv
-  tracewing sites libc.so.6 -e 'libc:memory_*'          USDT probes, for `tracewing record --usdt`
+  tracewing sites libstdc++.so.6 -e 'libstdcxx:*'       USDT probes, for `tracewing record --usdt`
 
 USDT probes are listed for the named files and for a process's executable; with --all-usdt, for all libraries. The \
 program is not run. Each row is one copy of a site: the compiler makes several if it inlines the surrounding code, or \

@@ -27,7 +27,7 @@ Examples:
   tracewing tasks my-trace
   tracewing tasks my-trace --sort max-delay -n 10
   tracewing tasks my-trace --by name --long-poll 1ms
-  tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
+  tracewing tasks my-trace --columns name,busy,longest --task 'work/*' --format csv > tasks.csv
 
 A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). If the kernel's switches were \
 not recorded, what only they show is unknown (-).

@@ -9,11 +9,11 @@ use tracewing_trace::Variable;
 
 const HELP: &str = "\
 Examples:
-  tracewing latency my-trace --begin sent_msg --end received_msg --match message
-      between two events with the same value of the field `message`
-  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' \\
+  tracewing latency my-trace --begin shop:enqueued --end shop:served --match order
+      from an order's entry into the queue to its answer: two events with the same value of `order`
+  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end shop:enqueued \\
     --nested queue
-      from the arrival of a message in the kernel until the program handles it
+      from the arrival of a packet in the kernel (softirq 3) until the server puts the order into its queue
   tracewing latency my-trace --begin sched_waking --end sched_switch --match tid=next_tid \\
     --nested latest
       from the wake of a thread until it has a CPU, and what it did in the three worst cases
@@ -23,7 +23,7 @@ Examples:
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' \\
     --by '$event'
       the same for each system call; use --by '$process' for each process
-  tracewing latency my-trace --begin job:start --end job:end --match '$task' \\
+  tracewing latency my-trace --begin quotes:request --end quotes:answer --match '$task' \\
     --format csv --show worst -n 1000000
       one line for each period
 

@@ -87,8 +87,8 @@ of program and kernel, read by frame pointers (build programs with -fno-omit-fra
 force-frame-pointers). The default, 997, is not a multiple of the rates of other periodic work. Without root, samples \
 cover programs only, and need a value of 2 or less in /proc/sys/kernel/perf_event_paranoid.
 
-With --pid, --name and --cgroup, running processes are recorded, however they were built and started: the kernel's \
-events of all their threads, samples (--profile), and probes (--probe, --usdt). Programs that link the crate \
+With --pid, --name, --cgroup and --with, running processes are recorded, however they were built and started: the \
+kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). Programs that link the crate \
 tracewing also record their own events; to make that possible, one of their sleeping threads is stopped for a moment. \
 The processes are never signalled or ended. Anything in progress when the recording begins (a system call, a wait) is \
 unknown until it ends. --name selects the processes that are running when the recording begins. Later ones are \

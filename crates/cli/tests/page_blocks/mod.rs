@@ -9,8 +9,9 @@ const NOT_RUN: &str = "<!-- not run: ";
 /// The share of a line's words that a line of the output must have.
 const WORDS: f64 = 0.7;
 
-/// Words of a line from which on it is no row of a table.
+/// Words of a line from which on it is no row of a table, unless it has so many columns.
 const SENTENCE: usize = 4;
+const COLUMNS: usize = 5;
 
 /// Columns of a page's lines.
 const WIDTH: usize = 118;
@@ -111,7 +112,9 @@ pub fn missing(expected: &[String], printed: &[String]) -> Vec<String> {
     let (mut expected, printed) = (unwrapped(expected), unwrapped(printed));
     expected.retain(|line| !BY_CHANCE.iter().any(|phrase| line.contains(phrase)));
     let has_number = |line: &str| line.contains(|c: char| c.is_ascii_digit());
-    let is_row = |line: &str| has_number(line) && words(line).len() < SENTENCE && !is_bucket(line);
+    let is_row = |line: &str| {
+        has_number(line) && !is_bucket(line) && (words(line).len() < SENTENCE || columns(line) >= COLUMNS)
+    };
     let of_printed: Vec<_> = printed.iter().map(|line| words(line)).collect();
     let has_like = |line: &str| {
         let wanted = words(line);
@@ -158,6 +161,11 @@ fn unwrapped(lines: &[String]) -> Vec<String> {
 fn is_bucket(line: &str) -> bool {
     let has_bar = line.ends_with(|last| ('\u{2588}'..='\u{258f}').contains(&last));
     words(line).is_empty() && (has_bar || line.ends_with(" 0"))
+}
+
+/// Number of parts of a line that are two blanks or more apart.
+fn columns(line: &str) -> usize {
+    line.split("  ").filter(|part| !part.trim().is_empty()).count()
 }
 
 /// Whether a line has most of the words of another one.
