@@ -66,7 +66,7 @@ fn a_buffer_with_nothing_committed_looks_complete() {
 /// The check itself is right: as long as no writer is between reservation and commit, the consumer reads
 /// what was written, in every interleaving with the writer that comes after.
 #[test]
-fn a_buffer_that_was_left_behind_commits_is_read_whole() {
+fn a_buffer_with_late_commits_is_read_whole() {
     loom::model(|| {
         let k42 = buffers();
         k42.log_event(1, [1, 1]);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_that_would_end_on_the_border_goes_behind_it() {
+    fn an_event_that_would_end_on_the_border_begins_after_it() {
         let geometry = Geometry::new(4, 64);
         assert_eq!(geometry.place(0, 28), 0);
         assert_eq!(geometry.place(28, 28), 28);

@@ -44,7 +44,7 @@ pub struct Row {
     pub title: String,
     /// Nanoseconds for one, a figure per round.
     pub rounds: Rounds,
-    who: Tracer,
+    tracer: Tracer,
     variant: &'static str,
     /// How many in a burst.
     count: u64,
@@ -61,12 +61,12 @@ const OTHERS: &str = "other tracers";
 
 /// The rows, in the order in which they are measured and printed.
 fn rows(peers: &[bool]) -> Vec<Row> {
-    let row = |group, who, key: &'static str, variant, title: &str, bytes: u64, dense| Row {
+    let row = |group, tracer, key: &'static str, variant, title: &str, bytes: u64, dense| Row {
         key,
         group,
         title: title.to_owned(),
         rounds: Rounds::default(),
-        who,
+        tracer,
         variant,
         count: BURST_BYTES / bytes,
         bytes,
@@ -135,7 +135,7 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
     let lttngs = session.as_ref().map(|session| session.worker(Some(setting.cpu))).transpose()?;
     let (mut workers, there) = Workers::start(setting, lttngs)?;
     let mut rows = rows(&there);
-    rows.retain(|row| row.who != Tracer::Lttng || session.is_some());
+    rows.retain(|row| row.tracer != Tracer::Lttng || session.is_some());
     // The first round touches every page of the buffers and is not counted.
     for round in 0..=setting.rounds {
         let bursts = workers.round(&rows, setting.bursts)?;
@@ -192,13 +192,13 @@ impl Workers {
                 if !row.dense && burst % SPARSE != 0 {
                     continue;
                 }
-                let worker = match row.who {
+                let worker = match row.tracer {
                     Tracer::Own => self.own.worker(),
                     Tracer::Smp => self.smp.worker(),
                     other => self.others.get_mut(&other).expect("only rows with a worker were kept"),
                 };
                 figures.push(worker.measure(row.variant, row.count)?);
-                if matches!(row.who, Tracer::Peer(_)) {
+                if matches!(row.tracer, Tracer::Peer(_)) {
                     std::thread::sleep(REST);
                 }
             }
@@ -208,16 +208,19 @@ impl Workers {
 
     /// Ends all, and checks what was recorded.
     fn finish(self, rows: &[Row], setting: &Setting) -> Result<()> {
-        for (who, recording) in [(Tracer::Own, self.own), (Tracer::Smp, self.smp)] {
+        for (tracer, recording) in [(Tracer::Own, self.own), (Tracer::Smp, self.smp)] {
             let bursts = |row: &Row| {
                 let in_round = if row.dense { setting.bursts } else { setting.bursts.div_ceil(SPARSE) };
                 u64::from(in_round) * u64::from(setting.rounds + 1)
             };
-            let emitted =
-                rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
+            let emitted = rows
+                .iter()
+                .filter(|row| row.tracer == tracer)
+                .map(|row| bursts(row) * row.count * row.bytes)
+                .sum();
             let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
             ensure!(
-                (contents.private_buffers > 0) == (who == Tracer::Smp),
+                (contents.private_buffers > 0) == (tracer == Tracer::Smp),
                 "the worker without restartable sequences must use Smp, the other one Publish: {contents:?}"
             );
             account(contents, emitted)?;

@@ -172,8 +172,8 @@ fn print(sides: &[(String, Rounds)]) {
         let (least, most) = rounds.range();
         println!("{title:36} {:9.2} {least:9.2} {most:9.2} {:9.2}", rounds.median(), added(rounds).median());
     }
-    let find = |who: &str, how: &str| {
-        let side = sides.iter().find(|(title, _)| *title == format!("{who}, {how}"));
+    let find = |subject: &str, how: &str| {
+        let side = sides.iter().find(|(title, _)| *title == format!("{subject}, {how}"));
         side.map(|(_, rounds)| added(rounds))
     };
     for (how, _) in BUILDS {
@@ -183,8 +183,8 @@ fn print(sides: &[(String, Rounds)]) {
             println!("{verdict}  uftrace's to tracewing's, {how}, at least {LIMIT}: {ratio:.2}");
         }
     }
-    let cheaper = |who: &str| {
-        let sides = BUILDS.iter().filter_map(|(how, _)| find(who, how));
+    let cheaper = |subject: &str| {
+        let sides = BUILDS.iter().filter_map(|(how, _)| find(subject, how));
         sides.min_by(|one, other| one.median().total_cmp(&other.median()))
     };
     if let (Some(own), Some(peer)) = (cheaper("tracewing"), cheaper("uftrace")) {

@@ -72,7 +72,6 @@ pub struct Side {
     title: &'static str,
     /// What it is compared with.
     base: Option<&'static str>,
-    /// In which process.
     process: &'static str,
     variant: &'static str,
     /// ns of CPU time for a task.

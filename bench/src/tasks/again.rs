@@ -27,7 +27,7 @@ pub fn polls(runtime: &Runtime, count: u64) {
 }
 
 /// Polls a task that reports itself.
-pub fn told_polls(runtime: &Runtime, count: u64) {
+pub fn reported_polls(runtime: &Runtime, count: u64) {
     let task = async { tracewing_tokio::Builder::new().name("again").spawn(Again(count)).await };
     runtime.block_on(task).unwrap();
 }

@@ -50,7 +50,7 @@ fn obey() -> Result<()> {
             "told" | "told-two" => told::grow(runtime, count),
             "traced" | "traced-two" => traced::grow(runtime, count),
             "polls" => again::polls(runtime, count),
-            "told-polls" => again::told_polls(runtime, count),
+            "told-polls" => again::reported_polls(runtime, count),
             "spans" => again::spans(count),
             _ => bail!("there is no variant `{variant}`"),
         }

@@ -26,7 +26,7 @@ fn what_does_not_fit_leaves_the_answer_as_it_was() {
 }
 
 #[test]
-fn no_invitation_leads_where_nobody_can_listen() {
+fn no_invitation_leads_to_a_place_without_a_listener() {
     let long = [b'/'; Join::LONGEST_PATH + 1];
     assert!(Join { path: &long }.encode(&mut [0; 200]).is_err());
     let mut message = [0; 200];

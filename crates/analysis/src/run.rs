@@ -50,7 +50,7 @@ pub fn run<A: Analysis>(
                 break;
             }
         }
-        let goes_on = match merge.advance() {
+        let continues = match merge.advance() {
             Ok(Some(Message::Event(ref event))) => run.event(event),
             Ok(Some(Message::Lost(lost, trace, stream))) => {
                 run.lost(lost, trace, stream);
@@ -65,7 +65,7 @@ pub fn run<A: Analysis>(
                 false
             }
         };
-        if !goes_on {
+        if !continues {
             break;
         }
     }

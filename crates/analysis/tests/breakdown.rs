@@ -200,7 +200,7 @@ fn time_of_some_interrupts_is_not_that_of_all() {
 }
 
 #[test]
-fn who_is_woken_works_for_who_woke_it_until_it_waits_again() {
+fn a_woken_thread_works_for_its_waker_until_it_waits_again() {
     let table = of(&pipeline());
     // 10 ns of system call after the wait, without the interrupt, then 10 of its own, and 5 up to its next
     // wait.
@@ -210,7 +210,7 @@ fn who_is_woken_works_for_who_woke_it_until_it_waits_again() {
 }
 
 #[test]
-fn who_makes_a_process_and_whose_end_is_waited_for_has_no_servants() {
+fn a_parent_and_an_awaited_process_have_no_servers() {
     let events = [
         switch(0, 0, 0, 0, 7),
         begins(10, 0, 7, CLONE),
@@ -262,7 +262,7 @@ fn over(waits: Name, wakes: Option<Name>, socket: bool) -> Vec<(Ipc, u64)> {
 }
 
 #[test]
-fn the_calls_of_both_say_over_what_they_meet() {
+fn calls_of_both_processes_show_how_they_communicate() {
     assert_eq!(over(READ, Some(WRITE), false), [(Ipc::Pipe, 15)]);
     assert_eq!(over(READ, Some(WRITE), true), [(Ipc::Socket, 15)], "an event says that it was a socket");
     assert_eq!(over(READ, Some(SENDTO), false), [(Ipc::Socket, 15)]);
@@ -325,7 +325,7 @@ fn computes(states: &[i64]) -> BreakdownTable {
 }
 
 #[test]
-fn who_leaves_cpus_only_on_its_way_back_into_its_program_was_there() {
+fn a_thread_that_loses_its_cpu_only_on_return_was_in_its_program() {
     assert_eq!(row(process(&computes(&[0, 0]), 1), "user").own_ns, Duration::from_ns(100));
     for states in [&[][..], &[0, 0x100], &[0, SLEEPS]] {
         assert_eq!(

@@ -132,7 +132,7 @@ fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
 }
 
 #[test]
-fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
+fn a_block_is_the_wakers_time_and_a_wait_that_of_the_running_thread() {
     let events = [
         switch(0, 0, 0, 0, 7),
         switch(0, 1, 0, 0, 9),
@@ -162,7 +162,7 @@ fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
 }
 
 #[test]
-fn who_may_have_been_interrupted_is_not_on_the_path() {
+fn a_thread_that_may_have_been_interrupted_is_not_on_the_path() {
     let mut machine = Machine::new(lwp(7));
     let coverage = Coverage { interrupts: Interrupts::OfFollowed, ..Coverage::default() };
     machine.state = SuperTrace::new(coverage);
@@ -211,7 +211,7 @@ fn delivered(raised: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn a_path_goes_on_with_who_raised_the_softirq_that_woke() {
+fn a_path_continues_with_the_thread_that_raised_the_waking_softirq() {
     let raise = |time| (time, 1, 9, Kind::Raise { name: NET_RX });
     assert_eq!(
         delivered(&[raise(45)]),
@@ -349,7 +349,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 }
 
 #[test]
-fn who_is_meant_must_be_clear() {
+fn the_subject_must_be_clear() {
     let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: Origin(1) });
     let origin =
         task(5, 0, 7, UserThreadKind::Origin { origin: Origin(1), name: b"work", file: b"", line: 0 });

@@ -166,7 +166,7 @@ fn of_some() -> Vec<Event> {
 }
 
 #[test]
-fn who_is_woken_twice_has_run_in_between() {
+fn a_thread_woken_twice_has_run_in_between() {
     let slices = fold(&of_some(), None, Notes::default()).0;
     let first = slices.iter().find(|slice| slice.2 == Some(40)).expect("a slice");
     assert_eq!(first.3, [None, Some(10)], "since the second waking");
@@ -174,12 +174,12 @@ fn who_is_woken_twice_has_run_in_between() {
 
 #[test]
 fn how_long_strangers_wait_is_not_known() {
-    let of_some_told = |sink| {
+    let of_some_reported = |sink| {
         let mut slices = Slices::new(sink);
         slices.input(Input::FollowsSome);
         slices
     };
-    let slices = follow(&of_some(), None, of_some_told(Notes::default())).0;
+    let slices = follow(&of_some(), None, of_some_reported(Notes::default())).0;
     let of = |tid| slices.iter().filter(move |slice| slice.0 == tid && slice.2.is_some());
     assert!(of(9).all(|slice| slice.3 == [None, None] && slice.6.is_none()) && of(9).count() == 2);
     assert!(of(7).any(|slice| slice.3[1] == Some(10)));

@@ -148,7 +148,7 @@ fn polls_are_known_without_the_kernel() {
 }
 
 #[test]
-fn a_wake_for_nothing_is_in_vain() {
+fn a_wake_without_effect_is_spurious() {
     let wait = Kind::UserThread(User::Wait { kind: MUTEX });
     let poll = |at: i64, within: &[Kind<'static>], cause| {
         let mut events = vec![(at, 10, wake(1)), (at + 1, 10, runs(1))];
@@ -174,7 +174,7 @@ fn a_wake_for_nothing_is_in_vain() {
 }
 
 #[test]
-fn a_poll_goes_on_where_one_within_it_ends() {
+fn a_poll_continues_when_a_nested_one_ends() {
     let within = |prev, next, cause| Kind::UserThread(User::Switch { prev, next, cause });
     let events = [
         (0, 10, runs(1)),

@@ -261,7 +261,7 @@ fn events_of_programs_are_counted_and_move_nothing() {
 }
 
 #[test]
-fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
+fn a_state_dump_names_threads_that_events_show_and_no_others() {
     let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped", is_kernel: false };
     let table = Events::default()
         .by(50, 0, 99, dump(Tid(7), Pid(5))) // before its first event, as in LTTng's traces

@@ -110,15 +110,14 @@ impl Tracee {
 
     /// Runs until it is interrupted or gets a signal.
     pub(crate) fn run(&self) -> io::Result<()> {
-        self.go_on(libc::PTRACE_CONT)
+        self.proceed(libc::PTRACE_CONT)
     }
 
     /// Has it continue in a way, with the signal that it has stopped for.
-    fn go_on(&self, way: libc::c_uint) -> io::Result<()> {
+    fn proceed(&self, way: libc::c_uint) -> io::Result<()> {
         request(way, self.tid, 0, self.signal.take() as usize)
     }
 
-    /// Its registers.
     pub(crate) fn registers(&self) -> io::Result<Registers> {
         // SAFETY: all-zero is a valid `user_regs_struct`.
         let mut registers: Registers = unsafe { std::mem::zeroed() };
@@ -145,7 +144,7 @@ impl Tracee {
 
     /// Stops tracing it.
     pub(crate) fn detach(self) -> io::Result<()> {
-        let result = self.go_on(libc::PTRACE_DETACH);
+        let result = self.proceed(libc::PTRACE_DETACH);
         std::mem::forget(self);
         result
     }
@@ -173,7 +172,7 @@ impl Tracee {
 impl Drop for Tracee {
     fn drop(&mut self) {
         // One that has not stopped runs, and is let go when this thread ends.
-        let _ = self.go_on(libc::PTRACE_DETACH);
+        let _ = self.proceed(libc::PTRACE_DETACH);
     }
 }
 

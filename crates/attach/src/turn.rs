@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_as_they_were_afterwards() {
+    fn time_slices_are_restored_afterwards() {
         let slice = || attributes(CALLING).unwrap().sched_runtime;
         let before = slice();
         match Turn::short(CALLING) {

@@ -172,7 +172,6 @@ impl<'p> Document<'p> {
 /// A step as a line of the table.
 struct Line<'p> {
     step: &'p Step,
-    /// The path's beginning.
     begin: Timestamp,
     zone: Zone,
 }

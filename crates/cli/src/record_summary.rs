@@ -267,7 +267,6 @@ fn rows(summary: &Summary) -> Vec<Row> {
     rows
 }
 
-/// A number of events.
 fn events(count: u64) -> String {
     format!("{} {}", number(count), if count == 1 { "event" } else { "events" })
 }

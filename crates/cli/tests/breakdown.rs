@@ -266,7 +266,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
 }
 
 #[test]
-fn who_serves_is_told_with_whom_it_serves_and_a_filter_leaves_nothing_of_that_out() {
+fn servers_are_shown_with_their_clients_despite_a_filter() {
     if !traceable() {
         return;
     }
@@ -293,7 +293,7 @@ fn who_serves_is_told_with_whom_it_serves_and_a_filter_leaves_nothing_of_that_ou
 }
 
 #[test]
-fn threads_begin_with_the_functions_that_their_program_tells() {
+fn threads_begin_with_the_functions_that_their_program_records() {
     const SOURCE: &str = "#include <pthread.h>
         int inner(int i) { return i + 1; }
         void *worker(void *p) { for (int i = 0; i < 9; i = inner(i)); return p; }

@@ -99,7 +99,7 @@ fn an_extract_says_the_same_when_it_is_converted() {
 }
 
 #[test]
-fn what_is_no_format_is_told() {
+fn an_unknown_format_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
     for (arguments, reported) in [

@@ -89,7 +89,7 @@ fn locks_are_gone_when_their_process_executes_another_program() {
 }
 
 #[test]
-fn a_process_is_called_as_the_program_that_it_executed_last() {
+fn a_process_has_the_name_of_the_program_it_executed_last() {
     for with_kernel in [false, true] {
         let options = if with_kernel { &["--locks", "--profile"][..] } else { &["--locks"] };
         let folder = tempfile::tempdir().unwrap();

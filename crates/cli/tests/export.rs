@@ -124,7 +124,7 @@ fn all_formats_show_the_same() {
 }
 
 #[test]
-fn a_part_has_the_times_of_that_part() {
+fn an_extract_has_its_own_times() {
     let filter = ["--from", "+20ms", "--to", "+120ms"];
     let json = chrome(&export("chrome", "part.json", &filter));
     assert_eq!(json.times, times(&filter));

@@ -25,7 +25,7 @@ const PER_CHILD: u64 = 5_000;
 #[derive(Event)]
 #[event(provider = "family")]
 struct Numbered {
-    who: u32,
+    emitter: u32,
     number: u64,
 }
 
@@ -42,20 +42,20 @@ fn program() {
     assert_ne!(page, libc::MAP_FAILED);
     // SAFETY: the page is zeroed, large enough for the counters, and never unmapped.
     let counts = unsafe { &*page.cast::<[AtomicU64; (THREADS + CHILDREN) as usize]>() };
-    let emit_numbers = |who: u32, numbers: u64| {
+    let emit_numbers = |emitter: u32, numbers: u64| {
         for number in 0..numbers {
-            emit!(Numbered { who, number });
-            counts[who as usize].store(number + 1, Ordering::Relaxed);
+            emit!(Numbered { emitter, number });
+            counts[emitter as usize].store(number + 1, Ordering::Relaxed);
         }
     };
     let children: Vec<libc::pid_t> = (THREADS..THREADS + CHILDREN)
-        .map(|who| {
+        .map(|emitter| {
             // SAFETY: the child only emits, which may be done there, and exits.
             let pid = unsafe { libc::fork() };
             if pid == 0 {
                 // The last one continues until it is killed, or the test has failed.
-                let is_last = who == THREADS + CHILDREN - 1;
-                emit_numbers(who, if is_last { 100 * PER_CHILD } else { PER_CHILD });
+                let is_last = emitter == THREADS + CHILDREN - 1;
+                emit_numbers(emitter, if is_last { 100 * PER_CHILD } else { PER_CHILD });
                 if is_last {
                     loop {
                         // SAFETY: a plain system call.
@@ -69,8 +69,8 @@ fn program() {
         })
         .collect();
     std::thread::scope(|scope| {
-        for who in 0..THREADS {
-            scope.spawn(move || emit_numbers(who, PER_THREAD));
+        for emitter in 0..THREADS {
+            scope.spawn(move || emit_numbers(emitter, PER_THREAD));
         }
     });
     let last = &counts[(THREADS + CHILDREN - 1) as usize];
@@ -125,7 +125,7 @@ fn check(options: &[&str], has_own_buffers: bool) {
             let (_, rest) = line.split_once(&format!("{name} = ")).unwrap();
             rest.split([',', ' ']).next().unwrap().parse().unwrap()
         };
-        numbers.entry(value("who") as usize).or_default().push(value("number"));
+        numbers.entry(value("emitter") as usize).or_default().push(value("number"));
     }
     // Under the protocol that has such a thing, the killed child can have left an event half done. Children
     // that need buffers of their own do not wait for them.
@@ -141,18 +141,21 @@ fn check(options: &[&str], has_own_buffers: bool) {
     assert!(half_done <= 1, "{summary}");
     let killed = (THREADS + CHILDREN - 1) as usize;
     let mut missing = 0;
-    for (who, count) in counts.iter().enumerate() {
-        let found = numbers.get(&who).map_or(&[][..], |found| found);
+    for (emitter, count) in counts.iter().enumerate() {
+        let found = numbers.get(&emitter).map_or(&[][..], |found| found);
         let first = found.first().copied().unwrap_or(*count);
-        assert!(first == 0 || has_own_buffers && who >= THREADS as usize, "events of {who} begin at {first}");
+        assert!(
+            first == 0 || has_own_buffers && emitter >= THREADS as usize,
+            "events of {emitter} begin at {first}"
+        );
         missing += first;
         // The killed child can have died between an event and its count.
         let end = first + found.len() as u64;
         assert!(
-            (*count..=count + u64::from(who == killed)).contains(&end),
-            "{end} events of {who}, not {count}"
+            (*count..=count + u64::from(emitter == killed)).contains(&end),
+            "{end} events of {emitter}, not {count}"
         );
-        assert!(found.iter().copied().eq(first..end), "events of {who}");
+        assert!(found.iter().copied().eq(first..end), "events of {emitter}");
     }
     // One that has died may have counted its loss, and not itself.
     assert!((missing..=missing + 1).contains(&unready), "{unready} counted, {missing} missing");

@@ -39,7 +39,7 @@ const READERS: [&[&str]; 16] = [
 const NOTHING: [&str; 6] =
     ["The filter leaves out", "The recording has no", "no event", "No event", "0 periods", "nothing"];
 
-/// Records what the examples speak of: the server `shop`, tasks named `work/…` and `daemon`, requests of
+/// Records what the examples are about: the server `shop`, tasks named `work/…` and `daemon`, requests of
 /// `quotes`, with locks, samples, and the kernel's events. Gives the process id of `reactivity`, whose task 21
 /// is the daemon.
 fn record_programs(folder: &Path) -> String {
@@ -48,7 +48,7 @@ fn record_programs(folder: &Path) -> String {
     let script = "shop --clients 1 --workers 1 --seconds 3 & quotes --seconds 3 &
         reactivity --messages 55 & echo $! > pid; wait";
     tracewing()
-        .args(["record", "--system-wide", "--profile", "--locks", "-q", "-o", "my-trace", "--"])
+        .args(["record", "--profile", "--locks", "-q", "-o", "my-trace", "--"])
         .args(["sh", "-c", script])
         .env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()))
         .current_dir(folder)

@@ -162,7 +162,7 @@ fn on_a_full_disk_a_status_of_the_command_other_than_0_is_kept() {
 }
 
 #[test]
-fn on_a_full_disk_nobody_is_asked_for_other_rules() {
+fn on_a_full_disk_no_program_is_asked_for_other_rules() {
     if !traceable() {
         return;
     }
@@ -249,7 +249,7 @@ fn a_flight_recorder_whose_last_snapshot_does_not_fit_fails() {
 }
 
 #[test]
-fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
+fn without_kernel_privileges_user_events_are_recorded_with_advice() {
     // Becoming another user needs root, too.
     if !traceable() {
         return;
@@ -269,20 +269,20 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     let recorder = copy(harness::TRACEWING, "tracewing");
     let program = copy(&player("program")[0], "program");
     let script = "(sleep 0.3; touch stop) & exec \"$@\"";
-    let as_nobody = || {
+    let as_user_nobody = || {
         let mut command = Command::new("setpriv");
         command.current_dir(folder.path()).args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(&recorder).arg("record");
         command
     };
     for wanted in [&["--system-wide"][..], &["-k", "sched_switch"], &["--probe", "libc.so.6:getenv"]] {
-        let output = as_nobody().args(["-o", "t"]).args(wanted).args(["--", "touch", "began"]).ran();
+        let output = as_user_nobody().args(["-o", "t"]).args(wanted).args(["--", "touch", "began"]).ran();
         let stderr = output.notes();
         assert_eq!(output.status.code(), Some(1), "{wanted:?}: {stderr}");
         assert!(stderr.contains("root"), "{wanted:?}: {stderr}");
         assert!(!folder.path().join("t").exists() && !folder.path().join("began").exists(), "{wanted:?}");
     }
-    let output = play(&mut as_nobody(), "program")
+    let output = play(&mut as_user_nobody(), "program")
         .args(["--format", "json", "-o", "t", "--", "sh", "-c", script, "sh"])
         .arg(program)
         .args(&player("program")[1..])

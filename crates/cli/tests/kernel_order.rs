@@ -127,8 +127,8 @@ fn deviation(stretches: &[Stretch], tid: i64, stamp: u64) -> Option<i64> {
         .filter(|stretch| stretch.tid == tid)
         .map(|stretch| {
             let before = (stretch.begin as i64).wrapping_sub(stamp as i64);
-            let behind = (stamp as i64).saturating_sub(i64::try_from(stretch.end).unwrap_or(i64::MAX));
-            before.max(behind)
+            let after = (stamp as i64).saturating_sub(i64::try_from(stretch.end).unwrap_or(i64::MAX));
+            before.max(after)
         })
         .min()
 }

@@ -133,7 +133,7 @@ fn groups_are_those_of_the_ends() {
 }
 
 #[test]
-fn a_switch_that_ends_a_wait_is_grouped_by_whom_it_leads_to() {
+fn a_switch_that_ends_a_wait_is_grouped_by_its_next_thread() {
     let ends = ["--begin", "user_thread:wake", "--end", "user_thread:switch", "--nested", "latest"];
     let table = json(
         &[&["latency"], &ends[..], &["--match", "thread=next", "--by", "next,$task,$task_name"]].concat(),
@@ -176,7 +176,7 @@ fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u6
 }
 
 #[test]
-fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
+fn events_are_matched_by_fields_of_any_type_and_by_their_owner() {
     let received = "reactivity:received_msg";
     let of = |begin: &str, end: &str, by: &str| {
         json(&["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1"])
@@ -223,7 +223,7 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
+fn contradictory_options_are_reported() {
     for (options, reported) in [
         (&["--begin", "nothing", "--end", "*"][..], "no event is called `nothing`"),
         (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--match", "size"], "has `size`"),

@@ -201,7 +201,7 @@ fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
 }
 
 #[test]
-fn what_was_lost_behind_the_last_packet_counts() {
+fn events_lost_after_the_last_packet_count() {
     let folder = tempfile::tempdir().unwrap();
     let mut reported = recording(folder.path());
     reported["user_streams"][0]["lost"] = 8.into();
@@ -215,7 +215,7 @@ fn what_was_lost_behind_the_last_packet_counts() {
 }
 
 #[test]
-fn a_killed_recorder_leaves_ends_behind_which_nothing_is_known() {
+fn after_the_end_of_a_killed_recording_nothing_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let mut reported = recording(folder.path());
     (reported["state"], reported["user_streams"]) = ("recording".into(), json!([]));
@@ -231,7 +231,7 @@ fn a_killed_recorder_leaves_ends_behind_which_nothing_is_known() {
 }
 
 #[test]
-fn whatever_is_told_is_no_reason_to_fail() {
+fn warnings_are_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path());
     let huge = format!(
@@ -262,7 +262,7 @@ fn whatever_is_told_is_no_reason_to_fail() {
 
 /// On a CPU whose stream was cut off, no thread is known to run after the cut.
 #[test]
-fn nobody_runs_where_no_event_tells() {
+fn no_thread_runs_where_no_event_shows_one() {
     if !rustix::process::geteuid().is_root() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,

@@ -76,7 +76,7 @@ fn what_fits_is_left_on_the_screen_by_less() {
 }
 
 #[test]
-fn who_quits_the_pager_ends_the_command() {
+fn quitting_the_pager_ends_the_command() {
     let server = recording("server");
     // More than a pipe holds.
     let text = shown(tracewing(&["list", "--format", "json", server.to_str().unwrap()], Some("head -n 1")));

@@ -246,7 +246,8 @@ mod shapes {
         let other = lines("process  name  idle  blocked  cause\n 1  shop  2\n7 threads, 5.0 s\n");
         assert_eq!(missing(&page, &other), ["process  name  wait ms"]);
         let functions = lines("self  time  function  object\n 3  30.0  3  3.0 ms  poll  shop");
-        let named = lines("self  time  function  object\n 1  10.0  1  1 s  <a::Of<S> as b::Trait>::poll  shop");
+        let named =
+            lines("self  time  function  object\n 1  10.0  1  1 s  <a::Of<S> as b::Trait>::poll  shop");
         assert_eq!(missing(&functions, &named), [""; 0]);
         let gone = lines("process  name  wait ms\n");
         assert_eq!(missing(&page, &gone).len(), 3);

@@ -130,7 +130,7 @@ fn time_in_int_0x80_is_not_the_programs() {
 
 /// Without page faults, no event shows when a 32-bit program begins to run.
 #[test]
-fn without_page_faults_a_32_bit_program_is_not_said_to_be_executed_all_the_time() {
+fn without_page_faults_a_32_bit_program_is_not_always_in_its_code() {
     if !am_root() {
         return skip(Cause::Root, "recording kernel events needs root");
     }

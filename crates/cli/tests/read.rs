@@ -42,7 +42,7 @@ fn events_go_to_stdout_and_losses_to_stderr() {
 }
 
 #[test]
-fn names_that_nothing_has_are_told() {
+fn unmatched_names_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 1);
     for command in ["list", "stats"] {
@@ -125,7 +125,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn damage_is_an_error_behind_what_precedes_it() {
+fn damage_is_an_error_after_what_precedes_it() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 3);
     let file = folder.path().join("s0");

@@ -240,7 +240,7 @@ fn what_is_refused_late_leaves_nothing_either() {
 }
 
 #[test]
-fn a_recording_goes_on_where_nobody_reads_what_is_said() {
+fn a_recording_continues_if_its_messages_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     for format in ["text", "json"] {
         let arguments = ["--no-kernel", "--format", format, "-o", format, "--", "sh", "-c", "exit 9"];

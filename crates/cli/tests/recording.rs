@@ -175,7 +175,7 @@ fn without_a_recorder_nothing_happens() {
 }
 
 #[test]
-fn a_recorder_that_is_not_there_harms_nobody() {
+fn an_absent_recorder_harms_no_program() {
     let folder = tempfile::tempdir().unwrap();
     let dead = folder.path().join("dead");
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());

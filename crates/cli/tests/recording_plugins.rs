@@ -71,7 +71,7 @@ fn plugins_come_and_go_while_others_emit() {
 }
 
 #[test]
-fn plugins_that_nobody_records_are_unloaded() {
+fn plugins_that_no_recording_uses_are_unloaded() {
     let Programs { host, plugin, other, .. } = &programs();
     let output = Command::new(host).args([plugin, "5", other]).succeeds();
     let stdout = output.text();

@@ -131,7 +131,7 @@ fn a_program_with_raised_privileges_does_not_join() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("tasks");
     tracewing_testing::copy_program(tasks(), &copy);
-    let as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", copy.to_str().unwrap(), "leaf"];
+    let as_user_nobody = ["setpriv", "--reuid=65534", "--clear-groups", copy.to_str().unwrap(), "leaf"];
     if !Command::new("setpriv").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return tracewing_testing::skip(
             tracewing_testing::Cause::Program("setpriv"),
@@ -141,7 +141,7 @@ fn a_program_with_raised_privileges_does_not_join() {
     for (mode, processes, events) in [(0o755, 1, 101), (0o4755, 0, 0)] {
         fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();
         assert_eq!(fs::metadata(&copy).unwrap().mode() & 0o7777, mode);
-        let recording = record(&[], &as_nobody);
+        let recording = record(&[], &as_user_nobody);
         assert_eq!(recording.summary["processes"], processes, "mode {mode:o}");
         assert_eq!(recording.events().len(), events, "mode {mode:o}");
     }

@@ -86,9 +86,9 @@ fn a_core_dump() {
     let (last, warnings) = recover(&["--core", core, "-n", "3", "-e", "last:w*", "-e", "last:ad_hoc"]);
     let wanted = |line: &&str| line.contains(" last:words: ") || line.contains(" last:ad_hoc: ");
     let expected: Vec<_> = all.lines().filter(wanted).collect();
-    let behind_delta = |line: &str| line.split_once(") ").unwrap().1.to_owned();
-    let texts: Vec<_> = last.lines().map(behind_delta).collect();
-    let expected: Vec<_> = expected[expected.len() - 3..].iter().map(|line| behind_delta(line)).collect();
+    let after_delta = |line: &str| line.split_once(") ").unwrap().1.to_owned();
+    let texts: Vec<_> = last.lines().map(after_delta).collect();
+    let expected: Vec<_> = expected[expected.len() - 3..].iter().map(|line| after_delta(line)).collect();
     assert_eq!((texts, warnings.as_str()), (expected, ""));
     assert!(last.lines().next().unwrap().contains(" (+?.?????????) "), "{last}");
     assert_eq!(recover(&["--core", core, "-n", "0"]).0, "");

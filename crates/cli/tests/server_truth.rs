@@ -9,7 +9,6 @@ mod server_log;
 use harness::{RunExt, json, traceable};
 use server_log::*;
 
-/// Records the server.
 fn record(how: &str, options: &[&str]) -> Run {
     server_log::record(&server("server"), how, options)
 }

@@ -31,7 +31,7 @@ fn states(answer: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_programs_file_tells_its_sites_in_every_form() {
+fn a_programs_file_lists_its_sites_in_every_form() {
     let steps = program("steps");
     let steps = steps.to_str().unwrap();
     let answer = json(&[steps]);
@@ -58,7 +58,7 @@ fn a_programs_file_tells_its_sites_in_every_form() {
 }
 
 #[test]
-fn a_process_tells_which_are_on() {
+fn a_process_lists_which_are_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = harness::tracewing();
     recorder.current_dir(folder.path()).args(["record", "--no-kernel", "-o", "t", "-e", "steps:step", "--"]);
@@ -106,7 +106,7 @@ fn what_is_no_program_is_an_error() {
 }
 
 #[test]
-fn usdt_probes_stand_beside_them() {
+fn usdt_probes_are_listed_with_them() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("usdt");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/tests/programs/usdt.c");

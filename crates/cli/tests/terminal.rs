@@ -157,7 +157,7 @@ fn unsafe_in(bytes: &[u8], is_terminal: bool) -> Option<String> {
         });
         // A terminal's driver makes `\r\n` of each line break.
         match style.or_else(|| rest[at..].strip_prefix("\r\n").filter(|_| is_terminal)) {
-            Some(behind) => rest = behind,
+            Some(after) => rest = after,
             None => {
                 let around: String = rest[at..].chars().take(20).collect();
                 return Some(format!(

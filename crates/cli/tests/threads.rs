@@ -89,7 +89,7 @@ fn record_switches(trace: &Path, script: &str) -> Option<Output> {
 }
 
 #[test]
-fn the_command_has_a_process_though_no_event_tells_it() {
+fn the_command_has_a_process_though_no_event_shows_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
     let Some(recorded) = record_switches(&trace, "echo $$; sleep 0.01; sleep 0.01; true") else { return };
@@ -141,16 +141,16 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
             format_args!("no kernel events were recorded: {recorded:?}"),
         );
     }
-    let told = |command: &str| -> serde_json::Value {
+    let times = |command: &str| -> serde_json::Value {
         let output = harness::tracewing().args([command, "--format", "json"]).arg(&trace).output();
         serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object")
     };
-    let threads = told("threads");
+    let threads = times("threads");
     let busiest = threads["threads"].as_array().expect("threads");
     let busiest = busiest.iter().max_by_key(|thread| thread["running_ns"].as_u64()).expect("a thread");
     let [running, user] = ["running_ns", "user_ns"].map(|column| busiest[column].as_u64().expect("a time"));
     assert!(user > running / 2, "it computes: {busiest}");
-    let breakdown = told("breakdown");
+    let breakdown = times("breakdown");
     let returns = breakdown["rows"].as_array().expect("rows").iter();
     let returns: Vec<_> = returns.filter(|row| row["activity"] == "rt_sigreturn").collect();
     assert!(returns.iter().any(|row| row["calls"].as_u64() > Some(2)), "{returns:?}");
@@ -193,7 +193,7 @@ fn known(trace: &Path) -> (usize, u64) {
 }
 
 #[test]
-fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_missing() {
+fn in_a_recording_of_the_whole_machine_all_threads_are_followed() {
     if !rustix::process::geteuid().is_root() {
         tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "recording kernel events needs root");
         return;
@@ -233,7 +233,7 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
 /// What hangs until the recording ends waits until then, though nothing happens any more; also in a part, and
 /// for locks in a snapshot.
 #[test]
-fn time_goes_on_up_to_the_end_of_the_recording() {
+fn time_lasts_up_to_the_end_of_the_recording() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program =
         tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &["-p", "reactivity"]).join("reactivity");

@@ -25,7 +25,7 @@ fn locks_of(trace: &Path, filter: &[&str]) -> Vec<Value> {
 }
 
 /// Columns that take two events.
-const TOLD_BY_TWO: [&str; 12] = [
+const SHOWN_BY_TWO: [&str; 12] = [
     "waited",
     "refused",
     "wait_ns",
@@ -47,9 +47,9 @@ fn is_well(row: &Value, whole: &[Value], column: &str) -> bool {
 }
 
 #[test]
-fn what_two_events_tell_is_unknown_where_one_is_left_out() {
+fn what_two_events_show_is_unknown_if_one_is_left_out() {
     let whole = locks(&[]);
-    let columns = || TOLD_BY_TWO.iter().chain(&["acquired"]);
+    let columns = || SHOWN_BY_TWO.iter().chain(&["acquired"]);
     for name in [
         "user_thread:wait",
         "user_thread:acquired",
@@ -66,7 +66,7 @@ fn what_two_events_tell_is_unknown_where_one_is_left_out() {
         }
     }
     let rows = locks(&["--where", "spins > 1 || waited == 1"]);
-    assert!(rows.iter().all(|row| TOLD_BY_TWO.iter().all(|column| row[*column].is_null())), "{rows:?}");
+    assert!(rows.iter().all(|row| SHOWN_BY_TWO.iter().all(|column| row[*column].is_null())), "{rows:?}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_tasks_wait_is_unknown_of_one_thread_and_known_of_one_task() {
             rows.iter().partition(|row| row["at"].as_str().is_some_and(|at| !at.contains(":120")));
         let of_tasks: Vec<_> = of_tasks.into_iter().filter(|row| row["kind"] != "futex").collect();
         assert!(!of_tasks.is_empty() && !of_threads.is_empty(), "{rows:?}");
-        for column in TOLD_BY_TWO {
+        for column in SHOWN_BY_TWO {
             assert!(of_tasks.iter().all(|row| row[column].is_null()), "{filter:?}, {column}: {of_tasks:?}");
         }
         let known = |row: &&Value| !row["hold_ns"].is_null() && !row["wait_ns"].is_null();

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_resize_it() {
+    fn no_process_can_resize_it() {
         let memory = SharedMemory::new(8192).unwrap();
         for size in [0, 4096, 16384] {
             assert_eq!(ftruncate(memory.as_fd(), size), Err(Errno::PERM));

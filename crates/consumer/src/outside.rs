@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_seen_has_numbers_of_its_own() {
+    fn a_process_out_of_sight_has_numbers_of_its_own() {
         let child = Insider::child(outside());
         let mut events =
             [event(9, 5, b"x"), first(6, 1), first(6, DESCRIPTION as i32), event(ANNOUNCEMENT, 5, &[1])]

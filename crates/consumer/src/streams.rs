@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_taken_up_where_time_goes_on() {
+    fn a_stream_is_continued_where_time_continues() {
         let mut streams = Streams::new();
         let end = |end: &u64| Cycles(*end);
         assert_eq!(streams.name("uid0", Cpu(1)), "uid0_1");

@@ -218,7 +218,7 @@ fn partial_sub_buffers_and_losses_add_up() {
 }
 
 #[test]
-fn losses_before_the_first_event_are_told() {
+fn losses_before_the_first_event_are_reported() {
     let mut recording = recording();
     let class = Class::named("test:e");
     recording.classes.register([describe(&class).as_slice()]).unwrap();

@@ -70,7 +70,7 @@ impl Recording {
 }
 
 #[test]
-fn what_waits_behind_a_packet_that_cannot_be_written_is_lost_and_counted() {
+fn packets_queued_after_an_unwritable_one_are_lost_and_counted() {
     // SAFETY: the signal would end the process; ignored, the write fails instead.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: libc::RLIM_INFINITY };

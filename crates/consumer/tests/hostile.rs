@@ -124,7 +124,7 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
 }
 
 #[test]
-fn more_than_anybody_can_have_overwritten_is_unknown() {
+fn an_impossible_count_of_overwritten_events_is_unknown() {
     let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();

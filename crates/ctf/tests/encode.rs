@@ -164,7 +164,7 @@ fn with_header(header: StructureClass) -> Arc<Decoder> {
 }
 
 #[test]
-fn a_header_takes_the_shortest_form_that_tells_id_and_stamp() {
+fn a_header_takes_the_shortest_form_that_holds_id_and_stamp() {
     let stamp = |size| IntegerClass::unsigned(size).with_role(Role::DefaultClockTimestamp);
     let id = |size| IntegerClass::unsigned(size).with_role(Role::EventRecordClassId);
     let compact = StructureClass::new().with("stamp", stamp(24));
@@ -206,7 +206,7 @@ fn a_header_takes_the_shortest_form_that_tells_id_and_stamp() {
 }
 
 #[test]
-fn a_header_that_cannot_tell_the_stamp_is_refused() {
+fn a_header_that_cannot_hold_the_stamp_is_refused() {
     let header = StructureClass::new()
         .with("id", IntegerClass::unsigned(8).with_role(Role::EventRecordClassId))
         .with("stamp", IntegerClass::unsigned(16).with_role(Role::DefaultClockTimestamp));

@@ -347,7 +347,7 @@ fn hostile_lengths_end_quickly() {
 }
 
 #[test]
-fn more_elements_of_no_size_than_anybody_looks_at_are_refused() {
+fn an_absurd_number_of_elements_without_size_is_refused() {
     for (length, is_good) in [("1000", true), ("18446744073709551615", false)] {
         let nested = "struct { struct { } none[1000]; } some[2000]";
         for members in [format!("struct {{ }} none[{length}]"), nested.to_owned()] {
@@ -376,7 +376,7 @@ fn packet_errors_say_where_after_what_came_before() {
 }
 
 #[test]
-fn the_clock_goes_on_from_the_end_of_the_packet_before() {
+fn the_clock_continues_from_the_end_of_the_packet_before() {
     let class = parse(
         "clock { name = c; };
          stream { packet.context := struct { integer { size = 8; } packet_size; integer { size = 16; } timestamp_end; };
@@ -510,7 +510,7 @@ fn paths_lead_into_sequences_and_variants() {
 
 /// What follows is the next packet, whose beginning is not to be measured as an event record.
 #[test]
-fn the_last_event_record_can_be_looked_at_behind_its_packet() {
+fn the_last_event_record_can_be_read_after_its_packet() {
     let byte = "integer { size = 8; align = 8; }";
     let class = parse(&format!(
         "stream {{ packet.context := struct {{ {byte} zero; {byte} content_size; {byte} packet_size; }};

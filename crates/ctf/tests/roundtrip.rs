@@ -321,7 +321,7 @@ fn next_to_nothing_is_converted() {
 /// In CTF 1.8 the only class needs no id in the packets, whichever it has, and packets may have a UUID that
 /// the trace has not.
 #[test]
-fn what_packets_do_not_tell_is_read_after_the_conversion() {
+fn what_packets_lack_is_read_after_the_conversion() {
     let payload = StructureClass::new().with("a", FieldClass::unsigned(8));
     let mut stream = DataStreamClass::new(3);
     stream.event_record_classes.push(EventRecordClass::new(5, "e").with_payload(payload));

@@ -20,10 +20,10 @@
 //! use tracewing_trace::{Filter, Recording};
 //!
 //! let recording = Recording::open(&["my-trace"])?;
-//! let go_on = &mut |_| ControlFlow::Continue(());
+//! let proceed = &mut |_| ControlFlow::Continue(());
 //! let mut out = File::create("my-trace.paje")?;
 //! let export = Export { format: Format::Paje, folder: Path::new(".") };
-//! export.run(&recording, &Filter::default(), go_on)?.write(&mut out, go_on)?;
+//! export.run(&recording, &Filter::default(), proceed)?.write(&mut out, proceed)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

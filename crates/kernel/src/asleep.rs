@@ -114,7 +114,7 @@ mod tests {
                           nonvoluntary_ctxt_switches:\t3\n";
 
     #[test]
-    fn a_sleeper_has_left_its_cpu_so_often() {
+    fn switches_of_a_sleeping_thread_are_counted() {
         let of = |text: &str| state_of_sleeper(&Status::from(text));
         assert_eq!(of(STATUS), Some((8, false)));
         let state = |state: &str| of(&STATUS.replace("S (sleeping)", state));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_all_the_time_is_known_and_who_woke_is_not() {
+    fn threads_that_sleep_throughout_are_known_and_those_that_woke_are_not() {
         let (send, received) = mpsc::channel();
         let (wake, woken) = mpsc::channel::<()>();
         let sleeper = thread::spawn(move || {

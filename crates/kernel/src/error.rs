@@ -75,7 +75,7 @@ pub enum Missing {
     Io {
         /// What was looked at.
         path: PathBuf,
-        /// How it failed.
+        /// Error that the system returned.
         source: io::Error,
     },
 }
@@ -89,11 +89,11 @@ pub enum Error {
     /// A file of tracefs could not be used.
     #[error("cannot {action} {path}: {source}")]
     Tracefs {
-        /// What was tried.
+        /// The operation that failed, as in "cannot …".
         action: &'static str,
-        /// With which file.
+        /// File or folder of the operation.
         path: PathBuf,
-        /// How it failed.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// A description in tracefs could not be understood.
@@ -122,7 +122,7 @@ pub enum Error {
     Probe {
         /// The name of its event.
         name: String,
-        /// How it failed.
+        /// Error that the system returned.
         source: io::Error,
         /// What more the kernel says, in parentheses.
         reason: String,
@@ -141,15 +141,15 @@ pub enum Error {
     Buffer {
         /// Asked for.
         kib: u32,
-        /// How it failed.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// A file of the trace could not be written.
     #[error("cannot write {path}: {source}; what was written before stays readable")]
     Write {
-        /// Which file.
+        /// File that could not be written.
         path: PathBuf,
-        /// How it failed.
+        /// Error that the system returned.
         source: io::Error,
     },
 }

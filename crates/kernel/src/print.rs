@@ -70,11 +70,11 @@ fn field_of(expression: &str) -> Option<&str> {
         }
         let close = closing(rest)?;
         let inner = rest[1..close].trim();
-        let behind = rest[close + 1..].trim();
-        rest = if behind.is_empty() {
+        let after = rest[close + 1..].trim();
+        rest = if after.is_empty() {
             inner
         } else if is_type(inner) {
-            behind
+            after
         } else {
             return None;
         };

@@ -31,7 +31,6 @@ pub(crate) trait Taker {
 /// One CPU's side of an instance.
 #[derive(Debug)]
 pub(crate) struct CpuReader {
-    /// Its number.
     pub(crate) cpu: Cpu,
     raw: OwnedFd,
     raw_path: PathBuf,

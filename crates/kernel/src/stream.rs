@@ -260,9 +260,9 @@ impl Stream {
     /// Ends the packet and counts the gaps that lie before an event of this stamp.
     fn close_gaps<S: Sink>(&mut self, stamp: Cycles, sink: &mut S) -> Result<(), S::Error> {
         let ended = self.end_packet(sink);
-        let behind = self.gaps.partition_point(|gap| gap.at <= stamp);
+        let passed = self.gaps.partition_point(|gap| gap.at <= stamp);
         let last = self.gathered.last();
-        let closed = self.gaps.drain(..behind).map(|gap| (gap.begin.unwrap_or(last), gap.events));
+        let closed = self.gaps.drain(..passed).map(|gap| (gap.begin.unwrap_or(last), gap.events));
         if let Some((begin, events)) = closed.reduce(|a, b| (a.0.min(b.0), a.1.saturating_add(b.1))) {
             self.lose(LossRange { begin: begin.min(stamp), end: stamp, events });
         }

@@ -112,7 +112,7 @@ fn each_snapshot_has_the_newest_events_and_overlaps_the_one_before() {
 }
 
 #[test]
-fn the_oldest_events_go_without_a_gap_behind_them_and_are_counted() {
+fn the_oldest_events_are_dropped_without_a_later_gap_and_counted() {
     if !traceable() {
         return;
     }
@@ -229,7 +229,7 @@ fn a_snapshot_names_the_threads_whose_creation_was_overwritten() {
 }
 
 #[test]
-fn a_system_is_dumped_with_all_its_threads() {
+fn the_state_dump_of_a_system_has_all_its_threads() {
     if !traceable() {
         return;
     }

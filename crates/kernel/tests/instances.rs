@@ -178,7 +178,7 @@ fn a_panic_and_a_failed_start_leave_nothing() {
 }
 
 #[test]
-fn an_instance_that_somebody_else_looks_at_is_removed_when_they_stop() {
+fn an_instance_in_use_by_another_process_is_removed_afterwards() {
     if !traceable() {
         return;
     }

@@ -96,7 +96,7 @@ fn recorder() {
 }
 
 #[test]
-fn a_probe_is_met_as_often_as_its_function_is_called_and_has_its_arguments() {
+fn a_probe_is_hit_once_per_call_of_its_function_and_has_the_arguments() {
     if !probeable() {
         return;
     }
@@ -180,7 +180,7 @@ fn probes_go_with_their_recorder_however_that_ends() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told_and_leaves_nothing() {
+fn a_refusal_by_the_kernel_is_reported_and_leaves_nothing() {
     if !probeable() {
         return;
     }

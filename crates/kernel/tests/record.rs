@@ -134,7 +134,7 @@ fn check_order(lines: &[Line]) {
 }
 
 #[test]
-fn a_process_tree_is_recorded_completely_and_nobody_else() {
+fn a_process_tree_is_recorded_completely_and_no_other_process() {
     if !traceable() {
         return;
     }

@@ -99,7 +99,6 @@ fn place(offset: isize) -> *mut u32 {
 struct Walk<'a> {
     frames: &'a mut [u64; DEPTH],
     count: usize,
-    /// The last frame.
     last: Option<Frame>,
 }
 

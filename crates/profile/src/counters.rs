@@ -7,7 +7,6 @@ use tracewing_units::{Cpu, Tid};
 
 use crate::attribute::{Terms, switch};
 
-/// A kind of counter.
 struct Kind {
     /// Name of its field.
     name: &'static str,

@@ -37,7 +37,7 @@ pub enum Error {
     System {
         /// The failed system call.
         call: &'static str,
-        /// Its error.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// The trace could not be written.

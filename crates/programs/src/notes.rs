@@ -29,7 +29,6 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Of one object.
     pub(crate) fn of(image: &dyn Image, object: usize) -> Self {
         let mut notes = Self::default();
         let Some(of) = image.objects().get(object) else { return notes };

@@ -11,11 +11,11 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// The failed operation.
+        /// The operation that failed, as in "cannot …".
         action: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// The memory contains no buffer region.

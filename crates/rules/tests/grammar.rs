@@ -55,7 +55,7 @@ fn size_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_field_may_be_called_like_a_function() {
+fn a_field_may_have_the_name_of_a_function() {
     for text in
         ["len > 3", "len == len(len)", "$len", "_a.b_2.é[0x10]", "true", "a == true", "(((a)) & 3) == 2"]
     {

@@ -60,7 +60,7 @@ fn all_parts_of_a_rule_must_match() {
 }
 
 #[test]
-fn a_provider_is_what_is_in_front_of_the_first_colon_alone() {
+fn a_provider_is_the_text_before_a_single_colon() {
     for (name, provider) in
         [("shop::db:query", "shop::db"), ("a:b:c", "a"), ("plain", "plain"), ("a::b", "a::b"), (":x", "")]
     {

@@ -96,7 +96,6 @@ impl Attacher {
         Ok(Self { events, attempts, bell })
     }
 
-    /// Asks for a process.
     fn ask(&self, pid: Pid, wanted: Wanted) {
         // The thread lives as long as this.
         let _ = self.events.send(Event::Asked(pid, wanted));

@@ -45,7 +45,7 @@ impl Course {
     }
 
     /// Whether the recording continues.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn continues(&self) -> bool {
         self.exit_status.is_none()
             && match self.stop {
                 Stop::No => true,

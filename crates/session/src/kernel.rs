@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_come_beside_what_is_recorded_in_any_case() {
+    fn locks_are_added_to_what_is_always_recorded() {
         assert!(patterns(&[], false).is_empty(), "the default set");
         let all = patterns(&[], true);
         assert!(

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn executables_tell_what_stands_in_the_way() {
+    fn executables_show_what_prevents_joining() {
         let folder = tempfile::tempdir().unwrap();
         let is = |bytes: &[u8]| {
             let path = folder.path().join("program");

@@ -59,7 +59,6 @@ impl Program {
     }
 }
 
-/// A process's parent.
 pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid)?.parent()
 }

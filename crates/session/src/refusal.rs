@@ -26,13 +26,13 @@ pub enum Refusal {
     /// It has ended; its parent has not waited for it.
     #[error("process {} has ended", pid.0)]
     Ended {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
     },
     /// It is a kernel thread.
     #[error("process {} ({name}) is a kernel thread: `tracewing record --system-wide -- sleep 10` records those", pid.0)]
     OfKernel {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
         /// The name of its program.
         name: String,
@@ -43,7 +43,7 @@ pub enum Refusal {
     /// It belongs to another user.
     #[error("process {} ({name}) is not recorded: it belongs to user {uid}, and only root may record processes of other users (EPERM)", pid.0)]
     OtherUser {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
         /// The name of its program.
         name: String,
@@ -53,7 +53,7 @@ pub enum Refusal {
     /// The system does not let it be pinned.
     #[error("process {} is not recorded: {call}: {source}", pid.0)]
     System {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
         /// The system call that failed.
         call: &'static str,
@@ -63,7 +63,7 @@ pub enum Refusal {
     /// Nothing that the other recording records runs any more.
     #[error("no process of the recording (recorder {}) runs any more", pid.0)]
     NoProcesses {
-        /// Its recorder.
+        /// Process id of that recorder.
         pid: Pid,
     },
     /// No process has such a name.

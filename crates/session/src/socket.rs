@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_behind() {
+    fn no_socket_or_folder_is_left() {
         let parent = tempfile::tempdir().unwrap();
         let listener = Listener::within(parent.path()).unwrap();
         let folder = listener.path().parent().unwrap().to_owned();

@@ -115,7 +115,7 @@ fn programs_of_other_users_may_neither_ask_nor_change() {
 }
 
 #[test]
-fn snapshots_are_not_to_be_had_without_limit() {
+fn the_number_of_snapshots_is_limited() {
     let outcome = with_programs(flight_recorder, |path, _| {
         let begin = Instant::now();
         for _ in 0..200 {

@@ -16,7 +16,7 @@ use common::{
     Notes, Program, class, control_socket, hello, in_child, with_programs, with_programs_and_notes,
 };
 use rustix::net::{RecvFlags, recv};
-use tracewing_abi::message::control::{Answer as Told, Control, decode_answer};
+use tracewing_abi::message::control::{Answer as Reply, Control, decode_answer};
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::{Answer, Hello, Joining};
@@ -148,7 +148,7 @@ fn a_change_is_answered_when_all_programs_have_confirmed_it() {
 }
 
 #[test]
-fn who_does_not_answer_is_named_and_told_all_that_it_has_missed() {
+fn a_program_that_does_not_answer_is_named_and_gets_all_missed_changes() {
     with_programs(
         |_| {},
         |path, trace| {
@@ -176,7 +176,7 @@ fn who_does_not_answer_is_named_and_told_all_that_it_has_missed() {
 }
 
 #[test]
-fn what_cannot_be_switched_is_told() {
+fn sites_that_cannot_be_switched_are_reported() {
     with_programs(
         |_| {},
         |path, trace| {
@@ -278,7 +278,7 @@ fn classes_that_came_later_are_not_forgotten_when_rules_change_meanwhile() {
 }
 
 #[test]
-fn a_forked_child_is_told_what_its_parent_had_and_what_has_changed() {
+fn a_forked_child_gets_its_parents_rules_and_all_changes() {
     with_programs(
         |_| {},
         |path, trace| {
@@ -363,7 +363,7 @@ fn majors(region: &OwnedFd) -> u64 {
 }
 
 #[test]
-fn major_classes_and_pauses_are_one_word_that_nobody_is_told_of() {
+fn major_classes_and_pauses_are_one_word_and_need_no_message() {
     with_programs(
         |options| options.majors = Majors(0b1110),
         |path, trace| {
@@ -397,7 +397,7 @@ fn major_classes_and_pauses_are_one_word_that_nobody_is_told_of() {
 }
 
 #[test]
-fn the_folder_tells_the_rules_and_every_change() {
+fn the_folder_contains_the_rules_and_every_change() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("kept");
     with_programs(
@@ -450,7 +450,7 @@ fn with_depth(name: &str) -> Class<'_> {
 }
 
 #[test]
-fn what_a_condition_leaves_out_and_what_matches_nothing_is_told() {
+fn left_out_and_unmatched_events_of_a_condition_are_reported() {
     let outcome = with_programs(
         |options| {
             let mut rule = enable_where("a:*", "depth > 3");
@@ -527,7 +527,7 @@ fn grants_with_large_filters_come_in_many_messages() {
 }
 
 #[test]
-fn a_thousand_programs_are_told() {
+fn a_thousand_programs_get_a_change() {
     const PROGRAMS: u64 = 1000;
     with_programs(
         |_| {},
@@ -604,8 +604,8 @@ fn ask(path: &Path, message: &[u8]) -> Option<String> {
     asker.send(message);
     let answer = asker.answer();
     match decode_answer(&answer).ok()?.0 {
-        Told::Refused(why) => Some(why.to_owned()),
-        Told::Changed(_) => None,
+        Reply::Refused(why) => Some(why.to_owned()),
+        Reply::Changed(_) => None,
     }
 }
 

@@ -36,7 +36,7 @@ fn programs_join_and_get_ids() {
 }
 
 #[test]
-fn rubbish_and_silence_harm_nobody() {
+fn invalid_messages_and_silence_harm_no_program() {
     let outcome = with_programs(
         |_| {},
         |path, _| {
@@ -72,7 +72,7 @@ fn rubbish_and_silence_harm_nobody() {
 }
 
 #[test]
-fn who_did_not_wait_for_the_recorder_is_named() {
+fn programs_that_did_not_wait_for_the_recorder_are_named() {
     for is_welcome in [false, true] {
         let outcome = with_programs(
             |_| {},
@@ -120,7 +120,7 @@ fn two_thousand_programs_join() {
 }
 
 #[test]
-fn who_cannot_share_buffers_gets_its_own() {
+fn a_program_that_cannot_share_buffers_gets_its_own() {
     let size = |adapt: fn(&mut Options), hellos: [Hello; 2]| {
         let same = std::sync::Mutex::new(None);
         with_programs(adapt, |path, _| {

@@ -101,7 +101,7 @@ pub async fn yield_now() {
     poll_fn(|context| {
         let poll = yielded.as_mut().poll(context);
         if poll.is_pending() {
-            here::could_go_on();
+            here::could_continue();
         }
         poll
     })

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 thread_local! {
     pub(crate) static HERE: Here = const { Here {
-        could_go_on: Cell::new(false),
+        could_continue: Cell::new(false),
         task: Cell::new(0),
         living: Cell::new(None),
     } };
@@ -14,7 +14,7 @@ thread_local! {
 /// A thread's data about the user thread that it runs.
 pub(crate) struct Here {
     /// The user thread has reported that it could continue, although it is about to stop.
-    pub could_go_on: Cell<bool>,
+    pub could_continue: Cell<bool>,
     /// The data of the recording waker that it is polled with, 0 for none.
     pub task: Cell<usize>,
     /// The user thread that is polled with that waker. Two fields instead of a pair: a pair would be read as
@@ -23,6 +23,6 @@ pub(crate) struct Here {
 }
 
 /// Notes that the user thread that runs here could continue, although it is about to stop.
-pub(crate) fn could_go_on() {
-    HERE.with(|here| here.could_go_on.set(true));
+pub(crate) fn could_continue() {
+    HERE.with(|here| here.could_continue.set(true));
 }

@@ -58,19 +58,19 @@ impl Life {
         self.existed();
         Run {
             before: user_thread::switch(self.thread(), Cause::Nested),
-            could_go_on: here.could_go_on.replace(false),
+            could_continue: here.could_continue.replace(false),
         }
     }
 
     /// Records that it stops and will continue later.
     pub fn stop(&mut self, run: Run, here: &Here) {
         self.existed(); // it began to run before the recording
-        let could_go_on = here.could_go_on.get();
+        let could_continue = here.could_continue.get();
         // The user thread that polls it could continue as well.
-        here.could_go_on.set(could_go_on || run.could_go_on);
+        here.could_continue.set(could_continue || run.could_continue);
         let cause = match user_thread::wants_switch() && !has_budget_remaining() {
             true => Cause::Budget,
-            false if could_go_on => Cause::Yielded,
+            false if could_continue => Cause::Yielded,
             false => Cause::Blocked,
         };
         user_thread::switch(run.before, cause);
@@ -129,12 +129,12 @@ impl Drop for Life {
 pub(crate) struct Run {
     /// The user thread that the calling thread ran before, and whether that one could continue.
     before: Option<UserThread>,
-    could_go_on: bool,
+    could_continue: bool,
 }
 
 #[inline(always)]
 fn leave(run: Run, here: &Here) {
-    here.could_go_on.set(run.could_go_on);
+    here.could_continue.set(run.could_continue);
     user_thread::switch(run.before, Cause::Ended);
 }
 

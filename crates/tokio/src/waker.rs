@@ -9,7 +9,7 @@ mod task;
 
 pub(crate) use self::task::{TaskWaker, retire_within};
 
-use crate::here::could_go_on;
+use crate::here::could_continue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Wake, Waker};
@@ -19,7 +19,7 @@ use tracewing::user_thread::{self, UserThread};
 fn record_wake(thread: UserThread) {
     user_thread::wake(thread);
     if user_thread::current() == Some(thread) {
-        could_go_on();
+        could_continue();
     }
 }
 

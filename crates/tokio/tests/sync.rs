@@ -99,7 +99,7 @@ fn locks() {
 }
 
 #[test]
-fn what_is_to_be_had_at_once() {
+fn what_is_available_at_once_is_not_waited_for() {
     let _alone = alone();
     let mutex = Mutex::new(());
     let lines = script(

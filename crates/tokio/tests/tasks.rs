@@ -120,7 +120,7 @@ fn why_a_poll_ended() {
 }
 
 #[test]
-fn a_parent_could_go_on_if_its_child_could() {
+fn a_parent_could_continue_if_its_child_could() {
     let _alone = alone();
     let wakes_itself = |ready| {
         poll_fn(move |context| {
@@ -275,8 +275,8 @@ fn wakers_stay_the_same_and_are_recorded_while_in_use() {
             Poll::<()>::Pending
         })));
         let (one, other) = (Arc::new(Count::default()), Arc::new(Count::default()));
-        for behind in [&one, &one, &other] {
-            let _ = future.as_mut().poll(&mut Context::from_waker(&behind.clone().into()));
+        for inner in [&one, &one, &other] {
+            let _ = future.as_mut().poll(&mut Context::from_waker(&inner.clone().into()));
         }
         assert!(wakers[0].will_wake(&wakers[1]) && wakers[0].will_wake(&wakers[0].clone()));
         assert!(!wakers[1].will_wake(&wakers[2]));

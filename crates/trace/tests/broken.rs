@@ -137,7 +137,7 @@ fn what_is_no_trace() {
 }
 
 #[test]
-fn stamps_that_go_back_are_told_once() {
+fn stamps_that_go_back_are_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = Packet::new(1, 0, 1000, 3000).bytes(&[tick(1000, 1), tick(2000, 2)]);
     let second =
@@ -186,7 +186,7 @@ fn a_packet_of_any_size_is_read_in_parts() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_is_told_of() {
+fn a_file_that_becomes_shorter_is_reported() {
     for left in [0, 1] {
         let folder = tempfile::tempdir().unwrap();
         let packets = [stream(), stream()].concat();

@@ -315,7 +315,7 @@ fn columns_follow_from_the_metadata() {
 }
 
 #[test]
-fn an_index_lies_beside_each_stream_file() {
+fn an_index_is_stored_for_each_stream_file() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
     let stream: Vec<Vec<u8>> = (0..3)

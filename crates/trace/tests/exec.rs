@@ -32,7 +32,7 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
 }
 
 #[test]
-fn who_executes_in_the_place_of_the_first_thread_is_the_same_as_before() {
+fn a_thread_that_replaces_the_first_one_by_exec_stays_the_same() {
     const ZOMBIE: i64 = 0x20;
     let events = [
         (0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),

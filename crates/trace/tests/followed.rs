@@ -27,7 +27,7 @@ fn followed(coverage: Coverage, events: &[Event]) -> Vec<(i32, bool)> {
 }
 
 #[test]
-fn whom_a_recording_follows_creations_and_idle_threads_show() {
+fn creations_and_idle_threads_show_the_followed_threads() {
     let events = [
         (0, 0, 10, switch(10, GOES_ON, 20)),
         (10, 0, 20, switch(20, GOES_ON, 0)),
@@ -50,7 +50,7 @@ fn whom_a_recording_follows_creations_and_idle_threads_show() {
 
 /// Linux, kernel/trace/trace_events.c: a switch is left out if both threads are in `set_event_notrace_pid`.
 #[test]
-fn whom_an_idle_thread_shows_is_not_who_gets_the_number_later() {
+fn a_reused_number_is_not_the_thread_that_an_idle_thread_showed() {
     let events = [
         (0, 0, 10, switch(10, SLEEPS, 20)),
         (10, 0, 20, switch(20, DEAD, 0)),

@@ -7,7 +7,7 @@ use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
 #[test]
-fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
+fn a_cpu_that_never_leaves_its_idle_thread_is_reported() {
     let untold = |events: &[Event], loss: Option<i64>| {
         let mut state = SuperTrace::default();
         for event in events {

@@ -88,7 +88,7 @@ fn activity(time: i64, tid: i32, kind: Kind<'static>) -> Activity<'static> {
 }
 
 #[test]
-fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
+fn without_all_system_calls_the_programs_own_time_is_unknown() {
     let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let blocked = (Doing::Blocked { on: Some(READ) }, 30, 50);
     let whole = fold(SuperTrace::default());
@@ -99,7 +99,7 @@ fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
 }
 
 #[test]
-fn where_a_call_ends_is_known_only_where_events_tell() {
+fn the_end_of_a_call_is_known_only_from_events() {
     let runs = |mode| Doing::Running { cpu: Cpu(0), mode };
     let unended = |returns, left_in| {
         let events = with_call(Kind::UnendedCall { call: READ, returns }, left_in);

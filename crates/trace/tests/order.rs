@@ -35,7 +35,7 @@ fn equal_stamps_go_by_trace_then_stream() {
 }
 
 #[test]
-fn equal_stamps_in_traces_that_nothing_tells_apart() {
+fn equal_stamps_in_traces_that_cannot_be_distinguished() {
     // Without UUID, and given one by one, so that neither has a name: the event classes decide.
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
@@ -132,7 +132,7 @@ fn files_of_one_stream_are_joined_by_time() {
 }
 
 #[test]
-fn traces_in_many_folders_beside_what_is_no_stream() {
+fn traces_in_many_folders_next_to_other_files() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..30_u8 {
         let bytes = Packet::new(number, 0, 10, 20).bytes(&[tick(10 + u64::from(number % 3), number.into())]);

@@ -231,9 +231,9 @@ fn clocks_of_other_frequencies_and_packets_without_stamps() {
 fn without_a_clock_there_is_only_the_begin() {
     let unmapped = |text: String| {
         let (before, clock) = text.split_once("clock {").unwrap();
-        let (_, behind) = clock.split_once("};").unwrap();
+        let (_, after) = clock.split_once("};").unwrap();
         // What is called a time stamp gets a clock of its own.
-        [before, behind].concat().replace("map = clock.tsc.value;", "").replace("timestamp", "moment")
+        [before, after].concat().replace("map = clock.tsc.value;", "").replace("timestamp", "moment")
     };
     let folder = with_metadata(unmapped);
     let recording = Recording::open(&[folder.path()]).unwrap();

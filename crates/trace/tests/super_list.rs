@@ -154,7 +154,7 @@ fn what_is_not_printed_counts_all_the_same() {
 }
 
 #[test]
-fn a_context_tells_the_process() {
+fn a_context_shows_the_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut user = user();
     let context =
@@ -175,7 +175,7 @@ fn a_context_tells_the_process() {
 }
 
 #[test]
-fn modes_are_told() {
+fn modes_are_reported() {
     let listing = Listing { format: Format::Csv, ..Listing::default() };
     let csv = print(listing);
     let column = |name: &str, column: usize| {

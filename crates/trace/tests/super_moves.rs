@@ -84,7 +84,7 @@ fn moves(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn who_woke_whom() {
+fn wakers_and_woken_threads() {
     let create = Kind::UserThread(User::Create { thread: Task(2), origin: Origin(0xb) });
     let events = [
         (0, 0, 10, Kind::Introduction { process: Pid(10), name: b"program" }),
@@ -116,7 +116,7 @@ fn who_woke_whom() {
 }
 
 #[test]
-fn a_poll_is_told_only_where_both_its_ends_are() {
+fn a_poll_is_reported_only_with_both_its_ends() {
     let events = [
         (0, 0, 10, user_switch(1, 0, SwitchCause::Blocked)), // began before the recording
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)), // its end is missing

@@ -203,7 +203,7 @@ fn is_of_programs(event: &Event) -> bool {
 }
 
 #[test]
-fn events_of_the_kernel_alone_tell_of_lwps_only() {
+fn kernel_events_alone_show_only_lwps() {
     let (whole, story) = (fold(&story()), story());
     let kernel: Vec<Event> = story.into_iter().filter(|event| !is_of_programs(event)).collect();
     let notes = fold(&kernel);
@@ -221,7 +221,7 @@ fn events_of_the_kernel_alone_tell_of_lwps_only() {
 }
 
 #[test]
-fn events_of_programs_alone_tell_what_user_threads_do_off_lwps() {
+fn program_events_alone_show_what_user_threads_do_off_lwps() {
     let story: Vec<Event> = story().into_iter().filter(is_of_programs).collect();
     let notes = fold(&story);
     let unknown = |from, to| (from, to, Doing::Unknown);
@@ -298,7 +298,7 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
 }
 
 #[test]
-fn a_user_thread_within_another_one_is_told_by_itself() {
+fn a_nested_user_thread_is_reported_separately() {
     let story = [
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
@@ -316,7 +316,7 @@ fn a_user_thread_within_another_one_is_told_by_itself() {
 }
 
 #[test]
-fn a_user_thread_whose_switch_away_is_missing_ran_for_nobody_knows_how_long() {
+fn a_user_thread_without_a_switch_away_ran_for_an_unknown_time() {
     let story = [
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
@@ -528,7 +528,7 @@ fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
 
 #[test]
 fn a_wait_for_a_lock_is_what_the_lwp_is_blocked_on() {
-    let sleeps_and_goes_on = |at: i64| {
+    let sleeps_and_continues = |at: i64| {
         [
             (at, 0, 10, switch(10, SLEEPS, 0)),
             (at + 10, 0, 0, Kind::Waking { tid: Tid(10), name: b"b" }),
@@ -539,7 +539,7 @@ fn a_wait_for_a_lock_is_what_the_lwp_is_blocked_on() {
     let first = [(0, 0, 0, switch(0, 0, 10)), waits(10, Some(MUTEX))];
     let call = [(15, 0, 10, Kind::SystemCall { call: FUTEX })];
     let second = [waits(50, None), (55, 0, 10, Kind::SystemCall { call: FUTEX })];
-    let story = [&first[..], &call, &sleeps_and_goes_on(20), &second, &sleeps_and_goes_on(60)].concat();
+    let story = [&first[..], &call, &sleeps_and_continues(20), &second, &sleeps_and_continues(60)].concat();
     let notes = fold(&story);
     let of = |from: i64| {
         notes.of(Actor::Lwp(10)).iter().find(|(begin, ..)| *begin == from).map(|(.., doing)| *doing)
@@ -627,7 +627,7 @@ fn sample(user: bool, by_timer: bool) -> Kind<'static> {
 }
 
 #[test]
-fn a_sample_belongs_to_whom_its_timer_has_interrupted() {
+fn a_sample_belongs_to_the_thread_that_its_timer_interrupted() {
     let read = (10, 0, 10, Kind::SystemCall { call: READ });
     let timer = Kind::InterruptEntry { kind: Interrupt::Vector, name: Name(8) };
     let vector = (20, 0, 10, timer);
@@ -650,15 +650,15 @@ fn a_sample_belongs_to_whom_its_timer_has_interrupted() {
 }
 
 #[test]
-fn samples_change_nobodys_account() {
+fn samples_change_no_threads_account() {
     let story = story();
     let whole = fold(&story);
-    let beside = |event: &Event| {
+    let with_sample = |event: &Event| {
         let (time, cpu, tid, _) = *event;
         // As if from a CPU and a thread that contradict the scheduler's events.
         [(time, cpu, tid, sample(true, true)), (time, 1 - cpu, 10, sample(false, true)), *event]
     };
-    let sampled = fold(&story.iter().flat_map(beside).collect::<Vec<_>>());
+    let sampled = fold(&story.iter().flat_map(with_sample).collect::<Vec<_>>());
     let spans = |notes: &Notes, tid| notes.spans.get(&Actor::Lwp(tid)).cloned();
     for tid in [10, 11] {
         assert_eq!(spans(&sampled, tid), spans(&whole, tid), "{tid}");
@@ -666,7 +666,7 @@ fn samples_change_nobodys_account() {
 }
 
 #[test]
-fn names_come_with_samples_where_nothing_else_tells_them() {
+fn samples_give_names_where_nothing_else_does() {
     let name = |events: &[Event], tid: i32| {
         let mut state = SuperTrace::default();
         events.iter().for_each(|event| state.event(&activity(event), &mut ()));

@@ -64,12 +64,12 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
 const READY: Doing = Doing::Runnable { preempted: false };
 
 #[test]
-fn who_is_created_is_ready() {
+fn a_created_task_is_ready() {
     assert_eq!(follow(SuperTrace::default(), None), [(1, READY, 10), (2, READY, 60)]);
 }
 
 #[test]
-fn who_is_created_while_events_are_missing_may_have_run() {
+fn a_task_created_while_events_are_missing_may_have_run() {
     assert_eq!(
         follow(SuperTrace::default(), Some((1, 50))),
         [(1, Doing::Unknown, 20), (2, Doing::Unknown, 60)]
@@ -77,7 +77,7 @@ fn who_is_created_while_events_are_missing_may_have_run() {
 }
 
 #[test]
-fn without_switches_nobody_is_told_to_be_ready() {
+fn without_switches_no_task_is_reported_as_ready() {
     let coverage = Coverage { user_switches: false, ..Coverage::default() };
     let times = follow(SuperTrace::new(coverage), None);
     assert!(

@@ -150,7 +150,7 @@ const KNOWN: [&str; 6] = ["7 by 8", "7 by 9", "7 by interrupt", "7 by 0", "7 by 
 const UNTOLD: [&str; 6] = ["7 by ?", "7 by ?", "7 by ?", "7 by 0", "7 by ?", "10 by 9"];
 
 #[test]
-fn where_all_interrupts_are_told_who_runs_woke() {
+fn if_all_interrupts_are_recorded_the_running_thread_is_the_waker() {
     assert_eq!(of(&[OURS, OF_ALL], &all()), KNOWN);
     assert_eq!(of(&[("tracer_name", "lttng-modules")], &all()), KNOWN);
 }
@@ -165,7 +165,7 @@ fn a_thread_that_is_not_followed_may_have_been_interrupted() {
 }
 
 #[test]
-fn without_a_kind_of_interrupt_it_is_unknown_who_woke_a_thread_that_is_not_new() {
+fn without_a_kind_of_interrupt_the_waker_of_an_older_thread_is_unknown() {
     assert_eq!(of(&[OURS, OF_ALL], &[]), UNTOLD);
     assert_eq!(of(&[OURS, OF_ALL], &OTHER_INTERRUPTS), UNTOLD);
     assert_eq!(of(&[OURS], &[]), UNTOLD);
@@ -192,7 +192,7 @@ fn an_arm_has_no_vectors() {
 }
 
 #[test]
-fn a_part_without_interrupts_says_so() {
+fn an_extract_without_interrupts_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
     write(&whole, &[OURS, OF_ALL], &all());
@@ -266,7 +266,7 @@ fn flagged(
 }
 
 #[test]
-fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
+fn without_interrupt_events_ftraces_flags_show_whether_one_had_the_cpu() {
     let all = [0, OTHERS, HARD, SOFT, NMI, HARD | SOFT, OTHERS | HARD];
     let events: Vec<_> =
         all.into_iter().zip([9, 8].into_iter().cycle()).map(|(flags, tid)| (flags, tid, None)).collect();
@@ -286,7 +286,7 @@ fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
 
 /// With `sched_wakeup` but without `sched_waking`, which is recorded by the waker.
 #[test]
-fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
+fn a_thread_on_another_cpu_may_be_the_waker() {
     const SWITCHES: [(i32, &str); 4] =
         [(0, "swapper/0"), (8, "program"), (9, "migration/0"), (10, "kworker")];
     const TIMER: Option<u16> = Some(0);

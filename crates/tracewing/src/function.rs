@@ -76,7 +76,7 @@ pub struct Function<F: FunctionDeclaration>(PhantomData<fn(F)>);
 impl<F: FunctionDeclaration> Function<F> {
     #[inline(always)]
     pub fn begins() -> Self {
-        tell::<F, ENTRY>();
+        emit_event::<F, ENTRY>();
         Self(PhantomData)
     }
 }
@@ -84,12 +84,12 @@ impl<F: FunctionDeclaration> Function<F> {
 impl<F: FunctionDeclaration> Drop for Function<F> {
     #[inline(always)]
     fn drop(&mut self) {
-        tell::<F, EXIT>();
+        emit_event::<F, EXIT>();
     }
 }
 
 #[inline(always)]
-fn tell<F: FunctionDeclaration, const INDEX: usize>() {
+fn emit_event<F: FunctionDeclaration, const INDEX: usize>() {
     let site = EventSite::<Boundary<F, INDEX>, Boundary<F, INDEX>>::new();
     if site.is_on() {
         site.record(&Boundary(PhantomData));

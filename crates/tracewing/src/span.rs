@@ -75,7 +75,7 @@ impl FieldDeclaration {
 
 /// Emits one of these events, if some recording wants it.
 #[inline(always)]
-fn tell<D: SpanDeclaration, const INDEX: usize>(id: u64) {
+fn emit_event<D: SpanDeclaration, const INDEX: usize>(id: u64) {
     let site = AdHocSite::<Moment<D, INDEX>, (&u64, ()), 1>::new();
     if site.is_on() {
         site.record((&id, ()));
@@ -166,7 +166,7 @@ impl<D: SpanDeclaration> Drop for Span<D> {
     fn drop(&mut self) {
         if self.id != 0 {
             leave(self.id, self.before);
-            tell::<D, END>(self.id);
+            emit_event::<D, END>(self.id);
         }
     }
 }
@@ -182,7 +182,7 @@ impl<D: SpanDeclaration> Detached<D> {
     fn enter(&self) -> Option<Entered<'_, D>> {
         (self.id != 0).then(|| {
             let before = enter(self.id);
-            tell::<D, ENTER>(self.id);
+            emit_event::<D, ENTER>(self.id);
             Entered { span: self, before }
         })
     }
@@ -191,7 +191,7 @@ impl<D: SpanDeclaration> Detached<D> {
 impl<D: SpanDeclaration> Drop for Detached<D> {
     fn drop(&mut self) {
         if self.id != 0 {
-            tell::<D, CLOSE>(self.id);
+            emit_event::<D, CLOSE>(self.id);
         }
     }
 }
@@ -205,7 +205,7 @@ struct Entered<'a, D: SpanDeclaration> {
 impl<D: SpanDeclaration> Drop for Entered<'_, D> {
     fn drop(&mut self) {
         leave(self.span.id, self.before);
-        tell::<D, EXIT>(self.span.id);
+        emit_event::<D, EXIT>(self.span.id);
     }
 }
 

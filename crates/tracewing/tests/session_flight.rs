@@ -98,7 +98,7 @@ fn what_is_no_flight_recorder_takes_no_snapshots() {
 }
 
 #[test]
-fn a_folder_that_is_not_empty_is_refused_and_recording_goes_on() {
+fn a_folder_that_is_not_empty_is_refused_and_recording_continues() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();

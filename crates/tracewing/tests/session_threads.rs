@@ -89,12 +89,12 @@ fn cycle(trace: &Path, monotonic: bool, during: impl FnOnce()) -> SessionSummary
 fn among_threads(body: impl FnOnce()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        for who in 0..8 {
+        for worker in 0..8 {
             let done = &done;
             scope.spawn(move || {
                 let mut numbers = 0..;
                 while !done.load(Relaxed) {
-                    numbers.by_ref().take(200).for_each(|number| step(who, number));
+                    numbers.by_ref().take(200).for_each(|number| step(worker, number));
                     thread::sleep(Duration::from_micros(500));
                 }
             });
@@ -144,10 +144,10 @@ fn emitted_between_start_and_stop_is_listed_or_lost() {
             let emitted = AtomicU64::new(0);
             let summary = cycle(&trace, monotonic, || {
                 thread::scope(|scope| {
-                    for who in 0..8 {
+                    for worker in 0..8 {
                         let emitted = &emitted;
                         scope.spawn(move || {
-                            (0..500).for_each(|number| step(who, number));
+                            (0..500).for_each(|number| step(worker, number));
                             emitted.fetch_add(500, Relaxed);
                         });
                     }

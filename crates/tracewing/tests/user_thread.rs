@@ -171,7 +171,7 @@ fn every_transition_is_counted_on_several_workers() {
 }
 
 #[test]
-fn numbers_differ_and_are_counted_while_nobody_records() {
+fn numbers_differ_and_are_counted_without_a_recording() {
     let _alone = alone();
     let create = || (0..1000).map(|_| user_thread::create("", "", Location::caller())).collect::<Vec<_>>();
     let other = thread::spawn(create);

@@ -51,7 +51,7 @@ fn detaching_waits_for_those_inside() {
     static TRIGGER: Trigger<()> = Trigger::new();
     static DETACHED: AtomicBool = AtomicBool::new(false);
     let inside = Arc::new(Barrier::new(2));
-    let (go_on, wait) = mpsc::channel();
+    let (proceed, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let attached = TRIGGER
         .attach({
@@ -71,7 +71,7 @@ fn detaching_waits_for_those_inside() {
     });
     // Gives the closer a chance to fail.
     thread::sleep(std::time::Duration::from_millis(50));
-    go_on.send(()).unwrap();
+    proceed.send(()).unwrap();
     visitor.join().unwrap();
     closer.join().unwrap();
     assert!(DETACHED.load(SeqCst));
@@ -164,7 +164,7 @@ fn a_child_does_not_wait_for_threads_of_its_parent() {
     static TRIGGER: Trigger<()> = Trigger::new();
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let inside = Arc::new(Barrier::new(2));
-    let (go_on, wait) = mpsc::channel::<()>();
+    let (proceed, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let attached = TRIGGER
         .attach({
@@ -195,7 +195,7 @@ fn a_child_does_not_wait_for_threads_of_its_parent() {
     // SAFETY: room for a status.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(status, 0, "the child's");
-    go_on.send(()).unwrap();
+    proceed.send(()).unwrap();
     visitor.join().unwrap();
     attached.detach();
 }

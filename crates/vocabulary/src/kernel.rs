@@ -34,52 +34,52 @@ readers! {
         Switch<'e> "sched_switch" {
             /// Thread that leaves the CPU.
             prev_tid: Tid,
-            /// Its name.
+            /// Name of the thread that leaves the CPU.
             prev_comm: &'e str,
             /// Its state from now on.
             prev_state: TaskState,
             /// Thread that gets the CPU.
             next_tid: Tid,
-            /// Its name.
+            /// Name of the thread that gets the CPU.
             next_comm: &'e str,
         }
 
         /// A thread is about to be woken; recorded on the waker's CPU (`sched.h`).
         Waking<'e> "sched_waking" {
-            /// The thread.
+            /// Thread that is being woken.
             tid: Tid,
-            /// Its name.
+            /// Name of that thread, at most 15 bytes.
             comm: &'e str,
         }
 
         /// A woken thread is ready; recorded where it was queued, which need not be the waker's CPU
         /// (`sched.h`).
         Wakeup<'e> "sched_wakeup" {
-            /// The thread.
+            /// Thread that was woken.
             tid: Tid,
-            /// Its name.
+            /// Name of that thread, at most 15 bytes.
             comm: &'e str,
         }
 
         /// A new thread is ready for the first time (`sched.h`).
         WakeupNew<'e> "sched_wakeup_new" {
-            /// The thread.
+            /// Thread that was created.
             tid: Tid,
-            /// Its name.
+            /// Name of that thread, at most 15 bytes.
             comm: &'e str,
         }
 
         /// A thread created another one (`sched.h`).
         Fork<'e> "sched_process_fork" {
-            /// The new thread.
+            /// Thread that was created.
             child_tid: Tid,
-            /// Its name.
+            /// Name of that thread, at most 15 bytes.
             child_comm: &'e str,
         }
 
         /// A thread was created (`task.h`).
         NewTask "task_newtask" {
-            /// The thread.
+            /// Thread that was created.
             tid: Tid [also = "pid"],
             /// Flags of `clone`: what it shares with its creator.
             clone_flags: i64,
@@ -96,11 +96,11 @@ readers! {
 
         /// A thread that exists when the recording begins (LTTng's `lttng-statedump.h`).
         StateDump<'e> "lttng_statedump_process_state" {
-            /// The thread.
+            /// Id of the thread.
             tid: Tid,
-            /// Its process.
+            /// Id of its process.
             pid: Pid,
-            /// Its name.
+            /// Name of that thread, at most 15 bytes.
             name: &'e str,
             /// Whether it is a user or a kernel thread.
             @optional r#type: i64,
@@ -108,7 +108,7 @@ readers! {
 
         /// A thread that already slept when its events began to be recorded, and had not run since.
         Asleep<'e> "tracewing_statedump_asleep" {
-            /// The thread.
+            /// Thread that sleeps.
             tid: Tid,
             /// The system call in which it sleeps; empty if it sleeps in none, or in one that is unknown.
             system_call: &'e str,
@@ -140,9 +140,9 @@ readers! {
 
         /// A program faults on a page (`arch/x86/include/asm/trace/exceptions.h`).
         PageFaultUser "x86_exceptions_page_fault_user" {
-            /// The page's address.
+            /// Address of the page that was missing.
             @optional address: u64,
-            /// The program's instruction.
+            /// Address of the instruction that needed it.
             @optional ip: u64,
         }
 
@@ -173,7 +173,7 @@ readers! {
 
         /// System call `futex` returns.
         FutexExit "syscall_exit_futex" {
-            /// Its result.
+            /// Result of the call; negative for an error.
             ret: i64,
         }
     }

@@ -40,14 +40,14 @@ pub const MUTANTS: &[Mutant] = &[
     // Protocol Publish: the steps' orderings.
     mutant(
         "src/publish/model.rs",
-        "the event's commit is no release",
+        "the event's commit is not a release",
         "cpu.control().head.store(r.new_head, Release)",
         "cpu.control().head.store(r.new_head, Relaxed)",
         Loom("publish::discard"),
     ),
     mutant(
         "src/publish/model.rs",
-        "the opening's commit is no release",
+        "the opening's commit is not a release",
         "position.store(request.new_head, Release)",
         "position.store(request.new_head, Relaxed)",
         Loom("publish::"),
@@ -68,14 +68,14 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "tests/loom/publish.rs",
-        "no membarrier after a key that was cleared",
+        "no membarrier after a key is cleared",
         "        world.attachment.detach();\n        world.processors.iter().for_each(Processor::interrupt);\n",
         "        world.attachment.detach();\n",
         Loom("publish::detach"),
     ),
     mutant(
         "tests/loom/publish.rs",
-        "no membarrier after a class's word that was cleared",
+        "no membarrier after a class's word is cleared",
         "        enabled.clear();\n        world.processors.iter().for_each(Processor::interrupt);\n",
         "        enabled.clear();\n",
         Loom("publish::switching_off"),
@@ -111,7 +111,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/steps.rs",
-        "an event is committed without a look at rseq_cs",
+        "an event is committed without a check of rseq_cs",
         "Advance Armed Commit",
         "Advance Commit",
         Ring("stepping::a_sequence_that_the_kernel"),
@@ -147,7 +147,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/event.rs",
-        "an event does not look at the mask of major classes",
+        "an event does not check the mask of major classes",
         "\"jnc 5f\"",
         "\"nop\"",
         Ring("sizes::a_disabled_class"),
@@ -161,7 +161,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/gather.rs",
-        "a gathered event does not look at the mask of major classes",
+        "a gathered event does not check the mask of major classes",
         "\"jnc 9f\"",
         "\"nop\"",
         Ring("sizes::a_disabled_class"),
@@ -232,7 +232,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/region.rs",
-        "a claim is no acquire",
+        "a claim is not an acquire",
         "compare_exchange(word, new, Acquire, Relaxed)",
         "compare_exchange(word, new, Relaxed, Relaxed)",
         Loom("publish::snapshots"),
@@ -296,21 +296,21 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/reader/exchange.rs",
-        "an exchange is no release",
+        "an exchange is not a release",
         "compare_exchange(from.pack(), to.pack(), Release, Relaxed)",
         "compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed)",
         Loom("overwrite"),
     ),
     mutant(
         "src/reader/exchange.rs",
-        "a copy is not looked at again",
+        "a copy is not validated afterwards",
         "if now != reference.pack()",
         "if false && now != reference.pack()",
         Loom("a_copy"),
     ),
     mutant(
         "src/reader/exchange.rs",
-        "no fence between a copy and the look at its entry",
+        "no fence between a copy and the check of its entry",
         "        fence(Acquire);\n",
         "",
         Loom("a_copy"),
@@ -324,7 +324,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/reader/exchange.rs",
-        "a sub-buffer is put back though its entry was claimed",
+        "a sub-buffer is given back although its entry was claimed",
         "if self.exchange(lent, Reference { sequence, physical })",
         "if self.exchange(lent, Reference { sequence, physical }) || true",
         Ring(""),
@@ -332,21 +332,21 @@ pub const MUTANTS: &[Mutant] = &[
     // Protocols Smp and Local.
     mutant(
         "src/lttng/access.rs",
-        "reserving is no release",
+        "reserving is not a release",
         "word.compare_exchange(old, new, Release, Relaxed)",
         "word.compare_exchange(old, new, Relaxed, Relaxed)",
         Loom("lttng::stamps"),
     ),
     mutant(
         "src/lttng/access.rs",
-        "committing is no release",
+        "committing is not a release",
         "word.fetch_add(by, AcqRel)",
         "word.fetch_add(by, Acquire)",
         Loom("lttng::smp_discard"),
     ),
     mutant(
         "src/lttng/access.rs",
-        "committing is no acquire",
+        "committing is not an acquire",
         "word.fetch_add(by, AcqRel)",
         "word.fetch_add(by, Release)",
         Loom("lttng::writers_after"),
@@ -367,14 +367,14 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/lttng/reserve.rs",
-        "the stamp of the event in front does not matter",
+        "the stamp of the preceding event is ignored",
         "!ordered && (!A::IS_SHARED || is_in_order())",
         "!ordered",
         Loom("lttng::stamps"),
     ),
     mutant(
         "src/lttng/reserve.rs",
-        "the stamp of any earlier event is taken for that of the one in front",
+        "the stamp of any earlier event is taken for that of the preceding one",
         "Last(buffer.control().last.load(Relaxed)).allows(head, early)",
         "{ let last = buffer.control().last.load(Relaxed); Last(last).allows(last >> 24, early) }",
         Loom("lttng::stamps"),
@@ -430,7 +430,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/lttng/reserve.rs",
-        "the commit seq is stored where something in front is missing",
+        "the commit seq is stored although something before it is missing",
         "if committed == reserved as u64",
         "if reserved > 0",
         Loom("lttng::writers_after"),
@@ -466,14 +466,14 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/slot_fifo.rs",
-        "a value's mark is no release",
+        "a value's mark is not a release",
         "slot.ready.store(true, Release)",
         "slot.ready.store(true, Relaxed)",
         Loom("slot_fifo::a_writer_that_laps"),
     ),
     mutant(
         "src/slot_fifo.rs",
-        "the reader looks at the mark without acquire",
+        "the reader loads the mark without acquire",
         "slot.ready.load(Acquire)",
         "slot.ready.load(Relaxed)",
         Loom("slot_fifo::a_writer_that_laps"),
@@ -508,7 +508,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/slot_fifo.rs",
-        "a writer takes a slot where none is free",
+        "a writer takes a slot although none is free",
         "self.free.fetch_sub(1, Acquire) <= 0",
         "self.free.fetch_sub(1, Acquire) < 0",
         Loom("slot_fifo::writers_that_fail"),

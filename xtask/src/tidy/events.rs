@@ -13,15 +13,15 @@ const HEAD: &str = "\
 # Events
 
 The events that tracewing's own parts emit, and those of the kernel that it interprets. This page is generated from their declarations
-(`crates/vocabulary`) and from the sources that read them: `cargo xtask events` writes it, and `cargo xtask tidy` fails where it is out of
+(`crates/vocabulary`) and from the sources that read them: `cargo xtask events` writes it, and `cargo xtask tidy` fails if it is out of
 date.
 
-Your own events are what you declare (`#[derive(Event)]`, `event!`). All events of the kernel can be
-recorded (`tracewing record -k GLOB`); those that are not here are printed, counted and filtered, and mean nothing to the analyses. Names
-and fields of the kernel's are those of LTTng's recordings, so that both tracers' are read alike.
+Your own events are those that you declare (`#[derive(Event)]`, `event!`). Any event of the kernel can be recorded (`tracewing record -k
+GLOB`). Events that are not on this page are printed, counted and filtered, but no analysis uses them. Kernel events have the names and
+fields of LTTng's recordings, so recordings of both tracers are read alike.
 
-A field in brackets may be missing in recordings of older versions or of other tracers. Numbers without a unit are numbers, times are
-the events' own.
+A field in brackets may be missing in recordings of older versions or of other tracers. Numbers without a unit are plain numbers; times are
+those of the events.
 ";
 
 /// The sections: what the names of modules are, and what they are about.

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_block_comments_go_on_over_lines() {
+    fn strings_and_block_comments_continue_over_lines() {
         let lines = split("f(\"a\nb // c\") /* d\ne */ g");
         assert_eq!(lines[1].strings, "b // c");
         assert_eq!(lines[2], Line { code: " g".into(), comment: "e */".into(), strings: String::new() });

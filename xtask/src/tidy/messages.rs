@@ -12,7 +12,6 @@ pub const PAGE: &str = "docs/reference/messages.md";
 
 const GROUPS: &str = include_str!("messages.txt");
 
-/// Where the groups are.
 const GROUPS_FILE: &str = "xtask/src/tidy/messages.txt";
 
 const HEAD: &str = "\

@@ -11,7 +11,6 @@ use tracewing_trace::{Merge, Message, Recording, TimeRange};
 pub struct Options {
     /// What is read of it
     what: What,
-    /// The trace
     trace: PathBuf,
 }
 

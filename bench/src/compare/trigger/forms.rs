@@ -26,7 +26,7 @@ pub struct Form {
     pub title: &'static str,
     /// Nanoseconds of one site, a figure per round.
     pub rounds: Rounds,
-    who: Tracer,
+    tracer: Tracer,
     order: &'static str,
 }
 
@@ -41,7 +41,7 @@ const OFF: &str = "disabled";
 const ON: &str = "enabled, with an empty callback";
 
 fn rows() -> Vec<Form> {
-    let row = |group, who, order, title| Form { group, title, rounds: Rounds::default(), who, order };
+    let row = |group, tracer, order, title| Form { group, title, rounds: Rounds::default(), tracer, order };
     vec![
         row(OFF, Tracer::Own, "site", "tracewing's site"),
         row(OFF, Tracer::Own, "emit", "tracewing's emit! with two u64"),
@@ -70,13 +70,13 @@ pub fn measure(setting: &Setting) -> Result<Forms> {
         }
     }
     let mut rows = rows();
-    rows.retain(|row| workers.contains_key(&row.who));
+    rows.retain(|row| workers.contains_key(&row.tracer));
     // The first round warms up and is not counted.
     for round in 0..=setting.rounds {
         let mut bursts: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
         for _ in 0..BURSTS {
             for (row, figures) in rows.iter().zip(&mut bursts) {
-                let Some(worker) = workers.get_mut(&row.who) else { continue };
+                let Some(worker) = workers.get_mut(&row.tracer) else { continue };
                 let empty = worker.measure("empty", SITES)?;
                 figures.push(worker.measure(row.order, SITES)? - empty);
             }

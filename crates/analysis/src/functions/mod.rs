@@ -248,7 +248,6 @@ impl Totals {
         }
     }
 
-    /// The graph with names.
     fn graph(&self, names: &[String]) -> CallNode {
         let mut edges: Vec<_> =
             self.numbers.iter().map(|((above, function), node)| (*node, *above, *function)).collect();

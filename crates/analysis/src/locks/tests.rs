@@ -38,7 +38,7 @@ fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
 
 /// Two readers of one place hold a lock at the same time, for which a writer waits: that is one wait.
 #[test]
-fn who_holds_a_lock_together_is_blamed_once() {
+fn threads_that_share_a_lock_are_blamed_once() {
     const WRITER: Party = Party::Place(Some(Pid(1)), Caller(20));
     let by = |tid| By { process: Some(Pid(1)), tid, ..By::default() };
     let took = |kind, caller, waited| LockEvent::Acquired { lock: LockAddress(1), caller, kind, waited };

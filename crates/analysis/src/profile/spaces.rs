@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_the_kernel_that_is_told_again_keeps_its_name() {
+    fn a_kernel_function_that_is_reported_again_keeps_its_name() {
         let mut spaces = Spaces::default();
         for (begin, name) in [(0x10, "f"), (0x10, "f"), (0x30, "g"), (0x10, "h")] {
             spaces.kernel_function(begin, begin + 0x10, name.to_owned());

@@ -37,7 +37,7 @@ fn calls_keep_their_time_outs_and_results() {
 }
 
 #[test]
-fn a_read_goes_on() {
+fn a_read_continues() {
     let program = Waiting::new("read", 0);
     (0..20).for_each(|_| assert_eq!(program.attach().unwrap().result, 42));
     let waited = program.end();
@@ -197,7 +197,7 @@ impl Drop for Attaching {
 /// A recorder is killed at any moment, and the process continues, with its registers and its call. Only
 /// `epoll_wait` may return early, with `EINTR`, as after every stop.
 #[test]
-fn a_killed_recorder_leaves_a_process_that_goes_on() {
+fn a_killed_recorder_leaves_a_process_that_continues() {
     for way in ["registers", "poll", "epoll_wait", "interrupted"] {
         let mut program = Waiting::new(way, 4000);
         let begin = Instant::now();
@@ -216,7 +216,7 @@ fn a_killed_recorder_leaves_a_process_that_goes_on() {
 /// A recorder is stopped at any moment, for longer than the borrowed thread waits for it: the thread
 /// restores itself, and the recorder, which continues, leaves it as it finds it.
 #[test]
-fn a_recorder_that_is_late_leaves_a_process_that_goes_on() {
+fn a_late_recorder_leaves_a_process_that_continues() {
     for way in ["registers", "turns", "interrupted", "awaited"] {
         let mut program = Waiting::new(way, 10_000);
         let begin = Instant::now();

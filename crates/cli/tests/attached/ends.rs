@@ -27,7 +27,7 @@ fn a_recording_that_ends_leaves_the_process_as_it_was() {
             assert_eq!(state(&target), before);
         }
     }
-    target.tell("fork");
+    target.order("fork");
     assert_eq!(target.end(), Some(7));
 }
 
@@ -65,7 +65,7 @@ fn a_child_that_outlives_it_is_one_of_them() {
         let mut target = Target::start(folder.path(), "subject");
         let pid = target.pid().to_string();
         let recorder = Attached::start(folder.path(), &[&["--pid", &pid], options].concat());
-        target.tell("leave");
+        target.order("leave");
         assert_eq!(target.end(), Some(7));
         let recording = recorder.ended();
         // Only after more than half a second it is another program.

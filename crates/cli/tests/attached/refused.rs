@@ -34,11 +34,11 @@ fn each_refusal_has_its_words() {
         (vec!["--no-children", "--", "true"], "required"),
         (vec!["--pid", "4194304,2"], "no process can be recorded: process 2"),
     ] {
-        let told = refusal(folder.path(), &options);
-        if words.contains("kernel thread") && told.contains("there is no process 2") {
+        let notes = refusal(folder.path(), &options);
+        if words.contains("kernel thread") && notes.contains("there is no process 2") {
             continue; // In a container.
         }
-        assert!(told.contains(words), "{options:?}: {told}");
+        assert!(notes.contains(words), "{options:?}: {notes}");
     }
     ended.wait().unwrap();
 }
@@ -60,8 +60,8 @@ fn one_that_is_refused_does_not_stop_the_others() {
     let pids = format!("4194304,{}", target.pid());
     let recording = Attached::start(folder.path(), &["--pid", &pids, "--for", "0.2"]).ended();
     assert_eq!(recording.attached(), [u64::from(target.pid())]);
-    let told = recording.output.notes();
-    assert!(told.contains("there is no process 4194304"), "{told}");
+    let notes = recording.output.notes();
+    assert!(notes.contains("there is no process 4194304"), "{notes}");
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn processes_of_other_users_are_for_root() {
     assert!(!folder.path().join("a").exists());
     // The other one is recorded.
     let output = record("b", &format!("{},{}", roots.pid(), own.pid()));
-    let told = output.notes();
-    assert!(output.status.success() && told.contains(&expected), "{told}");
-    assert!(told.contains("the kernel is not recorded: kernel events need root"), "{told}");
-    assert!(told.contains(&format!("attached to 1 process: {} (own)", own.pid())), "{told}");
+    let notes = output.notes();
+    assert!(output.status.success() && notes.contains(&expected), "{notes}");
+    assert!(notes.contains("the kernel is not recorded: kernel events need root"), "{notes}");
+    assert!(notes.contains(&format!("attached to 1 process: {} (own)", own.pid())), "{notes}");
     // Root records anybody's.
     let recording =
         Attached::start(folder.path(), &["--pid", &own.pid().to_string(), "--for", "0.2"]).ended();

@@ -72,7 +72,7 @@ impl Target {
     }
 
     /// Has it do something, and waits until it has.
-    pub fn tell(&mut self, what: &str) {
+    pub fn order(&mut self, what: &str) {
         writeln!(self.input.as_mut().unwrap(), "{what}").unwrap();
         self.hear(what);
     }

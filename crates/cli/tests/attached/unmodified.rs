@@ -17,7 +17,7 @@ fn all_threads_are_recorded_from_the_attach_on() {
     let pid = target.pid();
     let recorder = Attached::start(folder.path(), &["--pid", &pid.to_string()]);
     std::thread::sleep(PAUSE);
-    target.tell("thread");
+    target.order("thread");
     std::thread::sleep(PAUSE);
     assert_eq!(target.end(), Some(7));
     let recording = recorder.ended();
@@ -91,8 +91,8 @@ fn what_it_forks_is_recorded_unless_it_is_not_wanted() {
         let mut target = Target::start(folder.path(), "subject");
         let pid = target.pid().to_string();
         let recorder = Attached::start(folder.path(), &[&["--pid", &pid], options].concat());
-        target.tell("fork");
-        target.tell("thread");
+        target.order("fork");
+        target.order("thread");
         let late = target.threads().into_iter().find(|(_, name)| name == "late").unwrap().0;
         wait_until("the new thread is recorded", || is_listed("set_event_pid", late));
         assert_eq!(target.end(), Some(7));
@@ -135,10 +135,10 @@ fn without_children_a_number_that_another_process_gets_is_not_recorded() {
     let mut target = Target::start(folder.path(), "subject");
     let pid = target.pid().to_string();
     let recorder = Attached::start(folder.path(), &["--pid", &pid, "--no-children"]);
-    target.tell("brief");
+    target.order("brief");
     let brief = target.threads().into_iter().find(|(_, name)| name == "brief").unwrap().0;
     wait_until("the thread is recorded", || is_listed("set_event_pid", brief));
-    target.tell("over");
+    target.order("over");
     wait_until("it is recorded no longer", || is_listed("set_event_notrace_pid", brief));
     let other = (0..100).find_map(|_| with_number(brief));
     if let Some(mut other) = other {
@@ -162,8 +162,8 @@ fn samples_are_of_all_threads_and_each_is_taken_once() {
     let options = ["--profile", &HERTZ.to_string(), "--no-kernel", "--pid", &pid.to_string()];
     let recorder = Attached::start(folder.path(), &options);
     std::thread::sleep(PAUSE);
-    target.tell("thread");
-    target.tell("fork");
+    target.order("thread");
+    target.order("fork");
     std::thread::sleep(4 * PAUSE);
     assert_eq!(target.end(), Some(7));
     let recording = recorder.ended();

@@ -235,14 +235,14 @@ fn programs_under_filters_that_let_through_what_is_needed() {
         for round in 0..3 {
             let trace = folder.path().join(format!("{number}.{round}"));
             let recorder = Recorder::start(&trace, program.pid, &["-e", "resident:answer"], 1);
-            program.tell("emit 10");
+            program.order("emit 10");
             assert!(harness::run(&["enable", &recorder.pid(), "-e", "resident:step"]).status.success());
-            program.tell("emit 20");
-            program.tell("thread 10");
+            program.order("emit 20");
+            program.order("thread 10");
             // Longer than the recorder takes to look for filters.
             std::thread::sleep(std::time::Duration::from_millis(600));
             assert!(harness::run(&["disable", &recorder.pid(), "-e", "resident:step"]).status.success());
-            program.tell("emit 10");
+            program.order("emit 10");
             if round == 1 {
                 recorder.kill();
             } else {
@@ -270,10 +270,10 @@ fn a_plug_in_under_a_filter_is_attached_to() {
     let all = tracewing_session::calls_of_programs().chain(OWN).chain(calls);
     let mut program = program(&[list(all)]);
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
-    assert_eq!(program.tell(&format!("load {}", plugin.display())), "loaded");
+    assert_eq!(program.order(&format!("load {}", plugin.display())), "loaded");
     wait_until("the plug-in is recorded", || agents(program.pid) == 2);
     wait_until("it has its classes", || {
-        program.tell("plugin 1");
+        program.order("plugin 1");
         count(recorder.trace(), "plugin:step") > 0
     });
     let said = recorder.stop();
@@ -296,7 +296,7 @@ fn a_program_whose_filter_would_end_it_is_left_alone() {
         let recorder = Recorder::spawn(&folder.path().join(name), program.pid, &["--for", "1"]);
         let said = recorder.ended();
         assert!(said.contains(&format!("does not allow `{name}`")), "{said}");
-        program.tell("emit 10");
+        program.order("emit 10");
         program.end();
     }
 }

@@ -52,7 +52,7 @@ impl Drop for Hostile {
 
 /// Records an honest process together with a hostile one, and returns what the recorder says. The recorder is
 /// asked to end once the honest one has emitted, whatever the hostile one does.
-fn beside(way: &str, user: u32) -> String {
+fn with_honest_program(way: &str, user: u32) -> String {
     let folder = tempfile::tempdir().unwrap();
     let hostile = Hostile::start(way, user);
     let mut honest = Resident::start();
@@ -60,7 +60,7 @@ fn beside(way: &str, user: u32) -> String {
     let pids = format!("{},{}", hostile.pid, honest.pid);
     let mut recorder = Recorder::of(&trace, &["--no-kernel", "--pid", &pids]);
     recorder.wait(honest.pid, 1);
-    honest.tell("emit 100");
+    honest.order("emit 100");
     let said = recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 100, "{way}: {said}");
     assert!(said.contains("\"lost_events\":0"), "{way}: {said}");
@@ -101,7 +101,7 @@ const WAYS: [(&str, &str); 20] = [
 fn a_hostile_process_harms_no_other() {
     // The recorder's own user may pause it.
     for (way, words) in WAYS.into_iter().filter(|(way, _)| *way != "pause") {
-        let said = beside(way, 0);
+        let said = with_honest_program(way, 0);
         assert!(words.split('|').any(|words| said.contains(words)), "{way}: {said}");
     }
 }
@@ -112,7 +112,7 @@ fn a_hostile_process_of_another_user_harms_no_other() {
         return;
     }
     for (way, words) in WAYS {
-        let said = beside(way, NOBODY);
+        let said = with_honest_program(way, NOBODY);
         assert!(words.split('|').any(|words| said.contains(words)), "{way}: {said}");
     }
 }
@@ -139,7 +139,7 @@ fn many_that_do_not_return_keep_no_other_waiting() {
     recorder.wait(honest.pid, 1);
     let given_up = silent.iter().filter(|one| is_given_up(one.pid)).count();
     assert!(given_up < silent.len(), "all have had their time before the honest one");
-    honest.tell("emit 100");
+    honest.order("emit 100");
     let said = recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 100, "{said}");
     honest.end();
@@ -163,7 +163,7 @@ fn other_users_reach_neither_doors_nor_buffers() {
         };
         assert_eq!(std::thread::spawn(attack).join().unwrap(), Vec::<u32>::new(), "user {user}");
     }
-    program.tell("emit 5");
+    program.order("emit 5");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 5);

@@ -23,7 +23,7 @@ fn a_door_is_closed_soon_after_its_recorder_has_ended() {
         // It looks every 100 ms, and would wait for 10 s for one that may live.
         assert!(called.elapsed() < Duration::from_secs(5), "{:?}", called.elapsed());
     }
-    program.tell("emit 10");
+    program.order("emit 10");
     program.end();
 }
 
@@ -39,11 +39,11 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_nothing_for_long() {
         let killed = Instant::now();
         wait_until("the agent has ended", || program.state() == before);
         assert!(killed.elapsed() < Duration::from_secs(5), "round {round}: {:?}", killed.elapsed());
-        assert_eq!(program.tell("emit 10"), "emitted");
+        assert_eq!(program.order("emit 10"), "emitted");
     }
     // The next one finds nothing in its way.
     let recorder = Recorder::start(&folder.path().join("last"), program.pid, &[], 1);
-    program.tell("emit 10");
+    program.order("emit 10");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 10);

@@ -15,11 +15,11 @@ fn is_recorded(program: &mut Resident, folder: &Path) {
     let mut mapped = None;
     for round in 1..=3 {
         let recorder = Recorder::start(&folder.join(format!("t{round}")), program.pid, &[], 1);
-        wait_until("it has reported its state", || program.tell("reported") == round.to_string());
-        assert_eq!(program.tell("emit 50"), "emitted");
+        wait_until("it has reported its state", || program.order("reported") == round.to_string());
+        assert_eq!(program.order("emit 50"), "emitted");
         let forked = if round == 1 { 20 } else { 0 };
         if forked > 0 {
-            assert_eq!(program.tell("fork 10"), "0");
+            assert_eq!(program.order("fork 10"), "0");
         }
         let trace = recorder.trace().to_owned();
         let said = recorder.stop();
@@ -72,7 +72,7 @@ fn a_program_that_may_start_no_thread_says_so() {
     let mut program = Resident::of(&mut command);
     let said = Recorder::spawn(&folder.path().join("t"), program.pid, &["--for", "0.5"]).ended();
     assert!(said.contains("are not recorded: it can start no thread"), "{said}");
-    program.tell("emit 10");
+    program.order("emit 10");
     program.end();
 }
 
@@ -121,12 +121,12 @@ fn in_c() {
 /// With a plug-in, which has a copy of tracewing of its own.
 fn has_a_plugin(program: &mut Resident, folder: &Path) {
     let plugin = PROGRAM.with_file_name("libplugin.so");
-    assert_eq!(program.tell(&format!("load {}", plugin.display())), "loaded");
+    assert_eq!(program.order(&format!("load {}", plugin.display())), "loaded");
     let before = program.state();
     let recorder = Recorder::start(&folder.join("both"), program.pid, &[], 2);
-    wait_until("both copies have their classes", || program.tell("reported") == "4");
-    program.tell("emit 5");
-    program.tell("plugin 7");
+    wait_until("both copies have their classes", || program.order("reported") == "4");
+    program.order("emit 5");
+    program.order("plugin 7");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!((count(&trace, "resident:step"), count(&trace, "plugin:step")), (5, 7));

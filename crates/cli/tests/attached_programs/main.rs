@@ -27,14 +27,14 @@ use tracewing_testing::{am_root, wait_until};
 fn a_running_program_joins_and_is_left_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
-    program.tell("emit 3");
+    program.order("emit 3");
     let before = program.state();
     let mut mapped = None;
     for round in 1..=10 {
         let begin = Instant::now();
         let recorder = Recorder::start(&folder.path().join(round.to_string()), program.pid, &[], 1);
-        assert_eq!(program.tell("emit 100"), "emitted");
-        assert_eq!(program.tell("thread 10"), "emitted");
+        assert_eq!(program.order("emit 100"), "emitted");
+        assert_eq!(program.order("thread 10"), "emitted");
         let trace = recorder.trace().to_owned();
         let said = recorder.stop();
         let summary: Value = serde_json::from_str(said.lines().next_back().unwrap()).unwrap();
@@ -43,7 +43,7 @@ fn a_running_program_joins_and_is_left_as_it_was() {
         assert!(stop > 0 && u128::from(stop) < begin.elapsed().as_nanos(), "{said}");
         assert_eq!((count(&trace, "resident:step"), count(&trace, "resident:answer")), (110, 1));
         wait_until("the agent has ended", || program.state() == before);
-        assert_eq!(program.tell("reported"), round.to_string());
+        assert_eq!(program.order("reported"), round.to_string());
         let (all, buffers) = program.mappings();
         assert_eq!(buffers, 0);
         assert!(
@@ -51,7 +51,7 @@ fn a_running_program_joins_and_is_left_as_it_was() {
             "{all} mappings in round {round}, {mapped:?} after the first"
         );
     }
-    program.tell("emit 3");
+    program.order("emit 3");
     program.end();
 }
 
@@ -82,7 +82,7 @@ fn a_recorder_that_ends_at_once_leaves_nothing() {
         assert!(!waits_in_vain(program.pid), "after {seconds} s");
         wait_until("the agent has ended", || program.state() == before);
         assert_eq!(program.mappings().1, 0, "after {seconds} s");
-        assert_eq!(program.tell("emit 10"), "emitted");
+        assert_eq!(program.order("emit 10"), "emitted");
     }
     program.end();
 }
@@ -98,10 +98,10 @@ fn a_killed_recorder_leaves_buffers_until_the_next_one_attaches() {
         assert!(program.mappings().1 > 0);
         recorder.kill();
         wait_until("the agent has ended", || program.state() == before);
-        program.tell("emit 10");
+        program.order("emit 10");
     }
     let recorder = Recorder::start(&folder.path().join("last"), program.pid, &[], 1);
-    program.tell("emit 10");
+    program.order("emit 10");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 10);
@@ -115,14 +115,14 @@ fn children_join_by_the_door_and_what_they_execute_is_attached_to() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
-    assert_eq!(program.tell("fork 100"), "0");
-    assert_eq!(program.tell("exec"), "ready");
+    assert_eq!(program.order("fork 100"), "0");
+    assert_eq!(program.order("exec"), "ready");
     let children = format!("/proc/{0}/task/{0}/children", program.pid);
     let child = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
     wait_until("the executed program is recorded", || agents(child) == 1);
     let trace = recorder.trace().to_owned();
-    wait_until("it has reported its state", || program.tell("reported") == "1");
-    program.tell("emit 1000");
+    wait_until("it has reported its state", || program.order("reported") == "1");
+    program.order("emit 1000");
     program.end();
     recorder.ended();
     assert_eq!(count(&trace, "resident:step"), 1200);
@@ -151,7 +151,7 @@ fn a_tracer_that_lets_go_is_waited_for() {
     drop(end);
     tracer.join().unwrap();
     recorder.wait(pid, 1);
-    program.tell("emit 10");
+    program.order("emit 10");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 10);
@@ -163,12 +163,12 @@ fn every_copy_joins() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let plugin = PROGRAM.with_file_name("libplugin.so");
-    program.tell(&format!("load {}", plugin.display()));
+    program.order(&format!("load {}", plugin.display()));
     let before = program.state();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 2);
-    wait_until("both copies have their classes", || program.tell("reported") == "1");
-    program.tell("emit 5");
-    program.tell("plugin 7");
+    wait_until("both copies have their classes", || program.order("reported") == "1");
+    program.order("emit 5");
+    program.order("plugin 7");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!((count(&trace, "resident:step"), count(&trace, "plugin:step")), (5, 7));
@@ -181,8 +181,8 @@ fn an_attached_program_asks_its_flight_recorder() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &["--flight-recorder"], 1);
-    program.tell("emit 5");
-    let snapshot = program.tell("snapshot");
+    program.order("emit 5");
+    let snapshot = program.order("snapshot");
     assert_eq!(count(snapshot.as_ref(), "resident:step"), 5);
     recorder.stop();
     program.end();
@@ -205,7 +205,7 @@ fn rules_change_and_sites_are_shown() {
         assert!(harness::run(&["enable", &pid, "-e", "resident:step"]).status.success());
     }
     assert!(on());
-    program.tell("emit 5");
+    program.order("emit 5");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "resident:step"), 5);

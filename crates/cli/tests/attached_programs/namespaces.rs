@@ -55,11 +55,11 @@ fn its_events_are_those_of_the_threads_that_the_kernel_names() {
     let trace = folder.path().join("t");
     let mut recorder = Recorder::of(&trace, &["--pid", &program.pid.to_string()]);
     recorder.wait(program.pid, 1);
-    assert_eq!(program.tell("emit 20"), "emitted");
+    assert_eq!(program.order("emit 20"), "emitted");
     // Later threads, one of which ends before it can be seen.
-    assert_eq!(program.tell("keep 30"), "emitted");
-    assert_eq!(program.tell("thread 40"), "emitted");
-    assert_eq!(program.tell("fork 10"), "0");
+    assert_eq!(program.order("keep 30"), "emitted");
+    assert_eq!(program.order("thread 40"), "emitted");
+    assert_eq!(program.order("fork 10"), "0");
     let known = threads(program.pid);
     let said = recorder.stop();
     let summary: Value = serde_json::from_str(said.lines().next_back().unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn a_server_of_tokio() {
     let mut recorder = Recorder::of(&trace, &["--pid", &program.pid.to_string()]);
     recorder.wait(program.pid, 1);
     for order in ["serve 2", "release", "unlock", "born"] {
-        assert_eq!(program.tell(order), "done");
+        assert_eq!(program.order(order), "done");
     }
     let known = threads(program.pid);
     let said = recorder.stop();
@@ -138,8 +138,8 @@ fn it_is_asked_changed_and_found() {
     assert!(!on());
     assert!(harness::run(&["enable", &recorder.pid(), "-e", "resident:step"]).status.success());
     assert!(on());
-    program.tell("emit 5");
-    let snapshot = program.tell("snapshot");
+    program.order("emit 5");
+    let snapshot = program.order("snapshot");
     let steps: Vec<_> =
         recorded::list(snapshot.as_ref()).into_iter().filter(|event| event.name == "resident:step").collect();
     assert_eq!(steps.len(), 5);
@@ -165,10 +165,10 @@ fn conditions_have_the_numbers_inside_which_is_said() {
     let options = ["--no-kernel", "--pid", &pid, "-e", "resident:step", &outside];
     let mut recorder = Recorder::of(&folder.path().join("t"), &options);
     recorder.wait(program.pid, 1);
-    program.tell("emit 5");
+    program.order("emit 5");
     let enabled = harness::run(&["enable", &recorder.pid(), "-e", "resident:step", &here]);
     assert!(enabled.status.success() && enabled.notes().contains(&expected), "{}", enabled.notes());
-    program.tell("emit 3");
+    program.order("emit 3");
     let trace = recorder.trace().to_owned();
     let said = recorder.stop();
     assert!(said.contains(&expected), "{said}");

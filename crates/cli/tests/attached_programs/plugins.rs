@@ -10,7 +10,7 @@ fn plugin() -> String {
 }
 
 fn load(program: &mut Resident, path: &str) {
-    assert_eq!(program.tell(&format!("load {path}")), "loaded");
+    assert_eq!(program.order(&format!("load {path}")), "loaded");
 }
 
 /// Whether no thread, connection or buffer of tracewing is in it.
@@ -30,9 +30,9 @@ fn one_joins_when_it_is_loaded() {
     for (round, copies) in [("1", 1), ("2", 2), ("3", 2)] {
         let recorder = Recorder::start(&folder.path().join(round), program.pid, &[], copies);
         load(&mut program, &plugin());
-        assert_eq!(program.tell("plugin 7"), "emitted");
+        assert_eq!(program.order("plugin 7"), "emitted");
         assert_eq!(agents(program.pid), 2);
-        program.tell("emit 5");
+        program.order("emit 5");
         let trace = recorder.trace().to_owned();
         let said = recorder.stop();
         assert!(said.contains("\"lost_events\":0") && !said.contains("unknown"), "{said}");
@@ -45,7 +45,7 @@ fn one_joins_when_it_is_loaded() {
     let other = folder.path().join("other.so");
     std::fs::copy(plugin(), &other).unwrap();
     load(&mut program, &other.display().to_string());
-    program.tell("plugin 7");
+    program.order("plugin 7");
     assert!(is_left(&program));
     program.end();
 }
@@ -61,7 +61,7 @@ fn one_of_a_program_with_several_copies_joins_once() {
     let other = folder.path().join("other.so");
     std::fs::copy(plugin(), &other).unwrap();
     load(&mut program, &other.display().to_string());
-    program.tell("plugin 7");
+    program.order("plugin 7");
     assert_eq!(agents(program.pid), 3);
     let trace = recorder.trace().to_owned();
     recorder.stop();
@@ -77,7 +77,7 @@ fn two_recorders_both_get_one() {
     let recorders =
         recorders.map(|(name, copies)| Recorder::start(&folder.path().join(name), program.pid, &[], copies));
     load(&mut program, &plugin());
-    program.tell("plugin 7");
+    program.order("plugin 7");
     for recorder in recorders {
         let trace = recorder.trace().to_owned();
         recorder.stop();
@@ -91,7 +91,7 @@ fn a_forked_child_may_load_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
-    assert_eq!(program.tell(&format!("fork_load {}", plugin())), "0");
+    assert_eq!(program.order(&format!("fork_load {}", plugin())), "0");
     let trace = recorder.trace().to_owned();
     recorder.stop();
     assert_eq!(count(&trace, "plugin:step"), 3);
@@ -116,14 +116,14 @@ fn the_first_copy_of_a_program_is_attached_to() {
     let recorder = Recorder::spawn(&folder.path().join("t"), program.pid, &[]);
     std::thread::sleep(Duration::from_millis(500));
     load(&mut program, &plugin());
-    program.tell("plugin 3");
+    program.order("plugin 3");
     wait_until("it is recorded", || agents(program.pid) == 1);
     wait_until("it has joined", || {
-        program.tell("plugin 1");
+        program.order("plugin 1");
         plugin_events(recorder.trace()) > 0
     });
     let emitted = plugin_events(recorder.trace());
-    program.tell("plugin 10");
+    program.order("plugin 10");
     // No further look finds it once more.
     std::thread::sleep(Duration::from_millis(2500));
     assert_eq!(agents(program.pid), 1);
@@ -148,7 +148,7 @@ fn plugins_that_come_and_go_are_left_alone() {
     let mut program = host();
     let recorder = Recorder::spawn(&folder.path().join("t"), program.pid, &[]);
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(program.tell(&format!("reload {}", plugin())), "reloaded");
+    assert_eq!(program.order(&format!("reload {}", plugin())), "reloaded");
     let said = recorder.stop();
     assert!(!said.contains("libplugin"), "{said}");
     program.end();

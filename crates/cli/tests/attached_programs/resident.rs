@@ -43,7 +43,7 @@ impl Resident {
         line.trim_end().to_owned()
     }
 
-    pub fn tell(&mut self, order: &str) -> String {
+    pub fn order(&mut self, order: &str) -> String {
         writeln!(self.input, "{order}").unwrap();
         self.hear()
     }

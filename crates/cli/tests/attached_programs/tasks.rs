@@ -41,7 +41,7 @@ fn tasks_and_locks_of_before() {
     let mut program = start();
     let recorder = Recorder::start(&folder.path().join("attached"), program.pid, &[], 1);
     for order in ORDERS {
-        assert_eq!(program.tell(order), "done");
+        assert_eq!(program.order(order), "done");
     }
     let attached = recorder.trace().to_owned();
     let said = recorder.stop();

@@ -26,8 +26,8 @@ fn the_kernels_events_are_those_of_its_processes() {
     let mut second =
         with(&folder.path().join("second"), &first, &["-e", "resident:step", "-k", "sched_switch"]);
     second.wait(program.pid, 2);
-    program.tell("emit 20");
-    assert_eq!(program.tell("fork 10"), "0");
+    program.order("emit 20");
+    assert_eq!(program.order("fork 10"), "0");
     let trace = second.trace().to_owned();
     let said = summary(&second.stop());
     assert_eq!(said["attached"][0]["pid"], program.pid, "{said}");
@@ -69,7 +69,7 @@ fn one_that_cannot_come_is_attached_to() {
     let first = Recorder::start(&folder.path().join("first"), program.pid, &[], 1);
     let mut second = with(&folder.path().join("second"), &first, &["--no-kernel", "-e", "resident:step"]);
     second.wait(program.pid, 2);
-    program.tell("emit 20");
+    program.order("emit 20");
     let trace = second.trace().to_owned();
     let said = summary(&second.stop());
     assert!(said["longest_stop_ns"].as_u64() > Some(0), "{said}");
@@ -97,7 +97,7 @@ fn samples_of_its_processes_can_be_taken() {
     assert!(said.contains("leave one of them out"), "{said}");
     let mut second = with(&folder.path().join("second"), &first, &["--no-kernel", "--profile", "99"]);
     second.wait(program.pid, 2);
-    program.tell("emit 20");
+    program.order("emit 20");
     second.stop();
     assert!(folder.path().join("second/profile").exists());
     first.stop();

@@ -57,7 +57,7 @@ pub fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &Atomi
 
 /// Runs commands of root while another user forges a recorder. Returns their results, and how often the
 /// forger was asked.
-pub fn beside_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) -> (T, usize) {
+pub fn with_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) -> (T, usize) {
     let (asked, is_ready, is_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -30,7 +30,7 @@ fn roots_commands_do_not_ask_recorders_of_other_users() {
     if !is_root() {
         return;
     }
-    let (outputs, asked) = beside_a_forger("a", std::process::id(), || {
+    let (outputs, asked) = with_a_forger("a", std::process::id(), || {
         [
             run(&["snapshot", "forged-server"]),
             run(&["pause", "forged-server"]),
@@ -50,10 +50,10 @@ fn a_recorder_is_the_process_that_it_says_it_is() {
     }
     let uid = STRANGER.to_string();
     let snapshot = || run(&["snapshot", "forged-server", "--user", &uid]);
-    let (output, _) = beside_a_forger("b", 1, snapshot);
+    let (output, _) = with_a_forger("b", 1, snapshot);
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
     // The process that the user names is asked, and may answer anything about itself.
-    let (output, asked) = beside_a_forger("c", std::process::id(), snapshot);
+    let (output, asked) = with_a_forger("c", std::process::id(), snapshot);
     assert_eq!(output.text(), "/forged\n");
     assert!(asked >= 2);
 }

@@ -35,7 +35,7 @@ fn beyond_the_limit_on_open_files(options: &[&str], user: Option<u32>) -> (Recor
 }
 
 #[test]
-fn programs_beyond_the_limit_on_open_files_are_recorded_and_cannot_be_told() {
+fn programs_beyond_the_limit_on_open_files_are_recorded_without_changes() {
     // Root's share no buffers.
     let user = rustix::process::geteuid().is_root().then_some(54_321);
     let (recording, reported) = beyond_the_limit_on_open_files(&["--buffers", "user"], user);
@@ -76,9 +76,9 @@ fn what_cannot_be_done_is_said() {
     kill_process(recorder, Signal::STOP).unwrap();
     fails("pause", &[], 1, "do not answer (process ");
     kill_process(recorder, Signal::CONT).unwrap();
-    let nobody = command("pause", "no-such-recording", &[]);
-    assert_eq!(nobody.status.code(), Some(1));
-    assert!(nobody.notes().contains("is called \"no-such-recording\""));
+    let unmatched = command("pause", "no-such-recording", &[]);
+    assert_eq!(unmatched.status.code(), Some(1));
+    assert!(unmatched.notes().contains("is called \"no-such-recording\""));
     let warned = steps.command("enable", &["-e", "step", "--where", "number > 3"]);
     assert!(warned.status.success());
     assert!(warned.notes().contains("no event of the recorded programs matches"));

@@ -130,7 +130,7 @@ fn nothing_is_recorded_until_it_is_wanted() {
 }
 
 #[test]
-fn a_stopped_program_is_named_and_changes_when_it_goes_on() {
+fn a_stopped_program_is_named_and_changes_when_it_continues() {
     let mut steps = Steps::record(&[], &[]);
     steps.step(1);
     kill_process(steps.pid, Signal::STOP).unwrap();
@@ -149,7 +149,7 @@ fn a_stopped_program_is_named_and_changes_when_it_goes_on() {
 }
 
 #[test]
-fn a_forked_child_is_told() {
+fn a_forked_child_gets_changes() {
     let mut steps = Steps::record(&[], &[]);
     steps.step("fork");
     let begin = Instant::now();

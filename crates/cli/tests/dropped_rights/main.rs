@@ -49,7 +49,7 @@ const OF_CHILD: u64 = 10;
 #[derive(Event)]
 #[event(provider = "rights")]
 struct Numbered {
-    who: u32,
+    emitter: u32,
     number: u64,
 }
 
@@ -60,9 +60,9 @@ fn program() {
         None => {}
         Some("bystander") => {
             note_inodes("bystander");
-            (0..20_000).for_each(|number| emit!(Numbered { who: 2, number }));
+            (0..20_000).for_each(|number| emit!(Numbered { emitter: 2, number }));
             std::thread::sleep(Duration::from_millis(300));
-            (20_000..40_000).for_each(|number| emit!(Numbered { who: 2, number }));
+            (20_000..40_000).for_each(|number| emit!(Numbered { emitter: 2, number }));
         }
         Some("driver") => drive(),
         Some("forks") => fork_much(),
@@ -91,7 +91,7 @@ fn drive() {
             let mut number = 0;
             while !is_over.load(Ordering::Relaxed) {
                 for _ in 0..100 {
-                    emit!(Numbered { who: 1, number });
+                    emit!(Numbered { emitter: 1, number });
                     number += 1;
                 }
                 std::thread::sleep(Duration::from_millis(1));
@@ -118,11 +118,11 @@ fn fork_much() {
             // SAFETY: the child emits and ends.
             let pid = unsafe { libc::fork() };
             if pid == 0 {
-                (0..OF_CHILD).for_each(|number| emit!(Numbered { who: 5 * batch + child, number }));
+                (0..OF_CHILD).for_each(|number| emit!(Numbered { emitter: 5 * batch + child, number }));
                 // SAFETY: as above.
                 unsafe { libc::_exit(0) };
             }
-            emit!(Numbered { who: VICTIM, number: u64::from(5 * batch + child) });
+            emit!(Numbered { emitter: VICTIM, number: u64::from(5 * batch + child) });
             pid
         };
         (0..5).map(fork).collect::<Vec<_>>().into_iter().for_each(wait_for);
@@ -143,9 +143,9 @@ unsafe extern "C" {
 
 /// A victim, in whose child, or in which itself, rights are dropped.
 fn play(how: &str, task: &str, number: u32) {
-    let emit_half = |who, half: u64| {
+    let emit_half = |emitter, half: u64| {
         let begin = half * OF_VICTIM / 2;
-        (begin..begin + OF_VICTIM / 2).for_each(|number| emit!(Numbered { who, number }));
+        (begin..begin + OF_VICTIM / 2).for_each(|number| emit!(Numbered { emitter, number }));
     };
     emit_half(VICTIM + number, 0);
     if task == "itself" {
@@ -218,8 +218,8 @@ fn inodes(recording: &Recording) -> BTreeMap<String, Vec<u64>> {
 fn numbers(recording: &Recording) -> BTreeMap<u64, Vec<u64>> {
     let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for event in recorded::list(&recording.trace()).iter().filter(|event| event.name == "rights:numbered") {
-        let (who, number) = (event.payload["who"].as_u64(), event.payload["number"].as_u64());
-        numbers.entry(who.unwrap()).or_default().push(number.unwrap());
+        let (emitter, number) = (event.payload["emitter"].as_u64(), event.payload["number"].as_u64());
+        numbers.entry(emitter.unwrap()).or_default().push(number.unwrap());
     }
     numbers
 }
@@ -237,12 +237,12 @@ fn check(user: Option<u32>, options: &[&str]) {
         fs::read_to_string(recording.folder.path().join("driver.count")).unwrap().parse().unwrap();
     let by_root = if user.is_none() && tracewing_testing::am_root() { BY_ROOT.len() } else { 0 };
     let victims = (0..(by_root + BY_ALL.len()) * TASKS.len()).filter(|number| number % TASKS.len() != 0);
-    let victims =
-        victims.flat_map(|number| [VICTIM, SIBLING].map(|who| (u64::from(who) + number as u64, OF_VICTIM)));
-    for (who, count) in [(1, count), (2, 40_000)].into_iter().chain(victims) {
-        let found = numbers.remove(&who).unwrap_or_default();
-        assert_eq!(found.len() as u64, count, "events of {who}");
-        assert!(found.into_iter().eq(0..count), "events of {who}, in order");
+    let victims = victims
+        .flat_map(|number| [VICTIM, SIBLING].map(|emitter| (u64::from(emitter) + number as u64, OF_VICTIM)));
+    for (emitter, count) in [(1, count), (2, 40_000)].into_iter().chain(victims) {
+        let found = numbers.remove(&emitter).unwrap_or_default();
+        assert_eq!(found.len() as u64, count, "events of {emitter}");
+        assert!(found.into_iter().eq(0..count), "events of {emitter}, in order");
     }
     // What was lost is of those that have damaged their own buffers.
     let reasons = recording.reasons();
@@ -263,7 +263,7 @@ fn other_programs_events_are_safe_from_a_process_that_has_dropped_its_rights() {
 }
 
 #[test]
-fn so_they_are_for_users_that_have_none() {
+fn other_programs_events_are_safe_for_users_without_rights_too() {
     if !tracewing_testing::am_root() {
         return tracewing_testing::skip(tracewing_testing::Cause::Root, "another user needs root");
     }
@@ -290,10 +290,13 @@ fn many_forked_children_have_every_event_or_count_it_lost() {
         let of_parent = numbers.remove(&u64::from(VICTIM)).unwrap();
         assert!(of_parent.into_iter().eq(0..u64::from(CHILDREN)));
         let mut lost = 0;
-        for who in 0..CHILDREN {
-            let found = numbers.remove(&u64::from(who)).unwrap_or_default();
+        for emitter in 0..CHILDREN {
+            let found = numbers.remove(&u64::from(emitter)).unwrap_or_default();
             // The first ones are lost, if any.
-            assert!(found.iter().copied().eq(OF_CHILD - found.len() as u64..OF_CHILD), "{who}: {found:?}");
+            assert!(
+                found.iter().copied().eq(OF_CHILD - found.len() as u64..OF_CHILD),
+                "{emitter}: {found:?}"
+            );
             lost += OF_CHILD - found.len() as u64;
         }
         eprintln!("{options:?}: {lost} of {} lost", u64::from(CHILDREN) * OF_CHILD);

@@ -10,7 +10,7 @@ fn threads_of(trace: &str, options: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_part_knows_names_and_when_it_begins() {
+fn an_extract_has_names_and_its_beginning() {
     let filter = ["--from", "reactivity:received_msg#2"];
     run(&[&["extract", "trace", "-o", "late"], &filter[..]].concat());
     let named = |trace, options: &[&str]| -> BTreeSet<(i64, String)> {
@@ -52,7 +52,7 @@ fn names_of_tasks(trace: &str, options: &[&str]) -> BTreeSet<(u64, String)> {
 }
 
 #[test]
-fn a_part_names_tasks_that_were_created_before_it() {
+fn an_extract_names_tasks_created_before_it() {
     let from = ["--from", "reactivity:received_msg#2"];
     let of_whole = names_of_tasks("trace", &from);
     assert!(of_whole.len() == 5 && of_whole.iter().all(|(_, name)| !name.is_empty()), "{of_whole:?}");
@@ -75,7 +75,7 @@ fn a_part_names_tasks_that_were_created_before_it() {
 }
 
 #[test]
-fn a_part_without_switches_knows_what_threads_call_themselves() {
+fn an_extract_without_switches_has_the_threads_own_names() {
     if !traceable() {
         return;
     }
@@ -96,7 +96,7 @@ fn a_part_without_switches_knows_what_threads_call_themselves() {
 }
 
 #[test]
-fn what_a_part_leaves_out_is_unknown_in_it() {
+fn what_an_extract_leaves_out_is_unknown_in_it() {
     if !traceable() {
         return;
     }
@@ -136,7 +136,7 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
 }
 
 #[test]
-fn a_part_tells_times_of_whom_it_is_of_only() {
+fn an_extract_has_times_of_its_own_threads_only() {
     if !traceable() {
         return;
     }
@@ -180,7 +180,7 @@ fn a_part_tells_times_of_whom_it_is_of_only() {
 }
 
 #[test]
-fn nobody_is_told_to_have_run_where_switches_were_left_out() {
+fn no_thread_is_reported_as_running_where_switches_were_left_out() {
     if !traceable() {
         return;
     }

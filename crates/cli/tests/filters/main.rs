@@ -140,7 +140,7 @@ fn sum(rows: &[Value], columns: &[&str]) -> u64 {
 }
 
 #[test]
-fn events_belong_to_whom_they_happen_in_and_to_whom_they_switch() {
+fn events_belong_to_the_running_thread_and_switches_also_to_the_next_one() {
     let (process, work, _) = tasks();
     let all = places();
     let tid = all.iter().find(|(.., next)| next.2 == Some(work)).and_then(|(_, here, _)| here.1);

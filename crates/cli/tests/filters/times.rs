@@ -22,7 +22,7 @@ fn the_nth_occurrence_bounds_a_time_range() {
 }
 
 #[test]
-fn analyses_are_told_of_whom_is_wanted_only() {
+fn analyses_get_only_the_selected_threads() {
     let (process, work, _) = tasks();
     let all = threads("task", &[]);
     let row = all.iter().find(|row| row["task"] == work).expect("the task has a row");
@@ -47,7 +47,7 @@ fn analyses_are_told_of_whom_is_wanted_only() {
 }
 
 #[test]
-fn slices_are_those_of_whom_is_wanted_only() {
+fn slices_are_those_of_the_selected_threads() {
     if !has_kernel() {
         return;
     }

@@ -191,8 +191,8 @@ pub fn compare_with_babeltrace2(trace: &Path) {
 /// the snapshot.
 pub fn without_names_of_the_dead(listing: &[u8]) -> String {
     let without = |line: &str| match (line.split_once(", name = \""), line.split_once("\", type = ")) {
-        (Some((before, _)), Some((_, behind))) if line.contains("status = ( \"dead\"") => {
-            format!("{before}, type = {behind}\n")
+        (Some((before, _)), Some((_, after))) if line.contains("status = ( \"dead\"") => {
+            format!("{before}, type = {after}\n")
         }
         _ => format!("{line}\n"),
     };

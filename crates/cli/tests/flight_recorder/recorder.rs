@@ -34,7 +34,7 @@ fn the_command_answers_in_json_and_by_name_of_the_command() {
 
 /// Plain overwrite mode: the recorder sleeps while the program goes round its buffers.
 #[test]
-fn what_is_overwritten_unread_is_told_with_its_range_of_time() {
+fn events_overwritten_unread_are_reported_with_their_time_range() {
     let mut flight = Flight::start_in(&["--on-full", "overwrite"], &SMALL, &[]);
     let cpus = flight.numbers("emit 100").len();
     let trace = flight.folder.path().join("t");

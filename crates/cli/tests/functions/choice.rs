@@ -90,7 +90,7 @@ fn functions_of_libraries_without_hooks_are_chosen_too() {
 }
 
 #[test]
-fn patterns_of_which_nothing_was_called_are_told() {
+fn patterns_without_calls_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
     for options in [&[][..], &["-e", "*"]] {
@@ -107,7 +107,7 @@ fn patterns_of_which_nothing_was_called_are_told() {
 }
 
 #[test]
-fn programs_whose_functions_cannot_be_seen_are_told() {
+fn programs_whose_functions_cannot_be_recorded_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let said = |options: &[&str], recorded: &[&str]| {
         let program = program(folder.path(), "g++", options)?;
@@ -131,7 +131,7 @@ fn programs_whose_functions_cannot_be_seen_are_told() {
 }
 
 #[test]
-fn so_are_programs_that_the_command_starts() {
+fn programs_that_the_command_starts_are_reported_too() {
     let folder = tempfile::tempdir().unwrap();
     if !harness::traceable() {
         return;
@@ -146,7 +146,7 @@ fn so_are_programs_that_the_command_starts() {
 }
 
 #[test]
-fn what_pg_does_otherwise_it_does_when_nobody_asks_for_functions() {
+fn pg_works_as_usual_without_functions() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "g++", &["-pg", "-mfentry"]) else { return };
     let profile = folder.path().join("gmon.out");

@@ -13,12 +13,12 @@ pub const EOWNERDEAD: i64 = 130;
 pub const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
 
 /// A thread's events, in order.
-pub struct Told<'a> {
+pub struct Reported<'a> {
     pub events: Peekable<Copied<Iter<'a, &'a Event>>>,
     pub tid: i64,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Reported<'a> {
     /// The next one, which has to be this one, and within the call.
     pub fn take(&mut self, call: &Call, name: &str) -> &'a Event {
         let event = self.events.next().unwrap_or_else(|| panic!("{}: no {name} for {call:?}", self.tid));
@@ -90,7 +90,7 @@ pub struct Differences {
 
 /// Compares a thread's events with what it did.
 pub fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &mut Differences) {
-    let mut reported = Told { events: events.iter().copied().peekable(), tid };
+    let mut reported = Reported { events: events.iter().copied().peekable(), tid };
     // Locks that the thread has: since when, as the program says and as the trace does, and more of that
     // call.
     let mut held: HashMap<u64, (u64, u64, u64, bool)> = HashMap::new();

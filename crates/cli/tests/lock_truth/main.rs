@@ -24,7 +24,7 @@ use recorded::{Event, Recording, ended};
 use serde_json::Value;
 
 #[test]
-fn every_call_is_told_as_the_program_made_it() {
+fn every_call_is_reported_as_the_program_made_it() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "truth", &[]) else { return };
     let recording = record_locks(&["--clock", "mono"], &program);
@@ -116,14 +116,14 @@ fn it_is_as_true_with_restartable_sequences() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "truth", &[]) else { return };
     let recording = record_locks(&[], &program);
-    let (mut told, mut called) = (0, 0);
+    let (mut reported, mut called) = (0, 0);
     for event in recording.events() {
-        told += usize::from(event.name == "lock:released");
+        reported += usize::from(event.name == "lock:released");
     }
     for call in calls(&recording.stdout).into_values().flatten() {
         called += usize::from(call.operation == "unlock");
     }
-    assert_eq!(told, called);
+    assert_eq!(reported, called);
     assert_eq!(recording.lost(), 0);
 }
 

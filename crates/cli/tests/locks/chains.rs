@@ -46,7 +46,7 @@ fn a_flight_recorder_has_what_its_chains_mean_however_fast_it_forgets() {
 }
 
 #[test]
-fn chains_go_on_through_code_without_tables() {
+fn chains_continue_through_code_without_tables() {
     let folder = tempfile::tempdir().unwrap();
     let without_tables = [
         "-fno-omit-frame-pointer",

@@ -96,7 +96,7 @@ fn a_program_that_dies_within_a_lock_leaves_what_it_did() {
 }
 
 #[test]
-fn locks_are_told_from_where_programs_begin_and_end() {
+fn locks_are_recorded_from_begin_to_end_of_a_program() {
     let folder = tempfile::tempdir().unwrap();
     let Some(ends) = program(folder.path(), "ends", &["-rdynamic"]) else { return };
     let Some(plugin) = program(folder.path(), "plugin", &["-shared", "-fPIC"]) else { return };
@@ -125,7 +125,7 @@ fn locks_are_told_from_where_programs_begin_and_end() {
 }
 
 #[test]
-fn the_crates_own_locks_are_told_by_their_lines() {
+fn the_crates_own_locks_are_shown_by_their_lines() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
     let mut expected: Vec<(String, u64, u64)> = Vec::new();

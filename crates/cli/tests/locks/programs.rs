@@ -12,7 +12,7 @@ fn said(program: &Path) -> String {
 }
 
 #[test]
-fn programs_whose_locks_cannot_be_seen_are_told() {
+fn programs_whose_locks_cannot_be_recorded_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let Some(ordinary) = program(folder.path(), "allocator", &[]) else { return };
     assert!(!said(&ordinary).contains("locks:"));
@@ -34,7 +34,7 @@ fn programs_whose_locks_cannot_be_seen_are_told() {
 }
 
 #[test]
-fn so_are_programs_that_the_command_starts() {
+fn programs_that_the_command_starts_are_reported_too() {
     let folder = tempfile::tempdir().unwrap();
     if !harness::traceable() {
         return;
@@ -140,7 +140,7 @@ fn a_child_under_a_sanitizer_that_ends_it_for_a_thread_has_none() {
 }
 
 #[test]
-fn programs_with_locks_of_their_own_are_told() {
+fn programs_with_their_own_locks_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "own", &["-rdynamic"]) else { return };
     let recording = record_locks(&[], &program);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn functions_are_met_exactly_with_their_arguments_whatever_the_optimisation() {
+fn function_probes_are_exact_at_every_optimisation_level() {
     if !probeable() {
         return;
     }
@@ -94,7 +94,7 @@ fn a_probe_at_begin_and_return_is_a_function() {
 }
 
 #[test]
-fn a_call_that_several_probes_tell_is_one() {
+fn a_call_reported_by_several_probes_is_one() {
     if !probeable() {
         return;
     }
@@ -117,7 +117,7 @@ fn a_call_that_several_probes_tell_is_one() {
 }
 
 #[test]
-fn places_behind_a_functions_beginning_have_its_variables_too() {
+fn places_inside_a_function_have_its_variables_too() {
     if !probeable() {
         return;
     }
@@ -245,7 +245,7 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
 }
 
 #[test]
-fn copies_that_the_compiler_has_inlined_are_told() {
+fn inlined_copies_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "#include <unistd.h>\nint twice(int a) { return getppid() * a * 2; }\n\
                 int main(int n, char **v) { return twice(n) + twice(n + (v != 0)) == 1; }\n";

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn usdt_probes_are_met_exactly_have_their_arguments_and_their_semaphores() {
+fn usdt_probes_are_exact_and_have_their_arguments_and_semaphores() {
     if !probeable() {
         return;
     }
@@ -112,7 +112,7 @@ fn a_killed_recorder_leaves_no_probe() {
 }
 
 #[test]
-fn python_tells_its_audits_and_cpp_its_exceptions() {
+fn python_reports_its_audits_and_cpp_its_exceptions() {
     if !probeable() {
         return;
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
+fn a_recording_of_the_whole_machine_has_older_processes_too() {
     if !harness::traceable() {
         return;
     }
@@ -117,7 +117,7 @@ fn perf_says_the_same() {
 }
 
 #[test]
-fn samples_of_those_who_wait_for_a_lock_are_found() {
+fn samples_of_threads_waiting_for_a_lock_are_found() {
     const SOURCE: &str = r"
         #include <pthread.h>
         static pthread_spinlock_t lock;
@@ -160,7 +160,7 @@ fn samples_of_those_who_wait_for_a_lock_are_found() {
 }
 
 /// The recorder as a user without privileges.
-fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
+fn as_user_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
     const NOBODY: u32 = 65534;
     if !am_root() {
         tracewing_testing::skip(tracewing_testing::Cause::Root, "to become somebody else needs root");
@@ -192,7 +192,7 @@ fn without_privileges_there_are_programs_only() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
     let command = [program.to_str().unwrap(), "0.5"];
-    let Some(output) = as_nobody(folder.path(), &["--profile"], &command) else { return };
+    let Some(output) = as_user_nobody(folder.path(), &["--profile"], &command) else { return };
     let reported = output.notes();
     assert!(output.status.success() && reported.contains("profile: programs only"), "{reported}");
     let found = json(&[], &folder.path().join("t"));

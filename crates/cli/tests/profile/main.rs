@@ -137,7 +137,7 @@ fn samples_are_where_the_time_goes() {
 }
 
 #[test]
-fn without_frame_pointers_chains_are_cut_and_it_is_told() {
+fn without_frame_pointers_chains_are_cut_and_a_note_says_so() {
     let Some((_program, recording)) = profiled(&[], &["-fomit-frame-pointer"], &["0.7"]) else { return };
     let found = json(&[], &recording.trace());
     let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
@@ -154,7 +154,7 @@ fn without_frame_pointers_chains_are_cut_and_it_is_told() {
 }
 
 #[test]
-fn threads_are_told_apart() {
+fn threads_are_distinguished() {
     let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["0.4", "3"]) else { return };
     let threads: BTreeSet<i64> = recording.stdout.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(threads.len(), 3);

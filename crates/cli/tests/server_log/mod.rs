@@ -196,20 +196,20 @@ pub fn most_cpu_time(row: &Value) -> u64 {
 /// What a thread or a process may do on CPUs before its first look at its clock and after its last one: it is
 /// made and ends, writes its log, unmaps its memory. The clock of a process also has what it did before the
 /// recording began.
-const BESIDE_NS: u64 = 4_000_000;
+const OVERHEAD_NS: u64 = 4_000_000;
 
 /// What is recorded as time on CPUs where the clock of a thread's CPU time says so much, but for
 /// what [`tracewing_testing::charged_before`] has. The host takes CPUs without an event.
 pub fn thread_time(computed: u64, stolen: u64) -> Range {
     let apart = computed / 50;
     let least = computed.saturating_sub(apart + 300_000);
-    Range { least, most: computed + apart + BESIDE_NS + stolen }
+    Range { least, most: computed + apart + OVERHEAD_NS + stolen }
 }
 
 /// The same for the clock of a process.
 pub fn process_time(computed: u64, stolen: u64) -> Range {
     let Range { least, most } = thread_time(computed, stolen);
-    Range { least: least.saturating_sub(BESIDE_NS), most }
+    Range { least: least.saturating_sub(OVERHEAD_NS), most }
 }
 
 /// A row with the sum of what `rows` have in these columns.

@@ -95,7 +95,7 @@ fn the_buffers_of_a_killed_flight_recorder_hold_the_newest_events() {
 
 /// Writers and recorder die at any moment, in the middle of an event or of a sub-buffer.
 #[test]
-fn whoever_is_killed_at_full_speed_leaves_a_gap_free_end() {
+fn a_process_killed_at_full_speed_leaves_a_gap_free_end() {
     for round in 0..12 {
         let options = [&["--flight-recorder"][..], &["--flight-recorder", "--clock", "mono"]][round % 2];
         let mut recorded = Recorded::start(&[options, &SMALL].concat(), &[]);
@@ -162,7 +162,7 @@ fn what_cannot_be_recorded_or_recovered_is_said() {
 
 /// A file system that is too small: the program runs, is not recorded, and the user gets a message.
 #[test]
-fn a_disk_without_room_for_the_buffers_is_told() {
+fn a_disk_without_room_for_the_buffers_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let room = rustix::fs::statvfs(folder.path()).unwrap();
     if room.f_bavail * room.f_frsize > 256 << 30 {

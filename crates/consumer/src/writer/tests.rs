@@ -47,7 +47,7 @@ fn packets_are_written_in_order_and_all_of_them_before_the_thread_ends() {
 }
 
 #[test]
-fn a_stalled_disk_stops_nobody_before_the_queue_is_full() {
+fn a_stalled_disk_stops_no_program_before_the_queue_is_full() {
     let (_folder, stream) = stream();
     let writer = Writer::start(|| ()).unwrap();
     let stall = lock(&stream.file);

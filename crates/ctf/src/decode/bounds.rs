@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
     /// As [`Walk::after`] for a number: the byte order changes only between bytes (specification 1.8.3,
     /// section 4.1.5).
     #[inline]
-    pub(super) fn behind_number(
+    pub(super) fn after_number(
         &mut self,
         node: &Node,
         at: u64,

@@ -65,15 +65,15 @@ impl<'a> Walk<'a> {
     ) -> Result<(Value<'a>, u64), Box<Fault>> {
         Ok(match &node.kind {
             Kind::BitArray(integer, class) => {
-                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                let end = self.after_number(node, at, integer.size, integer.order)?;
                 (Value::BitArray(self.bits(integer, at), class), end)
             }
             Kind::BitMap(integer, class) => {
-                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                let end = self.after_number(node, at, integer.size, integer.order)?;
                 (Value::BitMap(self.bits(integer, at), class), end)
             }
             Kind::Boolean(integer) => {
-                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                let end = self.after_number(node, at, integer.size, integer.order)?;
                 let truth = self.bits(integer, at) != 0;
                 self.keep(integer, truth.into());
                 (Value::Boolean(truth), end)

@@ -98,10 +98,10 @@ impl Element {
     /// The values of adjacent elements in `bytes`; `behind` begins with them and is at least eight bytes
     /// longer.
     #[inline(always)]
-    fn values<'r>(&'r self, bytes: &[u8], behind: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
+    fn values<'r>(&'r self, bytes: &[u8], after: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
         let count = bytes.len().checked_div(self.size).unwrap_or(0);
         (0..count).map(move |index| {
-            let bytes = behind.get(index * self.size..).unwrap_or_default();
+            let bytes = after.get(index * self.size..).unwrap_or_default();
             match self.class.signed {
                 false => Value::Unsigned(self.load.bits(bytes).unwrap_or(0), &self.class),
                 true => Value::Signed(self.load.signed(bytes).unwrap_or(0), &self.class),
@@ -158,8 +158,8 @@ impl Field {
         element: &'r Element,
         record: Record<'r>,
     ) -> Option<impl ExactSizeIterator<Item = Value<'r>>> {
-        let behind = record.piece(self.piece)?.get(self.load.byte as usize..)?;
-        Some(element.values(record.rest_of(self.piece, self.load.byte)?, behind))
+        let after = record.piece(self.piece)?.get(self.load.byte as usize..)?;
+        Some(element.values(record.rest_of(self.piece, self.load.byte)?, after))
     }
 
     /// The value, if it is no compound.

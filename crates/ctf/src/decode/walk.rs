@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
                 self.integer(node, name, integer, at, sink, (signed, unsigned))
             }
             Kind::Float { size, order, reversed } => {
-                let end = self.behind_number(node, at, *size, *order)?;
+                let end = self.after_number(node, at, *size, *order)?;
                 if S::SHOWS {
                     sink.value(name, self.float(at, *size, *order, *reversed));
                 }
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         sink: &mut S,
         value: (impl Fn(i64) -> Value<'a>, impl Fn(u64) -> Value<'a>),
     ) -> Result<u64, Box<Fault>> {
-        let end = self.behind_number(node, at, integer.size, integer.order)?;
+        let end = self.after_number(node, at, integer.size, integer.order)?;
         if integer.signed {
             let number = self.signed(integer, at);
             if S::SHOWS {

@@ -41,7 +41,6 @@ impl<'w> ScopeWriter<'w> {
         self.body.error.take().map_or(Ok(()), Err)
     }
 
-    /// A structure begins.
     pub(super) fn begin_structure(&mut self, name: Option<&str>) {
         self.begin_compound(name, "a structure", |writer, node| match node.kind {
             Kind::Structure { first, count, .. } => {
@@ -52,7 +51,6 @@ impl<'w> ScopeWriter<'w> {
         });
     }
 
-    /// An array begins.
     pub(super) fn begin_array(&mut self, name: Option<&str>, length: u64) {
         self.begin_compound(name, "an array", |writer, node| match node.kind {
             Kind::Array { length: declared, element } => {

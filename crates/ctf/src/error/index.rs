@@ -18,9 +18,9 @@ pub enum IndexFault {
     /// Its version is not known.
     #[error("version {major}.{minor}, expected 1.0 or 1.1")]
     Version {
-        /// The major version.
+        /// Major version that the input states.
         major: u32,
-        /// The minor version.
+        /// Minor version that the input states.
         minor: u32,
     },
     /// Its entries have no room for what its version stores.
@@ -28,7 +28,7 @@ pub enum IndexFault {
     EntrySize {
         /// Bytes of an entry.
         size: usize,
-        /// The minor version.
+        /// Minor version that the input states.
         minor: u32,
         /// Bytes that an entry of that version has at least.
         least: usize,

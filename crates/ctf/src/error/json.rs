@@ -122,17 +122,17 @@ pub enum JsonFault {
     /// A range that selects two options.
     #[error("[{first}, {last}] selects another option already")]
     Taken {
-        /// Its first number.
+        /// First number of the range, inclusive.
         first: i128,
-        /// Its last number.
+        /// Last number of the range, inclusive.
         last: i128,
     },
     /// A range that ends before it begins.
     #[error("the range from {first} to {last} is empty")]
     EmptyRange {
-        /// Its first number.
+        /// First number of the range, inclusive.
         first: i128,
-        /// Its last number.
+        /// Last number of the range, inclusive.
         last: i128,
     },
     /// A field location that leaves its scope.

@@ -98,9 +98,9 @@ pub enum MetadataPacketFault {
     /// The version is not known.
     #[error("CTF version {major}.{minor}, expected 1.8 or 2.0")]
     Version {
-        /// The major version.
+        /// Major version that the input states.
         major: u8,
-        /// The minor version.
+        /// Minor version that the input states.
         minor: u8,
     },
     /// A packet is of another version than the one before.

@@ -87,9 +87,9 @@ pub enum TsdlFault {
     /// Another version.
     #[error("CTF version {major}.{minor}, expected 1.8")]
     Version {
-        /// The major version.
+        /// Major version that the input states.
         major: u64,
-        /// The minor version.
+        /// Minor version that the input states.
         minor: u64,
     },
     /// The packet header's magic is not its first field.
@@ -164,7 +164,7 @@ pub enum TsdlFault {
     NoTag,
     /// A variant's tag that the structure around it has as something else.
     #[error("the tag `{0}` is not an enumeration")]
-    TagBeside(String),
+    TagIsNoEnumeration(String),
     /// A variant none of whose options can be selected.
     #[error("no option of this variant is a label of its tag `{0}`")]
     NoOption(String),
@@ -221,17 +221,17 @@ pub enum TsdlFault {
     /// A range that ends before it begins.
     #[error("the range {first} ... {last} is empty")]
     EmptyRange {
-        /// Its first number.
+        /// First number of the range, inclusive.
         first: i128,
-        /// Its last number.
+        /// Last number of the range, inclusive.
         last: i128,
     },
     /// A range with numbers that the enumeration's integer cannot have.
     #[error("{} does not fit the container, which holds {least} to {most}", range(*first, *last))]
     LargeRange {
-        /// Its first number.
+        /// First number of the range, inclusive.
         first: i128,
-        /// Its last number.
+        /// Last number of the range, inclusive.
         last: i128,
         /// The least number that the integer can have.
         least: i128,

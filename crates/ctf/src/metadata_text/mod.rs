@@ -86,7 +86,7 @@ fn language(bytes: &[u8]) -> Result<Language, Error> {
 pub(crate) fn error_at(text: &str, at: usize, fault: impl Into<MetadataFault>) -> Error {
     /// Number of characters shown before and after the place.
     const BEFORE: usize = 100;
-    const BEHIND: usize = 60;
+    const AFTER: usize = 60;
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -100,8 +100,8 @@ pub(crate) fn error_at(text: &str, at: usize, fault: impl Into<MetadataFault>) -
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     shown.extend(before.chars().skip(skipped).map(plain));
     let caret = shown.chars().count() as u32;
-    shown.extend(after.chars().take(BEHIND).map(plain));
-    if after.chars().nth(BEHIND).is_some() {
+    shown.extend(after.chars().take(AFTER).map(plain));
+    if after.chars().nth(AFTER).is_some() {
         shown.push('…');
     }
     Error::Metadata {

@@ -131,14 +131,14 @@ impl Parser<'_> {
 
     /// Checks the tag of a variant that was written at token `first` where that is one of the `members`
     /// before it: then it is wrong wherever the structure is used, and if it is used nowhere.
-    fn tag_beside(&self, first: usize, class: &Sized, members: &[Member]) -> Result<(), Error> {
+    fn check_tag_among(&self, first: usize, class: &Sized, members: &[Member]) -> Result<(), Error> {
         let is_at = |at: usize| matches!(self.tokens.get(first + at), Some((Token::Sign("<"), _)));
         let FieldClass::Variant(variant) = &class.class else { return Ok(()) };
         let ([tag], true) = (variant.tag.path.as_slice(), is_at(1) || is_at(2)) else { return Ok(()) };
         let mut named = members.iter().filter(|member| plain_name(&member.name) == tag);
         let (Some(member), None) = (named.next(), named.next()) else { return Ok(()) };
         let FieldClass::Enumeration(enumeration) = &member.class else {
-            return Err(self.error(first, TsdlFault::TagBeside(member.name.clone())));
+            return Err(self.error(first, TsdlFault::TagIsNoEnumeration(member.name.clone())));
         };
         let is_label = |name: &str| enumeration.mappings.iter().any(|mapping| mapping.label == name);
         match variant.options.is_empty() || variant.options.iter().any(|option| is_label(&option.name)) {
@@ -164,7 +164,7 @@ impl Parser<'_> {
             let has_name = matches!(self.tokens.get(self.at + 1), Some((Token::Word(_), _)));
             let first = self.at;
             let class = self.class_specifier()?;
-            self.tag_beside(first, &class, &members)?;
+            self.check_tag_among(first, &class, &members)?;
             if may_stand_alone && (self.eat(";") || (has_name && self.ends_declaration())) {
                 // A named structure, variant or enumeration without a member of it.
                 continue;

@@ -19,13 +19,13 @@ impl Builder {
         self.word(delta << 5 | type_len)
     }
 
-    fn page(&self, stamp: u64, flags: u32, behind: &[u8]) -> Vec<u8> {
+    fn page(&self, stamp: u64, flags: u32, after: &[u8]) -> Vec<u8> {
         let mut page = stamp.to_ne_bytes().to_vec();
         // The kernel adds the flag as a negative int, hence the sign extension.
         let commit = (self.0.len() as u32 | flags) as i32 as i64;
         page.extend(commit.to_ne_bytes());
         page.extend(&self.0);
-        page.extend(behind);
+        page.extend(after);
         page.resize(4096, 0);
         page
     }

@@ -127,7 +127,7 @@ fn stamps_far_apart_take_the_extended_header() {
 }
 
 #[test]
-fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
+fn dropped_events_are_counted_in_the_packet_after_the_gap() {
     let (mut stream, mut sink) = (Stream::new(Cpu(0)), Collect::default());
     // The drain begins at 1000 and finds seven dropped; the buffer holds what came before and, later, after.
     stream.expect_gap(None, Cycles(1000), 7);

@@ -14,11 +14,11 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// The failed operation.
+        /// The operation that failed, as in "cannot …".
         action: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// A file is not a program, shared library or plug-in that could have sites.
@@ -47,7 +47,7 @@ pub enum Error {
     Process {
         /// Process id.
         pid: Pid,
-        /// The system's error.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// The process does not exist, or it has no memory.

@@ -85,7 +85,6 @@ pub(crate) fn half_word(image: &dyn Image, at: Place) -> Option<u32> {
     Some(u32::from_le_bytes(bytes))
 }
 
-/// One byte.
 pub(crate) fn byte(image: &dyn Image, at: Place) -> Option<u8> {
     let mut byte = [0];
     image.read(at, &mut byte)?;

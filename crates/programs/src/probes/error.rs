@@ -30,7 +30,7 @@ pub enum Error {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// A file is not a program for this machine.

@@ -15,7 +15,6 @@ use crate::probes::{Error, FileFault};
 /// An ELF file of which only the needed parts are read.
 pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<Blocks>>;
 
-/// Opens a file.
 pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
     let file = open_regular(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => Error::NoObject { path: path.to_owned(), reason: FileFault::NotAFile },

@@ -62,13 +62,13 @@ fn emit(world: &World, task: &mut Task<'_>, number: u64) -> Option<bool> {
     Some(false)
 }
 
-fn go_on() -> Fate {
+fn proceed() -> Fate {
     Fate::GoOn
 }
 
 /// Returns the number of events written.
 fn emit_all(world: &World, tid: i32, count: u64) -> u64 {
-    let mut task = world.task(tid, &go_on);
+    let mut task = world.task(tid, &proceed);
     (0..count).filter(|number| emit(world, &mut task, *number).unwrap()).count() as u64
 }
 
@@ -183,7 +183,7 @@ fn a_copy_that_is_overwritten() {
         let before = emit_all(&world, 1, 4);
         let writer = world.clone();
         let writer = thread::spawn(move || {
-            let mut task = writer.task(2, &go_on);
+            let mut task = writer.task(2, &proceed);
             // The short way around the ring: sub-buffers may be left before they are full.
             for _ in 0..2 {
                 let head = writer.region.cpu(0).control().head.load(Relaxed);
@@ -236,7 +236,7 @@ fn detach() {
         let world = World::new(false, 1, 0);
         let writer = world.clone();
         let writer = thread::spawn(move || {
-            let mut task = writer.task(1, &go_on);
+            let mut task = writer.task(1, &proceed);
             matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
         });
@@ -260,7 +260,7 @@ fn switching_off() {
         let enabled = Arc::new(EnableWord::of(1, 0));
         let (writer, shared) = (world.clone(), enabled.clone());
         let writer = thread::spawn(move || {
-            let mut task = Task { enabled: Some(&shared), ..writer.task(1, &go_on) };
+            let mut task = Task { enabled: Some(&shared), ..writer.task(1, &proceed) };
             shared.id() == 1
                 && matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)

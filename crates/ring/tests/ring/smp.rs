@@ -174,7 +174,7 @@ fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
 /// Children are killed at many instructions between reserving and committing, most of them inside.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
+fn a_process_killed_while_it_writes_leaves_whole_events_before() {
     use crate::tracer::{Tracee, accept};
     const BEFORE: u32 = 5;
     let mut inside = 0;

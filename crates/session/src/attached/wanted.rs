@@ -45,7 +45,6 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Of a process.
     pub(super) fn of(pid: Pid) -> Self {
         let nanoseconds = |clock| {
             let time = clock_gettime(clock);
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn new_copies_are_those_that_nobody_knows() {
+    fn new_copies_are_those_not_known_yet() {
         let loaded = Some(50 * SECOND);
         assert!(new(&[0x2000, 0xfff], &[(0x1100, Some(1))]).has(&entry(loaded), TIMES));
         assert!(!new(&[0x1800], &[]).has(&entry(loaded), TIMES));

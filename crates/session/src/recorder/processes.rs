@@ -8,7 +8,6 @@ use tracewing_consumer::folder::AttachedDescription;
 use super::Recorder;
 use crate::processes::{Found, Process, Processes};
 
-/// Processes that are described.
 const MOST_DESCRIBED: usize = 10_000;
 
 impl Recorder<'_> {

@@ -15,7 +15,7 @@ impl Recorder<'_> {
     /// Records until the command ends or something stops the recording.
     pub(crate) fn run(&mut self) {
         self.listen();
-        while self.goes_on() {
+        while self.continues() {
             let regions = self.join.regions.remaining().unwrap_or(LONGEST_INTERVAL);
             self.wait(self.timers.remaining().min(regions));
             if let Err(error) = self.join.regions.poll() {
@@ -47,8 +47,8 @@ impl Recorder<'_> {
         }
     }
 
-    fn goes_on(&self) -> bool {
-        self.course.goes_on()
+    fn continues(&self) -> bool {
+        self.course.continues()
             && self.options.duration.is_none_or(|duration| self.timers.started.elapsed() < duration)
     }
 

@@ -56,7 +56,6 @@ pub(crate) type Key = (Pid, u64);
 /// In place of a process id: several processes.
 const MANY: Pid = Pid(0);
 
-/// All regions.
 pub(crate) struct Regions {
     clock: TraceClock,
     maker: Maker,

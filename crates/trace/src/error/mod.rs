@@ -33,7 +33,7 @@ pub enum Error {
     /// Metadata, a packet or an event record makes no sense.
     #[error("{}: {cause}", path.display())]
     Ctf {
-        /// The file.
+        /// File that the fault is in.
         path: PathBuf,
         /// Where in it, and what is wrong.
         cause: tracewing_ctf::Error,
@@ -41,7 +41,7 @@ pub enum Error {
     /// A stream file ends, or changes, where it must not.
     #[error("{}, byte {offset}: {cause}", path.display())]
     Stream {
-        /// The file.
+        /// File that the fault is in.
         path: PathBuf,
         /// Offset in bytes.
         offset: u64,

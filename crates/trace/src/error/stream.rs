@@ -9,15 +9,15 @@ pub enum StreamFault {
     /// Bytes are missing that were there.
     #[error("packet {packet}: the file became shorter while it was read")]
     Shorter {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
     },
     /// There is not enough address space for a packet.
     #[error("packet {packet}: no room for its {bytes} bytes: {cause}")]
     NoRoom {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
-        /// The packet's size.
+        /// Size of the packet, in bytes.
         bytes: u64,
         /// What the operating system said.
         cause: std::io::Error,
@@ -25,7 +25,7 @@ pub enum StreamFault {
     /// An event, or a packet's header, is too long.
     #[error("packet {packet}: more than {most} bytes for one event are not read")]
     TooLong {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
         /// Bytes that an event may have.
         most: u64,
@@ -33,7 +33,7 @@ pub enum StreamFault {
     /// A packet is longer than its file.
     #[error("packet {packet} claims {claimed} bytes, but the file ends {rest} bytes after its beginning")]
     Cut {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
         /// Bytes that it claims.
         claimed: u64,
@@ -43,15 +43,15 @@ pub enum StreamFault {
     /// A packet has no size.
     #[error("packet {packet} has a size of 0 bytes")]
     NoSize {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
     },
     /// The begin or end of a packet is no moment.
     #[error("packet {packet}: the stamp {stamp} is outside the range of nanoseconds")]
     PacketStamp {
-        /// The packet's number.
+        /// Number of the packet in its file, from 0.
         packet: u64,
-        /// The clock's value.
+        /// Value of the clock, in cycles.
         stamp: Cycles,
     },
     /// The stamp of an event is no moment.
@@ -63,7 +63,7 @@ pub enum StreamFault {
     /// The metadata is too long.
     #[error("the metadata has {bytes} bytes; more than {most} are not read")]
     LongMetadata {
-        /// Its bytes.
+        /// Size of the metadata, in bytes.
         bytes: u64,
         /// Bytes that it may have.
         most: u64,

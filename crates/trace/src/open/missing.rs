@@ -213,13 +213,13 @@ fn gap(
         recording.missing.push(format!("{}: {gone} of its {bytes} bytes are missing", path.display()));
         return Some(Gap { stream: at, count: None, age: Duration::MAX });
     }
-    let behind = match listed.lost {
+    let later = match listed.lost {
         0 => 0,
         lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),
     };
-    match (behind, unwritten) {
+    match (later, unwritten) {
         (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
-        (behind, _) => Some(Gap { stream: at, count: known(behind), age: Duration::MAX }),
+        (later, _) => Some(Gap { stream: at, count: known(later), age: Duration::MAX }),
     }
 }
 

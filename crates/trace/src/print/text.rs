@@ -85,7 +85,6 @@ impl TextPrinter {
         self.packets.iter_mut().for_each(|packet| packet.packet = None);
     }
 
-    /// What prints stamps.
     pub(crate) fn stamps(&mut self) -> &mut StampPrinter {
         &mut self.stamps
     }

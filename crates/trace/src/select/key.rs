@@ -122,8 +122,8 @@ impl Keys {
                 REAL => 8,
                 _ => 16,
             };
-            let (value, behind) = bytes.split_at_checked(length)?;
-            rest = behind;
+            let (value, after) = bytes.split_at_checked(length)?;
+            rest = after;
             Some(match *kind {
                 TEXT => String::from_utf8_lossy(value.get(4..)?).into_owned(),
                 REAL => f64::from_bits(u64::from_le_bytes(*value.first_chunk()?)).to_string(),

@@ -32,7 +32,6 @@ pub(super) struct Open {
     inode: AtomicU64,
 }
 
-/// Connections.
 pub(super) static OPEN: [Open; RECORDINGS] = [const { Open::none() }; RECORDINGS];
 /// What their threads have of [`Witness`](super::filtered::Witness).
 pub(super) static WITNESSES: [Open; RECORDINGS] = [const { Open::none() }; RECORDINGS];
@@ -62,7 +61,7 @@ impl Open {
     }
 
     /// In a child: informs the recorder of a process that its child has taken over buffers.
-    pub(super) fn tell_taken(&self) {
+    pub(super) fn report_taken(&self) {
         let descriptor = self.descriptor.load(Acquire) - 1; // with `set`
         let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };
         if system::identity(descriptor) == Some(identity) {
@@ -94,7 +93,7 @@ impl Connection {
             table.into_iter().for_each(ClassTable::keep);
             return None;
         };
-        socket::wait_for_ever(&socket);
+        socket::wait_without_limit(&socket);
         OPEN[slot].set(socket.raw(), identity);
         Some(Self { slot, socket, identity, table })
     }

@@ -69,14 +69,14 @@ pub(crate) fn join(slot: usize, registrar: Registrar) -> (Changed, Option<Rest>)
     });
     watch::set_member(slot, true);
     find_classes();
-    let telling = SENDING.lock();
+    let sending = SENDING.lock();
     let mut sent = send(slot);
     // Classes that were made before the recording was known to take first events. A late answer is followed
     // by this, too.
     if sent.1.is_none() {
         sent.1 = send(slot).1;
     }
-    drop(telling);
+    drop(sending);
     watch::notify();
     sent
 }
@@ -132,11 +132,11 @@ fn settle_made(class: &'static EventClass) {
         let index = control.index(class);
         let taken = made::taken();
         for (slot, member) in control.members.iter().enumerate() {
-            let is_told = member.as_ref().is_some_and(|member| member.sent > index);
+            let is_sent = member.as_ref().is_some_and(|member| member.sent > index);
             if taken & 1 << slot == 0 && class.is_pending(slot) {
                 class.set_enabled(slot, None);
                 class.decided(slot);
-            } else if taken & 1 << slot != 0 && !is_told {
+            } else if taken & 1 << slot != 0 && !is_sent {
                 class.set_pending(slot);
             }
         }
@@ -146,9 +146,9 @@ fn settle_made(class: &'static EventClass) {
 /// Sends all recordings the classes that they do not know yet, and informs those that wait for changes if
 /// first events turn out to be disabled.
 pub(crate) fn send_news() {
-    let telling = SENDING.lock();
+    let sending = SENDING.lock();
     let is_off = send_all_news();
-    drop(telling);
+    drop(sending);
     if is_off {
         watch::notify();
     }
@@ -188,7 +188,7 @@ fn send_all() {
     let has_members = || locked(|control| control.members.iter().any(Option::is_some));
     if !filtered::is_alone() && has_members() {
         find_classes();
-        let _telling = SENDING.lock();
+        let _sending = SENDING.lock();
         send_all_news();
     }
 }

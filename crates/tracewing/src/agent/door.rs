@@ -34,7 +34,6 @@ impl Word {
         Some(Self(word))
     }
 
-    /// Its recorder.
     pub(super) fn recorder(&self) -> Recorder {
         let at = WORDS.iter().position(|word| core::ptr::eq(word, self.0));
         Recorder::new(at.map_or(0, |at| RECORDERS[at].load(Relaxed)))
@@ -140,7 +139,7 @@ mod tests {
 
     /// A program that closes all its descriptors may get the same numbers for its own.
     #[test]
-    fn a_number_that_is_the_programs_is_left_alone() {
+    fn descriptors_that_the_program_reuses_are_left_alone() {
         let (own, recorders) = End::pair().unwrap();
         let numbers = [own.raw(), recorders.raw()];
         for number in numbers {

@@ -141,7 +141,7 @@ fn place(tid: i32) -> Option<usize> {
         // SAFETY: inside the block.
         place <= SEARCHED && unsafe { block().add(place).cast::<i32>().read_volatile() } == tid
     };
-    if let Some(place) = told_to_debuggers() {
+    if let Some(place) = exported_to_debuggers() {
         return Some(place).filter(|place| is_there(*place));
     }
     let mut places = (0..SEARCHED).step_by(size_of::<i32>()).filter(|place| is_there(*place));
@@ -149,7 +149,7 @@ fn place(tid: i32) -> Option<usize> {
 }
 
 /// What glibc exports for debuggers: size in bits, number of elements, and offset.
-fn told_to_debuggers() -> Option<usize> {
+fn exported_to_debuggers() -> Option<usize> {
     // SAFETY: a NUL-terminated name; null where there is no such symbol, else three numbers.
     let [bits, _, place] = *unsafe {
         libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_pthread_tid".as_ptr()).cast::<[u32; 3]>().as_ref()
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_found_without_being_told() {
+    fn the_id_is_found_without_the_symbol() {
         let tid = system::thread_id();
         let found: Vec<usize> = (0..SEARCHED)
             .step_by(size_of::<i32>())

@@ -161,7 +161,7 @@ pub(super) fn begin_in_child() {
     }
     let asks = |slot: &usize| join::needs_buffers(*slot) || OPEN[*slot].is_some();
     let slots: Vec<usize> = (0..RECORDINGS).filter(asks).collect();
-    slots.iter().filter(|slot| join::forks(**slot)).for_each(|slot| OPEN[*slot].tell_taken());
+    slots.iter().filter(|slot| join::forks(**slot)).for_each(|slot| OPEN[*slot].report_taken());
     slots.iter().for_each(|slot| OPEN[*slot].close());
     WITNESSES.iter().for_each(Open::close);
     slots.into_iter().for_each(|slot| {
@@ -249,12 +249,12 @@ fn serve(connection: Connection) {
             return connection.let_go();
         }
         threads::fall_asleep();
-        let goes_on = read(&connection, &mut buffer);
+        let continues = read(&connection, &mut buffer);
         // With `end`.
         if IS_ALONE.load(SeqCst) {
             stand_back(slot);
         }
-        if goes_on {
+        if continues {
             continue;
         }
         let is_over = IS_OVER[slot].swap(false, Relaxed);

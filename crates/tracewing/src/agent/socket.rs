@@ -129,7 +129,7 @@ pub(super) fn hang_up(socket: libc::c_int) {
 }
 
 /// Lets a receive on the socket take as long as it takes.
-pub(super) fn wait_for_ever(socket: &Fd) {
+pub(super) fn wait_without_limit(socket: &Fd) {
     wait_no_longer(socket, Duration::ZERO);
 }
 

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_be_is_no_harm() {
+    fn an_impossible_thread_does_no_harm() {
         assert!(!spawn(1 << 46, Box::new(|| ())));
     }
 }

@@ -19,7 +19,6 @@ struct Watcher {
 /// The newest watcher. No lock, which a forked child might find taken.
 struct Watchers(AtomicPtr<Watcher>);
 
-/// Of changes.
 static OF_CHANGES: Watchers = Watchers::none();
 /// Of recordings that have begun while the process runs.
 static OF_ATTACHING: Watchers = Watchers::none();

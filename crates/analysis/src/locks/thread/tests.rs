@@ -186,7 +186,7 @@ fn a_futex_that_a_signal_interrupts_is_waited_for_until_it_is_had_or_the_thread_
 }
 
 #[test]
-fn the_kernels_mutex_tells_twice_that_it_waits() {
+fn the_kernels_mutex_reports_its_wait_twice() {
     let wait = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
     let has = || LockEvent::KernelHas { lock: MUTEX };
     assert_eq!(

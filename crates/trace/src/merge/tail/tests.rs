@@ -15,7 +15,7 @@ fn packet(instance: u64, begin: u64, event: Event) -> Vec<u8> {
 }
 
 #[test]
-fn events_wait_for_streams_that_have_come_less_far_but_not_for_ever() {
+fn events_wait_for_slower_streams_but_not_without_limit() {
     let folder = tempfile::tempdir().unwrap();
     let files = [("a", packet(0, 1000, tick(1000, 1))), ("b", packet(1, 2000, tick(2000, 2)))];
     write_trace(folder.path(), &class(Some(1), 1_000_000_000), &files);
@@ -30,7 +30,7 @@ fn events_wait_for_streams_that_have_come_less_far_but_not_for_ever() {
 }
 
 #[test]
-fn a_packet_may_take_its_time_and_damage_is_told_of() {
+fn a_late_packet_is_waited_for_and_damage_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = packet(0, 1000, tick(1000, 1));
     let broken = packet(0, 2000, Event { id: 77, ..tick(2000, 2) });

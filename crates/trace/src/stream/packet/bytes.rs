@@ -65,9 +65,9 @@ impl PacketFile {
         }
         // Each time for the same event twice as much of it.
         let event = reader.position().bits / 8;
-        let behind = self.held.saturating_sub(event);
-        let to = self.held.saturating_add(self.part.max(behind)).min(head.bytes);
-        self.check_held(behind)?;
+        let after = self.held.saturating_sub(event);
+        let to = self.held.saturating_add(self.part.max(after)).min(head.bytes);
+        self.check_held(after)?;
         let (Some(handle), Some(reader)) = (&self.handle, &mut self.reader) else { return Ok(false) };
         let held = reader.extend(|window| {
             window.forget(self.body..event);

@@ -59,7 +59,6 @@ impl Buffers {
         Some(Self { region, inherited, children, allocated: system::allocated(file), is_used: false })
     }
 
-    /// The region.
     pub(in super::super) fn region(&self) -> &Region {
         &self.region
     }

@@ -20,7 +20,7 @@ pub(super) fn turn() -> Guard<'static> {
 }
 
 /// Shared by the session, its thread, and threads that load a library with classes.
-pub(super) struct Wishes {
+pub(super) struct Enabled {
     state: Mutex<State>,
     /// A forked child finds its parent's copy, perhaps in the middle of a change, and leaves it alone.
     pid: u32,
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) error: Option<tracewing_consumer::Error>,
 }
 
-impl Wishes {
+impl Enabled {
     pub(super) fn new(classes: Classes, rules: Rules, firsts: Arc<Firsts>) -> Arc<Self> {
         let program = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_owned()));
         let name = program.unwrap_or_default().to_string_lossy().into_owned();
@@ -131,9 +131,9 @@ impl Wishes {
     }
 }
 
-impl std::fmt::Debug for Wishes {
+impl std::fmt::Debug for Enabled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wishes").finish_non_exhaustive()
+        f.debug_struct("Enabled").finish_non_exhaustive()
     }
 }
 
