@@ -40,8 +40,8 @@ const NOTHING: [&str; 6] =
     ["The filter leaves out", "The recording has no", "no event", "No event", "0 periods", "nothing"];
 
 /// Records what the examples are about: the server `shop`, tasks named `work/…` and `daemon`, requests of
-/// `quotes`, with locks, samples, and the kernel's events. Gives the process id of `reactivity`, whose task 21
-/// is the daemon.
+/// `quotes`, with locks, samples, and the kernel's events. Gives the process id of `reactivity`, whose task
+/// 21 is the daemon.
 fn record_programs(folder: &Path) -> String {
     let packages = ["-p", "shop", "-p", "quotes", "-p", "reactivity", "-p", "tracewing-preload"];
     let programs = recorded::build(&packages);
