@@ -26,7 +26,7 @@ Examples:
   tracewing critical-path my-trace --task daemon --from +1.2s --to +1.3s
   tracewing critical-path my-trace --tid 4711 --sort time -n 10      the ten longest steps
   tracewing critical-path my-trace --task 4711/21 --format json
-  tracewing critical-path my-trace --process shop        of the main thread of the process
+  tracewing critical-path my-trace --process quotes      of the main thread of the process
 
 --task or --tid select the task or thread whose path is printed, with --process in that process; --process alone \
 selects its main thread. Other filters are refused, since the path crosses all threads.
