@@ -23,9 +23,9 @@ pub enum Refusal {
     /// It belongs to another user, or may not be looked into.
     #[error("process {pid} belongs to user {uid}: only that user or root can attach to it")]
     OtherUser {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// Its user.
+        /// Id of the user that it runs as.
         uid: u32,
     },
     /// It has kept others from looking into it, or has other capabilities.
@@ -43,19 +43,19 @@ pub enum Refusal {
         "process {pid} may be attached to by its parents only (kernel.yama.ptrace_scope is {scope}): attach as root"
     )]
     Yama {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// The setting.
+        /// Value of `kernel.yama.ptrace_scope`.
         scope: u32,
     },
     /// A debugger or tracer has it.
     #[error("process {pid} is traced by process {by} ({name}): detach that first")]
     Traced {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// Its tracer.
+        /// Process id of its tracer.
         by: Pid,
-        /// The tracer's name.
+        /// Name of the tracing process.
         name: String,
     },
     /// It was stopped, by Ctrl-Z for example.
@@ -72,9 +72,9 @@ pub enum Refusal {
     /// A filter for system calls would refuse a call, or end the process for it.
     #[error("process {pid} has a seccomp filter that does not allow `{call}`, which attaching needs")]
     Filtered {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// The system call's name.
+        /// Name of the system call that the filter refuses.
         call: &'static str,
     },
     /// It has filters for system calls that cannot be read.
@@ -82,17 +82,17 @@ pub enum Refusal {
         "process {pid} has a seccomp filter that cannot be read ({source}): attach as root, from outside of its container"
     )]
     UnknownFilter {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// The system's answer.
+        /// Error that the system returned.
         source: io::Error,
     },
     /// It ignores the signals, or uses processor features, with which no call can be made.
     #[error("process {pid} cannot be attached to: {why}")]
     Unsupported {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// The reason.
+        /// Which property of the process prevents it.
         why: Unsupported,
     },
     /// None of its threads slept in a system call that can be interrupted without effect.
@@ -101,7 +101,7 @@ pub enum Refusal {
          within {seconds:.1} s; try again"
     )]
     Busy {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
         /// How many threads it has.
         threads: usize,
@@ -125,11 +125,11 @@ pub enum Refusal {
     /// A system call failed that should not.
     #[error("process {pid}: {call}: {source}")]
     System {
-        /// The process.
+        /// Id of the process that is refused.
         pid: Pid,
-        /// The call's name.
+        /// Name of the system call that failed.
         call: &'static str,
-        /// The system's answer.
+        /// Error that the system returned.
         source: io::Error,
     },
 }

@@ -6,9 +6,9 @@
 
 mod bell;
 mod builder;
+mod enabled;
 mod error;
 mod recording;
-mod wishes;
 
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
@@ -20,9 +20,9 @@ use crate::agent;
 pub use crate::agent::SwitchFault;
 use bell::{Bell, Order};
 pub use builder::SessionBuilder;
+use enabled::Enabled;
 pub use error::SessionError;
 use error::switched;
-use wishes::Wishes;
 
 /// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`],
 /// which also returns its results.
@@ -57,7 +57,7 @@ struct Worker {
     bell: Arc<Bell>,
     is_flight_recorder: bool,
     slot: usize,
-    wishes: Arc<Wishes>,
+    enabled: Arc<Enabled>,
     thread: JoinHandle<Result<SessionSummary, SessionError>>,
 }
 
@@ -121,10 +121,10 @@ impl Session {
         if worker.thread.thread().id() != thread::current().id() {
             worker.bell.settle(|| worker.thread.is_finished());
         }
-        let _turn = wishes::turn();
-        let grants = worker.wishes.change(rule)?;
+        let _turn = enabled::turn();
+        let grants = worker.enabled.change(rule)?;
         switched(agent::change(worker.slot, grants.into_iter()))?;
-        match worker.wishes.state().error.take() {
+        match worker.enabled.state().error.take() {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }

@@ -12,7 +12,7 @@ mod talk;
 
 pub(super) use children::{forks, needs_buffers, prepare_for_children, share};
 use greeting::{Given, greet, welcomed};
-use talk::{Talk, Telling};
+use talk::{Descriptions, Talk};
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -191,9 +191,13 @@ fn begin(
             false => Wait::begin().until(),
         });
         let talk = place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let telling =
-            Telling { access, first: talk.is_some().then(|| place.clone()), talk, classes: classes.to_vec() };
-        let answer = telling.go_on(until);
+        let descriptions = Descriptions {
+            access,
+            first: talk.is_some().then(|| place.clone()),
+            talk,
+            classes: classes.to_vec(),
+        };
+        let answer = descriptions.proceed(until);
         was_late.fetch_or(answer.rest.is_some(), Relaxed);
         answer
     };

@@ -26,8 +26,8 @@ use tracewing_vocabulary::Pid;
 
 use super::bell::{Bell, Order};
 use super::builder::SessionBuilder;
+use super::enabled::Enabled;
 use super::error::switched;
-use super::wishes::Wishes;
 use super::{Session, SessionError, SessionSummary, Worker};
 use crate::agent::{self, ClassTable};
 
@@ -46,7 +46,7 @@ pub(super) struct Recording {
     output: Option<(Folder, UserTrace)>,
     clock: TraceClock,
     drain: Drain,
-    wishes: Arc<Wishes>,
+    enabled: Arc<Enabled>,
     /// Without output, one that nothing else knows.
     firsts: Arc<Firsts>,
     /// The region's word when classes were described last.
@@ -118,7 +118,7 @@ impl Recording {
             output: folder.cloned().zip(trace),
             clock,
             drain,
-            wishes: Wishes::new(classes, rules, firsts.clone()),
+            enabled: Enabled::new(classes, rules, firsts.clone()),
             firsts,
             news: 0,
             description,
@@ -136,8 +136,8 @@ impl Recording {
             .ok_or(SessionError::CannotTakePart)?;
         // All classes begin at once, however long it takes to switch their sites on.
         agent::set_majors(slot, 0);
-        let joined = switched(agent::join(slot, self.wishes.registrar()).0);
-        let failed = joined.err().or_else(|| self.wishes.state().error.take().map(SessionError::from));
+        let joined = switched(agent::join(slot, self.enabled.registrar()).0);
+        let failed = joined.err().or_else(|| self.enabled.state().error.take().map(SessionError::from));
         if let Some(error) = failed {
             leave(slot);
             return Err(error);
@@ -145,7 +145,7 @@ impl Recording {
         agent::set_majors(slot, u64::MAX);
         self.table = ClassTable::new(slot, &region.recording());
         let is_flight_recorder = self.output.is_none();
-        let wishes = self.wishes.clone();
+        let enabled = self.enabled.clone();
         let work = {
             let bell = bell.clone();
             move || self.run(slot, &bell)
@@ -155,7 +155,7 @@ impl Recording {
             SessionError::System { action: "start a thread", source }
         })?;
         Ok(Session {
-            worker: Some(Worker { bell, is_flight_recorder, slot, wishes, thread }),
+            worker: Some(Worker { bell, is_flight_recorder, slot, enabled, thread }),
             process: std::process::id(),
         })
     }
@@ -211,7 +211,7 @@ impl Recording {
         }
         agent::describe();
         // Of children that have made classes of their own.
-        self.wishes.find(found)
+        self.enabled.find(found)
     }
 
     /// Writes all that is in the buffers, but for what waits for classes that nothing describes.
@@ -248,7 +248,7 @@ impl Recording {
         description.state = if result.is_ok() { State::Complete } else { State::CutShort };
         description.clock.end = Some(self.clock.calibrate());
         description.user_streams = self.drain.summary();
-        description.notes.append(&mut self.wishes.state().notes);
+        description.notes.append(&mut self.enabled.state().notes);
         description.losses = self.drain.losses().cloned().collect();
         description.overwritten = self.drain.overwritten().cloned().collect();
         let described = folder.describe(description).and_then(|()| folder.check(true));
@@ -291,7 +291,7 @@ impl Recording {
         let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };
         let mut description = self.description.clone();
         description.clock.end = Some(self.clock.calibrate());
-        let description = snapshot.finish(&self.wishes.state().classes, about, description)?;
+        let description = snapshot.finish(&self.enabled.state().classes, about, description)?;
         Ok(sum(folder, &description))
     }
 }

@@ -39,7 +39,7 @@ fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
 }
 
 #[test]
-fn what_begins_once_more_behind_a_loss_had_ended_in_it() {
+fn a_call_that_begins_again_after_a_loss_had_ended_in_it() {
     let (found, unmatched) = calls(&["main", "leaf", "!", "leaf", "-leaf", "-main"]);
     assert_eq!(found, ["leaf 1..2 at 1: 1/1", "leaf 3..4 at 1", "main 0..5 at 0: 2/1"]);
     assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });
@@ -57,7 +57,7 @@ fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
 }
 
 #[test]
-fn what_goes_on_behind_a_loss_is_one_call_and_certain_up_to_there() {
+fn a_call_that_continues_after_a_loss_is_one_and_certain_up_to_there() {
     let (found, unmatched) = calls(&["main", "a", "!", "leaf", "-leaf", "-a", "-main"]);
     assert_eq!(found, ["leaf 3..4 at 2", "a 1..5 at 1: 1/1", "main 0..6 at 0: 2/1"]);
     assert_eq!(unmatched, Unmatched { lost: 2, ..Unmatched::default() });

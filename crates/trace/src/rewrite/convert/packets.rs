@@ -87,8 +87,8 @@ impl Run<'_> {
         // Of the next event of the range.
         let mut index = 0;
         let mut decisions = self.decisions.of_stream(at, recording, &mut self.selection);
-        let mut goes_on = true;
-        while goes_on {
+        let mut continues = true;
+        while continues {
             if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
                 break;
             }
@@ -128,7 +128,7 @@ impl Run<'_> {
             if (self.watch)(self.progress).is_break() {
                 return Err(Error::Stopped);
             }
-            goes_on = cursor.begin_packet()?;
+            continues = cursor.begin_packet()?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::agent::system::Fd;
 use crate::class::EventClass;
 
 /// Classes on their way to a recorder.
-pub(super) struct Telling {
+pub(super) struct Descriptions {
     pub(super) access: Access,
     /// Where the conversation goes when it is done, if it is the process's first with the recorder.
     pub(super) first: Option<Arc<Mutex<Option<Talk>>>>,
@@ -23,8 +23,8 @@ pub(super) struct Telling {
     pub(super) classes: Vec<&'static EventClass>,
 }
 
-impl Telling {
-    pub(super) fn go_on(mut self, until: Until) -> control::Answer {
+impl Descriptions {
+    pub(super) fn proceed(mut self, until: Until) -> control::Answer {
         match self.describe(until) {
             Ok(grants) => {
                 let talk = self.talk.take();
@@ -41,7 +41,7 @@ impl Telling {
                 }
             }
             Err(Failure::Late) => {
-                let rest = Box::new(move || self.go_on(None));
+                let rest = Box::new(move || self.proceed(None));
                 control::Answer { rest: Some(rest), ..Default::default() }
             }
             // The recorder takes the hang-up for what it is.
