@@ -135,8 +135,10 @@ pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[Str
     }
 }
 
-/// Warns of missing parts of a recording, and of ignored parts of its metadata.
+/// Warns of missing parts of a recording, and of ignored parts of its metadata; and of what its readers will
+/// find.
 pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
+    recording.say_remarks(print_warning);
     recording.missing().iter().chain(recording.warnings()).for_each(|line| print_warning(line));
 }
 

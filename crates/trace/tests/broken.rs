@@ -6,7 +6,8 @@ mod common;
 use common::{Packet, class, tick, write_trace};
 use std::fs;
 use std::path::Path;
-use tracewing_trace::{Error, Listing, Merge, Recording, Report, TimeRange};
+use std::sync::Mutex;
+use tracewing_trace::{Error, Listing, Merge, Message, Recording, Report, TimeRange};
 
 /// What is printed, and the error.
 fn list(folder: &Path) -> (String, Option<String>) {
@@ -224,4 +225,35 @@ fn no_damage_makes_it_panic() {
         write_trace(folder.path(), &class, &[("s0", whole[..at].to_vec())]);
         let _ = list(folder.path());
     }
+}
+
+/// What readers of [`a_packet_that_ends_before_it_begins`] remark.
+static REMARKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Losses are counted in the packet after them: when they were lost is unknown if its end is.
+#[test]
+fn a_packet_that_ends_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = Packet::new(1, 0, 1000, 1100).bytes(&[tick(1000, 1), tick(1050, 2)]);
+    let second = bytes.len();
+    let open = Packet { seq: 1, discarded: 7, ..Packet::new(1, 0, 1100, 0) };
+    bytes.extend(open.bytes(&[tick(1110, 3), tick(1150, 4)]));
+    bytes.extend(Packet { seq: 2, discarded: 9, ..Packet::new(1, 0, 1200, 1100) }.bytes(&[tick(1210, 5)]));
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+    let recording = Recording::open(&[folder.path()]).unwrap();
+    recording.say_remarks(|remark| REMARKS.lock().unwrap().push(remark.to_owned()));
+    for _ in 0..2 {
+        let mut merge = Merge::new(&recording, TimeRange::ALL);
+        let (mut events, mut losses) = (0, Vec::new());
+        while let Some(message) = merge.advance().unwrap() {
+            match message {
+                Message::Event(_) => events += 1,
+                Message::Lost(lost, ..) => losses.push((lost.count, lost.range)),
+            }
+        }
+        assert_eq!((events, losses), (5, vec![(Some(7), None), (Some(2), None)]));
+    }
+    let remarks = REMARKS.lock().unwrap();
+    let [remark] = &remarks[..] else { panic!("{remarks:?}") };
+    assert!(remark.contains(&format!("s0: packet 1 at byte {second} ends before it begins")), "{remark}");
 }

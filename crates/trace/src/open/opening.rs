@@ -131,7 +131,8 @@ impl Recording {
             // Without stamps the order of two files is unknown, so they stay separate.
             let is_known = head.is_some();
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
-            let file = StreamFile { path, root: root.clone(), begin, is_known, index: IndexSlot::default() };
+            let (index, remarks) = (IndexSlot::default(), Arc::default());
+            let file = StreamFile { path, root: root.clone(), begin, is_known, index, remarks };
             let same = |stream: &&mut Stream| {
                 instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
             };

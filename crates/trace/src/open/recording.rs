@@ -70,6 +70,12 @@ impl Recording {
         &self.missing
     }
 
+    /// Has `say` called when a reader of a file finds something in it that makes numbers unknown but is no
+    /// error, once for each file.
+    pub fn say_remarks(&self, say: fn(&str)) {
+        self.streams.iter().flat_map(|stream| &stream.files).for_each(|file| file.remarks.go_to(say));
+    }
+
     /// What in metadata is ignored though it may mean something, a line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -137,8 +143,7 @@ impl Recording {
     /// A reader for a file of `stream`, positioned before the last packets if `at_end` is set and an index
     /// contains their offsets.
     pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
-        let mut packets =
-            PacketFile::new(file.path.clone(), file.root.clone(), self.traces[stream.trace].decoder.clone());
+        let mut packets = file.packets(&self.traces[stream.trace].decoder);
         if at_end && file.begin.is_some() {
             file.index.seek_packet(&mut packets, Timestamp::MAX);
         }

@@ -79,10 +79,7 @@ impl StreamCursor {
     fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
         StreamCursor {
             joined: files.len() > 1,
-            files: files
-                .iter()
-                .map(|file| PacketFile::new(file.path.clone(), file.root.clone(), decoder.clone()))
-                .collect(),
+            files: files.iter().map(|file| file.packets(decoder)).collect(),
             current: None,
             from,
             previous: None,
@@ -296,7 +293,7 @@ impl StreamCursor {
             (None, Some(now)) if now.value > 0 => Some((None, head.begin_ns)),
             (Some(before), Some(now)) => match now.since(before) {
                 Some(0) => None,
-                count => Some((count, previous.and_then(|previous| previous.end_ns))),
+                count => Some((count, previous.and_then(|previous| previous.end_ns.or(previous.begin_ns)))),
             },
             _ => None,
         };
@@ -310,7 +307,7 @@ impl StreamCursor {
             Some(step) => Some(step - 1),
             None => None,
         };
-        self.note(LostKind::Packets, missing, previous.end_ns.zip(head.begin_ns));
+        self.note(LostKind::Packets, missing, previous.end_ns.or(previous.begin_ns).zip(head.begin_ns));
     }
 
     fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(Timestamp, Timestamp)>) {

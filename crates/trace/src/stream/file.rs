@@ -2,6 +2,7 @@
 
 use crate::stream::index_source::IndexSlot;
 use crate::stream::packet::PacketFile;
+use crate::stream::remark::Remarks;
 use crate::{Error, NoTrace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +20,16 @@ pub(crate) struct StreamFile {
     /// Whether its first packet's header could be read; otherwise its stream is unknown.
     pub(crate) is_known: bool,
     pub(crate) index: IndexSlot,
+    pub(crate) remarks: Arc<Remarks>,
 }
 
 impl StreamFile {
+    /// Reads the file from its beginning on.
+    pub(crate) fn packets(&self, decoder: &Arc<Decoder>) -> PacketFile {
+        PacketFile::new(self.path.clone(), self.root.clone(), decoder.clone())
+            .with_remarks(self.remarks.clone())
+    }
+
     /// Positions `packets`, which reads this file, so that it returns everything from `time` on.
     pub(crate) fn seek(&self, packets: &mut PacketFile, time: Timestamp) {
         if self.begin.map_or(time > Timestamp::MIN, |begin| begin < time) {

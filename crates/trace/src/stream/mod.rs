@@ -8,4 +8,5 @@ pub(crate) mod index_source;
 pub(crate) mod packet;
 pub(crate) mod packet_index;
 pub(crate) mod positions;
+pub(crate) mod remark;
 pub(crate) mod window;

@@ -11,6 +11,7 @@ mod whole;
 pub(crate) use head::{PacketHead, has_size};
 pub(crate) use whole::Whole;
 
+use crate::stream::remark::Remarks;
 use crate::stream::window::Window;
 use crate::time::clock::Clock;
 use crate::{Error, StreamFault};
@@ -71,6 +72,7 @@ pub(crate) struct PacketFile {
     /// Bytes to read at once.
     part: u64,
     clock: Option<(u64, Option<Clock>)>,
+    remarks: Arc<Remarks>,
 }
 
 impl std::fmt::Debug for PacketFile {
@@ -103,7 +105,13 @@ impl PacketFile {
             look: FIRST_LOOK,
             part: bytes::PART,
             clock: None,
+            remarks: Arc::default(),
         }
+    }
+
+    /// The same, with remarks on what is found in it.
+    pub(crate) fn with_remarks(self, remarks: Arc<Remarks>) -> Self {
+        PacketFile { remarks, ..self }
     }
 
     /// A file that is open already.

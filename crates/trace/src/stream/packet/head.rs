@@ -13,6 +13,7 @@ pub(crate) struct PacketHead {
     pub(crate) class_id: u64,
     pub(crate) instance_id: Option<u64>,
     pub(crate) begin_ns: Option<Timestamp>,
+    /// Not before `begin_ns`.
     pub(crate) end_ns: Option<Timestamp>,
     /// Events lost in the stream so far.
     pub(crate) discarded: Option<Counter>,
@@ -70,11 +71,23 @@ impl PacketFile {
                 .ok_or_else(|| self.error(StreamFault::PacketStamp { packet: self.index, stamp: cycles })),
             _ => Ok(None),
         };
+        let (begin_ns, end_ns) = (time(packet.begin)?, time(packet.end)?);
+        // Left open by a crash, or wrong.
+        let ends = end_ns >= begin_ns;
+        if !ends && end_ns.is_some() {
+            self.remarks.remark(|| {
+                let (path, packet, offset) = (self.path.display(), self.index, self.offset);
+                format!(
+                    "{path}: packet {packet} at byte {offset} ends before it begins: its end, and so the time of \
+                     events lost in it, is unknown"
+                )
+            });
+        }
         Ok(PacketHead {
             class_id,
             instance_id: packet.stream_instance_id,
-            begin_ns: time(packet.begin)?,
-            end_ns: time(packet.end)?,
+            begin_ns,
+            end_ns: end_ns.filter(|_| ends),
             discarded: packet
                 .discarded
                 .map(|value| Counter { value, bits: bits(class, Role::DiscardedEventRecordCounterSnapshot) }),
