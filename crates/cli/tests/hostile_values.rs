@@ -7,6 +7,8 @@ mod forms;
 mod harness;
 #[path = "../../trace/tests/common/hostile.rs"]
 mod hostile;
+#[path = "hostile_values/moments.rs"]
+mod moments;
 
 use absurd::Whole;
 use harness::{Json, Printed, RunExt};
@@ -207,6 +209,33 @@ fn no_number_is_absurd() {
                     faults.push(format!("seed {seed}, tracewing {command}: {fault} of {whole:?}"));
                 }
             }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn exports_have_nothing_outside_of_the_recording() {
+    let mut faults = Vec::new();
+    for seed in seeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("t");
+        hostile::write_recording(&trace, seed);
+        let whole = whole(&trace);
+        let length = i128::from(whole.end.abs_diff(whole.begin));
+        for format in ["chrome", "paje", "perfetto"] {
+            let out = folder.path().join(format);
+            let output = tracewing(&format!("export --format {format} -o OUT"), &trace, &out);
+            if !out.exists() {
+                assert!(!output.status.success(), "{}", output.notes());
+                continue;
+            }
+            // Numbers of JSON have 53 bits for a beginning and a length in microseconds.
+            let most = length + (length >> 50);
+            let outside = moments::moments(format, &out).into_iter().filter(|(at, _)| !(0..=most).contains(at));
+            faults.extend(
+                outside.map(|(at, what)| format!("seed {seed}, {format}: {at} ns of {length}: {what}")),
+            );
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
