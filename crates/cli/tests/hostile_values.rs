@@ -86,6 +86,7 @@ const COMMANDS: &[&str] = &[
     "convert --format json -o OUT",
     "convert --format csv -o OUT",
     "extract --from +100ns --to +20000ns -o OUT",
+    "index --index OUT",
 ];
 
 fn tracewing(arguments: &str, trace: &Path, out: &Path) -> Output {
@@ -232,7 +233,8 @@ fn exports_have_nothing_outside_of_the_recording() {
             }
             // Numbers of JSON have 53 bits for a beginning and a length in microseconds.
             let most = length + (length >> 50);
-            let outside = moments::moments(format, &out).into_iter().filter(|(at, _)| !(0..=most).contains(at));
+            let outside =
+                moments::moments(format, &out).into_iter().filter(|(at, _)| !(0..=most).contains(at));
             faults.extend(
                 outside.map(|(at, what)| format!("seed {seed}, {format}: {at} ns of {length}: {what}")),
             );

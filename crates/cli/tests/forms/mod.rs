@@ -20,8 +20,9 @@ enum Default {
     Value,
 }
 
-/// Options that choose how something is printed, how much of it, or where to.
-const PRESENTATION: [&str; 10] = [
+/// Options that choose how something is printed, how much of it, or where to; and where defaults are from.
+const PRESENTATION: [&str; 11] = [
+    "--config",
     "--color",
     "--no-pager",
     "--sort",
@@ -77,8 +78,8 @@ fn forms_of(command: Vec<String>, forms: &mut Vec<Form>) {
             forms_of(inner, forms);
         }
     }
-    if command.is_empty() || !help.lines().any(|line| line.starts_with("Usage:") && line.contains("<TRACE>"))
-    {
+    let reads = |usage: &str| usage.contains("<TRACE>") || usage.contains("[TRACE]");
+    if command.is_empty() || !help.lines().any(|line| line.starts_with("Usage:") && reads(line)) {
         return;
     }
     forms.push(Form { command: command.clone(), option: None, default: None });
