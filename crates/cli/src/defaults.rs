@@ -224,7 +224,6 @@ mod tests {
             let error = with(file, "info t").unwrap_err();
             assert!(error.contains(told) && error.contains("config.toml"), "{file}: {error}");
         }
-        assert_eq!(with("[recrod]", "info").unwrap_err().contains("recrod"), true);
     }
 
     #[test]
