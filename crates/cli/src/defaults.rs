@@ -45,7 +45,11 @@ pub fn add(command: &Command, words: Vec<OsString>) -> Result<Given> {
     let path = given.cloned().or_else(default_path).filter(|path| path != Path::new(NO_FILE));
     let Some(path) = path else { return Ok(Given { words, by: None }) };
     let failure = || format!("cannot use the defaults in {}", path.display());
-    let opened = open_regular(&path).with_context(failure)?;
+    let opened = match open_regular(&path) {
+        // The home of another user, as of root after `setpriv` or `su`.
+        Err(error) if given.is_none() && is_closed(&error) => None,
+        opened => opened.with_context(failure)?,
+    };
     if let Some(why) = opened.as_ref().and_then(distrust).filter(|_| given.is_none()) {
         // Root may have the home of another user.
         print_warning(&format!("{} is ignored: {why}", path.display()));
@@ -78,6 +82,11 @@ fn open_regular(path: &Path) -> Result<Option<File>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether this user may not open a file.
+fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// Why a file's content could be another user's.

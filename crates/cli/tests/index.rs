@@ -128,7 +128,9 @@ fn stopped_it_leaves_nothing_and_the_dead_are_cleaned_up() {
     };
     let stream: Vec<u8> = (0..3000).flat_map(packet).collect();
     write_trace(&trace, &class(Some(1), 1_000_000_000), &[("s", stream)]);
-    let mut child = index(&trace, &kept).spawn().unwrap();
+    // It is ignored where the tests run in a shell's background.
+    let mut command = index(&trace, &kept);
+    let mut child = tracewing_testing::with_default_signals(&mut command).spawn().unwrap();
     tracewing_testing::wait_until("an index begins", || {
         fs::read_dir(&kept).is_ok_and(|mut files| files.next().is_some())
     });

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::chown;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// A trace of `events` events and 3 lost ones.
@@ -232,6 +232,11 @@ fn a_file_gives_options_that_the_command_line_has_not() {
         assert_eq!(lines(&output), 3, "{}", output.notes());
         assert!(output.notes().contains("is ignored: it belongs to another user"), "{}", output.notes());
         chown(&config, Some(0), None).unwrap();
+        // Nor does a home that is closed to the user.
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid", "65534", "--clear-groups", harness::TRACEWING, "rules"]).env("HOME", folder.path());
+        let closed = other.env_remove("XDG_CONFIG_HOME").ran();
+        assert!(!closed.notes().contains("defaults"), "{}", closed.notes());
     }
     for (file, options, told) in [
         ("[list]\ncuont = 1", &[][..], "[list]: there is no option --cuont"),
