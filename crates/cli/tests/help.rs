@@ -36,8 +36,12 @@ const READERS: [&[&str]; 16] = [
 ];
 
 /// How a line begins of commands that find nothing.
-const NOTHING: [&str; 4] =
-    ["tracewing: The filter leaves out all", "The filter leaves out all", "tracewing: no event is called", "0 periods"];
+const NOTHING: [&str; 4] = [
+    "tracewing: The filter leaves out all",
+    "The filter leaves out all",
+    "tracewing: no event is called",
+    "0 periods",
+];
 
 /// Records what the examples are about: the server `shop`, tasks named `work/…` and `daemon`, requests of
 /// `quotes`, with locks, samples, and the kernel's events. Gives the process id of `reactivity`, whose task
@@ -83,7 +87,11 @@ fn failure(example: &str, pid: &str, folder: &Path) -> Option<String> {
     let found = [output.text(), output.notes()].concat();
     let is_empty = found.lines().any(|line| NOTHING.iter().any(|words| line.starts_with(words)));
     // The next example may write a folder of the same name.
-    for entry in fs::read_dir(folder).ok()?.flatten().filter(|entry| !KEPT.iter().any(|kept| entry.file_name() == *kept)) {
+    for entry in fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .filter(|entry| !KEPT.iter().any(|kept| entry.file_name() == *kept))
+    {
         let path = entry.path();
         if path.is_dir() { fs::remove_dir_all(path).ok()? } else { fs::remove_file(path).ok()? }
     }

@@ -234,7 +234,9 @@ fn a_file_gives_options_that_the_command_line_has_not() {
         chown(&config, Some(0), None).unwrap();
         // Nor does a home that is closed to the user.
         let mut other = Command::new("setpriv");
-        other.args(["--reuid", "65534", "--clear-groups", harness::TRACEWING, "rules"]).env("HOME", folder.path());
+        other
+            .args(["--reuid", "65534", "--clear-groups", harness::TRACEWING, "rules"])
+            .env("HOME", folder.path());
         let closed = other.env_remove("XDG_CONFIG_HOME").ran();
         assert!(!closed.notes().contains("defaults"), "{}", closed.notes());
     }
