@@ -195,7 +195,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let duration = milliseconds(ran.duration_ns());
         let busy = if polls { &busy } else { "unknown" };
         writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
-        warnings::print(out, &tasks, &ran.names)
+        warnings::print(out, &tasks, &ran)
     })?;
     if tasks.is_empty() {
         TASKS.explain(&mut out, format, &args.input, &ran)?;

@@ -167,6 +167,12 @@ fn a_trace_that_is_gone_is_reported() {
         let printed = said(&["locks"], trace).concat();
         assert!(printed.contains("but part of it is missing"), "{printed}");
     }
+    for (place, given) in
+        [(folder.path(), "whole"), (folder.path(), "./whole"), (&whole, "."), (&whole, "../whole")]
+    {
+        let notes = harness::tracewing().current_dir(place).args(["stats", given]).ran().notes();
+        assert!(notes.contains("kernel is missing, with 42 events"), "{given}: {notes}");
+    }
     let [_, warnings] = said(&["stats"], &whole.join("user"));
     assert_eq!(warnings, "", "the others were not asked for");
 }

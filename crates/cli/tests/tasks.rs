@@ -110,6 +110,11 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     assert!(named.contains("what workers did in polls is unknown"), "{named}");
     let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
     assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
+    // Nor is what polls have woken, which may be all that they were for.
+    let json = harness::json(&folder.path().join("named"), &["tasks"]);
+    let rows = json["tasks"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["spurious_polls"].is_null()), "{json}");
+    assert!(!named.contains("spurious wakes"), "{named}");
     // Nor are there some of the tasks' own events, which are named only where they are missing.
     let (wakes, switches) = ("has no wakes of tasks", "has no switches of tasks");
     assert!(named.contains(wakes) && !named.contains(switches), "{named}");

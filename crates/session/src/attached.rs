@@ -11,6 +11,7 @@ mod wanted;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain, socket_type};
@@ -114,9 +115,15 @@ pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: D
 
 /// The copies in a process that are to be entered; `None` where its memory cannot be read.
 fn found(pid: Pid, wanted: &Wanted) -> Option<Vec<Entry>> {
-    let process = Process::open(pid).ok()?;
-    let times = Times::of(pid);
-    Some(entries(&process).into_iter().filter(|entry| wanted.has(entry, times)).collect())
+    Some(ready(pid, &Process::open(pid).ok()?, wanted, Times::of(pid)))
+}
+
+fn ready(pid: Pid, process: &Process, wanted: &Wanted, times: Times) -> Vec<Entry> {
+    // It is never unloaded, however long the process existed before it executed this program.
+    let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is_programs =
+        |entry: &Entry| *wanted == Wanted::Present && executable.as_deref() == Some(Path::new(&entry.object));
+    entries(process).into_iter().filter(|entry| is_programs(entry) || wanted.has(entry, times)).collect()
 }
 
 fn key(entry: &Entry) -> Loaded {
@@ -147,7 +154,7 @@ fn enter(
     };
     let Answers { mut entered, mut declined } = Answers::default();
     let times = Times::of(pid);
-    for entry in entries(&process).into_iter().filter(|entry| wanted.has(entry, times)) {
+    for entry in ready(pid, &process, wanted, times) {
         tried.push(key(&entry));
         let called = target.call(entry.address, &calls::ALL, patience)?;
         let number = match number(&process, called.result) {

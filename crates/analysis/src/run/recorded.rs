@@ -114,6 +114,8 @@ impl Recorded {
         let names = names.iter().chain(&left_out).copied().collect();
         this.lacks_of_locks = lacks_of_locks(&names, &left_out, &excluded);
         this.all_system_calls = Coverage::of(recording).system_call_entries;
+        // What a poll woke is part of its effects.
+        this.lacks_effects = this.lacks_user_wakes;
         // An extract may still have the class of events that were left out, or some of its events.
         for name in left_out {
             this.lacks_user_switches |= name == user_thread::Switch::NAME;

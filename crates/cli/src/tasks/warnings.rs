@@ -4,7 +4,7 @@ use crate::output::{plural, shown};
 use crate::style::WARNING;
 use crate::table::milliseconds;
 use std::io::{Result, Write};
-use tracewing_analysis::{Names, Task};
+use tracewing_analysis::{Ran, Task};
 
 /// Maximum number of printed warnings.
 const WARNINGS: usize = 20;
@@ -13,11 +13,11 @@ const WARNINGS: usize = 20;
 const FEW: u64 = 10;
 
 /// Prints problems of tasks.
-pub fn print(out: &mut impl Write, tasks: &[Task], names: &Names) -> Result<()> {
+pub fn print(out: &mut impl Write, tasks: &[Task], ran: &Ran) -> Result<()> {
     let mut warnings = Vec::new();
     for task in tasks {
         if task.blocking_polls > 0 {
-            let on = task.slept_on.map(|on| format!(" in {}", names.get(on))).unwrap_or_default();
+            let on = task.slept_on.map(|on| format!(" in {}", ran.names.get(on))).unwrap_or_default();
             let (slept, longest) = (milliseconds(task.slept_ns), milliseconds(task.longest_sleep_ns));
             warnings.push((
                 task,
@@ -40,7 +40,7 @@ pub fn print(out: &mut impl Write, tasks: &[Task], names: &Names) -> Result<()> 
                 ),
             ));
         }
-        if task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
+        if !ran.recorded.lacks_effects && task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
             warnings.push((
                 task,
                 format!("has spurious wakes: {} of {} polls had nothing to do", task.vain_polls, task.polls),

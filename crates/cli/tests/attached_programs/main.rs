@@ -66,6 +66,18 @@ fn the_summary_names_the_longest_stop() {
     assert!(stop.is_some_and(|(ms, _)| ms.parse::<f64>().is_ok_and(|ms| ms > 0.0)), "{said}");
 }
 
+/// As that of a service's script that ends with `exec server`.
+#[test]
+fn a_program_that_was_just_executed_joins_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Command::new("sh");
+    let program = Resident::of(script.args(["-c", "sleep 0.3; exec \"$0\""]).arg(&*PROGRAM));
+    let mut command = harness::tracewing();
+    command.args(["record", "--no-kernel", "--for", "0.7", "--pid", &program.pid.to_string(), "-o"]);
+    let said = command.arg(folder.path().join("t")).succeeds().notes();
+    assert!(said.contains("1 program joined"), "{said}");
+}
+
 /// At any moment of its joining.
 #[test]
 fn a_recorder_that_ends_at_once_leaves_nothing() {

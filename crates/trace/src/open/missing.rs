@@ -139,7 +139,9 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         }
     }
     note(recording, traces, &gaps);
-    if !is_copied && recording.inputs().iter().any(|input| folder.starts_with(input)) {
+    // However the paths were given: relative, or through links.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if !is_copied && recording.inputs().iter().any(|input| real(folder).starts_with(real(input))) {
         recording.missing.extend(TRACES.into_iter().filter_map(|name| gone_trace(folder, name, described)));
     }
 }
