@@ -6,7 +6,6 @@
 //! | `timeline` | the analysis: timelines of states, events and wakes; `parts` adds functions, locks, samples
 //! and counters |
 //! | `model` | the final containers and names |
-//! | `undecided` | states of an LWP that may belong to a user thread |
 //! | `change`, `sort` | sorts everything by time in bounded memory |
 //! | `encoder` | the interface of a format |
 //! | `paje`, `perfetto` (with `protobuf`), `chrome` | the formats |
@@ -38,7 +37,6 @@ mod sort;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod undecided;
 
 use model::{Kind, Model};
 use std::cell::Cell;

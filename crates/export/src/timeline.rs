@@ -14,7 +14,6 @@ use crate::change::{Change, LinkId};
 use crate::encoder::Encoder;
 use crate::model::{ContainerId, Model, NameId};
 use crate::sort::{Sorted, Sorter};
-use crate::undecided::Undecided;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Result;
@@ -22,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tracewing_analysis::profile::Chains;
 use tracewing_analysis::{Calls, LockUses, Pairs, Party, Ran, ThreadKey};
+use tracewing_timeline::Undecided;
 use tracewing_units::{Cpu, LockAddress, Pid, Timestamp};
 
 /// Follows a recording.

@@ -16,3 +16,4 @@ mod undecided;
 
 pub use state::{CLASSES, Class, StateId, StateNames};
 pub use states::{End, Sink, States, Track, TrackId};
+pub use undecided::{Interval, Undecided};

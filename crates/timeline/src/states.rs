@@ -163,7 +163,7 @@ impl<S: Sink> States<S> {
         let state = self.names.of(doing, lwp.waits_for);
         self.sink.state(track, state, &self.names, from, to);
         if lwp.runs_user_thread() {
-            let pushed = self.pending(lwp.serial).undecided.push(Interval { state, from, to });
+            let pushed = self.pending(lwp.serial).undecided.push(Interval { name: state.0, from, to });
             self.check(pushed);
         }
         if let Doing::Running { cpu, .. } = doing {
@@ -188,7 +188,8 @@ impl<S: Sink> States<S> {
             Some(thread) => {
                 let task = self.task_track(thread);
                 let (sink, names, doubted) = (&mut self.sink, &self.names, pending.doubted);
-                pending.undecided.drain(|Interval { state, from, to }| {
+                pending.undecided.drain(|Interval { name, from, to }| {
+                    let state = StateId(name);
                     let is_doubted = to <= doubted && names.class(state) == crate::Class::User;
                     let state = if is_doubted { StateId::RUNNING } else { state };
                     sink.state(task, state, names, from, to);

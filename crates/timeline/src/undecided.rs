@@ -4,7 +4,6 @@
 //! A poll usually has few states. One that never ends may have any number, so everything beyond [`MEMORY`]
 //! bytes goes to a file.
 
-use crate::StateId;
 use std::io::{Read, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
@@ -13,19 +12,23 @@ use tracewing_units::Timestamp;
 /// Bytes kept in memory per LWP that runs user threads.
 const MEMORY: usize = 64 << 10;
 
-/// Encoded size of an interval: state, begin, end.
+/// Encoded size of an interval: name, begin, end.
 const SIZE: usize = 4 + 8 + 8;
 
+/// A state of an LWP, which may be one of its user thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interval {
-    pub state: StateId,
+pub struct Interval {
+    /// The number of the state's name among those of the queue's user.
+    pub name: u32,
+    /// When it begins, ns.
     pub from: Timestamp,
+    /// When it ends, ns.
     pub to: Timestamp,
 }
 
 /// A queue of states.
 #[derive(Debug)]
-pub(crate) struct Undecided {
+pub struct Undecided {
     folder: PathBuf,
     file: SpooledTempFile,
     count: u64,
@@ -37,9 +40,13 @@ impl Undecided {
         Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
     }
 
+    /// Appends a state.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn push(&mut self, interval: Interval) -> Result<()> {
         let mut bytes = [0; SIZE];
-        bytes[..4].copy_from_slice(&interval.state.0.to_le_bytes());
+        bytes[..4].copy_from_slice(&interval.name.to_le_bytes());
         bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
         bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
         self.count += 1;
@@ -47,6 +54,9 @@ impl Undecided {
     }
 
     /// Passes all intervals to `each` and empties the queue.
+    ///
+    /// # Errors
+    /// The file cannot be read, or `each` fails.
     pub fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
         self.file.rewind()?;
         let mut room = [[0; SIZE]; 128];
@@ -61,6 +71,9 @@ impl Undecided {
     }
 
     /// Empties the queue.
+    ///
+    /// # Errors
+    /// The file cannot be used.
     pub fn clear(&mut self) -> Result<()> {
         self.count = 0;
         if self.file.is_rolled() {
@@ -74,8 +87,8 @@ fn interval(bytes: &[u8; SIZE]) -> Interval {
     let time = |at: usize| {
         Timestamp::from_ns(bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes)))
     };
-    let state = bytes.first_chunk().map_or(StateId::UNKNOWN, |bytes| StateId(u32::from_le_bytes(*bytes)));
-    Interval { state, from: time(4), to: time(12) }
+    let name = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    Interval { name, from: time(4), to: time(12) }
 }
 
 #[cfg(test)]
@@ -88,7 +101,7 @@ mod tests {
         for count in [3, 20_000, 5] {
             let expected: Vec<_> = (0..count)
                 .map(|at| Interval {
-                    state: StateId(at as u32),
+                    name: at as u32,
                     from: Timestamp::from_ns(at),
                     to: Timestamp::from_ns(-at),
                 })
@@ -106,7 +119,7 @@ mod tests {
             assert_eq!(found, expected);
         }
         undecided
-            .push(Interval { state: StateId(1), from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
+            .push(Interval { name: 1, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
             .expect("memory");
         undecided.clear().expect("memory");
         undecided.drain(|interval| panic!("{interval:?}")).expect("memory");

@@ -2,8 +2,8 @@
 
 use super::{CpuLine, Line, Timeline};
 use crate::model::{Container, ContainerId, Kind as What, NameId, Use, at};
-use crate::undecided::Undecided;
 use tracewing_analysis::Seen;
+use tracewing_timeline::Undecided;
 use tracewing_trace::super_trace::{Carried, LwpSerial, Mode, Place, UserThread};
 use tracewing_units::{Cpu, Tid, Timestamp};
 

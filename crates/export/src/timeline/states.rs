@@ -3,8 +3,8 @@
 use super::Timeline;
 use crate::change::Change;
 use crate::model::{ContainerId, NameId, at};
-use crate::undecided::Interval;
 use tracewing_analysis::Party;
+use tracewing_timeline::Interval;
 use tracewing_trace::super_trace::{self, Doing, Fold, Lwp, Mode, UserThread, Waker};
 use tracewing_units::Timestamp;
 
