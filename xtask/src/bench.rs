@@ -50,7 +50,7 @@ pub enum Comparison {
     Tasks(Tasks),
     /// Analysing a recording: events a second of one CPU, and memory
     #[command(after_help = "Examples:\n  \
-        cargo xtask bench analyse                  a recording of 100 million events, made in the target folder: five minutes\n  \
+        cargo xtask bench analyse                  a recording of 100 million events, made in the target folder: 15 minutes\n  \
         cargo xtask bench analyse --millions 10    a smaller one\n  \
         cargo xtask bench analyse --quick          to see that everything works")]
     Analyse(Analyse),

@@ -1,6 +1,9 @@
 //! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a
-//! filter lets through.
+//! filter lets through. Where the analysis needs no events but only what they change, and there is another
+//! CPU, a second thread decodes (`beside`).
 
+mod beside;
+mod decoded;
 mod ran;
 mod recorded;
 
@@ -9,14 +12,14 @@ pub use recorded::{LocksLack, Recorded};
 
 use crate::analysis::{Analysis, Input, Loss};
 use crate::filtered::Filtered;
+use decoded::Missing;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
+    Activity, Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
 };
 use tracewing_trace::{
-    Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
-    TimeRange, Trace,
+    Error, EventRef, Filter, LostKind, Merge, Message, Progress, Recording, Selection, TimeRange,
 };
 use tracewing_units::{Cpu, Timestamp};
 
@@ -37,23 +40,30 @@ pub fn run<A: Analysis>(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let mut run = Run::new(recording, filter, analysis)?;
+    match !A::EVENTS && beside::is_worth_it(recording) {
+        true => beside::read(recording, &mut run, watch),
+        false => read(recording, &mut run, watch),
+    }
+    Ok(run.finish())
+}
+
+/// Reads all events until `run` needs no more.
+fn read<A: Analysis>(
+    recording: &Recording,
+    run: &mut Run<'_, A>,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) {
     // The first event after the range's end shows whether the recording continues there.
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let total = recording.bytes();
     for count in 1_u64.. {
-        if count % PERIOD == 0 {
-            if run.filtered.is_done() {
-                break;
-            }
-            if watch(Progress { done: merge.bytes(), total }).is_break() {
-                run.ran.stopped = true;
-                break;
-            }
+        if count % PERIOD == 0 && run.is_over(Progress { done: merge.bytes(), total }, watch) {
+            break;
         }
         let continues = match merge.advance() {
             Ok(Some(Message::Event(ref event))) => run.event(event),
             Ok(Some(Message::Lost(lost, trace, stream))) => {
-                run.lost(lost, trace, stream);
+                run.lost(&Missing::of(lost, trace, stream));
                 true
             }
             Ok(None) => {
@@ -69,7 +79,6 @@ pub fn run<A: Analysis>(
             break;
         }
     }
-    Ok(run.finish())
 }
 
 /// How many CPUs the kernel's streams are of.
@@ -140,14 +149,29 @@ impl<'a, A: Analysis> Run<'a, A> {
         })
     }
 
+    /// Whether the analysis, or the user, needs no more; called from time to time.
+    fn is_over(&mut self, progress: Progress, watch: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> bool {
+        if self.filtered.is_done() {
+            return true;
+        }
+        self.ran.stopped = watch(progress).is_break();
+        self.ran.stopped
+    }
+
     /// Handles the next event; false if it lies after the range.
     #[inline]
     fn event(&mut self, event: &EventRef<'_>) -> bool {
-        self.ran.events += 1;
         let activity = self.follower.activity(event);
         self.learn_names();
         self.filtered.input(Input::Explained(event));
-        if let Some(time) = activity.as_ref().map(|activity| activity.time) {
+        self.happens(activity.as_ref(), Some(event))
+    }
+
+    /// Handles what the next event means, and the event where it is there; false if it lies after the range.
+    #[inline]
+    fn happens(&mut self, activity: Option<&Activity<'_>>, event: Option<&EventRef<'_>>) -> bool {
+        self.ran.events += 1;
+        if let Some(time) = activity.map(|activity| activity.time) {
             if time > self.range.end {
                 self.ran.end_ns = self.range.end;
                 return false;
@@ -165,13 +189,16 @@ impl<'a, A: Analysis> Run<'a, A> {
                 self.does_not_see(&unseen);
             }
         }
-        if A::EVENTS && (self.begun || A::BEFORE) {
-            let seen = self.follower.seen(event, activity.as_ref());
+        if A::EVENTS
+            && (self.begun || A::BEFORE)
+            && let Some(event) = event
+        {
+            let seen = self.follower.seen(event, activity);
             if self.selection.selects_seen(&seen) {
                 self.filtered.input(Input::Event(&seen));
             }
         }
-        if let Some(activity) = &activity {
+        if let Some(activity) = activity {
             match self.begun {
                 true => self.follower.event(activity, &mut self.filtered),
                 false if A::BEFORE => self.follower.event(activity, &mut Ends(&mut self.filtered)),
@@ -261,21 +288,19 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
     }
 
-    fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
+    fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others }: &Missing) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         if from > self.range.end {
             return;
         }
-        let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
         self.stay_blind_until(scope, to);
         let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
-        let is_of_others = lost.kind == LostKind::Events && stream.loses_of_others();
         let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted), is_of_others };
         match self.begun {
             true => {
                 let (from, to) = (from.max(self.ran.begin_ns), to.min(self.range.end));
                 self.misses(&Loss { from, to, ..loss }, true);
-                self.follower.lost(lost, trace, stream, &mut self.filtered);
+                self.follower.lost(lost, scope, &mut self.filtered);
             }
             false => {
                 if A::BEFORE {
@@ -284,7 +309,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 if to >= self.range.begin {
                     self.lost_before.push(loss);
                 }
-                self.follower.lost(lost, trace, stream, &mut ());
+                self.follower.lost(lost, scope, &mut ());
             }
         }
     }

@@ -9,8 +9,6 @@ use std::time::Instant;
 pub struct Took {
     /// On the clock.
     pub seconds: f64,
-    /// Of CPUs, in the program and in the kernel.
-    pub cpu: f64,
     /// Largest resident memory of the process, MiB.
     pub peak: f64,
 }
@@ -31,7 +29,5 @@ pub fn run(command: &mut Command) -> Result<Took> {
     let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     let seconds = begin.elapsed().as_secs_f64();
     ensure!(ended == child.id() as libc::pid_t && status == 0, "{command:?} failed");
-    let time = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-    Ok(Took { seconds, cpu, peak: usage.ru_maxrss as f64 / 1024.0 })
+    Ok(Took { seconds, peak: usage.ru_maxrss as f64 / 1024.0 })
 }

@@ -9,7 +9,9 @@ use crate::open::recording::Recording;
 use crate::rewrite::names::{names_lwp, names_task};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
-use crate::super_trace::{Activity, Change, Fold, Follower, Kind, Lwp, Seen, TaskSerial, UserThread};
+use crate::super_trace::{
+    Activity, Adapter, Change, Fold, Follower, Kind, Lwp, Seen, TaskSerial, UserThread,
+};
 use crate::time::range::TimeRange;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -83,7 +85,9 @@ impl Naming {
                         search.calls(&activity);
                     }
                 }
-                Message::Lost(lost, trace, stream) => follower.lost(lost, trace, stream, &mut search),
+                Message::Lost(lost, trace, stream) => {
+                    follower.lost(lost, Adapter::scope(trace, stream), &mut search);
+                }
             }
             count += 1;
             if count % PERIOD == 0 && watch().is_break() {

@@ -7,7 +7,7 @@ use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::stream::cursor::Lost;
-use crate::super_trace::{Follower, Seen};
+use crate::super_trace::{Adapter, Follower, Seen};
 use crate::time::range::TimeRange;
 use tracewing_units::Timestamp;
 
@@ -100,7 +100,7 @@ impl OrderedSelection {
     /// Takes the next loss, and returns the selected part of it.
     pub(crate) fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) -> Option<Lost> {
         if let Some(follower) = &mut self.follower {
-            follower.lost(lost, trace, stream, &mut ());
+            follower.lost(lost, Adapter::scope(trace, stream), &mut ());
         }
         let mut lost = *lost;
         lost.cut(&self.range).then_some(lost)

@@ -1,6 +1,6 @@
 //! The super-trace as readers of a recording use it: each event with its place, then the state advances.
 
-use super::activity::{Activity, Kind, UserThreadKind};
+use super::activity::{Activity, Kind, Scope, UserThreadKind};
 use super::adapter::Adapter;
 use super::coverage::Coverage;
 use super::fold::Fold;
@@ -10,7 +10,7 @@ use super::state::SuperTrace;
 use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
 use crate::merge::event::EventRef;
-use crate::open::recording::{Recording, Stream, Trace};
+use crate::open::recording::Recording;
 use crate::stream::cursor::Lost;
 use tracewing_units::{Cpu, Task, Tid, Timestamp};
 
@@ -122,9 +122,9 @@ impl Follower {
     }
 
     /// Applies a loss: states that lost events may have changed become unknown.
-    pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
+    pub fn lost(&mut self, lost: &Lost, scope: Scope, fold: &mut impl Fold) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
-        self.state.lost(Adapter::scope(trace, stream), from, to, fold);
+        self.state.lost(scope, from, to, fold);
     }
 
     /// Whether it has all threads' kernel events: it declares so, or comes from another tracer and nothing

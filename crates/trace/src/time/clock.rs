@@ -1,10 +1,10 @@
 //! Turns a clock's cycles into time stamps and back: no other place does.
 //!
 //! babeltrace2 computes in double precision where the frequency is not 1 GHz (`bt_common_cycles_to_ns`,
-//! common/common.h). Up to 2^53 ns, 104 days from cycle 0, its stamps are at most 2 ns from the exact quotient,
-//! and the same arithmetic here gives the same digits. Beyond, doubles lie 2 ns and more apart (128 ns at the
-//! time since 1970), and stamps that differ would become equal: there the quotient is exact. As the first are
-//! below 2^53 and the others not, stamps are in the order of cycles.
+//! common/common.h). Up to 2^53 ns, 104 days from cycle 0, its stamps are at most 2 ns from the exact
+//! quotient, and the same arithmetic here gives the same digits. Beyond, doubles lie 2 ns and more apart
+//! (256 ns at the time since 1970), and stamps that differ would become equal: there the quotient is exact.
+//! As the first are below 2^53 and the others not, stamps are in the order of cycles.
 
 use tracewing_ctf::model::ClockClass;
 use tracewing_units::{Cycles, Duration, Timestamp};
@@ -53,11 +53,15 @@ fn duration(Cycles(cycles): Cycles, frequency: u64) -> Option<Duration> {
         return Some(Duration::from_ns(cycles));
     }
     let rounded = (1e9 * cycles as f64 / frequency as f64) as u64;
-    if rounded < EXACT_IN_DOUBLE { Some(Duration::from_ns(rounded)) } else { exact(cycles, frequency) }
+    if rounded < EXACT_IN_DOUBLE {
+        Some(Duration::from_ns(rounded))
+    } else {
+        exact(Cycles(cycles), frequency)
+    }
 }
 
 #[cold]
-fn exact(cycles: u64, frequency: u64) -> Option<Duration> {
+fn exact(Cycles(cycles): Cycles, frequency: u64) -> Option<Duration> {
     let ns = u128::from(cycles) * u128::from(NS_PER_S) / u128::from(frequency);
     u64::try_from(ns).ok().map(|ns| Duration::from_ns(ns.max(EXACT_IN_DOUBLE)))
 }
