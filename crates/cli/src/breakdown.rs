@@ -22,7 +22,7 @@ use tracewing_programs::symbols::Symbols;
 const HELP: &str = "\
 Examples:
   tracewing record --system-wide -o my-trace -- make
-  tracewing breakdown my-trace -n 3
+  tracewing breakdown my-trace --processes 3 -n 5
   tracewing breakdown my-trace --process shop --sort ipc
   tracewing breakdown my-trace --from +1s --to +2s --format csv > breakdown.csv
 
@@ -32,18 +32,22 @@ kernel thread (kernel). `unknown` is time for which no event shows what the proc
 `outside` is what others did for the process: threads that it woke, until they waited again, and interrupts that woke \
 it. This time is also part of their own time. Below that are its threads, by the name of their first function if the \
 program records it, otherwise by their own names. At the end is what all CPUs did, if the recording covers the whole \
-machine (--system-wide) and no filter leaves out any thread.
+machine (--system-wide) and no filter leaves out any thread. -n applies to each table of a process.
 ";
 
 /// What `tracewing breakdown` accepts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&[view()])))]
 pub struct Args {
+    /// Print only the N processes with the most time on CPUs
+    #[arg(long = "processes", value_name = "N")]
+    busiest: Option<usize>,
+
     // Of the rows of each process.
     #[command(flatten)]
     sort: Sort,
 
-    // Of processes: those with the most time on CPUs.
+    // Of each table of a process.
     #[command(flatten)]
     first: First,
 
@@ -72,13 +76,13 @@ const PARTS: [MissingPart; 5] = [
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
-    let layout = Layout::new(&rows::columns(), &args.sort, First::default(), &args.choice, format)?;
+    let layout = Layout::new(&rows::columns(), &args.sort, args.first, &args.choice, format)?;
     let mut breakdown = Breakdown::new();
     let ran = args.input.analyse(&mut breakdown)?;
     let mut found = breakdown.finish(&ran);
     let all = found.processes.len();
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
-    found.processes.truncate(args.first.rows());
+    found.processes.truncate(args.busiest.unwrap_or(usize::MAX));
     let known = Known { recorded: ran.recorded, modes: !ran.modeless };
     let mut symbols = Symbols::new();
     let mut out = screen::stdout(format.into());
@@ -89,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             text::print(&mut out, &found, known, &layout, &mut symbols)?;
             let more = all - found.processes.len();
             if more > 0 {
-                writeln!(out, "and {more} more processes; without -n, all are printed")?;
+                writeln!(out, "and {more} more processes; without --processes, all are printed")?;
             }
             print_strangers(&mut out, found.strangers)?;
         }
@@ -128,8 +132,8 @@ fn flat<'b>(
     for process in &found.processes {
         lines.extend(layout.arranged(rows::inside(process, known)));
         lines.extend(rows::unseen(process));
-        lines.extend(rows::outside(process, known));
-        lines.extend(rows::threads(process, known, symbols));
+        lines.extend(layout.first(rows::outside(process, known)));
+        lines.extend(layout.first(rows::threads(process, known, symbols)));
     }
     lines.extend(rows::machine(found));
     layout.as_they_are(&lines)

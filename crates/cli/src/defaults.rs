@@ -2,10 +2,12 @@
 //! `$XDG_CONFIG_HOME/tracewing/config.toml`, or `~/.config/tracewing/config.toml`.
 //!
 //! A table is a command, a key one of its options by its long name. What it gives is inserted into the
-//! command line, so that clap checks it like all else.
+//! command line, so that clap checks it like all else. A default that cannot be used with the command line is
+//! left out.
 
 use crate::output::print_warning;
 use anyhow::{Context, Result, bail, ensure};
+use clap::error::ErrorKind as Refusal;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rustix::fs::{Mode, OFlags, open};
@@ -16,11 +18,12 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+use tracewing_trace::shown;
 
 /// Largest file that is read, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 /// As `--config`: no defaults, as of an empty file.
-const NO_FILE: &str = "/dev/null";
+const NO_FILES: [&str; 2] = ["", "/dev/null"];
 /// Permissions by which others could write.
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -37,12 +40,20 @@ pub struct Given {
 /// # Errors
 /// The file is not a valid one for this program, or cannot be trusted.
 pub fn add(command: &Command, words: Vec<OsString>) -> Result<Given> {
-    // What clap refuses now, it will refuse again, with its message.
-    let Ok(matches) = command.clone().try_get_matches_from(&words) else {
-        return Ok(Given { words, by: None });
+    let matches = match command.clone().try_get_matches_from(&words) {
+        Ok(matches) => matches,
+        // The file may have it.
+        Err(error) if error.kind() == Refusal::MissingRequiredArgument => {
+            command.clone().ignore_errors(true).try_get_matches_from(&words)?
+        }
+        // What clap refuses now, it will refuse again, with its message.
+        Err(_) => return Ok(Given { words, by: None }),
     };
     let given = matches.get_one::<PathBuf>("config");
-    let path = given.cloned().or_else(default_path).filter(|path| path != Path::new(NO_FILE));
+    let path = given
+        .cloned()
+        .or_else(default_path)
+        .filter(|path| !NO_FILES.iter().any(|none| path == Path::new(none)));
     let Some(path) = path else { return Ok(Given { words, by: None }) };
     let failure = || format!("cannot use the defaults in {}", path.display());
     let opened = match open_regular(&path) {
@@ -60,10 +71,50 @@ pub fn add(command: &Command, words: Vec<OsString>) -> Result<Given> {
         return Ok(Given { words, by: None });
     };
     let added = options(command, &matches, &table).with_context(|| path.display().to_string())?;
+    let (added, given_way) = suitable(command, &words, &matches, added);
+    for option in given_way {
+        let name = option.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        print_warning(&format!(
+            "{} of {} is left out: it cannot be used with the other options",
+            shown(&name),
+            shown(&path.display().to_string())
+        ));
+    }
     if added.is_empty() {
         return Ok(Given { words, by: None });
     }
-    Ok(Given { words: inserted(&words, &matches, added), by: Some(path) })
+    Ok(Given { words: inserted(&words, &matches, &added), by: Some(path) })
+}
+
+/// An option as words of a command line: several where it is given several times.
+type Words = Vec<OsString>;
+
+/// The options that can be used together with the command line, and those that cannot.
+fn suitable(
+    command: &Command,
+    words: &[OsString],
+    matches: &ArgMatches,
+    added: Vec<Words>,
+) -> (Vec<Words>, Vec<Words>) {
+    // Wrong values are not left out: clap reports them.
+    let suits = |added: &[Words]| {
+        let parsed = command.clone().try_get_matches_from(inserted(words, matches, added));
+        parsed.err().is_none_or(|error| {
+            !matches!(error.kind(), Refusal::ArgumentConflict | Refusal::MissingRequiredArgument)
+        })
+    };
+    // With an option that is required and that the file lacks, no choice of the others helps.
+    if suits(&added) || !suits(&[]) {
+        return (added, Vec::new());
+    }
+    let (mut suitable, mut rest) = (Vec::new(), added);
+    // One may need another that comes later.
+    while let Some(at) =
+        rest.iter().position(|option| suits(&[&suitable[..], std::slice::from_ref(option)].concat()))
+    {
+        suitable.push(rest.remove(at));
+    }
+    (suitable, rest)
 }
 
 fn default_path() -> Option<PathBuf> {
@@ -106,12 +157,12 @@ fn read(file: File) -> Result<Table> {
 }
 
 /// The options for the command that was called, as words; with those for all commands.
-fn options(command: &Command, matches: &ArgMatches, table: &Table) -> Result<Vec<OsString>> {
+fn options(command: &Command, matches: &ArgMatches, table: &Table) -> Result<Vec<Words>> {
     let mut words = Vec::new();
     for (key, value) in table {
         match (command.find_subcommand(key), value) {
             (None, Value::Table(_)) => bail!("there is no command `{key}`"),
-            (None, value) => words.extend(option(command, matches, key, value)?),
+            (None, value) => words.push(option(command, matches, key, value)?),
             (Some(below), Value::Table(table)) => {
                 let called = matches.subcommand().filter(|(name, _)| name == key);
                 let none = ArgMatches::default();
@@ -122,12 +173,15 @@ fn options(command: &Command, matches: &ArgMatches, table: &Table) -> Result<Vec
             (Some(_), _) => bail!("`{key}` is a command: write [{key}], and its options below"),
         }
     }
+    words.retain(|option| !option.is_empty());
     Ok(words)
 }
 
-/// One option as words; none if the command line has it.
-fn option(command: &Command, matches: &ArgMatches, key: &str, value: &Value) -> Result<Vec<OsString>> {
-    let Some(arg) = command.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config") else {
+/// One option; no words if the command line has it, or does without it.
+fn option(command: &Command, matches: &ArgMatches, key: &str, value: &Value) -> Result<Words> {
+    let own = ["config", "no-default"];
+    let Some(arg) = command.get_arguments().find(|arg| arg.get_long() == Some(key) && !own.contains(&key))
+    else {
         bail!("there is no option --{key}");
     };
     let values = match value {
@@ -140,14 +194,16 @@ fn option(command: &Command, matches: &ArgMatches, key: &str, value: &Value) -> 
     ensure!(!is_flag(arg) || matches!(value, Value::Boolean(_)), "--{key} is true or false");
     let is_given = matches.try_contains_id(arg.get_id().as_str()).is_ok()
         && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    Ok(if is_given { Vec::new() } else { words(arg, key, value, values) })
+    let without = matches.try_get_many::<String>("no_default").ok().flatten();
+    let is_without = without.into_iter().flatten().any(|name| name.trim_start_matches('-') == key);
+    Ok(if is_given || is_without { Vec::new() } else { words(arg, key, value, values) })
 }
 
 fn is_flag(arg: &Arg) -> bool {
     !matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-fn words(arg: &Arg, key: &str, value: &Value, values: Vec<String>) -> Vec<OsString> {
+fn words(arg: &Arg, key: &str, value: &Value, values: Vec<String>) -> Words {
     let may_be_bare = is_flag(arg) || arg.get_num_args().is_some_and(|range| range.min_values() == 0);
     match value {
         Value::Boolean(false) => Vec::new(),
@@ -167,14 +223,14 @@ fn text(value: &Value) -> Option<String> {
 }
 
 /// The command line with words after the names of its commands, where nothing else can take them as values.
-fn inserted(words: &[OsString], matches: &ArgMatches, added: Vec<OsString>) -> Vec<OsString> {
+fn inserted(words: &[OsString], matches: &ArgMatches, added: &[Words]) -> Vec<OsString> {
     let mut matches = matches;
     let mut at = 1;
     while let Some((name, below)) = matches.subcommand() {
         at += words[at..].iter().position(|word| word == name).map_or(0, |place| place + 1);
         matches = below;
     }
-    [&words[..at], &added, &words[at..]].concat()
+    [&words[..at], &added.concat(), &words[at..]].concat()
 }
 
 #[cfg(test)]
@@ -215,6 +271,29 @@ mod tests {
             assert_eq!((found[0], found.last()), (expected[0], expected.last()), "{line}");
             expected.sort_unstable();
             found.sort_unstable();
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn defaults_give_way() {
+        let file = "color = 'never'\n[record]\nprofile = true\nlock-chains = 'all'\nlocks = true\n\
+                    [latency]\nbegin = 'a:b'\nend = 'a:c'\n";
+        for (line, becomes) in [
+            (
+                "record --flight-recorder -- c",
+                "record --color=never --locks --lock-chains=all --flight-recorder -- c",
+            ),
+            (
+                "record --no-default profile,locks -- c",
+                "record --color=never --no-default profile,locks -- c",
+            ),
+            ("latency t", "latency --begin=a:b --end=a:c --color=never t"),
+        ] {
+            let mut found: Vec<_> = with(file, line).unwrap().split(' ').map(str::to_owned).collect();
+            let mut expected: Vec<_> = becomes.split(' ').collect();
+            found.sort_unstable();
+            expected.sort_unstable();
             assert_eq!(found, expected, "{line}");
         }
     }

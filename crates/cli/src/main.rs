@@ -69,12 +69,22 @@ struct Cli {
     #[arg(long, global = true, display_order = 901)]
     no_pager: bool,
 
-    /// Read defaults of options from FILE instead of ~/.config/tracewing/config.toml
-    #[arg(long, global = true, value_name = "FILE", display_order = 902)]
+    /// Read defaults of options from FILE instead of ~/.config/tracewing/config.toml; '' reads none
+    #[arg(long, global = true, value_name = "FILE", value_parser = config, display_order = 902)]
     config: Option<std::path::PathBuf>,
+
+    /// Do without the default that the configuration file gives for --OPTION; several with commas
+    #[arg(long, global = true, value_name = "OPTION", value_delimiter = ',', display_order = 903)]
+    no_default: Vec<String>,
 
     #[command(subcommand)]
     command: Command,
+}
+
+/// Empty means none.
+#[expect(clippy::unnecessary_wraps, reason = "clap wants it so")]
+fn config(text: &str) -> Result<std::path::PathBuf, std::convert::Infallible> {
+    Ok(text.into())
 }
 
 const EXAMPLES: &str = "\
@@ -191,7 +201,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { color, no_pager, config: _, command } = arguments::parse::<Cli>();
+    let Cli { color, no_pager, config: _, no_default: _, command } = arguments::parse::<Cli>();
     color.apply();
     let _paging = (command.is_for_reading() && !no_pager).then(pager::allow);
     let result = match command {

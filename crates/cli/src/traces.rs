@@ -1,8 +1,10 @@
-//! The recordings that a command reads: those that it is given, otherwise the newest one here.
+//! The recordings that a command reads: those that it is given, otherwise the one around the current folder,
+//! or the newest one in it.
 
 use crate::output::print_warning;
 use anyhow::{Context, Result, bail};
 use std::cell::OnceCell;
+use std::env::current_dir;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +15,14 @@ use tracewing_trace::shown;
 /// first snapshot, and of a trace of several levels.
 const MARKS: [&str; 4] = ["tracewing.json", "metadata", "snapshot-1/tracewing.json", "kernel/metadata"];
 
+/// Those of tracewing's recordings alone, which are in the folder of the whole.
+const OURS: [&str; 2] = ["tracewing.json", "snapshot-1/tracewing.json"];
+
 /// The recordings on the command line.
 #[derive(Debug, clap::Args)]
 pub struct Traces {
-    /// Trace folders, or folders that contain traces [default: the newest recording of yours in the current
-    /// folder]
+    /// Trace folders, or folders that contain traces [default: the recording whose folder is the current one
+    /// or contains it, otherwise the newest recording of yours in the current folder]
     #[arg(value_name = "TRACE")]
     given: Vec<PathBuf>,
 
@@ -39,7 +44,10 @@ impl Traces {
         if let Some(newest) = self.newest.get() {
             return Ok(newest);
         }
-        let newest = newest(Path::new("."))?;
+        let newest = match around(&current_dir().unwrap_or_default()) {
+            Some(whole) => whole,
+            None => newest(Path::new("."))?,
+        };
         print_warning(&format!("reading {}", shown(&newest.display().to_string())));
         Ok(self.newest.get_or_init(|| [newest]))
     }
@@ -50,13 +58,25 @@ impl Traces {
     }
 }
 
+/// Folders between that of a flight recorder and the index files of its snapshots' traces.
+const DEPTH: usize = 3;
+
+/// The whole recording whose folder, or a folder of which, is `place`.
+fn around(place: &Path) -> Option<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let is_own = |folder: &Path| fs::symlink_metadata(folder).is_ok_and(|about| about.uid() == user);
+    let is_one = |folder: &Path, marks| is_own(folder) && date(folder, marks, user).is_some();
+    let above = place.ancestors().take(DEPTH + 1).filter(|folder| is_one(folder, &OURS)).last();
+    above.or_else(|| Some(place).filter(|place| is_one(place, &MARKS))).map(Path::to_owned)
+}
+
 /// The folder with the newest recording that belongs to this user; links are not followed.
 fn newest(place: &Path) -> Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(place).context("cannot look for recordings in the current folder")?;
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let owned = folders.filter(|entry| entry.metadata().is_ok_and(|folder| folder.uid() == user));
-    let dated = owned.filter_map(|entry| Some((date(&entry.path(), user)?, entry.file_name())));
+    let dated = owned.filter_map(|entry| Some((date(&entry.path(), &MARKS, user)?, entry.file_name())));
     let Some((_, name)) = dated.max() else {
         bail!("the current folder has no recording of yours: give the folder of one");
     };
@@ -64,9 +84,9 @@ fn newest(place: &Path) -> Result<PathBuf> {
 }
 
 /// When the recording in a folder was last described, if it is one.
-fn date(folder: &Path, user: u32) -> Option<SystemTime> {
+fn date(folder: &Path, marks: &[&str], user: u32) -> Option<SystemTime> {
     let is_own = |file: &Metadata| file.is_file() && file.uid() == user;
-    let files = MARKS.iter().filter_map(|mark| fs::symlink_metadata(folder.join(mark)).ok());
+    let files = marks.iter().filter_map(|mark| fs::symlink_metadata(folder.join(mark)).ok());
     files.filter(is_own).filter_map(|file| file.modified().ok()).max()
 }
 
@@ -94,5 +114,33 @@ mod tests {
         assert_eq!(newest(place.path()).unwrap(), Path::new("other"));
         fs::remove_dir_all(place.path().join("other")).unwrap();
         assert_eq!(newest(place.path()).unwrap(), Path::new("flight"));
+    }
+
+    #[test]
+    fn within_a_recording_it_is_the_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        for mark in
+            ["t/tracewing.json", "flight/snapshot-1/tracewing.json", "lttng/kernel/metadata", "one/metadata"]
+        {
+            fs::create_dir_all(at(mark).parent().unwrap()).unwrap();
+            File::create(at(mark)).unwrap();
+        }
+        for folder in ["t/kernel/index", "flight/snapshot-1/user"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        File::create(at("t/kernel/metadata")).unwrap();
+        for (from, whole) in [
+            ("t", "t"),
+            ("t/kernel", "t"),
+            ("t/kernel/index", "t"),
+            ("flight", "flight"),
+            ("flight/snapshot-1/user", "flight"),
+            ("lttng", "lttng"),
+            ("one", "one"),
+        ] {
+            assert_eq!(around(&at(from)), Some(at(whole)), "{from}");
+        }
+        assert_eq!(around(place.path()), None);
     }
 }

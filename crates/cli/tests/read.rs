@@ -226,7 +226,12 @@ fn a_file_gives_options_that_the_command_line_has_not() {
     assert_eq!(lines(&output), 1, "{}", output.notes());
     assert!(!output.text().contains("(+"), "{}", output.text());
     assert_eq!(lines(&list(file, &["-n", "2"])), 2);
-    assert_eq!(lines(&list(file, &["--config", "/dev/null"])), 3);
+    for none in [&["--config", "/dev/null"][..], &["--config", ""], &["--no-default", "count"]] {
+        assert_eq!(lines(&list(file, none)), 3, "{none:?}");
+    }
+    let output = list("[list]\nfollow = true", &["--super"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.notes().contains("--follow of "), "{}", output.notes());
     if chown(&config, Some(65_534), None).is_ok() {
         let output = of(folder.path(), &["list"]).env("XDG_CONFIG_HOME", folder.path()).ran();
         assert_eq!(lines(&output), 3, "{}", output.notes());

@@ -43,7 +43,7 @@ fn print_process<'b>(
     print_totals(out, process, known)?;
     if !process.outside.is_empty() {
         writeln!(out)?;
-        let lines = process.outside.iter();
+        let lines = layout.first(&process.outside).into_iter();
         let lines = lines.map(|other| Short {
             name: rows::helper(other.process, &other.name),
             ns: rows::outside_ns(other, known),
@@ -52,7 +52,7 @@ fn print_process<'b>(
         print_short(out, "outside, for it", "times", &lines.collect::<Vec<_>>())?;
     }
     writeln!(out)?;
-    let lines = process.entries.iter();
+    let lines = layout.first(&process.entries).into_iter();
     let lines = lines.map(|entry| Short {
         name: rows::start(entry, symbols),
         ns: known.recorded.switches.then_some(entry.own_ns),

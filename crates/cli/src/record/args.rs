@@ -70,7 +70,7 @@ pub struct Args {
     pub attach: AttachArgs,
 
     /// The command to record, and its arguments
-    #[arg(required_unless_present_any = ["with", "running", "system_wide"], conflicts_with = "running", trailing_var_arg = true, value_name = "CMD")]
+    #[arg(conflicts_with = "running", trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]

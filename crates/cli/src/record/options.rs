@@ -41,6 +41,7 @@ pub fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.buffer.sub_buffers, args.buffer.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
     let attach = attach(args)?;
+    check_subject(args, attach.is_some())?;
     let (rules, majors) = rules(args);
     let preload = preload(&args.preload)?;
     let with_alone = args.with.is_some() && args.command.is_empty();
@@ -150,6 +151,17 @@ fn preload(args: &PreloadArgs) -> Result<Option<Preload>> {
         }),
         functions: args.functions.clone(),
     }))
+}
+
+/// Refuses a recording of nothing.
+fn check_subject(args: &Args, has_running: bool) -> Result<()> {
+    if args.command.is_empty() && !has_running && args.with.is_none() && !args.kernel.system_wide {
+        bail!(
+            "nothing to record: give a command (`tracewing record -- CMD`), running processes (--pid, --name, --cgroup, or \
+             --with for those of another recording), or the whole machine (--system-wide)"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses options about kernel events that leave none of those that they ask for.

@@ -90,6 +90,11 @@ impl<R> Layout<R> {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
+    /// As many rows as are printed, of those that come with the table and are in an order of their own.
+    pub fn first<T>(&self, rows: impl IntoIterator<Item = T>) -> Vec<T> {
+        rows.into_iter().take(self.rows).collect()
+    }
+
     /// All rows in their own order, with the chosen columns.
     pub fn as_they_are<B: Borrow<R>>(&self, rows: impl IntoIterator<Item = B>) -> Table {
         let is_text = self.format == TableFormat::Table;

@@ -21,12 +21,14 @@ enum Default {
 }
 
 /// Options that choose how something is printed, how much of it, or where to; and where defaults are from.
-const PRESENTATION: [&str; 11] = [
+const PRESENTATION: [&str; 13] = [
     "--config",
+    "--no-default",
     "--color",
     "--no-pager",
     "--sort",
     "--count",
+    "--processes",
     "--columns",
     "--wide",
     "--output",
