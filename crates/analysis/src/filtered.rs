@@ -46,6 +46,11 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.is_done()
     }
 
+    /// The analysis itself.
+    pub(crate) fn analysis(&mut self) -> &mut A {
+        self.analysis
+    }
+
     /// Whether any thread, or a part of the time, is left out.
     pub(crate) fn leaves_out(&self) -> bool {
         self.subjects.is_some()

@@ -18,7 +18,7 @@ const ANCESTORS: usize = 64;
 /// Files of a process that are no longer where they were, and are remembered; the oldest are forgotten first.
 const PAST: usize = 1 << 12;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Image {
     addresses: Range<u64>,
     bias: u64,
@@ -26,7 +26,7 @@ struct Image {
     epochs: Range<Epoch>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Process {
     /// Since when it executes its program: code that is reported late has been there since then.
     began: Epoch,
@@ -38,7 +38,7 @@ struct Process {
 }
 
 /// The code of all processes, now and in the past.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Images {
     processes: HashMap<Option<Pid>, Process>,
     epoch: Epoch,

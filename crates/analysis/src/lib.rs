@@ -12,6 +12,7 @@
 //! | [`Threads`] | the time of each thread, user thread and process |
 //! | [`Times`] | time by activity |
 //! | [`ShownTimes`] | the same as far as a recording's events show it |
+//! | [`Live`] | threads, tasks, locks and system calls of a running recording, window by window |
 //! | [`Latency`] | durations from one event to another |
 //! | [`CriticalPaths`] | the threads and tasks that one waited for |
 //!
@@ -28,6 +29,7 @@ mod filtered;
 mod functions;
 mod images;
 mod latency;
+mod live;
 mod locks;
 mod names;
 mod pairs;
@@ -57,6 +59,7 @@ pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency, LatencyTable, Moment,
     Nesting, Period, Question, QuestionFault,
 };
+pub use live::{Live, Window};
 pub use locks::{
     Account, AcrossAwait, Bins, Caller, Chain, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse,
     LockUses, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired,

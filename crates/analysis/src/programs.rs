@@ -5,7 +5,7 @@ use tracewing_trace::super_trace::{LwpSerial, SuperTrace};
 use tracewing_units::{Pid, Timestamp};
 
 /// The programs of processes, as they were when last asked for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Programs {
     /// Of a process: the serial number of its first thread, where that is known, and the program's number.
     known: HashMap<Pid, Option<(LwpSerial, u32)>>,

@@ -6,6 +6,7 @@ mod beside;
 mod decoded;
 mod ran;
 mod recorded;
+pub(crate) mod window;
 
 pub use ran::Ran;
 pub use recorded::{LocksLack, Recorded};
@@ -124,7 +125,16 @@ struct Run<'a, A> {
 
 impl<'a, A: Analysis> Run<'a, A> {
     fn new(recording: &Recording, filter: &'a Filter, analysis: &'a mut A) -> Result<Self, Error> {
-        let follower = Follower::of(recording);
+        Self::with(Follower::of(recording), recording, filter, analysis)
+    }
+
+    /// One that has the state of what was read before.
+    fn with(
+        follower: Follower,
+        recording: &Recording,
+        filter: &'a Filter,
+        analysis: &'a mut A,
+    ) -> Result<Self, Error> {
         if follower.state().coverage().of_some {
             analysis.input(Input::FollowsSome);
         }
@@ -315,6 +325,20 @@ impl<'a, A: Analysis> Run<'a, A> {
     }
 
     fn finish(mut self) -> Ran {
+        self.sum_up();
+        match self.begun {
+            true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
+            false => {
+                self.ran.end_ns = Timestamp::ORIGIN;
+                std::mem::take(&mut self.lost_before).iter().for_each(|loss| self.misses(loss, false));
+            }
+        }
+        self.ran.names = self.filtered.into_names();
+        self.ran
+    }
+
+    /// Notes what the state shows about all that was read.
+    fn sum_up(&mut self) {
         self.ran.chosen = self.filtered.leaves_out();
         let state = self.follower.state();
         let coverage = state.coverage();
@@ -328,14 +352,5 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.ran.without_calls = if self.ran.modeless { 0 } else { state.without_calls() };
         self.ran.whole = self.follower.is_whole();
         self.ran.partial = self.follower.has_strangers();
-        match self.begun {
-            true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
-            false => {
-                self.ran.end_ns = Timestamp::ORIGIN;
-                std::mem::take(&mut self.lost_before).iter().for_each(|loss| self.misses(loss, false));
-            }
-        }
-        self.ran.names = self.filtered.into_names();
-        self.ran
     }
 }

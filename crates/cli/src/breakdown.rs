@@ -11,12 +11,12 @@ use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Choice, First, Layout, Sort, Table, heads};
+use crate::table::{Cell, Choice, Column, First, Layout, Sort, Table, TableOptions, heads};
 use anyhow::Result;
 use rows::{Known, Line};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Breakdown, BreakdownTable, ProcessBreakdown};
+use tracewing_analysis::{Breakdown, BreakdownTable, ProcessBreakdown, Window};
 use tracewing_programs::symbols::Symbols;
 
 const HELP: &str = "\
@@ -115,6 +115,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     out.flush()?;
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// The columns of a running recording's system calls.
+pub fn live_columns<'b>() -> Vec<Column<Line<'b>>> {
+    rows::columns()
+}
+
+/// Those that text has of system calls; a line is of a process.
+const OF_CALLS: [&str; 9] =
+    ["process", "name", "activity", "running", "calls", "ipc", "blocked", "ready", "page_faults"];
+
+/// The system calls of a running recording in the time of a window, those with most time on CPUs first.
+pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
+    let known = Known { recorded: window.ran.recorded, modes: !window.ran.modeless };
+    let calls = window.breakdown.processes.iter().flat_map(|process| rows::calls(process, known));
+    let mut options = options.clone();
+    options.sort.sort.get_or_insert_with(|| "running".to_owned());
+    if options.choice.columns.is_empty() && !options.choice.wide && options.format() == TableFormat::Table {
+        options.choice.columns = OF_CALLS.map(str::to_owned).to_vec();
+    }
+    let lines: Vec<_> = calls.collect();
+    options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
 
 pub fn view() -> View {

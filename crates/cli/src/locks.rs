@@ -23,14 +23,14 @@ use crate::output::print_warning;
 use crate::parts::{has_all, leaves_out};
 use crate::screen;
 use crate::table::reference::View;
-use crate::table::{Cell, Table, heads};
+use crate::table::{Cell, Column, Table, TableOptions, heads};
 use anyhow::{Result, ensure};
 use args::{By, GraphForm};
 use remarks::{OTHER_RELEASES, PARTS, REFUSALS, is_of_programs};
 use rows::Known;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Bins, Locks, LocksTable, Ran, Unpaired};
+use tracewing_analysis::{Bins, Locks, LocksLack, LocksTable, Ran, Unpaired, Window};
 use tracewing_programs::symbols::Symbols;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
@@ -123,6 +123,28 @@ fn write_dot(out: &mut impl Write, found: &LocksTable, input: &Input, ran: &Ran)
         print_warning(remarks::NO_WAITS);
     }
     Ok(out.flush()?)
+}
+
+/// The columns of a running recording's locks.
+pub fn live_columns<'r>() -> Vec<Column<rows::Line<'r>>> {
+    rows::columns(By::Lock)
+}
+
+/// The locks of a running recording in the time of a window. What is not recorded of any kind of lock is
+/// unknown of all.
+pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
+    let lacks = window.ran.recorded.lacks_of_locks;
+    let has = |lack: fn(&LocksLack) -> bool| !lacks.iter().any(lack);
+    let requests = has(|lack| lack.requests);
+    let known = Known {
+        acquisitions: has(|lack| lack.acquisitions),
+        requests,
+        refusals: requests,
+        releases: has(|lack| lack.releases),
+        subjects: true,
+    };
+    let lines = rows::lines(&window.locks.rows, known, &mut Symbols::new());
+    options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
 
 pub fn views() -> Vec<View> {

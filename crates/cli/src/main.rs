@@ -49,6 +49,7 @@ mod table;
 mod tasks;
 mod terminal;
 mod threads;
+mod top;
 mod traces;
 mod wrap;
 
@@ -113,6 +114,8 @@ enum Command {
     Rules(control::RulesArgs),
     /// Make a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
+    /// Show what the threads, tasks, locks and system calls of a running recording did in the last second
+    Top(top::Args),
     /// Read the last events of a program from its buffers, in a core dump, a process or files
     Recover(recover::Args),
     /// List the places where a program or process can emit events, and whether they are enabled
@@ -212,6 +215,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => control::resume(&args),
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Sites(args) => sites::run(&args),
         Command::List(args) => list::run(&args),

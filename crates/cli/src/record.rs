@@ -16,6 +16,7 @@ mod screen;
 mod values;
 
 pub use args::Args;
+pub use values::parse_seconds;
 
 use crate::format::TextFormat;
 use crate::output::print_error;

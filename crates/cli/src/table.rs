@@ -110,6 +110,11 @@ impl Table {
         names.zip(self.rows.into_iter().next().unwrap_or_default())
     }
 
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Whether it has no column: none of those that are chosen.
     pub fn is_void(&self) -> bool {
         self.heads.is_empty()

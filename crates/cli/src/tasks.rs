@@ -11,11 +11,11 @@ use crate::output::{plural, print_note};
 use crate::parts::{Part, RECORD_TASKS, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
+use crate::table::{Cell, Column, Table, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Task, Tasks, Thresholds, total};
+use tracewing_analysis::{Ran, Task, Tasks, Thresholds, Window, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
@@ -81,7 +81,7 @@ impl Args {
 }
 
 /// A line of the table.
-struct Line<'t> {
+pub struct Line<'t> {
     task: &'t Task,
     ran: &'t Ran,
     zone: Zone,
@@ -164,6 +164,18 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
             => Cell::count_if(line.polls() && !line.ran.recorded.lacks_effects, line.task.vain_polls);
     }
+}
+
+/// The columns of a running recording's tasks.
+pub fn live_columns<'t>() -> Vec<Column<Line<'t>>> {
+    columns()
+}
+
+/// The tasks of a running recording in the time of a window.
+pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
+    let line = |task| Line { task, ran: &window.ran, zone: Zone::Local };
+    let lines: Vec<_> = window.tasks.iter().map(line).collect();
+    options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
 
 pub fn views() -> Vec<View> {

@@ -9,11 +9,12 @@ use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_mis
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, TableOptions, heads, milliseconds};
+use crate::table::{Column, Table};
 use anyhow::Result;
 use rows::{ACTIVE_TIME, Known, columns, of_processes, of_tasks, of_threads};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Threads, ThreadsTable, total};
+use tracewing_analysis::{Ran, Threads, ThreadsTable, Window, total};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -122,6 +123,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     out.flush()?;
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// The columns of a running recording's threads.
+pub fn live_columns<'t>() -> Vec<Column<rows::Line<'t>>> {
+    columns(By::Thread)
+}
+
+/// The threads of a running recording in the time of a window.
+pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
+    let Ran { recorded, modeless, switchless, .. } = window.ran;
+    let known = Known { recorded, modes: !modeless, switches: !switchless };
+    let lines = of_threads(&window.threads.threads, known);
+    options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
 
 pub fn views() -> Vec<View> {

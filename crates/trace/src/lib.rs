@@ -55,6 +55,7 @@ pub use info::report::{
 pub use info::stats::{ClassCount, Count, ProcessCount, Statistics, StreamCount};
 pub use merge::event::{EventRef, Message};
 pub use merge::fields::{Actor, Classes, Places, known};
+pub use merge::growing::Growing;
 pub use merge::messages::Merge;
 pub use merge::stream_events::StreamEvents;
 pub use open::description::{described, real_time};

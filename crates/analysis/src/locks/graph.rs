@@ -37,7 +37,7 @@ pub struct Edge {
 }
 
 /// The wait-for graph of threads and tasks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Those that last first, then those that were waited for longest.
     pub edges: Vec<Edge>,
@@ -47,14 +47,14 @@ pub struct Graph {
     arcs: HashMap<(Option<Pid>, Party, Party, LockAddress), Arc>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Arc {
     kind: &'static str,
     waits: Sum,
     lasts: Option<Lasts>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Lasts {
     ns: Duration,
     doubtful: bool,

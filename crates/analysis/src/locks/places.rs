@@ -41,7 +41,7 @@ impl Caller {
 }
 
 /// What events have reported about places.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Places {
     chains: HashMap<Chain, Vec<u64>>,
     images: Images,

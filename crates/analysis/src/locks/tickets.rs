@@ -17,7 +17,7 @@ use super::thread::{Acquisition, By, Outcome, Wait};
 type Key = (Option<Pid>, Ticket);
 
 /// All requests that wait or hold something.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tickets {
     requests: HashMap<Key, Request>,
     /// By process and address: the waiters and the holders of a lock.
@@ -28,7 +28,7 @@ pub(super) struct Tickets {
     suspended: HashMap<Tid, Timestamp>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Lock {
     waiting: Vec<Key>,
     holding: Vec<Key>,

@@ -19,7 +19,7 @@ use crate::times::grow;
 pub(super) type Key = (Option<Pid>, Subject, Epoch);
 
 /// What is counted: accounts of the rows, and figures of the whole recording.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Totals {
     /// Whether what is analysed has begun: before, only owners are noted.
     pub(super) begun: bool,
@@ -41,7 +41,7 @@ pub(super) struct Totals {
 }
 
 /// As in [`AcrossAwait`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Across {
     pub(super) kind: Kind,
     pub(super) epoch: Epoch,

@@ -156,6 +156,11 @@ pub fn inside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
     process.rows.iter().map(line).collect()
 }
 
+/// What a process did in system calls.
+pub fn calls(process: &ProcessBreakdown, known: Known) -> impl Iterator<Item = Line<'_>> {
+    inside(process, known).into_iter().filter(|line| line.inside().is_some_and(|(row, _)| is_call(row)))
+}
+
 /// What others did for a process.
 pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
     let lines = process.outside.iter().map(|other| {

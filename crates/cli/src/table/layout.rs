@@ -71,6 +71,11 @@ impl<R> Layout<R> {
         Layout { columns, sort: None, rows: usize::MAX, format, limit, has_choice: false }
     }
 
+    /// The same for output of another width than that of standard output at the beginning.
+    pub fn within(self, limit: Option<usize>) -> Self {
+        Layout { limit, ..self }
+    }
+
     /// The chosen rows in the chosen order, with the chosen columns.
     pub fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
     where

@@ -3,6 +3,7 @@
 pub(crate) mod backwards;
 pub(crate) mod event;
 pub(crate) mod fields;
+pub(crate) mod growing;
 pub(crate) mod messages;
 pub(crate) mod order;
 pub(crate) mod slices;

@@ -12,19 +12,23 @@ use tracewing_units::Timestamp;
 /// each event within 0.2 s.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// For how long an event waits for earlier ones of streams in which nothing happens.
-const HOLD: Duration = Duration::from_secs(1);
-
 /// A packet that cannot be decoded for so long is damaged: the metadata will not explain it any more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The stream files of a recording, looked at again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tails {
     files: HashMap<PathBuf, Tail>,
+    /// For how long an event waits for earlier ones of streams in which nothing happens.
+    hold: Duration,
 }
 
 impl Tails {
+    /// None so far.
+    pub(crate) fn new(hold: Duration) -> Self {
+        Self { files: HashMap::new(), hold }
+    }
+
     /// Observes the files of `recording` from now on; earlier knowledge of them is kept.
     pub(crate) fn open(&mut self, recording: &Recording) {
         for stream in recording.streams() {
@@ -47,9 +51,9 @@ impl Tails {
     }
 
     /// Up to when events can be printed, in nanoseconds since the clock's origin: before the ends of all
-    /// streams as they were [`SETTLE`] ago, and up to the end of what was there [`HOLD`] ago.
+    /// streams as they were [`SETTLE`] ago, and up to the end of what has waited long enough.
     pub(crate) fn until(&mut self, recording: &Recording, now: Instant) -> Timestamp {
-        self.files.values_mut().for_each(|tail| tail.forget(now));
+        self.files.values_mut().for_each(|tail| tail.forget(now, self.hold));
         let reach = |file: &StreamFile| self.files.get(&file.path)?.reach(now);
         let reach = |stream: &Stream| stream.files.iter().filter_map(reach).max().unwrap_or(Timestamp::MIN);
         let all = recording.streams().iter().map(reach).min().unwrap_or(Timestamp::MIN);
@@ -76,7 +80,7 @@ struct Tail {
     is_known: bool,
     /// Up to when its packets reach, in nanoseconds since the clock's origin.
     reach: Timestamp,
-    /// The same when packets came less than [`HOLD`] ago.
+    /// The same when packets came a short time ago.
     arrivals: VecDeque<(Instant, Timestamp)>,
     /// The same for packets that came before.
     overdue: Timestamp,
@@ -153,9 +157,9 @@ impl Tail {
         }
     }
 
-    /// Notes what came [`HOLD`] ago as overdue.
-    fn forget(&mut self, now: Instant) {
-        while let Some((_, reach)) = self.arrivals.pop_front_if(|(when, _)| now.duration_since(*when) >= HOLD)
+    /// Notes what came this long ago as overdue.
+    fn forget(&mut self, now: Instant, hold: Duration) {
+        while let Some((_, reach)) = self.arrivals.pop_front_if(|(when, _)| now.duration_since(*when) >= hold)
         {
             self.overdue = reach;
         }

@@ -6,7 +6,7 @@ use super::fold::{Change, Fold};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
 /// What is known of a CPU.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CpuState {
     /// The running thread, 0 for the idle thread; `None` if unknown.
     pub current: Option<Tid>,

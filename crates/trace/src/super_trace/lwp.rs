@@ -70,7 +70,7 @@ pub(super) enum Sight {
 }
 
 /// A thread as described by a state dump.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Dumped {
     pub process: Option<Pid>,
     pub name: Vec<u8>,
@@ -78,7 +78,7 @@ pub(super) struct Dumped {
 }
 
 /// A thread as the kernel knows it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Lwp {
     /// How many LWPs the super-trace had before this one.
     pub serial: LwpSerial,

@@ -41,7 +41,7 @@ impl Number for Task {
 }
 
 /// A value for each number that has one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Numbers<K, V> {
     values: Vec<(K, V)>,
     /// Of small numbers.
@@ -50,7 +50,7 @@ pub(super) struct Numbers<K, V> {
     great: Map<u64, usize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Page {
     /// Index of the value plus one; 0 if there is none.
     places: [u32; PAGE],

@@ -11,7 +11,7 @@ const KNOWN: usize = 1 << 16;
 type Names = Map<Origin, Box<[u8]>>;
 
 /// Names by the numbers of origins.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Origins {
     new: Names,
     /// Those that were new before.

@@ -21,7 +21,7 @@ use tracewing_units::{Cpu, Origin, Task, Tid, Timestamp};
 type Lwps = Numbers<Tid, Lwp>;
 type UserThreads = Numbers<Task, UserThread>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
     programs: Numbers<Owner, UserThreads>,

@@ -155,6 +155,21 @@ impl Follower {
         self.state.restart(time);
     }
 
+    /// Continues with a recording that was opened anew while it is being made. False if it now shows what it
+    /// could not show before: then the state has to be followed from the beginning.
+    pub fn reopen(&mut self, recording: &Recording) -> bool {
+        self.adapter.reopen();
+        *self.state.coverage() == Coverage::of(recording)
+    }
+
+    /// Reports to `fold` what lasts at `end` as if the recording ended there, and stays as it is; nothing
+    /// happens until then.
+    pub fn report(&self, end: Timestamp, fold: &mut impl Fold) {
+        let mut state = self.state.clone();
+        state.advance(end);
+        state.finish(fold);
+    }
+
     /// See [`SuperTrace::finish`]; nothing happens any more until `end`.
     pub fn finish(mut self, end: Timestamp, fold: &mut impl Fold) {
         self.state.advance(end);

@@ -20,7 +20,7 @@ mod running;
 mod wakes;
 
 /// The state of a machine at a moment of a recording.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SuperTrace {
     pub(super) lwps: Numbers<Tid, Lwp>,
     /// How many there have been.

@@ -71,7 +71,7 @@ pub(super) enum State {
 }
 
 /// A unit of work that a program schedules onto LWPs itself, such as a task of an async runtime.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct UserThread {
     /// How many user threads the super-trace had before this one.
     pub serial: TaskSerial,

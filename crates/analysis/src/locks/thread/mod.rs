@@ -35,7 +35,7 @@ enum GivenBack {
 const MOST: usize = 1 << 10;
 
 /// The locks that a thread holds, waits for, and has just released.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Thread {
     /// Its process, if reported.
     pub(super) process: Option<Pid>,

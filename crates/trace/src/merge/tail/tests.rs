@@ -1,6 +1,8 @@
 //! Files that grow, at times that the tests give.
 
 use super::*;
+
+const HOLD: Duration = Duration::from_secs(1);
 use common::{Event, Packet, class, tick, write_trace};
 use tracewing_units::Timestamp;
 
@@ -20,7 +22,7 @@ fn events_wait_for_slower_streams_but_not_without_limit() {
     let files = [("a", packet(0, 1000, tick(1000, 1))), ("b", packet(1, 2000, tick(2000, 2)))];
     write_trace(folder.path(), &class(Some(1), 1_000_000_000), &files);
     let recording = Recording::open(&[folder.path()]).unwrap();
-    let (mut tails, begin) = (Tails::default(), Instant::now());
+    let (mut tails, begin) = (Tails::new(HOLD), Instant::now());
     tails.open(&recording);
     assert!(tails.look(begin) && !tails.look(begin));
     let mut after = |time: Duration| tails.until(&recording, begin + time);
@@ -41,7 +43,7 @@ fn a_late_packet_is_waited_for_and_damage_is_reported() {
     };
     write(broken.len() / 2);
     let recording = Recording::open(&[folder.path()]).unwrap();
-    let mut tails = Tails::default();
+    let mut tails = Tails::new(HOLD);
     tails.open(&recording);
     assert!(tails.look(begin));
     assert!(!tails.look(begin + 10 * PATIENCE));

@@ -75,6 +75,11 @@ impl Adapter {
         Self::default()
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub(super) fn reopen(&mut self) {
+        self.classes = Classes::default();
+    }
+
     /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not
     /// promise.
     pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {

@@ -1,0 +1,229 @@
+//! `tracewing top`: what a running recording shows of the last second, over and over: threads, tasks, locks
+//! and system calls.
+//!
+//! | module | what |
+//! |---|---|
+//! | `source` | the recording, read window by window |
+//! | `view` | the tables |
+//! | `screen` | a terminal: what it had before, frames, keys |
+//! | `shown` | what is on it, and what keys change |
+
+mod screen;
+mod shown;
+mod source;
+mod view;
+
+use crate::format::{TableFormat, TextFormat, TextFormatOption};
+use crate::input::STOPPED;
+use crate::output::{count_of, print_warning, raise_file_limit};
+use crate::owner::Which;
+use crate::progress::Watch;
+use crate::record::parse_seconds;
+use crate::screen::{Form, stdout};
+use crate::table::{Cell, Choice, First, Sort, TableOptions, check, write_json};
+use anyhow::{Result, ensure};
+use screen::Live;
+use shown::{Shown, Wish};
+use source::Source;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tracewing_analysis::Window;
+use tracewing_session::running::Kind;
+use view::View;
+
+/// Rows of a table that is printed over and over.
+const ROWS: u64 = 10;
+/// Time between two looks at the recording, and at the keys.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const HELP: &str = "\
+Examples:
+  tracewing top                                the only running recording of yours
+  tracewing top server --show tasks            that of the command `server`
+  tracewing top 4711 --sort ready -n 20        that of a process
+  tracewing top --for 10 --format json         one object per second
+
+The table is about the last --interval, and is at most a second late; the first line says by how much. Before the \
+first table, what was recorded so far is read. The recording is not disturbed: its files are read. What it has lost in \
+the time of a table is counted in the first line.
+
+Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, \
+q ends. If standard output is not a terminal, the table is printed over and over, ten rows of it without -n; JSON has \
+all tables.
+
+The columns are those of `tracewing threads`, `tasks`, `locks` and `breakdown`.";
+
+/// What `tracewing top` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// What is shown first
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    show: View,
+
+    /// Time that each table is about
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "1")]
+    interval: Duration,
+
+    /// End after SECONDS
+    #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
+    duration: Option<Duration>,
+
+    #[command(flatten)]
+    sort: Sort,
+
+    #[command(flatten)]
+    first: First,
+
+    #[command(flatten)]
+    choice: Choice,
+
+    #[command(flatten)]
+    format: TextFormatOption,
+}
+
+impl Args {
+    /// The options of tables in this format.
+    fn table(&self, format: TableFormat) -> TableOptions {
+        let Self { sort, first, choice, .. } = self;
+        let mut table = TableOptions {
+            sort: sort.clone(),
+            first: *first,
+            choice: choice.clone(),
+            ..TableOptions::default()
+        };
+        table.format.format = format;
+        table
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    check(&args.sort, &args.choice, &View::ALL.map(View::heads))?;
+    ensure!(args.interval >= PAUSE, "--interval is too short: give at least 0.1");
+    let running = args.which.find(Kind::Any)?;
+    ensure!(
+        !running.is_flight_recorder,
+        "a flight recorder writes no events before a snapshot: take one with `tracewing snapshot`, and read that"
+    );
+    raise_file_limit();
+    let watch = Watch::new()?;
+    let mut source = Source::open(&running.output, args.interval)?;
+    let is_live = args.format.format == TextFormat::Text && std::io::stdout().is_terminal();
+    let mut output = match is_live {
+        true => Output::Live(Box::new((Live::enter()?, Shown::new(running.to_string(), args)))),
+        false => Output::Plain,
+    };
+    let end = show(args, &mut source, &mut output, &watch);
+    drop(output);
+    if source.lost() > 0 {
+        print_warning(&format!(
+            "{} were lost in the time that was shown",
+            count_of(source.lost() as usize, "event")
+        ));
+    }
+    end
+}
+
+/// Where tables go.
+enum Output {
+    Live(Box<(Live, Shown)>),
+    Plain,
+}
+
+fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) -> Result<ExitCode> {
+    let begin = Instant::now();
+    let mut next = begin;
+    loop {
+        let is_over = args.duration.is_some_and(|duration| begin.elapsed() >= duration);
+        source.look()?;
+        let is_due = Instant::now() >= next || is_over || source.has_ended();
+        if is_due && let Some(window) = source.window(&mut || watch.is_stopped())? {
+            next = Instant::now() + args.interval;
+            output.take(args, window, source.late_ns())?;
+        }
+        if watch.is_stopped() {
+            return Ok(ExitCode::from(STOPPED));
+        }
+        if source.has_ended() {
+            print_end(output)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if is_over || output.wait(PAUSE)? == Wish::End {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+fn print_end(output: &mut Output) -> Result<()> {
+    if let Output::Live(both) = output {
+        let (live, shown) = &mut **both;
+        shown.ends();
+        let size = live.size();
+        live.draw(&shown.frame(size)?)?;
+        live.leave()?;
+    }
+    print_warning("the recording has ended");
+    Ok(())
+}
+
+impl Output {
+    /// Shows another window.
+    fn take(&mut self, args: &Args, window: Window, late_ns: Option<u64>) -> Result<()> {
+        match self {
+            Output::Live(both) => {
+                let (live, shown) = &mut **both;
+                shown.take(window, late_ns);
+                let size = live.size();
+                Ok(live.draw(&shown.frame(size)?)?)
+            }
+            Output::Plain if args.format.format == TextFormat::Json => print_json(args, &window, late_ns),
+            Output::Plain => print_text(args, &window, late_ns),
+        }
+    }
+
+    /// Waits, and does what keys ask for.
+    fn wait(&mut self, time: Duration) -> Result<Wish> {
+        let Output::Live(both) = self else {
+            std::thread::sleep(time);
+            return Ok(Wish::Nothing);
+        };
+        let (live, shown) = &mut **both;
+        let wish = live.key(time)?.map_or(Wish::Nothing, |key| shown.key(key));
+        if wish == Wish::Redraw || live.is_other() {
+            let size = live.size();
+            live.draw(&shown.frame(size)?)?;
+        }
+        Ok(wish)
+    }
+}
+
+/// One line: an object with the window's times, what is missing in it, and all tables.
+fn print_json(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> {
+    let options = args.table(TableFormat::Json);
+    let tables = View::ALL.map(|view| (view.name(), view.table(window, &options, None)));
+    let ran = &window.ran;
+    let members = [
+        ("begin_ns", Cell::Number(ran.begin_ns.as_ns())),
+        ("end_ns", Cell::Number(ran.end_ns.as_ns())),
+        ("late_ns", Cell::count(late_ns)),
+        ("lost_events", Cell::Count(ran.lost_events)),
+        ("losses_of_unknown_size", Cell::Count(ran.lost_parts)),
+    ];
+    let mut out = stdout(Form::Json);
+    write_json(&mut out, &tables, &members)?;
+    Ok(out.flush()?)
+}
+
+fn print_text(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> {
+    let mut options = args.table(TableFormat::Table);
+    options.first.count.get_or_insert(ROWS);
+    let mut out = stdout(Form::Text);
+    writeln!(out, "{}", view::headline(window, late_ns))?;
+    args.show.print(&mut out, window, &options, crate::terminal::width())?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,223 @@
+//! `tracewing top`: windows are what other commands say of the same time; a terminal is as before, however it
+//! ends; it ends with the recording.
+
+mod harness;
+
+use harness::{Printed, RunExt, traceable};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tracewing_testing::{OnTerminal, is_root, signal, wait_until};
+
+/// What a terminal gets when it is taken, and when it is given back.
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?1049l";
+
+/// A recording of a shell that works and sleeps by turns, until it is killed or dropped.
+struct Recorded {
+    folder: tempfile::TempDir,
+    recorder: Child,
+}
+
+impl Recorded {
+    fn new(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = harness::tracewing();
+        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(options);
+        tracewing_testing::with_default_signals(&mut command);
+        command.args(["--", "sh", "-c", "while test ! -e stop; do sleep 0.01; : $((n += 1)); done"]);
+        let recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let this = Self { folder, recorder };
+        wait_until("the recording begins", || this.top(&["--for", "0"]).output().unwrap().status.success());
+        this
+    }
+
+    fn top(&self, options: &[&str]) -> Command {
+        let mut command = harness::tracewing();
+        command.args(["top", &self.recorder.id().to_string()]).args(options).env("TERM", "xterm");
+        tracewing_testing::with_default_signals(&mut command);
+        command
+    }
+
+    /// Ends it, and gives its folder.
+    fn ends(&mut self) -> std::path::PathBuf {
+        fs::write(self.folder.path().join("stop"), "").unwrap();
+        assert!(self.recorder.wait().unwrap().success());
+        self.folder.path().join("t")
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let _ = fs::write(self.folder.path().join("stop"), "");
+        let _ = self.recorder.wait();
+    }
+}
+
+/// A time as `--from` takes it.
+fn seconds(ns: &Value, more: u64) -> String {
+    let ns = ns.as_u64().unwrap() + more;
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+fn by_tid(rows: &Value) -> BTreeMap<i64, &Value> {
+    rows.as_array().unwrap().iter().map(|row| (row["tid"].as_i64().unwrap(), row)).collect()
+}
+
+/// The threads of a window, and those of the same time in the complete recording.
+fn compare(window: &Value, trace: &Path) {
+    let (from, to) = (seconds(&window["begin_ns"], 0), seconds(&window["end_ns"], 0));
+    let whole = harness::json(trace, &["threads", "--from", &from, "--to", &to]);
+    let (now, then) = (by_tid(&window["threads"]), by_tid(&whole["threads"]));
+    assert_eq!(now.keys().collect::<Vec<_>>(), then.keys().collect::<Vec<_>>(), "{window}");
+    for (tid, row) in now {
+        for name in [
+            "name",
+            "running_ns",
+            "ready_ns",
+            "blocked_ns",
+            "unknown_ns",
+            "user_ns",
+            "system_ns",
+            "blocked_on",
+        ] {
+            assert_eq!(row[name], then[&tid][name], "{name} of {row} and {}", then[&tid]);
+        }
+        // What happens just when it begins is in the window before, and in a range that begins then.
+        let [calls, all] = [row, then[&tid]].map(|row| row["system_calls"].as_u64().unwrap());
+        assert!((all.saturating_sub(1)..=all).contains(&calls), "{row} and {}", then[&tid]);
+    }
+}
+
+#[test]
+fn a_window_is_what_other_commands_say_of_its_time() {
+    if !traceable() {
+        return;
+    }
+    let mut recorded = Recorded::new(&["--locks"]);
+    let output = recorded.top(&["--for", "2.5", "--interval", "0.4", "--format", "json"]).succeeds().text();
+    let windows: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(windows.len() >= 3, "{output}");
+    let trace = recorded.ends();
+    for (place, window) in windows.iter().enumerate() {
+        assert_eq!(window["lost_events"], 0, "{window}");
+        assert!(place == 0 || window["begin_ns"] == windows[place - 1]["end_ns"], "{output}");
+        compare(window, &trace);
+        for table in ["tasks", "locks", "calls"] {
+            assert!(window[table].is_array(), "{table} of {window}");
+        }
+    }
+    // On a machine that others use, a table may be later than a second.
+    let late = windows.iter().map(|window| window["late_ns"].as_u64().unwrap()).min().unwrap();
+    assert!(late < 3_000_000_000, "{late} ns");
+    let sleep = |row: &Value| row["activity"].as_str().is_some_and(|call| call.contains("nanosleep"));
+    let slept = windows.iter().any(|window| window["calls"].as_array().unwrap().iter().any(sleep));
+    assert!(slept, "{output}");
+}
+
+#[test]
+fn keys_choose_what_is_shown_and_the_terminal_is_as_before() {
+    if !traceable() {
+        return;
+    }
+    let mut recorded = Recorded::new(&[]);
+    let mut terminal = OnTerminal::start(recorded.top(&["--interval", "0.3"])).unwrap();
+    terminal.wait_for("[1 threads]");
+    terminal.wait_for("running ms");
+    assert!(!terminal.is_as_before());
+    terminal.types("4");
+    terminal.wait_for("[4 system calls]");
+    terminal.wait_for("activity");
+    terminal.types("2");
+    terminal.wait_for("no event of a task");
+    terminal.types("1\u{1b}[D");
+    terminal.wait_for("order: polls");
+    // As after Ctrl-Z in a shell.
+    signal(terminal.child.id(), libc::SIGTSTP);
+    terminal.wait_for(LEAVE);
+    wait_until("it stops", || state(terminal.child.id()) == Some('T'));
+    assert!(terminal.is_as_before());
+    signal(terminal.child.id(), libc::SIGCONT);
+    terminal.wait_for(ENTER);
+    terminal.wait_for("running ms");
+    terminal.types("q");
+    assert!(terminal.ends().success());
+    assert!(terminal.is_as_before() && ends_with_leave(&terminal), "{:?}", printed(&terminal));
+    for (ending, status) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGHUP, Some(0))] {
+        let mut terminal = OnTerminal::start(recorded.top(&[])).unwrap();
+        terminal.wait_for("running ms");
+        signal(terminal.child.id(), ending);
+        assert_eq!(terminal.ends().code(), status, "signal {ending}");
+        assert!(terminal.is_as_before() && ends_with_leave(&terminal), "{:?}", printed(&terminal));
+    }
+    let mut terminal = OnTerminal::start(recorded.top(&[])).unwrap();
+    terminal.wait_for("running ms");
+    recorded.ends();
+    assert!(terminal.ends().success());
+    assert!(terminal.is_as_before() && printed(&terminal).contains("the recording has ended"));
+}
+
+fn printed(terminal: &OnTerminal) -> String {
+    String::from_utf8_lossy(&terminal.printed).into_owned()
+}
+
+/// Whether the screen was given back after the last time that it was taken.
+fn ends_with_leave(terminal: &OnTerminal) -> bool {
+    let text = printed(terminal);
+    text.rfind(LEAVE) > text.rfind(ENTER)
+}
+
+fn state(process: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn without_a_terminal_tables_follow_each_other() {
+    if !traceable() {
+        return;
+    }
+    let recorded = Recorded::new(&[]);
+    let output =
+        recorded.top(&["--for", "1.5", "--interval", "0.3", "-n", "2", "--sort", "blocked"]).succeeds();
+    let text = output.text();
+    let tables: Vec<&str> = text.trim_end().split("\n\n").collect();
+    assert!(tables.len() >= 2, "{text}");
+    for table in tables {
+        assert!(table.contains("lost: 0 events") && (3..=4).contains(&table.lines().count()), "{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let top = |options: &[&str]| harness::run(&[&["top"], options].concat()).notes();
+    assert!(top(&["--sort", "nothing"]).contains("nothing"));
+    assert!(top(&["--interval", "0.01"]).contains("--interval is too short"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut flight = harness::tracewing();
+    flight.current_dir(folder.path()).args([
+        "record",
+        "-q",
+        "--no-kernel",
+        "--flight-recorder",
+        "-o",
+        "t",
+        "--",
+    ]);
+    let mut flight = flight.args(["sleep", "60"]).spawn().unwrap();
+    let name = flight.id().to_string();
+    wait_until("the flight recorder answers", || {
+        top(&[&name]).contains("a flight recorder writes no events")
+    });
+    if is_root() && tracewing_testing::installed(&["setpriv"]) {
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups", harness::TRACEWING, "top", &name]);
+        let said = other.env("XDG_CONFIG_HOME", "/nonexistent").ran().notes();
+        assert!(said.contains("no recording is running"), "{said}");
+    }
+    signal(flight.id(), libc::SIGTERM);
+    flight.wait().unwrap();
+}
