@@ -36,6 +36,8 @@ const PERF: Package =
     Package { name: "linux-perf", reason: "shows the scheduler's accounting to compare with" };
 const STRACE: Package = Package { name: "strace", reason: "counts the system calls to compare with" };
 const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
+const CHROMIUM: Package =
+    Package { name: "chromium", reason: "shows the viewer's page, to compare what is drawn" };
 const PROTOC: Package =
     Package { name: "protobuf-compiler", reason: "decodes what is exported for Perfetto" };
 
@@ -58,6 +60,7 @@ pub const FOR_TESTS: &[Package] = &[
     GXX,
     CLANG,
     CMAKE,
+    CHROMIUM,
     MAKE,
     PKG_CONFIG,
     PAJENG,

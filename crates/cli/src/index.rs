@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The innermost folder on the way to a path that exists.
-fn existing(path: &Path) -> &Path {
+pub fn existing(path: &Path) -> &Path {
     path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new(""))
 }
 

@@ -51,6 +51,7 @@ mod terminal;
 mod threads;
 mod top;
 mod traces;
+mod view;
 mod wrap;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -151,6 +152,8 @@ enum Command {
     Extract(extract::Args),
     /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or CSV
     Convert(convert::Args),
+    /// Look at a recording in the browser: what each CPU, thread and task did, at any zoom
+    View(view::Args),
     /// Make the index of a recording: what each CPU, thread and task did, for any window of time
     Index(index::Args),
     /// Print a completion script for a shell
@@ -233,6 +236,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Extract(args) => extract::run(args),
         Command::Convert(args) => convert::run(args),
+        Command::View(args) => view::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.

@@ -11,6 +11,7 @@
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
 //! | `picture` | what a row did in each of many buckets |
+//! | `spans` | the states of a row one by one |
 //! | `statistics` | how long a row was in each state within a window |
 //! | `identity` | which recording it is of |
 //! | `bytes`, `body`, `error` | numbers and sums; writing; why there is no index |
@@ -48,6 +49,7 @@ mod levels;
 mod make;
 mod picture;
 mod row;
+mod spans;
 mod statistics;
 mod table;
 #[cfg(test)]

@@ -162,6 +162,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("export*", "`slices` holds what is exported; the formats have one model"),
     ("convert*", "events as they are"),
     ("extract*", "it makes the recordings here"),
+    ("view*", "its own tests hold its statistics against `threads`"),
     ("index*", "its own tests hold its windows against `threads`"),
 ];
 

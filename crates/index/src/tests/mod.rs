@@ -12,6 +12,7 @@ use crate::picture::Window;
 use crate::row::RowId;
 use model::{Model, rows};
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 use std::path::Path;
 use tracewing_analysis::Names;
 use tracewing_timeline::{Class, Sink, StateNames, Track};
@@ -82,6 +83,37 @@ proptest! {
                 let from = model.scaled(*from);
                 let to = from + model.scaled(*length);
                 prop_assert_eq!(index.statistics(RowId(number), from, to).unwrap(), model.statistics(from, to));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// The states one by one are all that have a part in the window, and each has its neighbours.
+    #[test]
+    fn spans_are_those_of_the_window(models in rows(), windows in model::windows()) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        for (model, number) in models.iter().zip((0..).step_by(2)) {
+            let row = RowId(number);
+            for (from, length, most) in &windows {
+                let from = model.scaled(*from);
+                let to = from + model.scaled(*length);
+                let all: Vec<_> = model.certain().collect();
+                let within: Vec<_> = all.iter().copied().filter(|span| span.from < to && span.to > from).collect();
+                let mut found = Vec::new();
+                index.spans(row, from, to, |span| {
+                    found.push(span);
+                    if found.len() == *most as usize { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                }).unwrap();
+                prop_assert_eq!(&found[..], &within[..within.len().min(*most as usize)]);
+                let at = all.iter().copied().find(|span| span.from <= from && from < span.to);
+                prop_assert_eq!(index.at(row, from).unwrap(), at);
+                let after = all.iter().copied().find(|span| span.to > from);
+                prop_assert_eq!(index.after(row, from, u64::MAX).unwrap(), after);
+                let before = all.iter().copied().rfind(|span| span.from < from);
+                prop_assert_eq!(index.before(row, from).unwrap(), before);
             }
         }
     }

@@ -79,7 +79,7 @@ impl Model {
     }
 
     /// All states, as they are known at the end.
-    fn certain(&self) -> impl Iterator<Item = Span> {
+    pub(super) fn certain(&self) -> impl Iterator<Item = Span> {
         self.spans.iter().flat_map(|span| {
             let is_user = span.state == StateId::USER;
             let doubted = if is_user { self.doubted.clamp(span.from, span.to) } else { span.from };

@@ -1,0 +1,115 @@
+//! `tracewing view`: a recording in the browser.
+
+use crate::convert::check_outside;
+use crate::index::existing;
+use crate::output::{raise_file_limit, shown, warn_of_missing};
+use crate::progress::Watch;
+use crate::screen::{self, Form};
+use crate::traces::Traces;
+use anyhow::{Result, bail};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracewing_index::Cache;
+use tracewing_trace::{Progress, Recording};
+use tracewing_view::{Opening, Server, State, Token};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing view my-trace
+  tracewing view my-trace --no-open --port 8000
+  tracewing view my-trace --at 'from=1000000&to=2000000'    the second millisecond
+
+A server on the loopback interface serves the page until Ctrl-C. The address has a token that other users of the \
+machine do not know; without it, they see nothing of the recording. The browser is not started for root, nor over SSH: \
+open the address that is printed.
+
+The first time, the index is made that `tracewing index` makes ahead.")]
+pub struct Args {
+    #[command(flatten)]
+    traces: Traces,
+
+    /// Port of the server on 127.0.0.1 [default: any free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+
+    /// Print the address, start no browser
+    #[arg(long)]
+    no_open: bool,
+
+    /// What is shown first: the part of the page's address after `#`
+    #[arg(long, value_name = "LINK", default_value = "", hide_default_value = true)]
+    at: String,
+
+    /// Folder for the index; only you may write it [default: ~/.cache/tracewing/view]
+    #[arg(long = "index", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    raise_file_limit();
+    let at = args.at.trim_start_matches('#');
+    if !at.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"&=%.,+-_~".contains(&byte)) {
+        bail!("--at has a character that links of the viewer do not have");
+    }
+    let traces = args.traces.folders()?;
+    let recording = Recording::open(traces)?;
+    warn_of_missing(&recording);
+    let cache = Cache::new(args.folder.as_deref())?;
+    let path = cache.path_of(&recording);
+    check_outside(traces, &existing(&path).join("index"))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let server = Server::new(recording, cache, Token::of(&name)?, &name, args.port)?;
+    let address = server.address(at);
+    let opening = if args.no_open { None } else { Some(Opening::new(&name, &address)?) };
+    let is_shown = !is_remote() && opening.as_ref().is_some_and(Opening::show);
+    say(&address, server.port(), is_shown)?;
+    let watch = Watch::new()?;
+    let mut failed = None;
+    server.run(|state| {
+        match state {
+            State::Indexing(done, total) if total > 0 => return watch.show(Progress { done, total }),
+            State::Indexing(..) => {}
+            State::Ready => watch.bar.finish_and_clear(),
+            State::Failed(why) => {
+                failed = Some(why);
+                return ControlFlow::Break(());
+            }
+        }
+        if watch.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    drop(watch);
+    match failed {
+        Some(why) => bail!("{why}"),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Where the page is, and how to come there from another machine.
+fn say(address: &str, port: u16, is_shown: bool) -> Result<()> {
+    let mut out = screen::stdout(Form::Text);
+    let what = if is_shown { "The browser shows" } else { "Open" };
+    writeln!(out, "{what} {}", shown(address))?;
+    if is_remote() {
+        writeln!(out, "On your own machine, first: ssh -L {port}:127.0.0.1:{port} {}", host())?;
+    }
+    writeln!(out, "Ctrl-C ends it.")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Whether the user works on another machine.
+fn is_remote() -> bool {
+    std::env::var_os("SSH_CONNECTION").is_some()
+}
+
+/// This machine, as the other one has called it: its address in `SSH_CONNECTION`.
+fn host() -> String {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    match connection.split(' ').nth(2) {
+        Some(address) if address.parse::<std::net::IpAddr>().is_ok() => address.to_owned(),
+        _ => "HOST".to_owned(),
+    }
+}

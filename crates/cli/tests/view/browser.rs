@@ -1,0 +1,177 @@
+//! The page in Debian's Chromium: what it draws is what the server says, and each interaction does what it
+//! should.
+
+use crate::cdp::Browser;
+use crate::client::{Viewer, stored};
+use crate::harness::{self, tracewing};
+use serde_json::Value;
+use tracewing_testing::{RunExt, installed};
+
+/// Where the middle of the track of this name is, in the page.
+const PLACE: &str = "(name) => {
+    const label = [...document.querySelectorAll('.track')].find((label) => label.querySelector('.what').firstChild.textContent === name);
+    const box = label.getBoundingClientRect();
+    return (box.top + box.bottom) / 2;
+}";
+
+fn view(browser: &mut Browser) -> (f64, f64) {
+    let view = browser.value("[tracewing.view.from, tracewing.view.to]");
+    (view[0].as_f64().unwrap(), view[1].as_f64().unwrap())
+}
+
+fn place(browser: &mut Browser, name: &str) -> f64 {
+    browser.value(&format!("({PLACE})({})", Value::from(name))).as_f64().unwrap()
+}
+
+fn text(browser: &mut Browser, selector: &str) -> String {
+    let found = browser.value(&format!("document.querySelector('{selector}').textContent"));
+    found.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_drawn_is_what_happened() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    assert!(!browser.value("location.hash").as_str().unwrap().contains("token"));
+    for zoomed in [false, true] {
+        if zoomed {
+            let (from, to) = view(&mut browser);
+            let third = (to - from) / 3.0;
+            browser.value(&format!("tracewing.view.set({}, {})", from + third, to - third));
+            browser.settle();
+        }
+        let (from, to) = view(&mut browser);
+        let drawn = browser.value("tracewing.drawn()");
+        let mut compared = 0;
+        for (row, heights) in drawn.as_object().unwrap() {
+            // Groups have no statistics of their own.
+            let asked = format!("{{\"from\":{},\"to\":{},\"rows\":[{row}]}}", from.round(), to.round());
+            if *row == u32::MAX.to_string() {
+                continue;
+            }
+            let sums = viewer.ask("statistics", &asked);
+            let heights = heights.as_array().unwrap();
+            for class in 0..10 {
+                let ns = sums["rows"][0]["classes"][class].as_f64();
+                let Some(ns) = ns else { continue };
+                let pixels: u64 =
+                    heights.iter().skip(class).step_by(10).map(|height| height.as_u64().unwrap()).sum();
+                let columns = heights.len() as f64 / 10.0;
+                let share = pixels as f64 / (18.0 * columns);
+                // Within a pixel in each column.
+                assert!(
+                    (share - ns / (to - from)).abs() <= 1.0 / 18.0,
+                    "row {row} class {class}: {share} {ns}"
+                );
+                compared += 1;
+            }
+        }
+        assert!(compared > 50, "{compared}");
+    }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn keys_and_mouse_zoom_select_and_mark() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let whole = view(&mut browser);
+    browser.key("w");
+    browser.settle();
+    let closer = view(&mut browser);
+    assert!(closer.1 - closer.0 < whole.1 - whole.0, "{closer:?} {whole:?}");
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    browser.value("document.querySelector('#back').click()");
+    browser.wait("tracewing.view.to - tracewing.view.from === tracewing.view.length");
+
+    // A state of a CPU: the panel has its exact times.
+    let y = place(&mut browser, "CPU 0");
+    browser.click(700.0, y);
+    browser.wait("document.querySelectorAll('#details dd').length > 4");
+    let times = browser
+        .value("[...document.querySelectorAll('#details dd[data-ns]')].map((one) => Number(one.dataset.ns))");
+    let [from, to, length] = [0, 1, 2].map(|at| times[at].as_u64().unwrap());
+    assert_eq!(to - from, length);
+    browser.key("f");
+    browser.settle();
+    let (begin, end) = view(&mut browser);
+    assert!(
+        begin <= from as f64 && to as f64 <= end && end - begin < 1.3 * length.max(50) as f64,
+        "{begin} {end} {times}"
+    );
+    browser.key(".");
+    browser.wait(&format!("document.querySelector('#details dd[data-ns]')?.dataset.ns !== '{from}'"));
+
+    // The link shows the same again.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let link = browser.value("location.hash").as_str().unwrap().to_owned();
+    let selected = text(&mut browser, "#details dl");
+    browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
+    browser.wait("!document.querySelector('#details').hidden");
+    assert_eq!(text(&mut browser, "#details dl"), selected);
+
+    // An area of two CPUs: a table with what the server says.
+    browser.key("Escape");
+    browser.key("Home");
+    browser.settle();
+    let (first, second) = (place(&mut browser, "CPU 0"), place(&mut browser, "CPU 1"));
+    browser.drag((500.0, first), (800.0, second));
+    browser.wait("document.querySelectorAll('#details tbody tr').length === 2");
+    let area = browser.value("tracewing.view.area");
+    for row in 0..2 {
+        let line = format!("document.querySelectorAll('#details tbody tr')[{row}]");
+        let id = browser.value(&format!("Number({line}.dataset.row)"));
+        let shown = browser.value(&format!("Number({line}.querySelector('td').dataset.ns)"));
+        let asked = serde_json::json!({ "from": area["from"], "to": area["to"], "rows": [id] });
+        let sums = viewer.ask("statistics", &asked.to_string());
+        let on_cpu: u64 = (1..5).map(|class| sums["rows"][0]["classes"][class].as_u64().unwrap()).sum();
+        assert_eq!(shown.as_u64(), Some(on_cpu));
+    }
+    browser.key("?");
+    browser.wait("document.querySelector('#keys').open");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_page_without_the_token_shows_nothing() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.call("Page.navigate", serde_json::json!({ "url": format!("http://127.0.0.1:{}/", viewer.port) }));
+    browser.wait("document.querySelector('#phase')?.textContent === 'This browser is not known'");
+    assert!(!text(&mut browser, "body").contains("clerks"));
+}
+
+#[test]
+fn names_of_programs_stay_text() {
+    if !installed(&["chromium"]) || !harness::traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace<img src=x>");
+    let script = "printf '<b id=own>&quot;' > /proc/$$/comm; for i in 1 2 3 4 5; do sleep 0.02; done; :";
+    tracewing().args(["record", "-q", "-o"]).arg(&trace).args(["--", "sh", "-c", script]).succeeds();
+    let viewer = Viewer::start(&trace);
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    assert!(text(&mut browser, "#name").contains("<img src=x>"));
+    let name = "<b id=own>&quot";
+    let y = place(&mut browser, name);
+    browser.click(700.0, y + 24.0);
+    browser.wait("document.querySelectorAll('#details dd').length > 4");
+    browser.key("m");
+    browser.wait("!!document.querySelector('#details table')");
+    assert!(text(&mut browser, "#details table").contains(name));
+    assert_eq!(browser.value("document.querySelector('#own, body img:not(h1 img)') === null"), true);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

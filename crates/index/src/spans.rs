@@ -1,0 +1,71 @@
+//! The states of a row one by one, each with its beginning and end.
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::leaf::Span;
+use crate::picture::{certain, overlapping};
+use crate::row::RowId;
+use std::ops::ControlFlow;
+
+impl Index {
+    /// Passes on the states of a row that have a part between two times, whole and in the order of time,
+    /// until `each` breaks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn spans(
+        &self,
+        row: RowId,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(Span) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let row = self.row(row);
+        let mut room = Vec::new();
+        for entry in overlapping(&row.leaves, from, to) {
+            for span in self.leaf(entry, &mut room)?.1 {
+                for span in certain(self, row, span?)?.into_iter().flatten() {
+                    if span.from < to && span.to > from && each(span).is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a row at a time; `None` where nothing is known of it.
+    ///
+    /// # Errors
+    /// See [`Index::spans`].
+    pub fn at(&self, row: RowId, time: u64) -> Result<Option<Span>, Error> {
+        self.after(row, time, time.saturating_add(1))
+    }
+
+    /// The first state of a row that ends after `time` and begins before `to`.
+    ///
+    /// # Errors
+    /// See [`Index::spans`].
+    pub fn after(&self, row: RowId, time: u64, to: u64) -> Result<Option<Span>, Error> {
+        let mut found = None;
+        self.spans(row, time, to, |span| {
+            found = Some(span);
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    /// The last state of a row that begins before `time`.
+    ///
+    /// # Errors
+    /// See [`Index::spans`].
+    pub fn before(&self, row: RowId, time: u64) -> Result<Option<Span>, Error> {
+        let Some(entry) = overlapping(&self.row(row).leaves, 0, time).last() else { return Ok(None) };
+        let mut found = None;
+        self.spans(row, entry.from, time, |span| {
+            found = Some(span);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+}

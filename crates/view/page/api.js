@@ -1,0 +1,54 @@
+// @ts-check
+// What the page asks the server.
+
+/** The user is not known: the address lacked the token, or the server has another one. */
+export class Unknown extends Error {}
+
+/** @param {string} path @param {unknown} asked @param {AbortSignal} [signal] */
+async function post(path, asked, signal) {
+  const body = typeof asked === "string" ? asked : JSON.stringify(asked);
+  const response = await fetch(`/api/${path}`, { method: "POST", body, signal });
+  if (response.status === 401) throw new Unknown(await response.text());
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
+
+/** @param {string} path @param {unknown} [asked] @param {AbortSignal} [signal] @returns {Promise<any>} */
+export async function ask(path, asked = {}, signal) {
+  return (await post(path, asked, signal)).json();
+}
+
+/** Shows the token, for which the server gives a cookie. @param {string} token */
+export async function enter(token) {
+  await post("enter", token);
+}
+
+/**
+ * Runs of buckets of equal content, six 32-bit words each: first bucket, number of buckets, longest state, and
+ * then bytes: ten shares in 255ths and the number of changes.
+ * @typedef {{words: Uint32Array, bytes: Uint8Array, count: number}} Runs
+ */
+
+/** Words of a run. */
+export const RUN = 6;
+
+/**
+ * What rows did in the buckets of a window.
+ * @param {{shift: number, first: number, count: number, rows: number[]}} asked
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Map<number, Runs>>}
+ */
+export async function rows(asked, signal) {
+  const buffer = await (await post("rows", asked, signal)).arrayBuffer();
+  const head = new Uint32Array(buffer);
+  /** @type {Map<number, Runs>} */
+  const found = new Map();
+  for (let at = 0; at < head.length; ) {
+    const [row, count] = [head[at], head[at + 1]];
+    const length = count * RUN;
+    const words = head.slice(at + 2, at + 2 + length);
+    found.set(row, { words, bytes: new Uint8Array(words.buffer), count });
+    at += 2 + length;
+  }
+  return found;
+}

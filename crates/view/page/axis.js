@@ -1,0 +1,109 @@
+// @ts-check
+// The time axis, and the minimap: the whole recording with a frame around what is seen.
+
+import { color, ink, patterns } from "./classes.js";
+import { columns, paint } from "./pixels.js";
+import { duration, exact, marks } from "./time.js";
+
+/** Fits a canvas to its place; gives its context in CSS pixels and its size. @param {HTMLCanvasElement} canvas */
+export function fit(canvas) {
+  const ratio = window.devicePixelRatio || 1;
+  const { width, height } = canvas.getBoundingClientRect();
+  const [wide, high] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return { context, width, height, ratio };
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas @param {HTMLElement} base takes what is common to all marks
+ * @param {import("./window.js").View} view @param {number | null} pointer the pointer's time
+ * @returns {number[]} where the marks are, in CSS pixels
+ */
+export function axis(canvas, base, view, pointer) {
+  const { context, width, height } = fit(canvas);
+  context.clearRect(0, 0, width, height);
+  const scale = width / (view.to - view.from);
+  const found = marks(view.from, view.to, 110 / scale);
+  base.textContent = found.base > 0 ? `${exact(found.base)} +` : "";
+  context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = ink("--faint");
+  const places = found.marks.map(({ time, text }) => {
+    const x = Math.round((time - view.from) * scale);
+    context.fillRect(x, height - 7, 1, 7);
+    if (x + 6 + context.measureText(text).width < width) context.fillText(text, x + 5, height / 2 - 1);
+    return x;
+  });
+  if (view.area) {
+    const [left, right] = [view.area.from, view.area.to].map((time) => (time - view.from) * scale);
+    context.fillStyle = ink("--accent");
+    context.fillRect(left, height - 4, Math.max(2, right - left), 4);
+  }
+  if (pointer !== null) flag(context, width, height, (pointer - view.from) * scale, exact(pointer));
+  return places;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {number} width @param {number} height @param {number} x
+ * @param {string} text
+ */
+function flag(context, width, height, x, text) {
+  const wide = context.measureText(text).width + 12;
+  const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
+  context.fillStyle = ink("--tip");
+  context.beginPath();
+  context.roundRect(left, 5, wide, height - 12, 4);
+  context.fill();
+  context.fillStyle = ink("--tip-ink");
+  context.fillText(text, left + 6, height / 2 - 1);
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas @param {HTMLElement} span takes the length of what is seen
+ * @param {import("./window.js").View} view @param {import("./tiles.js").Tiles} tiles
+ * @param {number | null} row what it shows @param {{from: number, to: number}[]} losses
+ */
+export function minimap(canvas, span, view, tiles, row, losses) {
+  const { context, width, height, ratio } = fit(canvas);
+  const [wide, high] = [canvas.width, canvas.height];
+  const image = context.createImageData(wide, high);
+  if (row !== null) {
+    const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
+    const sums = new Float32Array(wide * 10);
+    columns(tiles.get(row, 0, view.length, shift), 0, view.length, wide, sums);
+    const margin = Math.round(4 * ratio);
+    paint(new Uint32Array(image.data.buffer), wide, margin, high - 2 * margin, wide, sums, patterns());
+  }
+  context.putImageData(image, 0, 0);
+  const scale = width / view.length;
+  for (const { from, to } of losses) stripe(context, from * scale, Math.max(1, (to - from) * scale), 0, 4);
+  const [left, right] = [view.from * scale, view.to * scale];
+  context.globalAlpha = 0.6;
+  context.fillStyle = ink("--sheet");
+  context.fillRect(0, 0, left, height);
+  context.fillRect(right, 0, width - right, height);
+  context.globalAlpha = 1;
+  context.strokeStyle = ink("--accent");
+  context.lineWidth = 2;
+  const frame = Math.max(3, right - left - 2);
+  context.strokeRect(Math.min(left + 1, width - frame - 1), 1, frame, height - 2);
+  const seen = document.createElement("b");
+  seen.textContent = duration(view.to - view.from);
+  span.replaceChildren(seen, `of ${duration(view.length)}`);
+}
+
+/**
+ * Hatching where events are missing.
+ * @param {CanvasRenderingContext2D} context @param {number} x @param {number} width @param {number} y
+ * @param {number} height
+ */
+export function stripe(context, x, width, y, height) {
+  context.fillStyle = color(6);
+  context.fillRect(x, y, width, height);
+  context.fillStyle = ink("--paper");
+  for (let at = x - (x % 6) + 2; at < x + width; at += 6) {
+    if (at >= x) context.fillRect(at, y, 2, height);
+  }
+}

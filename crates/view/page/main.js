@@ -1,0 +1,443 @@
+// @ts-check
+// The page: opens the recording, and connects view, tracks, picture, and input.
+
+import { Unknown, ask, enter } from "./api.js";
+import { axis, fit, minimap } from "./axis.js";
+import { CLASSES, color, onScheme, patterns } from "./classes.js";
+import { drags, keys, map } from "./input.js";
+import { Picture, seen } from "./picture.js";
+import { showState } from "./selection.js";
+import { showStatistics } from "./statistics.js";
+import { Tiles } from "./tiles.js";
+import { duration, exact } from "./time.js";
+import { ALL_CPUS, HEIGHT, label, shown, tree } from "./tracks.js";
+import { View } from "./window.js";
+
+/** How long the page waits before it looks again how far the index is, in milliseconds. */
+const AGAIN = 250;
+
+/** @template {HTMLElement} E @param {string} id @returns {E} */
+const $ = (id) => /** @type {E} */ (document.getElementById(id));
+
+const canvas = (/** @type {string} */ id) => /** @type {HTMLCanvasElement} */ ($(id));
+
+/** Gives the token in the address to the server, and takes it out of the address. */
+async function present() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  const token = link.get("token");
+  if (token === null) return;
+  link.delete("token");
+  history.replaceState(null, "", `#${link}`);
+  await enter(token);
+}
+
+/** Waits for the index. @returns {Promise<any>} */
+async function opened() {
+  for (;;) {
+    const state = await ask("state");
+    $("name").textContent = state.name;
+    document.title = `${state.name} – tracewing`;
+    if (state.phase === "ready") return state;
+    if (state.phase === "failed") throw new Error(state.why);
+    const bar = /** @type {HTMLProgressElement} */ ($("progress"));
+    if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
+    $("phase").textContent = "The recording is indexed; the next time, it opens at once";
+    await new Promise((done) => setTimeout(done, AGAIN));
+  }
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  const isUnknown = error instanceof Unknown;
+  $("phase").textContent = isUnknown ? "This browser is not known" : "The recording cannot be shown";
+  $("why").textContent = isUnknown
+    ? "Open the address that tracewing view has printed; it has a token."
+    : String(error instanceof Error ? error.message : error);
+  $("progress").hidden = true;
+  $("cover").hidden = false;
+}
+
+class Page {
+  /** @param {any} facts @param {any} tracks */
+  constructor(facts, tracks) {
+    this.facts = facts;
+    this.roots = tree(tracks.rows);
+    /** @type {Map<number, import("./tracks.js").Row>} */
+    this.rows = new Map(tracks.rows.map((/** @type {any} */ row) => [row.id, row]));
+    this.view = new View(facts.length);
+    this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
+    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row), facts.losses);
+    /** @type {import("./tracks.js").Node[]} */
+    this.tracks = [];
+    /** @type {import("./tracks.js").Node | null} */
+    this.chosen = null;
+    /** @type {{x: number, y: number} | null} */
+    this.at = null;
+    /** @type {import("./selection.js").Found | null} */
+    this.found = null;
+    this.frame = 0;
+    this.asked = 0;
+    this.timer = 0;
+    this.view.changed.push(() => this.redraw());
+    this.view.restored.push(() => this.restored());
+    this.fold();
+  }
+
+  /** A row as text. @param {number} id */
+  named(id) {
+    if (id === ALL_CPUS) return "All CPUs";
+    const row = this.rows.get(id);
+    if (!row) return `row ${id}`;
+    if (row.kind === "cpu") return `CPU ${row.number}`;
+    return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;
+  }
+
+  /** The tracks that are shown have changed. */
+  fold() {
+    this.tracks = shown(this.roots, this.view.filter);
+    $("sheet").style.height = `${this.tracks.length * HEIGHT}px`;
+    this.redraw();
+  }
+
+  redraw() {
+    this.frame ||= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    const scroll = $("scroll");
+    const height = scroll.clientHeight;
+    const width = Math.max(1, scroll.clientWidth - 270);
+    document.body.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
+    $("stage").style.height = `${height}px`;
+    const top = scroll.scrollTop;
+    const cpus = this.facts.rows > 0 && this.roots[0]?.id === ALL_CPUS ? ALL_CPUS : (this.roots[0]?.id ?? null);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, cpus, this.facts.losses);
+    const pointer = this.pointer();
+    const grid = axis(canvas("axis"), $("base"), this.view, pointer);
+    this.picture.draw(this.tracks, top, width, height);
+    const { state } = this.view;
+    const selected = state && this.found ? { row: state.row, ...this.found } : null;
+    this.picture.annotate(this.tracks, top, grid, selected, pointer);
+    label($("labels"), this.tracks, top, height, this.chosen);
+    this.picture.askNames(this.tracks, top, height, () => this.redraw());
+    void this.tiles.ask();
+    this.tip();
+  }
+
+  /** The time under the pointer. @returns {number | null} */
+  pointer() {
+    const width = canvas("overlay").clientWidth;
+    return this.at === null ? null : this.view.from + (this.at.x / width) * (this.view.to - this.view.from);
+  }
+
+  /** @param {number} y @returns {import("./tracks.js").Node | undefined} */
+  track(y) {
+    return this.tracks[Math.floor((y + $("scroll").scrollTop) / HEIGHT)];
+  }
+
+  /** What lies under the pointer, beside it. */
+  tip() {
+    const tip = $("tip");
+    const track = this.at && this.at.y >= 0 ? this.track(this.at.y) : undefined;
+    const drawn = track && track.id !== null ? this.picture.drawn.get(track.id) : undefined;
+    tip.hidden = !this.at || !drawn || !track || track.id === null;
+    if (tip.hidden || !this.at || !drawn || !track || track.id === null) return;
+    const time = /** @type {number} */ (this.pointer());
+    const lines = [track.number ? `${track.name} ${track.number}` : track.name];
+    const span = this.picture.spans.get(track.id)?.find(([, from, to]) => from <= time && time < to);
+    const state = span && this.picture.states.get(span[0]);
+    if (state && span) {
+      lines.push(state.thread === null ? state.name : `${this.named(state.thread)}: ${CLASSES[state.class].name}`);
+      lines.push(`for ${duration(span[2] - span[1])}`);
+    } else lines.push(...this.shares(drawn));
+    tip.replaceChildren(...lines.map((text, at) => {
+      const line = document.createElement("div");
+      line.textContent = text;
+      if (at > 0) line.className = "dim";
+      return line;
+    }));
+    const box = canvas("overlay").getBoundingClientRect();
+    const [x, y] = [box.left + this.at.x, box.top + this.at.y];
+    const [width, height] = [tip.offsetWidth, tip.offsetHeight];
+    tip.style.left = `${x + 16 + width > innerWidth ? x - 12 - width : x + 16}px`;
+    tip.style.top = `${y + 18 + height > innerHeight ? y - 10 - height : y + 18}px`;
+  }
+
+  /** What a column of the picture shows, in words. @param {Uint8Array} drawn */
+  shares(drawn) {
+    const width = canvas("picture").width;
+    const column = Math.min(width - 1, Math.floor(((this.at?.x ?? 0) / canvas("overlay").clientWidth) * width));
+    const heights = [...drawn.slice(column * 10, column * 10 + 10)].map((height, of) => ({ height, of }));
+    const some = heights.filter(({ height }) => height > 0).sort((a, b) => b.height - a.height);
+    const whole = Math.max(1, Math.round((HEIGHT - 6) * (devicePixelRatio || 1)));
+    if (some.length === 0) return ["nothing is known"];
+    const per = duration((this.view.to - this.view.from) / width);
+    const parts = some.map(({ height, of }) => `${CLASSES[of].name} ${Math.round((height / whole) * 100)} %`);
+    return [`within ${per}, about`, ...parts.slice(0, 4)];
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    this.at = { x, y };
+    this.redraw();
+  }
+
+  leave() {
+    this.at = null;
+    this.redraw();
+  }
+
+  /** @param {number} x @param {number} y */
+  click(x, y) {
+    const track = this.track(y);
+    if (!track) return;
+    this.chosen = track;
+    const time = this.view.from + (x / canvas("overlay").clientWidth) * (this.view.to - this.view.from);
+    if (track.id === null || track.kind === "process" || track.kind === "heading") this.clear();
+    else void this.select(track.id, Math.floor(time), 0);
+  }
+
+  /** Selects a state. @param {number} row @param {number} time @param {-1 | 0 | 1} step */
+  async select(row, time, step) {
+    const turn = ++this.asked;
+    const found = await ask("at", { row, time, step }).catch((error) => this.lost(error));
+    if (turn !== this.asked) return;
+    this.found = found ?? null;
+    this.view.area = null;
+    if (!found) {
+      if (step === 0) this.clear();
+      return;
+    }
+    this.view.state = { row, time: found.from };
+    if (found.to <= this.view.from || found.from >= this.view.to) {
+      const half = (this.view.to - this.view.from) / 2;
+      this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
+    } else this.view.tell();
+    this.show();
+    showState($("details"), this.named(row), found, (row) => this.named(row), () => this.clear());
+  }
+
+  /** Marks an area, of which the statistics are shown when the pointer rests. */
+  mark(/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ endX, /** @type {number} */ endY, /** @type {boolean} */ all) {
+    const width = canvas("overlay").clientWidth;
+    const time = (/** @type {number} */ x) =>
+      Math.round(this.view.from + (Math.min(Math.max(x, 0), width) / width) * (this.view.to - this.view.from));
+    const [from, to] = [time(Math.min(x, endX)), time(Math.max(x, endX))];
+    if (from >= to) return;
+    let rows = null;
+    if (!all) {
+      const [top, bottom] = [Math.min(y, endY), Math.max(y, endY)];
+      const marked = seen(this.tracks, $("scroll").scrollTop, $("scroll").clientHeight)
+        .filter((one) => one.y < bottom && one.y + HEIGHT > top).map(({ track }) => track);
+      rows = [...new Set(marked.flatMap(ids))];
+    }
+    this.area({ from, to, rows });
+  }
+
+  /** @param {{from: number, to: number, rows: number[] | null}} area */
+  area(area) {
+    this.asked++;
+    this.found = null;
+    this.view.state = null;
+    this.view.area = area;
+    this.view.tell();
+    this.show();
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      if (this.view.area !== area) return;
+      void showStatistics($("details"), area, {
+        named: (row) => this.named(row),
+        close: () => this.clear(),
+        choose: (row) => this.choose(row),
+      });
+    }, 80);
+  }
+
+  /** Nothing is selected. */
+  clear() {
+    this.asked++;
+    [this.found, this.view.state, this.view.area] = [null, null, null];
+    $("details").replaceChildren();
+    $("details").hidden = true;
+    $("hints").hidden = false;
+    this.view.tell();
+  }
+
+  show() {
+    $("hints").hidden = true;
+    $("details").hidden = false;
+  }
+
+  /** Shows a row among the others. @param {number} row */
+  choose(row) {
+    const unfold = (/** @type {import("./tracks.js").Node[]} */ nodes) => {
+      for (const node of nodes) {
+        if (node.id === row) return true;
+        if (unfold(node.children)) {
+          node.folded = false;
+          return true;
+        }
+      }
+      return false;
+    };
+    if (!unfold(this.roots)) return;
+    this.fold();
+    this.go(this.tracks.findIndex(({ id }) => id === row));
+  }
+
+  /** @param {number} at */
+  go(at) {
+    if (!this.tracks[at]) return;
+    this.chosen = this.tracks[at];
+    const scroll = $("scroll");
+    if (at * HEIGHT < scroll.scrollTop) scroll.scrollTop = at * HEIGHT;
+    else if ((at + 1) * HEIGHT > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = (at + 1) * HEIGHT - scroll.clientHeight;
+    this.redraw();
+  }
+
+  /** @param {import("./tracks.js").Node} track */
+  toggle(track) {
+    track.folded = !track.folded;
+    this.fold();
+  }
+
+  /** A link has been opened, or the browser's Back. */
+  restored() {
+    /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter;
+    this.fold();
+    const { state, area } = this.view;
+    if (area) this.area(area);
+    else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0);
+    else this.clear();
+    clearTimeout(this.view.timer);
+  }
+
+  /** @param {unknown} error */
+  lost(error) {
+    if (error instanceof Unknown || error instanceof TypeError) fail(error instanceof TypeError ? new Error("The server has ended. Start tracewing view again, and reload this page.") : error);
+    else console.error(error);
+  }
+
+  /** What is selected, then everything. */
+  fits() {
+    const some = this.found ?? this.view.area;
+    const margin = some ? (some.to - some.from) * 0.1 : 0;
+    const isSeen = some && Math.abs(this.view.from - (some.from - margin)) < 2 && Math.abs(this.view.to - (some.to + margin)) < 2;
+    if (some && !isSeen) this.view.set(some.from - margin, some.to + margin);
+    else this.view.set(0, this.view.length);
+  }
+
+  /** @param {string} name of a key @returns {boolean} */
+  key(name) {
+    const at = this.chosen ? this.tracks.indexOf(this.chosen) : -1;
+    const { state } = this.view;
+    /** @type {Record<string, () => void>} */
+    const known = {
+      f: () => this.fits(),
+      m: () => this.area({ from: Math.floor((this.found ?? this.view).from), to: Math.ceil((this.found ?? this.view).to), rows: null }),
+      "/": () => $("filter").focus(),
+      "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
+      escape: () => this.clear(),
+      home: () => this.view.set(0, this.view.length),
+      arrowdown: () => this.go(at + 1),
+      arrowup: () => this.go(Math.max(0, at - 1)),
+      enter: () => {
+        if (this.chosen?.children.length) this.toggle(this.chosen);
+        else if (this.chosen?.id != null) void this.select(this.chosen.id, Math.floor((this.view.from + this.view.to) / 2), 0);
+      },
+      ".": () => state && this.found && void this.select(state.row, this.found.to, 1),
+      ",": () => state && this.found && void this.select(state.row, this.found.from, -1),
+    };
+    if (!Object.hasOwn(known, name)) return false;
+    known[name]();
+    return true;
+  }
+}
+
+/** The rows of a track, and of what is folded in it. @param {import("./tracks.js").Node} node @returns {number[]} */
+function ids(node) {
+  const own = node.id === null || node.kind === "heading" || node.kind === "process" ? [] : [node.id];
+  return node.folded || node.children.length === 0 ? [...own, ...node.children.flatMap(ids)] : own;
+}
+
+/** Colours with their names. */
+function legend() {
+  $("legend").replaceChildren(...CLASSES.map(({ name }, of) => {
+    const item = document.createElement("li");
+    const sample = document.createElement("canvas");
+    [sample.width, sample.height] = [14, 12];
+    const context = /** @type {CanvasRenderingContext2D} */ (sample.getContext("2d"));
+    const image = context.createImageData(14, 12);
+    const pixels = new Uint32Array(image.data.buffer);
+    const pattern = patterns()[of];
+    for (let at = 0; at < pixels.length; at++) pixels[at] = pattern[((Math.floor(at / 14) & 3) << 2) | (at % 14 & 3)];
+    context.putImageData(image, 0, 0);
+    sample.style.outline = `1px solid ${color(of === 9 || of === 7 ? 0 : of)}`;
+    item.append(sample, name);
+    return item;
+  }));
+}
+
+/** @param {Page} page */
+function connect(page) {
+  drags(canvas("overlay"), page, false);
+  drags(canvas("axis"), page, true);
+  map(canvas("minimap"), page);
+  keys(page);
+  $("scroll").addEventListener("scroll", () => page.redraw());
+  new ResizeObserver(() => page.redraw()).observe($("scroll"));
+  onScheme(() => [legend(), page.redraw()]);
+  $("labels").addEventListener("click", (event) => {
+    const label = /** @type {HTMLElement} */ (event.target).closest(".track");
+    const track = page.tracks[Number(/** @type {HTMLElement | null} */ (label)?.dataset.at ?? -1)];
+    if (!track) return;
+    page.chosen = track;
+    if (track.children.length) page.toggle(track);
+    else page.redraw();
+  });
+  const filter = /** @type {HTMLInputElement} */ ($("filter"));
+  filter.addEventListener("input", () => {
+    page.view.filter = filter.value;
+    $("scroll").scrollTop = 0;
+    page.fold();
+    page.view.tell();
+  });
+  filter.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" || event.key === "Enter") $("labels").focus();
+  });
+  $("back").addEventListener("click", () => history.back());
+  $("fit").addEventListener("click", () => page.key("f"));
+  $("mark").addEventListener("click", () => page.key("m"));
+  $("help").addEventListener("click", () => page.key("?"));
+  window.addEventListener("popstate", () => page.view.restore());
+}
+
+async function start() {
+  await present();
+  const facts = await opened();
+  const page = new Page(facts, await ask("tracks"));
+  const losses = facts.losses.length + facts.losses_left_out;
+  $("about").textContent = [
+    `${facts.events.toLocaleString("en")} events`, `from ${facts.begin}`,
+    ...(losses ? [`events missing in ${losses} places`] : []),
+    ...(facts.is_cut_off ? ["a part could not be read"] : []),
+  ].join(" · ");
+  legend();
+  connect(page);
+  page.view.restore();
+  if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
+  $("cover").hidden = true;
+  // For tests, and for whoever wants the numbers of the picture.
+  Object.assign(window, {
+    tracewing: {
+      view: page.view,
+      isIdle: () => page.tiles.isIdle && page.frame === 0,
+      drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
+      exact,
+    },
+  });
+  fit(canvas("overlay"));
+}
+
+start().catch(fail);

@@ -1,0 +1,194 @@
+// @ts-check
+// The picture: tracks as pixels, and on a canvas above them names, grid, losses, selection.
+
+import { ask } from "./api.js";
+import { fit, stripe } from "./axis.js";
+import { color, ink, patterns, textOn } from "./classes.js";
+import { columns, paint } from "./pixels.js";
+import { HEIGHT } from "./tracks.js";
+
+/** @typedef {import("./tracks.js").Node} Node */
+/** @typedef {{class: number, name: string, about: string, thread: number | null}} State */
+
+/** Space above and below the pixels of a track. */
+const MARGIN = 3;
+/** Shortest state with a name in it, in pixels. */
+const NAMED = 34;
+/** How long nothing must move before names are asked, in milliseconds. */
+const STILL = 120;
+
+export class Picture {
+  /**
+   * @param {HTMLCanvasElement} pixels @param {HTMLCanvasElement} overlay @param {import("./window.js").View} view
+   * @param {import("./tiles.js").Tiles} tiles @param {(row: number) => string} named names of threads
+   * @param {{cpu: number | null, from: number, to: number}[]} losses
+   */
+  constructor(pixels, overlay, view, tiles, named, losses) {
+    Object.assign(this, { pixels, overlay, view, tiles, named, losses });
+    this.pixels = pixels;
+    this.overlay = overlay;
+    this.view = view;
+    this.tiles = tiles;
+    this.named = named;
+    this.losses = losses;
+    /** What was drawn: by row, the heights of the classes of each column. @type {Map<number, Uint8Array>} */
+    this.drawn = new Map();
+    /** @type {Map<number, [number, number, number][]>} */
+    this.spans = new Map();
+    /** @type {Map<number, State>} */
+    this.states = new Map();
+    this.spansOf = "";
+    this.timer = 0;
+  }
+
+  /** The exponent of the buckets: not longer than a pixel. @param {number} width */
+  shift(width) {
+    return Math.max(0, Math.floor(Math.log2((this.view.to - this.view.from) / width)));
+  }
+
+  /**
+   * @param {Node[]} tracks @param {number} top first pixel of them that is seen @param {number} width
+   * @param {number} height
+   */
+  draw(tracks, top, width, height) {
+    for (const canvas of [this.pixels, this.overlay]) {
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    const { context, ratio } = fit(this.pixels);
+    const wide = this.pixels.width;
+    const image = context.createImageData(wide, this.pixels.height);
+    const target = new Uint32Array(image.data.buffer);
+    const [sums, colors, shift] = [new Float32Array(wide * 10), patterns(), this.shift(wide)];
+    this.drawn.clear();
+    for (const { track, y } of seen(tracks, top, height)) {
+      const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
+      if (track.id === null) continue;
+      columns(this.tiles.get(track.id, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, sums);
+      const kept = new Uint8Array(wide * 10);
+      paint(target, wide, first, last - first, wide, sums, colors, kept);
+      this.drawn.set(track.id, kept);
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  /**
+   * @param {Node[]} tracks @param {number} top @param {number[]} grid where lines are
+   * @param {{from: number, to: number, row: number} | null} state the selected one
+   * @param {number | null} pointer the pointer's time
+   */
+  annotate(tracks, top, grid, state, pointer) {
+    const { context, width, height } = fit(this.overlay);
+    context.clearRect(0, 0, width, height);
+    context.globalAlpha = 0.5;
+    context.fillStyle = ink("--line");
+    for (const x of grid) context.fillRect(x, 0, 1, height);
+    context.globalAlpha = 1;
+    const scale = width / (this.view.to - this.view.from);
+    const x = (/** @type {number} */ time) => (time - this.view.from) * scale;
+    for (const { track, y } of seen(tracks, top, height)) {
+      const { area } = this.view;
+      if (area && (area.rows === null || area.rows.some((row) => row === track.id || (track.folded && has(track, row))))) {
+        context.fillStyle = ink("--accent");
+        context.globalAlpha = 0.22;
+        context.fillRect(x(area.from), y, Math.max(1, x(area.to) - x(area.from)), HEIGHT);
+        context.globalAlpha = 1;
+      }
+      if (track.id === null) continue;
+      this.names(context, track.id, y, x, width);
+      for (const { cpu, from, to } of this.losses) {
+        if (track.kind === "cpu" && cpu !== null && track.name === `CPU ${cpu}` && from < this.view.to && to > this.view.from) {
+          stripe(context, x(from), Math.max(1, x(to) - x(from)), y + 1, 4);
+        }
+      }
+      if (state && state.row === track.id) {
+        context.strokeStyle = ink("--ink");
+        context.lineWidth = 2;
+        const [left, right] = [Math.max(x(state.from), -4), Math.min(x(state.to), width + 4)];
+        context.strokeRect(left, y + 1, Math.max(2, right - left), HEIGHT - 2);
+      }
+    }
+    if (this.view.area) {
+      context.fillStyle = ink("--accent");
+      for (const time of [this.view.area.from, this.view.area.to]) context.fillRect(Math.round(x(time)), 0, 1, height);
+    }
+    if (pointer !== null) {
+      context.fillStyle = ink("--faint");
+      context.fillRect(Math.round(x(pointer)), 0, 1, height);
+    }
+  }
+
+  /**
+   * Names in the states of a row.
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {number} y
+   * @param {(time: number) => number} x @param {number} width
+   */
+  names(context, row, y, x, width) {
+    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.textBaseline = "middle";
+    for (const [number, from, to] of this.spans.get(row) ?? []) {
+      const [left, right] = [Math.max(0, x(from)), Math.min(width, x(to))];
+      const state = this.states.get(number);
+      if (right - left < NAMED || !state) continue;
+      const text = state.thread === null ? state.name : this.named(state.thread);
+      const fitted = cut(context, text, right - left - 8);
+      if (!fitted) continue;
+      context.fillStyle = textOn(state.class);
+      // Hatching is no ground for text.
+      if (state.class === 0 || state.class === 4) {
+        context.fillStyle = color(state.class);
+        context.fillRect(left + 2, y + 5, context.measureText(fitted).width + 4, HEIGHT - 10);
+        context.fillStyle = textOn(state.class);
+      }
+      context.fillText(fitted, left + 4, y + HEIGHT / 2 + 0.5);
+    }
+  }
+
+  /**
+   * Asks for the states of what is seen, once it is still.
+   * @param {Node[]} tracks @param {number} top @param {number} height @param {() => void} came
+   */
+  askNames(tracks, top, height, came) {
+    const rows = seen(tracks, top, height).map(({ track }) => track)
+      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => id);
+    const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
+    const key = JSON.stringify(asked);
+    if (key === this.spansOf) return;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(async () => {
+      this.spansOf = key;
+      const answer = await ask("spans", asked).catch(() => null);
+      if (!answer || this.spansOf !== key) return;
+      this.spans = new Map(Object.entries(answer.rows).map(([row, spans]) => [Number(row), spans ?? []]));
+      this.states = new Map(Object.entries(answer.states).map(([state, named]) => [Number(state), named]));
+      came();
+    }, STILL);
+  }
+}
+
+/** Whether a row is in a track. @param {Node} track @param {number} row @returns {boolean} */
+function has(track, row) {
+  return track.children.some((child) => child.id === row || has(child, row));
+}
+
+/** The tracks that are seen and where. @param {Node[]} tracks @param {number} top @param {number} height */
+export function seen(tracks, top, height) {
+  const found = [];
+  const last = Math.min(tracks.length, Math.ceil((top + height) / HEIGHT));
+  for (let at = Math.max(0, Math.floor(top / HEIGHT)); at < last; at++) {
+    found.push({ track: tracks[at], y: at * HEIGHT - top });
+  }
+  return found;
+}
+
+/** A text, cut so that it fits. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
+function cut(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [least, most] = [0, text.length];
+  while (least < most) {
+    const middle = (least + most + 1) >> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= width) least = middle;
+    else most = middle - 1;
+  }
+  return least < 2 ? "" : `${text.slice(0, least)}…`;
+}

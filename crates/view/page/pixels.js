@@ -1,0 +1,95 @@
+// @ts-check
+// Tiles to pixels: for each column of pixels the time in each class, and from these a stacked column, into the
+// memory of an image. The cost depends on the size of the picture, not on what happened.
+
+import { RUN } from "./api.js";
+import { CLASSES, ORDER, SEEN } from "./classes.js";
+
+/** @typedef {import("./tiles.js").Tile} Tile */
+
+const COUNT = CLASSES.length;
+
+/**
+ * The share of each column's time in each class, from 0 to 1: `width` times the number of classes.
+ * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {Float32Array} sums
+ */
+export function columns(tiles, from, to, width, sums) {
+  sums.fill(0);
+  const scale = width / (to - from);
+  for (const { runs, shift, first } of tiles) {
+    const length = 2 ** shift;
+    for (let run = 0; run < runs.count; run++) {
+      const word = run * RUN;
+      const begin = (first + runs.words[word]) * length;
+      const left = Math.max(0, (begin - from) * scale);
+      const right = Math.min(width, (begin + runs.words[word + 1] * length - from) * scale);
+      if (left < right) add(runs.bytes, word * 4 + 12, left, right, sums);
+    }
+  }
+}
+
+/**
+ * @param {Uint8Array} shares @param {number} at @param {number} left @param {number} right in columns
+ * @param {Float32Array} sums
+ */
+function add(shares, at, left, right, sums) {
+  const last = Math.ceil(right);
+  for (let of = 0; of < COUNT; of++) {
+    const share = shares[at + of] / 255;
+    if (share === 0) continue;
+    for (let column = Math.floor(left); column < last; column++) {
+      const part = Math.min(right, column + 1) - Math.max(left, column);
+      sums[column * COUNT + of] += share * part;
+    }
+  }
+}
+
+/**
+ * How many pixels of a column each class has. Together they are within a pixel of the shares; what is unknown,
+ * on a CPU, or ready has at least one where there is any of it.
+ * @param {Float32Array} sums @param {number} column @param {number} height @param {Uint8Array} heights
+ */
+export function stack(sums, column, height, heights) {
+  let [share, drawn] = [0, 0];
+  const at = column * COUNT;
+  for (const of of ORDER) {
+    share += sums[at + of];
+    const top = Math.min(height, Math.round(share * height));
+    heights[of] = top - drawn;
+    drawn = top;
+  }
+  for (const group of SEEN) {
+    let [most, some] = [0, -1];
+    let isDrawn = false;
+    for (const of of group) {
+      isDrawn ||= heights[of] > 0;
+      if (sums[at + of] > most) [most, some] = [sums[at + of], of];
+    }
+    if (isDrawn || some < 0) continue;
+    if (drawn === height) heights[heights.indexOf(Math.max(...heights))] -= 1;
+    else drawn += 1;
+    heights[some] = 1;
+  }
+}
+
+/**
+ * Paints a row of columns; lines outside of the image are left out.
+ * @param {Uint32Array} image @param {number} stride pixels of a line @param {number} top first line
+ * @param {number} height @param {number} width @param {Float32Array} sums @param {Uint32Array[]} patterns
+ * @param {Uint8Array} [kept] takes the heights, for whoever reads the picture back
+ */
+export function paint(image, stride, top, height, width, sums, patterns, kept) {
+  const heights = new Uint8Array(COUNT);
+  const lines = image.length / stride;
+  for (let column = 0; column < width; column++) {
+    stack(sums, column, height, heights);
+    kept?.set(heights, column * COUNT);
+    let line = top + height - 1;
+    for (const of of ORDER) {
+      const pattern = patterns[of];
+      for (let pixels = heights[of]; pixels > 0; pixels--, line--) {
+        if (line >= 0 && line < lines) image[line * stride + column] = pattern[((line & 3) << 2) | (column & 3)];
+      }
+    }
+  }
+}

@@ -1,0 +1,106 @@
+// @ts-check
+// The table of an area: how long each track was in each class of states, exactly.
+
+import { ask } from "./api.js";
+import { RUNNING } from "./classes.js";
+import { element, head } from "./selection.js";
+import { duration, exact } from "./time.js";
+
+/** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
+/** @typedef {{title: string, of: (sums: Sums) => number}} Column */
+
+/** @type {Column[]} */
+const COLUMNS = [
+  { title: "on CPU", of: ({ classes }) => RUNNING.reduce((sum, of) => sum + classes[of], 0) },
+  ...[["user", 1], ["system", 2], ["interrupt", 3], ["ready", 5], ["preempted", 6], ["blocked", 7], ["idle", 9], ["unknown", 0]].map(
+    ([title, of]) => ({ title: String(title), of: (/** @type {Sums} */ { classes }) => classes[Number(of)] }),
+  ),
+];
+
+/** Tracks that are shown at most. */
+const MOST = 300;
+
+/**
+ * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
+ * @param {{named: (row: number) => string, close: () => void, choose: (row: number) => void}} page
+ */
+export async function showStatistics(place, area, page) {
+  const { from, to } = area;
+  const asked = area.rows ? { from, to, rows: area.rows } : { from, to };
+  const title = head("Statistics", `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close);
+  const whole = element("div");
+  whole.append(title);
+  place.className = "wide";
+  place.replaceChildren(whole);
+  let answer;
+  try {
+    answer = await ask("statistics", asked);
+  } catch (error) {
+    whole.append(element("p", String(/** @type {Error} */ (error).message), "lost"));
+    return;
+  }
+  if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
+  else table(whole, answer, page);
+  const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
+  if (left > 0) whole.append(element("p", `${left} more tracks were on CPUs for less time.`));
+}
+
+/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void}} page */
+function table(place, answer, page) {
+  const made = element("table");
+  const [top, body] = [element("thead"), element("tbody")];
+  const line = element("tr");
+  let sorted = COLUMNS[0];
+  const fill = () => {
+    const rows = [...answer.rows].sort((a, b) => sorted.of(b) - sorted.of(a)).slice(0, MOST);
+    body.replaceChildren(...rows.map((sums) => row(sums, answer.states, page)));
+    for (const cell of line.children) {
+      cell.setAttribute("aria-sort", cell.textContent?.startsWith(sorted.title) ? "descending" : "none");
+    }
+  };
+  const label = element("th", "track");
+  label.setAttribute("scope", "col");
+  line.append(label);
+  for (const column of COLUMNS) {
+    const cell = element("th");
+    cell.setAttribute("scope", "col");
+    const button = element("button", column.title);
+    button.addEventListener("click", () => {
+      sorted = column;
+      fill();
+    });
+    cell.append(button);
+    line.append(cell);
+  }
+  const why = element("th", "longest reasons to wait");
+  why.setAttribute("scope", "col");
+  line.append(why);
+  top.append(line);
+  made.append(top, body);
+  fill();
+  place.append(made);
+}
+
+/**
+ * @param {Sums} sums @param {Record<string, import("./picture.js").State>} states
+ * @param {{named: (row: number) => string, choose: (row: number) => void}} page
+ */
+function row(sums, states, page) {
+  const line = element("tr");
+  line.dataset.row = String(sums.row);
+  const label = element("th");
+  label.setAttribute("scope", "row");
+  const button = element("button", page.named(sums.row));
+  button.addEventListener("click", () => page.choose(sums.row));
+  label.append(button);
+  line.append(label);
+  for (const column of COLUMNS) {
+    const ns = column.of(sums);
+    const cell = element("td", ns ? duration(ns) : "");
+    cell.dataset.ns = String(ns);
+    line.append(cell);
+  }
+  const reasons = sums.states.filter(([state]) => states[state].class === 7 && states[state].about).slice(0, 2);
+  line.append(element("td", reasons.map(([state, ns]) => `${states[state].about} ${duration(ns)}`).join(", ")));
+  return line;
+}

@@ -1,0 +1,99 @@
+// @ts-check
+// The window of time that is seen, the views before it, and links to it.
+
+/** Shortest window, in nanoseconds. */
+const SHORTEST = 50;
+/** Time without a change after which a view is one to come back to, in milliseconds. */
+const SETTLED = 400;
+
+/**
+ * What is marked: a state of a row, or an area.
+ * @typedef {{row: number, from: number, to: number} | {from: number, to: number, rows: number[] | null}} Mark
+ */
+
+export class View {
+  /** @param {number} length of the recording, in nanoseconds */
+  constructor(length) {
+    this.length = Math.max(length, SHORTEST);
+    this.from = 0;
+    this.to = this.length;
+    this.filter = "";
+    /** The time and row of the selected state. @type {{row: number, time: number} | null} */
+    this.state = null;
+    /** The area that is marked. @type {{from: number, to: number, rows: number[] | null} | null} */
+    this.area = null;
+    /** @type {(() => void)[]} */
+    this.changed = [];
+    /** @type {(() => void)[]} */
+    this.restored = [];
+    this.timer = 0;
+  }
+
+  /** Moves the window. @param {number} from @param {number} to */
+  set(from, to) {
+    const wanted = Math.min(Math.max(to - from, SHORTEST), this.length);
+    const begin = Math.min(Math.max(from + (to - from - wanted) / 2, 0), this.length - wanted);
+    this.from = begin;
+    this.to = begin + wanted;
+    this.tell();
+  }
+
+  /** @param {number} factor below 1: closer @param {number} time what stays in place */
+  zoom(factor, time) {
+    const wanted = Math.min(Math.max((this.to - this.from) * factor, SHORTEST), this.length);
+    const share = (time - this.from) / (this.to - this.from);
+    this.set(time - wanted * share, time + wanted * (1 - share));
+  }
+
+  /** @param {number} share of the window, to the right */
+  pan(share) {
+    const by = (this.to - this.from) * share;
+    const from = Math.min(Math.max(this.from + by, 0), this.length - (this.to - this.from));
+    this.set(from, from + (this.to - this.from));
+  }
+
+  /** Something of it has changed. */
+  tell() {
+    for (const call of this.changed) call();
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.keep(), SETTLED);
+  }
+
+  /** Makes it a view that the browser's Back returns to. */
+  keep() {
+    const link = `#${this.link()}`;
+    if (link !== location.hash) history.pushState(null, "", link);
+  }
+
+  /** The part of the address after `#`. */
+  link() {
+    /** @type {[string, string][]} */
+    const parts = [["v", "1"], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
+    if (this.state) parts.push(["row", String(this.state.row)], ["at", String(this.state.time)]);
+    if (this.area) parts.push(["area", `${this.area.from}-${this.area.to}`]);
+    if (this.area?.rows) parts.push(["rows", this.area.rows.join(".")]);
+    if (this.filter) parts.push(["filter", this.filter]);
+    return parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
+  }
+
+  /** Shows what a link says; whatever makes no sense is ignored. */
+  restore() {
+    const link = new URLSearchParams(location.hash.slice(1));
+    const number = (/** @type {string | null | undefined} */ text) => (text && /^\d{1,16}$/.test(text) ? Number(text) : null);
+    const [from, to] = [number(link.get("from")), number(link.get("to"))];
+    const [row, at] = [number(link.get("row")), number(link.get("at"))];
+    const [begin, end] = (link.get("area") ?? "").split("-").map(number);
+    const rows = link.get("rows")?.split(".").map(number);
+    this.filter = link.get("filter") ?? "";
+    this.state = row !== null && at !== null ? { row, time: at } : null;
+    this.area = begin != null && end != null && begin < end
+      ? { from: begin, to: end, rows: rows?.every((row) => row !== null) ? /** @type {number[]} */ (rows) : null }
+      : null;
+    this.from = 0;
+    this.to = this.length;
+    if (from !== null && to !== null && from < to) this.set(from, to);
+    else this.tell();
+    clearTimeout(this.timer);
+    for (const call of this.restored) call();
+  }
+}

@@ -1,0 +1,55 @@
+//! What is asked: read, and refused where it would cost too much or makes no sense.
+
+use crate::recording::{Ready, Viewed};
+use hyper::StatusCode;
+use serde::de::DeserializeOwned;
+use tracewing_index::{Index, RowId};
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) why: String,
+}
+
+/// What is asked makes no sense.
+pub(super) fn refused(why: &str) -> Refusal {
+    Refusal { status: StatusCode::BAD_REQUEST, why: why.to_owned() }
+}
+
+impl From<tracewing_index::Error> for Refusal {
+    fn from(error: tracewing_index::Error) -> Self {
+        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why: error.to_string() }
+    }
+}
+
+impl From<tracewing_trace::Error> for Refusal {
+    fn from(error: tracewing_trace::Error) -> Self {
+        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why: error.to_string() }
+    }
+}
+
+/// The index, if it is made.
+pub(super) fn ready(viewed: &Viewed) -> Result<&Ready, Refusal> {
+    match viewed.ready() {
+        Some(Ok(ready)) => Ok(ready),
+        Some(Err(why)) => Err(Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why: why.to_owned() }),
+        None => Err(Refusal {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            why: "the index is being made".to_owned(),
+        }),
+    }
+}
+
+/// What a body asks.
+pub(super) fn parsed<A: DeserializeOwned>(body: &[u8]) -> Result<A, Refusal> {
+    serde_json::from_slice(body).map_err(|error| refused(&error.to_string()))
+}
+
+/// The row of a number, if it exists.
+pub(super) fn row(index: &Index, number: u32) -> Result<RowId, Refusal> {
+    match (number as usize) < index.tail().rows.len() {
+        true => Ok(RowId(number)),
+        false => Err(refused("there is no such row")),
+    }
+}

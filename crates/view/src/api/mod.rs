@@ -1,0 +1,34 @@
+//! The answers: one module each. `ask` reads what is asked and checks it.
+//!
+//! Times are in nanoseconds since the recording begins. Numbers in JSON are exact up to 2^53 in the page:
+//! 104 days.
+
+mod ask;
+mod events;
+mod picture;
+mod search;
+mod spans;
+mod state;
+mod statistics;
+mod tracks;
+
+pub(crate) use ask::Refusal;
+
+use crate::recording::{Ready, Viewed};
+use crate::reply::Reply;
+
+/// Answers what is asked at a path below `/api/`; `None` if there is nothing.
+pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<Reply, Refusal>> {
+    let of_index: fn(&Ready, &[u8]) -> Result<Reply, Refusal> = match path {
+        "state" => return Some(Ok(state::answer(viewed))),
+        "events" => return Some(events::answer(viewed, body)),
+        "tracks" => tracks::answer,
+        "rows" => picture::answer,
+        "spans" => spans::answer,
+        "at" => spans::at,
+        "statistics" => statistics::answer,
+        "search" => search::answer,
+        _ => return None,
+    };
+    Some(ask::ready(viewed).and_then(|ready| of_index(ready, body)))
+}

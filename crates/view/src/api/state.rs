@@ -1,0 +1,94 @@
+//! `state`: what the recording is, and how far its index is made.
+
+use crate::recording::Viewed;
+use crate::reply::Reply;
+use serde::Serialize;
+use tracewing_index::{Class, LossMark, Tail};
+use tracewing_units::Cpu;
+
+/// Most marks of losses in an answer.
+const LOSSES: usize = 1000;
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "phase", rename_all = "lowercase")]
+enum State<'a> {
+    /// The index is being made: bytes of the recording that were read, and all of them.
+    Indexing {
+        name: String,
+        done: u64,
+        total: u64,
+    },
+    /// There is none.
+    Failed {
+        name: String,
+        why: &'a str,
+    },
+    Ready(Facts),
+}
+
+#[derive(Debug, Serialize)]
+struct Facts {
+    name: String,
+    /// On the recording's clock, as a text: 64 bits.
+    begin_ns: String,
+    /// When that was, for people.
+    begin: String,
+    length: u64,
+    events: u64,
+    rows: usize,
+    is_partial: bool,
+    is_cut_off: bool,
+    losses: Vec<Loss>,
+    losses_left_out: usize,
+    classes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Loss {
+    scope: &'static str,
+    cpu: Option<Cpu>,
+    from: u64,
+    to: u64,
+    events: Option<u64>,
+}
+
+pub(super) fn answer(viewed: &Viewed) -> Reply {
+    let name = name(viewed);
+    let (done, total) = viewed.progress();
+    Reply::json(&match viewed.ready() {
+        None => State::Indexing { name, done, total },
+        Some(Err(why)) => State::Failed { name, why },
+        Some(Ok(ready)) => State::Ready(facts(name, ready.index.tail())),
+    })
+}
+
+fn facts(name: String, tail: &Tail) -> Facts {
+    let losses = tail.losses.iter().take(LOSSES).map(loss).collect();
+    Facts {
+        name,
+        begin_ns: tail.begin.as_ns().to_string(),
+        begin: tracewing_trace::Zone::Local.format(tail.begin),
+        length: tail.length,
+        events: tail.events,
+        rows: tail.rows.len(),
+        is_partial: tail.is_partial,
+        is_cut_off: tail.is_cut_off,
+        losses,
+        losses_left_out: tail.losses.len().saturating_sub(LOSSES),
+        classes: Class::ALL.iter().map(|class| format!("{class:?}").to_lowercase()).collect(),
+    }
+}
+
+fn loss(mark: &LossMark) -> Loss {
+    let scope = match mark.scope {
+        0 => "kernel",
+        1 => "programs",
+        _ => "samples",
+    };
+    Loss { scope, cpu: mark.cpu, from: mark.from, to: mark.to, events: mark.events }
+}
+
+fn name(viewed: &Viewed) -> String {
+    let names = viewed.recording.inputs().iter().map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,86 @@
+//! `statistics`: how long rows were in each state within a window, exactly: as `tracewing threads --from`
+//! and `--to` say.
+
+use super::ask::{Refusal, parsed, refused, row};
+use super::spans::{Named, named};
+use crate::recording::Ready;
+use crate::reply::Reply;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tracewing_index::{CLASSES, Class, Index, RowId, RowKind, StateId};
+
+/// Most rows of an answer: those that used CPUs the longest.
+const MOST_ROWS: usize = 1000;
+/// Most states of a row that are named.
+const MOST_STATES: usize = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    from: u64,
+    to: u64,
+    /// All rows with states if it is missing.
+    rows: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    rows: Vec<Sums>,
+    left_out: usize,
+    states: BTreeMap<u32, Named>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sums {
+    row: u32,
+    /// Nanoseconds by class.
+    classes: [u64; CLASSES],
+    /// Nanoseconds by state, the longest first.
+    states: Vec<(u32, u64)>,
+}
+
+pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
+    let asked: Asked = parsed(body)?;
+    if asked.from > asked.to {
+        return Err(refused("there is no such window"));
+    }
+    let index = &ready.index;
+    let overlaps = |id: &RowId| {
+        let row = index.row(*id);
+        row.begin < asked.to && row.end > asked.from && !matches!(row.kind, RowKind::Process(_))
+    };
+    let ids: Vec<RowId> = match asked.rows {
+        None => index.rows().map(|(id, _)| id).filter(overlaps).collect(),
+        Some(rows) => rows.into_iter().map(|number| row(index, number)).collect::<Result<_, _>>()?,
+    };
+    let mut rows = Vec::new();
+    for id in ids {
+        rows.extend(sums(index, id, asked.from, asked.to)?);
+    }
+    rows.sort_by_key(|sums| (std::cmp::Reverse(running(sums)), sums.row));
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
+    rows.truncate(MOST_ROWS);
+    let states = rows.iter().flat_map(|sums| &sums.states);
+    let states = states.map(|(state, _)| (*state, named(index, StateId(*state)))).collect();
+    Ok(Reply::json(&Answer { rows, left_out, states }))
+}
+
+fn running(sums: &Sums) -> u64 {
+    let running = Class::ALL.iter().filter(|class| class.is_running());
+    running.map(|class| sums.classes[*class as usize]).fold(0, u64::saturating_add)
+}
+
+fn sums(index: &Index, id: RowId, from: u64, to: u64) -> Result<Option<Sums>, Refusal> {
+    let mut classes = [0_u64; CLASSES];
+    let all = index.statistics(id, from, to)?;
+    let mut states = Vec::with_capacity(all.len());
+    for (state, ns) in all {
+        if let Some(known) = index.state(state) {
+            classes[known.class as usize] += ns;
+        }
+        states.push((state.0, ns));
+    }
+    states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
+    states.truncate(MOST_STATES);
+    Ok((!states.is_empty()).then_some(Sums { row: id.0, classes, states }))
+}

@@ -1,0 +1,68 @@
+//! `tracks`: all rows, in the order of the index, with what a label needs. Of very many, those that used
+//! CPUs the longest; `search` finds the others.
+
+use super::ask::Refusal;
+use crate::recording::Ready;
+use crate::reply::Reply;
+use serde::Serialize;
+use tracewing_index::{Row, RowId, RowKind};
+
+/// Most rows of an answer.
+const MOST: usize = 20_000;
+
+#[derive(Debug, Serialize)]
+struct Tracks {
+    rows: Vec<Track>,
+    left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Track {
+    id: u32,
+    kind: &'static str,
+    /// Of a CPU, process, thread or task; as a text, since tasks have 64 bits. Empty if it is unknown.
+    number: String,
+    name: String,
+    parent: Option<u32>,
+    begin: u64,
+    end: u64,
+    is_followed: bool,
+    /// Time on CPUs; of a CPU, the time that it was busy.
+    used: u64,
+}
+
+pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
+    let mut ids: Vec<RowId> = ready.index.rows().map(|(id, _)| id).collect();
+    let left_out = ids.len().saturating_sub(MOST);
+    if left_out > 0 {
+        let is_thread =
+            |id: &RowId| matches!(ready.index.row(*id).kind, RowKind::Thread(_) | RowKind::Task(_));
+        ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.used[id.0 as usize]), *id));
+        ids.truncate(MOST);
+        ids.sort();
+    }
+    let rows = ids.into_iter().map(|id| track(ready, id)).collect();
+    Ok(Reply::json(&Tracks { rows, left_out }))
+}
+
+/// The label of a row.
+pub(super) fn track(ready: &Ready, id: RowId) -> Track {
+    let row: &Row = ready.index.row(id);
+    let (kind, number) = match row.kind {
+        RowKind::Cpu(cpu) => ("cpu", cpu.to_string()),
+        RowKind::Process(pid) => ("process", pid.map_or_else(String::new, |pid| pid.to_string())),
+        RowKind::Thread(tid) => ("thread", tid.to_string()),
+        RowKind::Task(task) => ("task", task.to_string()),
+    };
+    Track {
+        id: id.0,
+        kind,
+        number,
+        name: row.name.clone(),
+        parent: row.parent.map(|parent| parent.0),
+        begin: row.begin,
+        end: row.end,
+        is_followed: row.is_followed,
+        used: ready.used[id.0 as usize],
+    }
+}

@@ -1,0 +1,34 @@
+//! The viewer: a server on the loopback interface that answers what a page in the browser asks about a
+//! recording. It answers from the recording's index ([`tracewing_index`]), so that a picture of any window
+//! costs the same; events are read from the recording itself.
+//!
+//! | module | does |
+//! |---|---|
+//! | `server` | [`Server`]: accepts connections, within limits, until it is stopped |
+//! | `answer` | which request gets which answer |
+//! | `guard` | which requests get none: those of other hosts, origins and users |
+//! | `token` | [`Token`]: what the user's browser knows and other users do not |
+//! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
+//! | `recording` | a recording and its index, which is made if there is none |
+//! | `api` | the answers: one module each |
+//! | `page` | the page's files, which are part of the program |
+//! | `reply`, `error` | answers as bytes; errors |
+//!
+//! Other users of the machine can connect to the server. They get the page, which is the same for everybody,
+//! and nothing of the recording.
+
+mod answer;
+mod api;
+mod browser;
+mod error;
+mod guard;
+mod page;
+mod recording;
+mod reply;
+mod server;
+mod token;
+
+pub use browser::Opening;
+pub use error::Error;
+pub use server::{Server, State};
+pub use token::Token;
