@@ -1,5 +1,5 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
-//! `capi`, `bench`, `tidy`, `events` and `book`.
+//! `capi`, `package`, `bench`, `tidy`, `events` and `book`.
 //!
 //! This file parses the command line. Each chore has a file of its own; the packages that a chore needs are
 //! listed in `packages.rs`.
@@ -12,6 +12,7 @@ mod demo;
 mod fuzz;
 mod models;
 mod mutants;
+mod package;
 mod packages;
 mod soak;
 mod steps;
@@ -44,6 +45,7 @@ use std::process::ExitCode;
         cargo xtask book                     build the book of docs/\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
+        cargo xtask package --try            a Debian package, installed and used in a bare Debian\n  \
         cargo xtask bench record             the cost of an event, with LTTng-UST and rdtsc\n  \
         cargo xtask bench trigger            the cost of a disabled site, with and without\n  \
         cargo xtask bench read               reading traces, with babeltrace2\n  \
@@ -81,6 +83,8 @@ enum Chore {
     Conformance(conformance::Options),
     /// Build the library for C and C++ and install it
     Capi(capi::Options),
+    /// Make a Debian package, or check the crates for crates.io
+    Package(package::Options),
     /// Compare with other tracers on this machine
     #[command(subcommand)]
     Bench(bench::Comparison),
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
         Chore::Book(options) => book::run(&options),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Capi(options) => capi::run(&options),
+        Chore::Package(options) => package::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),
     };
     match outcome {

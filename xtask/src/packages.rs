@@ -44,6 +44,11 @@ const PROTOC: Package =
 const UFTRACE: Package =
     Package { name: "uftrace", reason: "records functions, to compare calls and prices with" };
 
+const BINUTILS: Package =
+    Package { name: "binutils", reason: "strips what goes into the package, lists the versions it needs" };
+const DEBOOTSTRAP: Package =
+    Package { name: "debootstrap", reason: "makes the bare Debian in which the package is tried" };
+
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
@@ -72,6 +77,12 @@ pub const FOR_TESTS: &[Package] = &[
 
 /// What `cargo xtask capi` needs.
 pub const FOR_CAPI: &[Package] = &[GCC, LIBC_DEV];
+
+/// What `cargo xtask package` needs.
+pub const FOR_PACKAGE: &[Package] = &[GCC, LIBC_DEV, BINUTILS];
+
+/// What `cargo xtask package --try` needs in addition.
+pub const FOR_TRIAL: &[Package] = &[DEBOOTSTRAP];
 
 /// What `cargo xtask models` needs.
 pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];

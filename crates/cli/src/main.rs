@@ -24,6 +24,7 @@ mod input;
 mod latency;
 mod list;
 mod locks;
+mod manual;
 mod no_result;
 mod options;
 mod output;
@@ -164,6 +165,12 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of tracewing, or of one of its commands
+    #[command(after_help = "Example: tracewing man record | man -l -")]
+    Man {
+        /// The command, such as `sched latency`
+        command: Vec<String>,
+    },
 }
 
 /// All tables of all commands, for the reference of their columns.
@@ -238,6 +245,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(args),
         Command::View(args) => view::run(&args),
         Command::Index(args) => index::run(&args),
+        Command::Man { command } => manual::print(&command),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();

@@ -7,7 +7,7 @@ use harness::{Printed, RunExt};
 use std::path::Path;
 use std::process::Command;
 
-use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
+use tracewing_oracle::assert_always_same_as_babeltrace2;
 
 #[path = "../../tracewing/examples/fields.rs"]
 mod fields;

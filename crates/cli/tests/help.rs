@@ -8,7 +8,7 @@ mod help_examples;
 #[path = "recorded/mod.rs"]
 mod recorded;
 
-use harness::{Printed, RunExt, TRACEWING, tracewing};
+use harness::{Printed, RunExt, TRACEWING, run, tracewing};
 use help_examples::examples;
 use std::fs;
 use std::path::Path;
@@ -118,4 +118,17 @@ fn examples_of_commands_that_read_a_recording_find_something() {
     }
     assert!(count > 40, "{count} examples");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    for (words, title) in [
+        (&[][..], "tracewing"),
+        (&["record"], "tracewing-record"),
+        (&["sched", "latency"], "tracewing-sched-latency"),
+    ] {
+        let page = run(&[&["man"], words].concat()).text();
+        assert!(page.contains(&format!(".TH {title} 1")) && page.contains(".SH OPTIONS"), "{page}");
+    }
+    assert!(run(&["man", "sched", "no"]).notes().contains("there is no command `sched no`"));
 }

@@ -61,8 +61,6 @@ pub use merge::stream_events::StreamEvents;
 pub use open::description::{described, real_time};
 pub use open::find::{Found, find};
 pub use open::recording::{Recording, Stream, Trace};
-#[cfg(feature = "test-support")]
-pub use print::babeltrace2;
 pub use print::details::print_details;
 pub use print::json::{JsonPrinter, text as json_text};
 pub use print::listing::{Listing, Sink};

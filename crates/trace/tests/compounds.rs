@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
+use tracewing_oracle::assert_always_same_as_babeltrace2;
 use tracewing_trace::{Filter, Format, Listing, Predicate, Recording};
 
 const METADATA: &str = r#"/* CTF 1.8 */

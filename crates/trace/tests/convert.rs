@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracewing_ctf::index;
 use tracewing_ctf::model::Version;
-use tracewing_trace::babeltrace2::{assert_same_as_babeltrace2, is_available};
+use tracewing_oracle::{assert_same_as_babeltrace2, is_available};
 use tracewing_trace::{
     Conversion, Converted, Error, Filter, Format, Listing, Predicate, Recording, TimePoint, Zone,
 };

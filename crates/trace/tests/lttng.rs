@@ -3,9 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracewing_trace::babeltrace2::{
-    assert_always_same_as_babeltrace2, assert_same_as_babeltrace2, is_available,
-};
+use tracewing_oracle::{assert_always_same_as_babeltrace2, assert_same_as_babeltrace2, is_available};
 use tracewing_trace::{Filter, Format, Listing, Predicate, Recording};
 use tracewing_units::Duration;
 

@@ -6,7 +6,7 @@ mod common;
 use common::{Event, Packet, class, tick, write_trace};
 use std::fs;
 use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
-use tracewing_trace::babeltrace2::{assert_always_same_as_babeltrace2, assert_same_as_babeltrace2};
+use tracewing_oracle::{assert_always_same_as_babeltrace2, assert_same_as_babeltrace2};
 use tracewing_trace::{Listing, Recording};
 
 fn lines(folder: &std::path::Path) -> usize {

@@ -6,7 +6,7 @@ use common::{Packet, class, tick, write_trace};
 use std::path::Path;
 use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
-use tracewing_trace::babeltrace2::assert_same_as_babeltrace2;
+use tracewing_oracle::assert_same_as_babeltrace2;
 use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
 use tracewing_units::{Cycles, Timestamp};
 

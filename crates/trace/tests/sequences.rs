@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
+use tracewing_oracle::assert_always_same_as_babeltrace2;
 
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;

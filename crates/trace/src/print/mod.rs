@@ -1,7 +1,5 @@
 //! Prints events: as babeltrace2 does, as their authors meant them, as JSON or comma-separated values.
 
-#[cfg(feature = "test-support")]
-pub mod babeltrace2;
 pub(crate) mod csv;
 pub(crate) mod details;
 pub(crate) mod follow;

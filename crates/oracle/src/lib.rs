@@ -4,9 +4,9 @@
 //! event left in the same memory (it sets the length to 0 and keeps the text). Where we print `""`, any
 //! string of its will do.
 
-use crate::{Error, FieldStyle, Listing, NameStyle, Recording, Style, UsageFault, Zone};
 use std::path::Path;
 use std::process::Command;
+use tracewing_trace::{Error, FieldStyle, Listing, NameStyle, Recording, Style, UsageFault, Zone};
 
 /// Options worth comparing: each of babeltrace2's, and combinations.
 pub const OPTIONS: &[&[&str]] = &[
