@@ -10,7 +10,7 @@ use harness::{Printed, RunExt};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tracewing_testing::{NOBODY, is_root};
 
 /// A stored recording in a folder of its own, so that it can be changed.
@@ -137,6 +137,15 @@ fn stopped_it_leaves_nothing_and_the_dead_are_cleaned_up() {
     tracewing_testing::signal(child.id(), libc::SIGINT);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130));
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
+
+    // The viewer makes one, too.
+    let mut viewer = harness::of(&trace, &["view", "--no-open"]);
+    viewer.arg("--index").arg(&kept).env("XDG_DATA_HOME", folder.path().join("data")).stdout(Stdio::null());
+    let mut child = tracewing_testing::with_default_signals(&mut viewer).spawn().unwrap();
+    tracewing_testing::wait_until("an index begins", || fs::read_dir(&kept).unwrap().next().is_some());
+    tracewing_testing::signal(child.id(), libc::SIGINT);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
 
     let mut child = index(&trace, &kept).spawn().unwrap();

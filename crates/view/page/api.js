@@ -4,10 +4,15 @@
 /** The user is not known: the address lacked the token, or the server has another one. */
 export class Unknown extends Error {}
 
+/** The server does not answer. */
+export class Unreachable extends Error {}
+
 /** @param {string} path @param {unknown} asked @param {AbortSignal} [signal] */
 async function post(path, asked, signal) {
   const body = typeof asked === "string" ? asked : JSON.stringify(asked);
-  const response = await fetch(`/api/${path}`, { method: "POST", body, signal });
+  const response = await fetch(`/api/${path}`, { method: "POST", body, signal }).catch((error) => {
+    throw new Unreachable(String(error));
+  });
   if (response.status === 401) throw new Unknown(await response.text());
   if (!response.ok) throw new Error(await response.text());
   return response;

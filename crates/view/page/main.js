@@ -1,7 +1,7 @@
 // @ts-check
 // The page: opens the recording, and connects view, tracks, picture, and input.
 
-import { Unknown, ask, enter } from "./api.js";
+import { Unknown, Unreachable, ask, enter } from "./api.js";
 import { axis, fit, minimap } from "./axis.js";
 import { CLASSES, color, onScheme, patterns } from "./classes.js";
 import { drags, keys, map } from "./input.js";
@@ -31,15 +31,23 @@ async function present() {
   await enter(token);
 }
 
-/** Waits for the index. @returns {Promise<any>} */
-async function opened() {
+/** Waits for the index. @param {boolean} [again] whether it waits for the server, too @returns {Promise<any>} */
+async function opened(again = false) {
   for (;;) {
-    const state = await ask("state");
+    let state;
+    try {
+      state = await ask("state");
+    } catch (error) {
+      if (!(again && error instanceof Unreachable)) throw error;
+      await new Promise((done) => setTimeout(done, AGAIN));
+      continue;
+    }
     $("name").textContent = state.name;
     document.title = `${state.name} – tracewing`;
     if (state.phase === "ready") return state;
     if (state.phase === "failed") throw new Error(state.why);
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));
+    bar.hidden = false;
     if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
     $("phase").textContent = "The recording is indexed; the next time, it opens at once";
     await new Promise((done) => setTimeout(done, AGAIN));
@@ -78,6 +86,9 @@ class Page {
     this.frame = 0;
     this.asked = 0;
     this.timer = 0;
+    this.isLost = false;
+    this.leftOut = tracks.left_out;
+    this.searched = 0;
     this.view.changed.push(() => this.redraw());
     this.view.restored.push(() => this.restored());
     this.fold();
@@ -194,7 +205,9 @@ class Page {
     if (!track) return;
     this.chosen = track;
     const time = this.view.from + (x / canvas("overlay").clientWidth) * (this.view.to - this.view.from);
-    if (track.id === null || track.kind === "process" || track.kind === "heading") this.clear();
+    const { from, to } = this.view;
+    if (track.children.length) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
+    else if (track.id === null) this.clear();
     else void this.select(track.id, Math.floor(time), 0);
   }
 
@@ -247,6 +260,7 @@ class Page {
     this.timer = window.setTimeout(() => {
       if (this.view.area !== area) return;
       void showStatistics($("details"), area, {
+        lost: (error) => this.lost(error),
         named: (row) => this.named(row),
         close: () => this.clear(),
         choose: (row) => this.choose(row),
@@ -267,6 +281,20 @@ class Page {
   show() {
     $("hints").hidden = true;
     $("details").hidden = false;
+  }
+
+  /** Of very many tracks, the page has the busiest: the server looks among the others. */
+  async search() {
+    const text = this.view.filter.trim();
+    if (this.leftOut === 0 || text === "") return;
+    const turn = ++this.searched;
+    const answer = await ask("search", { text }).catch((error) => this.lost(error));
+    if (turn !== this.searched || !answer) return;
+    const more = answer.rows.filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
+    if (more.length === 0) return;
+    for (const row of more) this.rows.set(row.id, row);
+    this.roots = tree([...this.rows.values()]);
+    this.fold();
   }
 
   /** Shows a row among the others. @param {number} row */
@@ -313,10 +341,33 @@ class Page {
     clearTimeout(this.view.timer);
   }
 
-  /** @param {unknown} error */
+  /** An answer has not come. @param {unknown} error */
   lost(error) {
-    if (error instanceof Unknown || error instanceof TypeError) fail(error instanceof TypeError ? new Error("The server has ended. Start tracewing view again, and reload this page.") : error);
+    if (error instanceof Unknown) fail(error);
+    else if (error instanceof Unreachable) void this.reconnect();
     else console.error(error);
+  }
+
+  /** Waits until the server is there again. */
+  async reconnect() {
+    if (this.isLost) return;
+    this.isLost = true;
+    $("phase").textContent = "The server has ended";
+    $("why").textContent = "This page continues when tracewing view runs again at the same port.";
+    $("progress").hidden = true;
+    $("cover").hidden = false;
+    try {
+      const { begin_ns, length, events } = await opened(true);
+      const isSame = begin_ns === this.facts.begin_ns && length === this.facts.length && events === this.facts.events;
+      if (!isSame) location.reload();
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    this.isLost = false;
+    this.tiles.refused.clear();
+    $("cover").hidden = true;
+    this.redraw();
   }
 
   /** What is selected, then everything. */
@@ -355,10 +406,19 @@ class Page {
   }
 }
 
-/** The rows of a track, and of what is folded in it. @param {import("./tracks.js").Node} node @returns {number[]} */
+/**
+ * The rows of a track, of a folded one those in it: a group stands for its members.
+ * @param {import("./tracks.js").Node} node @returns {number[]}
+ */
 function ids(node) {
-  const own = node.id === null || node.kind === "heading" || node.kind === "process" ? [] : [node.id];
-  return node.folded || node.children.length === 0 ? [...own, ...node.children.flatMap(ids)] : own;
+  if (node.children.length === 0) return node.id === null ? [] : [node.id];
+  if (!node.folded) return [];
+  return node.id === null ? all(node) : [node.id];
+}
+
+/** The rows in a heading. @param {import("./tracks.js").Node} node */
+function all(node) {
+  return node.children.flatMap(({ id }) => (id === null ? [] : [id]));
 }
 
 /** Colours with their names. */
@@ -402,6 +462,7 @@ function connect(page) {
     $("scroll").scrollTop = 0;
     page.fold();
     page.view.tell();
+    void page.search();
   });
   filter.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || event.key === "Enter") $("labels").focus();
@@ -420,6 +481,7 @@ async function start() {
   const losses = facts.losses.length + facts.losses_left_out;
   $("about").textContent = [
     `${facts.events.toLocaleString("en")} events`, `from ${facts.begin}`,
+    ...(page.leftOut ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
     ...(losses ? [`events missing in ${losses} places`] : []),
     ...(facts.is_cut_off ? ["a part could not be read"] : []),
   ].join(" · ");

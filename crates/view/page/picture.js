@@ -88,7 +88,7 @@ export class Picture {
     const x = (/** @type {number} */ time) => (time - this.view.from) * scale;
     for (const { track, y } of seen(tracks, top, height)) {
       const { area } = this.view;
-      if (area && (area.rows === null || area.rows.some((row) => row === track.id || (track.folded && has(track, row))))) {
+      if (area && isMarked(track, area.rows)) {
         context.fillStyle = ink("--accent");
         context.globalAlpha = 0.22;
         context.fillRect(x(area.from), y, Math.max(1, x(area.to) - x(area.from)), HEIGHT);
@@ -96,6 +96,8 @@ export class Picture {
       }
       if (track.id === null) continue;
       this.names(context, track.id, y, x, width);
+      if (track.end <= this.view.from) hint(context, "◂ earlier", 6, y);
+      else if (track.begin >= this.view.to) hint(context, "later ▸", width - 56, y);
       for (const { cpu, from, to } of this.losses) {
         if (track.kind === "cpu" && cpu !== null && track.name === `CPU ${cpu}` && from < this.view.to && to > this.view.from) {
           stripe(context, x(from), Math.max(1, x(to) - x(from)), y + 1, 4);
@@ -131,7 +133,8 @@ export class Picture {
       const state = this.states.get(number);
       if (right - left < NAMED || !state) continue;
       const text = state.thread === null ? state.name : this.named(state.thread);
-      const fitted = cut(context, text, right - left - 8);
+      const fits = context.measureText(text).width <= right - left - 8;
+      const fitted = cut(context, fits ? text : state.about || text, right - left - 8);
       if (!fitted) continue;
       context.fillStyle = textOn(state.class);
       // Hatching is no ground for text.
@@ -164,6 +167,20 @@ export class Picture {
       came();
     }, STILL);
   }
+}
+
+/** Where the states of a track are that has none here. */
+function hint(/** @type {CanvasRenderingContext2D} */ context, /** @type {string} */ text, /** @type {number} */ x, /** @type {number} */ y) {
+  context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = ink("--faint");
+  context.fillText(text, x, y + HEIGHT / 2 + 0.5);
+}
+
+/** Whether an area of these rows has a track, or what is folded in it. @param {Node} track @param {number[] | null} rows */
+function isMarked(track, rows) {
+  const isIt = (/** @type {number} */ row) => row === track.id || row === track.parent;
+  return rows === null || rows.some((row) => isIt(row) || (track.folded && has(track, row)));
 }
 
 /** Whether a row is in a track. @param {Node} track @param {number} row @returns {boolean} */

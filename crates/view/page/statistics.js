@@ -22,7 +22,7 @@ const MOST = 300;
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
- * @param {{named: (row: number) => string, close: () => void, choose: (row: number) => void}} page
+ * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void}} page
  */
 export async function showStatistics(place, area, page) {
   const { from, to } = area;
@@ -36,6 +36,7 @@ export async function showStatistics(place, area, page) {
   try {
     answer = await ask("statistics", asked);
   } catch (error) {
+    page.lost(error);
     whole.append(element("p", String(/** @type {Error} */ (error).message), "lost"));
     return;
   }
@@ -48,6 +49,7 @@ export async function showStatistics(place, area, page) {
 /** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void}} page */
 function table(place, answer, page) {
   const made = element("table");
+  made.setAttribute("aria-label", "Time of each track by state");
   const [top, body] = [element("thead"), element("tbody")];
   const line = element("tr");
   let sorted = COLUMNS[0];

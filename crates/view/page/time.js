@@ -51,19 +51,19 @@ export function step(least) {
 export function marks(from, to, least) {
   const by = step(least);
   // The base hides figures that all marks share.
-  const size = 1000 ** Math.ceil(Math.log10(Math.max(to - from, 1)) / 3 + 1e-9);
-  const base = size <= 1e9 && from >= size ? Math.floor(from / size) * size : 0;
+  const size = 10 ** Math.ceil(Math.log10(Math.max(to - from, 1)));
+  const base = size <= 1e9 && from >= size * 10 ? Math.floor(from / size) * size : 0;
   const found = [];
   for (let time = Math.ceil(from / by) * by; time <= to; time += by) {
-    found.push({ time, text: label(time - base, by, base > 0) });
+    found.push({ time, text: label(time - base, by, to - base, base > 0) });
   }
   return { base, by, marks: found };
 }
 
-/** @param {number} ns @param {number} by @param {boolean} isAfter */
-function label(ns, by, isAfter) {
-  if (by >= 6e10 || ns >= 36e11) return clock(ns, 0);
-  const [size, unit] = UNITS.find(([size]) => by >= size || ns >= size * 1000) ?? UNITS[3];
+/** @param {number} ns @param {number} by @param {number} most the largest of all marks @param {boolean} isAfter */
+function label(ns, by, most, isAfter) {
+  if (by >= 6e10 || most >= 6e11) return clock(ns, Math.max(0, Math.ceil(9 - Math.log10(by) - 1e-9)));
+  const [size, unit] = UNITS.find(([size]) => by >= size / 100 && most >= size) ?? UNITS[3];
   const figures = Math.max(0, Math.ceil(Math.log10(size / by) - 1e-9));
   return `${isAfter ? "+" : ""}${(ns / size).toFixed(figures)} ${unit}`;
 }

@@ -23,7 +23,10 @@ const UNFOLDED = 60;
  * @property {string} name
  * @property {string} number
  * @property {string} kind
+ * @property {number | null} parent the row of its group
  * @property {number} used
+ * @property {number} begin of its first state
+ * @property {number} end of its last state
  * @property {Node[]} children
  * @property {boolean} folded
  * @property {number} level
@@ -35,13 +38,13 @@ function node(row) {
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   const number = row.kind === "cpu" ? "" : row.number;
-  return { id: row.id, name, number, kind: row.kind, used: row.used, children: [], folded: false, level: 0 };
+  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0 };
 }
 
 /** @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded @returns {Node} */
 function heading(name, id, children, folded) {
   const used = children.reduce((sum, child) => sum + child.used, 0);
-  return { id, name, number: "", kind: "heading", used, children, folded, level: 0 };
+  return { id, name, number: "", kind: "heading", parent: null, used, begin: 0, end: Infinity, children, folded, level: 0 };
 }
 
 /** @param {Row[]} rows @returns {Node[]} */
@@ -56,8 +59,8 @@ export function tree(rows) {
   for (const { row, node } of all) {
     const parent = row.parent === null ? undefined : nodes.get(row.parent);
     if (!parent) continue;
-    if (row.kind === "task") tasks.set(parent, [...(tasks.get(parent) ?? []), node]);
-    else parent.children.push(node);
+    if (row.kind !== "task") parent.children.push(node);
+    else if (!tasks.get(parent)?.push(node)) tasks.set(parent, [node]);
   }
   const processes = all.filter(({ row }) => row.kind === "process");
   for (const { node } of processes) {

@@ -6,10 +6,8 @@ const SHORTEST = 50;
 /** Time without a change after which a view is one to come back to, in milliseconds. */
 const SETTLED = 400;
 
-/**
- * What is marked: a state of a row, or an area.
- * @typedef {{row: number, from: number, to: number} | {from: number, to: number, rows: number[] | null}} Mark
- */
+/** Most rows of an area that a link has. */
+const LONGEST = 200;
 
 export class View {
   /** @param {number} length of the recording, in nanoseconds */
@@ -70,8 +68,9 @@ export class View {
     /** @type {[string, string][]} */
     const parts = [["v", "1"], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
     if (this.state) parts.push(["row", String(this.state.row)], ["at", String(this.state.time)]);
-    if (this.area) parts.push(["area", `${this.area.from}-${this.area.to}`]);
-    if (this.area?.rows) parts.push(["rows", this.area.rows.join(".")]);
+    const { area } = this;
+    if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);
+    if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.join(".")]);
     if (this.filter) parts.push(["filter", this.filter]);
     return parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   }

@@ -36,6 +36,10 @@ fn what_is_drawn_is_what_happened() {
     let viewer = Viewer::start(&stored("server"));
     let mut browser = Browser::start(1280, 720);
     browser.open(&viewer.address());
+    let tracks = viewer.ask("tracks", "{}");
+    let processes = tracks["rows"].as_array().unwrap().iter().filter(|track| track["kind"] == "process");
+    let mut groups: Vec<String> = processes.map(|track| track["id"].to_string()).collect();
+    groups.push(u32::MAX.to_string());
     assert!(!browser.value("location.hash").as_str().unwrap().contains("token"));
     for zoomed in [false, true] {
         if zoomed {
@@ -48,11 +52,10 @@ fn what_is_drawn_is_what_happened() {
         let drawn = browser.value("tracewing.drawn()");
         let mut compared = 0;
         for (row, heights) in drawn.as_object().unwrap() {
-            // Groups have no statistics of their own.
-            let asked = format!("{{\"from\":{},\"to\":{},\"rows\":[{row}]}}", from.round(), to.round());
-            if *row == u32::MAX.to_string() {
+            if groups.iter().any(|group| group == row) {
                 continue;
             }
+            let asked = format!("{{\"from\":{},\"to\":{},\"rows\":[{row}]}}", from.round(), to.round());
             let sums = viewer.ask("statistics", &asked);
             let heights = heights.as_array().unwrap();
             for class in 0..10 {
@@ -135,6 +138,11 @@ fn keys_and_mouse_zoom_select_and_mark() {
         let on_cpu: u64 = (1..5).map(|class| sums["rows"][0]["classes"][class].as_u64().unwrap()).sum();
         assert_eq!(shown.as_u64(), Some(on_cpu));
     }
+    // A group stands for its members.
+    let group = place(&mut browser, "CPUs");
+    browser.click(700.0, group);
+    browser.wait("tracewing.view.area?.rows?.[0] === 0xffffffff");
+    browser.wait("document.querySelectorAll('#details tbody tr').length === 2");
     browser.key("?");
     browser.wait("document.querySelector('#keys').open");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
@@ -150,6 +158,55 @@ fn a_page_without_the_token_shows_nothing() {
     browser.call("Page.navigate", serde_json::json!({ "url": format!("http://127.0.0.1:{}/", viewer.port) }));
     browser.wait("document.querySelector('#phase')?.textContent === 'This browser is not known'");
     assert!(!text(&mut browser, "body").contains("clerks"));
+}
+
+#[test]
+fn a_page_continues_when_the_server_is_there_again() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let mut viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.key("w");
+    browser.settle();
+    let seen = view(&mut browser);
+    let (home, port) = (std::mem::replace(&mut viewer.home, tempfile::tempdir().unwrap()), viewer.port);
+    drop(viewer);
+    browser.key("m");
+    browser.wait("document.querySelector('#phase').textContent === 'The server has ended' && !document.querySelector('#cover').hidden");
+    let _again = Viewer::within(&stored("clerks"), home, port);
+    browser.settle();
+    assert_eq!(view(&mut browser), seen);
+}
+
+#[test]
+fn marks_of_the_axis_differ_at_every_zoom() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // From ten days to 50 ns, at several beginnings.
+    let wrong = browser.value(
+        "import('/time.js').then(({ marks }) => {
+            const wrong = [];
+            for (let length = 864e12; length >= 50; length /= 1.7) {
+                for (const from of [0, 1e3, 123456789, 36e11 + 7, 5e14 + 1]) {
+                    const to = from + length;
+                    const found = marks(from, to, length / 9);
+                    const texts = found.marks.map(({ text }) => text);
+                    const differ = new Set(texts).size === texts.length;
+                    const inside = found.marks.every(({ time }) => time >= from && time <= to);
+                    const short = texts.every((text) => text.length < 15);
+                    if (!differ || !inside || !short || texts.length < 3 || texts.length > 11) wrong.push([from, length, texts]);
+                }
+            }
+            return wrong;
+        })",
+    );
+    assert_eq!(wrong, serde_json::json!([]));
 }
 
 #[test]

@@ -5,6 +5,9 @@ use hyper::StatusCode;
 use serde::de::DeserializeOwned;
 use tracewing_index::{Index, RowId};
 
+/// The number of the row that stands for all CPUs.
+pub(super) const ALL_CPUS: u32 = u32::MAX;
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) struct Refusal {

@@ -14,7 +14,7 @@
 //! Buckets without any state are left out. A group's share is that of the time of all its members that live
 //! then.
 
-use super::ask::{Refusal, parsed, refused, row};
+use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
@@ -26,8 +26,6 @@ const MOST_BUCKETS: u32 = 4096;
 const MOST_ROWS: usize = 1024;
 /// Most buckets of all rows.
 const MOST: usize = 1 << 20;
-/// The number of the row that stands for all CPUs.
-const ALL_CPUS: u32 = u32::MAX;
 /// No state.
 const NO_STATE: u32 = u32::MAX;
 

@@ -1,12 +1,12 @@
 //! `statistics`: how long rows were in each state within a window, exactly: as `tracewing threads --from`
 //! and `--to` say.
 
-use super::ask::{Refusal, parsed, refused, row};
+use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
 use super::spans::{Named, named};
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracewing_index::{CLASSES, Class, Index, RowId, RowKind, StateId};
 
 /// Most rows of an answer: those that used CPUs the longest.
@@ -19,7 +19,7 @@ const MOST_STATES: usize = 100;
 struct Asked {
     from: u64,
     to: u64,
-    /// All rows with states if it is missing.
+    /// All rows with states if it is missing. A process, or the row of all CPUs, stands for its members.
     rows: Option<Vec<u32>>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     };
     let ids: Vec<RowId> = match asked.rows {
         None => index.rows().map(|(id, _)| id).filter(overlaps).collect(),
-        Some(rows) => rows.into_iter().map(|number| row(index, number)).collect::<Result<_, _>>()?,
+        Some(rows) => chosen(ready, rows)?,
     };
     let mut rows = Vec::new();
     for id in ids {
@@ -63,6 +63,22 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let states = rows.iter().flat_map(|sums| &sums.states);
     let states = states.map(|(state, _)| (*state, named(index, StateId(*state)))).collect();
     Ok(Reply::json(&Answer { rows, left_out, states }))
+}
+
+fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
+    let mut ids = BTreeSet::new();
+    for number in rows {
+        if number == ALL_CPUS {
+            ids.extend(&ready.cpus);
+            continue;
+        }
+        let id = row(&ready.index, number)?;
+        match ready.index.row(id).kind {
+            RowKind::Process(_) => ids.extend(&ready.members[id.0 as usize]),
+            _ => ids.extend([id]),
+        }
+    }
+    Ok(ids.into_iter().collect())
 }
 
 fn running(sums: &Sums) -> u64 {
