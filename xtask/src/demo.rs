@@ -53,7 +53,8 @@ pub fn run(options: &Options) -> Result<()> {
         &["list", "--pretty", "--no-delta", "--from", from, "-n", "12", "-e", "shop:*", trace],
     )?;
     tracewing.show("Where the time went, per thread (ms)", &["threads", trace])?;
-    println!("\nThe recording is in {trace}; `babeltrace2 {trace}` prints what `tracewing list` prints.");
+    println!("\nTo look at it in the browser: {} view {trace}", tracewing.0.display());
+    println!("The recording is in {trace}; `babeltrace2 {trace}` prints what `tracewing list` prints.");
     Ok(())
 }
 

@@ -480,11 +480,13 @@ async function start() {
   const page = new Page(facts, await ask("tracks"));
   const losses = facts.losses.length + facts.losses_left_out;
   $("about").textContent = [
-    `${facts.events.toLocaleString("en")} events`, `from ${facts.begin}`,
+    `${facts.events.toLocaleString("en")} events`,
     ...(page.leftOut ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
-    ...(losses ? [`events missing in ${losses} places`] : []),
+    ...(losses ? [`events missing in ${losses === 1 ? "1 place" : `${losses} places`}`] : []),
     ...(facts.is_cut_off ? ["a part could not be read"] : []),
+    `from ${facts.begin}`,
   ].join(" · ");
+  $("about").title = $("about").textContent;
   legend();
   connect(page);
   page.view.restore();

@@ -42,8 +42,20 @@ export async function showStatistics(place, area, page) {
   }
   if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
   else table(whole, answer, page);
+  if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
   const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
   if (left > 0) whole.append(element("p", `${left} more tracks were on CPUs for less time.`));
+}
+
+/** A link to the table as comma-separated values, in nanoseconds. @param {any} answer @param {(row: number) => string} named */
+function save(answer, named) {
+  const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
+  const head = ["track", ...COLUMNS.map(({ title }) => `${title} ns`)].join(",");
+  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...COLUMNS.map(({ of }) => of(sums))].join(","));
+  const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
+  link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
+  link.download = "statistics.csv";
+  return link;
 }
 
 /** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void}} page */

@@ -13,6 +13,8 @@ const BUCKETS = 9;
 const MOST = 64 << 20;
 /** Most rows of a question. */
 const ROWS = 60;
+/** Most questions at the same time: so many connections a browser opens. */
+const QUESTIONS = 6;
 /** How many times coarser a tile may be that is drawn meanwhile, as a power of two. */
 const COARSER = 12;
 
@@ -79,27 +81,35 @@ export class Tiles {
     return runs;
   }
 
-  /** Asks what was missing since the last time. */
+  /** Asks what was missing since the last time: for each tile all rows together. */
   async ask() {
     if (this.isBusy) return;
-    const missing = this.wanted.filter(({ shift, tile, row }) => !this.refused.has(`${row} ${shift} ${tile}`));
-    this.wanted = [];
-    if (missing.length === 0) return;
-    const { shift, tile } = missing[0];
-    const same = missing.filter((one) => one.shift === shift && one.tile === tile).map(({ row }) => row);
-    const few = [...new Set(same)].slice(0, ROWS);
-    this.isBusy = true;
-    try {
-      const first = tile * 2 ** BUCKETS;
-      for (const [row, runs] of await rows({ shift, first, count: 2 ** BUCKETS, rows: few })) {
-        this.keep(`${row} ${shift} ${tile}`, runs);
-      }
-    } catch (error) {
-      for (const row of few) this.refused.add(`${row} ${shift} ${tile}`);
-      this.failed(error);
+    /** @type {Map<string, {shift: number, tile: number, rows: Set<number>}>} */
+    const questions = new Map();
+    for (const { shift, tile, row } of this.wanted) {
+      if (this.refused.has(`${row} ${shift} ${tile}`)) continue;
+      const key = `${shift} ${tile}`;
+      const question = questions.get(key) ?? { shift, tile, rows: new Set() };
+      questions.set(key, question);
+      if (question.rows.size < ROWS) question.rows.add(row);
     }
+    this.wanted = [];
+    if (questions.size === 0) return;
+    this.isBusy = true;
+    await Promise.all([...questions.values()].slice(0, QUESTIONS).map((question) => this.askTile(question)));
     this.isBusy = false;
     this.came();
+  }
+
+  /** @param {{shift: number, tile: number, rows: Set<number>}} question */
+  async askTile({ shift, tile, rows: some }) {
+    try {
+      const asked = { shift, first: tile * 2 ** BUCKETS, count: 2 ** BUCKETS, rows: [...some] };
+      for (const [row, runs] of await rows(asked)) this.keep(`${row} ${shift} ${tile}`, runs);
+    } catch (error) {
+      for (const row of some) this.refused.add(`${row} ${shift} ${tile}`);
+      this.failed(error);
+    }
   }
 
   /** @param {string} key @param {Runs} runs */

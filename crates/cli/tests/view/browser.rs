@@ -138,6 +138,17 @@ fn keys_and_mouse_zoom_select_and_mark() {
         let on_cpu: u64 = (1..5).map(|class| sums["rows"][0]["classes"][class].as_u64().unwrap()).sum();
         assert_eq!(shown.as_u64(), Some(on_cpu));
     }
+    let saved = tempfile::tempdir().unwrap();
+    let allowed = serde_json::json!({ "behavior": "allow", "downloadPath": saved.path() });
+    browser.call("Browser.setDownloadBehavior", allowed);
+    browser.value("document.querySelector('#details h2 a').click()");
+    let file = saved.path().join("statistics.csv");
+    tracewing_testing::wait_until("the table is saved", || file.exists());
+    let table = std::fs::read_to_string(&file).unwrap();
+    assert!(table.starts_with("track,on CPU ns,user ns,") && table.lines().count() == 3, "{table}");
+    let shown = browser.value("document.querySelector('#details tbody td').dataset.ns");
+    assert_eq!(table.lines().nth(1).unwrap().split(',').nth(1), shown.as_str(), "{table}");
+
     // A group stands for its members.
     let group = place(&mut browser, "CPUs");
     browser.click(700.0, group);
