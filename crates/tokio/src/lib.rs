@@ -16,6 +16,7 @@
 //!   makes any future a user thread, such as futures that one task runs together (`select!`, `join!`) or an
 //!   argument of `block_on`.
 //! - [`runtime`] names a runtime and records when its workers are idle.
+//! - With the feature `tower`, `tower::layer` makes each request of a service a user thread (axum, tonic).
 //! - [`sync`] has tokio's locks, channels and notifications, which record which task waits for what.
 //!
 //! With `--cfg tokio_unstable` (in `RUSTFLAGS`), [`runtime`] records every task of the runtime, including
@@ -46,6 +47,8 @@ mod poll;
 mod runtime;
 pub mod sync;
 mod task;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod waker;
 
 pub use future::{Instrumented, yield_now};
