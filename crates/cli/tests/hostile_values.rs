@@ -247,7 +247,8 @@ fn exports_have_nothing_outside_of_the_recording() {
 fn everything_that_reads_recordings_is_run() {
     let lines = COMMANDS.iter().map(|line| line.split(' ').collect());
     let mut missing = forms::missing(lines);
-    // It ends when the recorder does, and there is none.
-    missing.retain(|form| form != "list --follow");
+    // One ends when the recorder does, and there is none; the other serves until it is interrupted, and has
+    // hostile values in its own tests.
+    missing.retain(|form| form != "list --follow" && form.split(' ').next() != Some("view"));
     assert!(missing.is_empty(), "not run on hostile values: {missing:#?}");
 }

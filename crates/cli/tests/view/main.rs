@@ -3,9 +3,12 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+#[path = "../../../trace/tests/common/hostile.rs"]
+mod hostile;
 
 mod attacks;
 mod browser;
 mod cdp;
 mod client;
 mod numbers;
+mod values;
