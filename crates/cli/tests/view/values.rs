@@ -1,5 +1,5 @@
 //! Recordings that are well-formed but nonsensical: the server answers each question, with numbers that lie
-//! within the recording, and goes on.
+//! within the recording, and still runs afterwards.
 
 use crate::client::Viewer;
 use crate::hostile;
