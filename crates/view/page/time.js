@@ -4,9 +4,9 @@
 /** @type {[number, string][]} */
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
-/** A duration for people: four figures and a unit, from a minute on `h:mm:ss`. @param {number} ns */
+/** A duration for people: four figures and a unit, from 1000 s on `h:mm:ss`. @param {number} ns */
 export function duration(ns) {
-  if (ns >= 6e10) return clock(ns, 0);
+  if (ns >= 1e12) return clock(ns, 0);
   const [size, unit] = UNITS.find(([size]) => ns >= size) ?? [1, "ns"];
   const value = ns / size;
   const figures = size === 1 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
@@ -18,12 +18,13 @@ export function exact(ns) {
   const whole = Math.floor(ns / 1e9);
   const rest = String(Math.floor(ns - whole * 1e9)).padStart(9, "0");
   const grouped = `${rest.slice(0, 3)} ${rest.slice(3, 6)} ${rest.slice(6)}`;
-  return `${whole >= 60 ? clock(whole * 1e9, 0) : whole}.${grouped} s`.replace(/^(\d+:.*) s$/, "$1");
+  return `${whole >= 60 ? clock(whole * 1e9, 0) : whole}.${grouped} s`.replace(/^(.*:.*) s$/, "$1");
 }
 
 /** @param {number} ns @param {number} figures after the second */
 function clock(ns, figures) {
-  const seconds = ns / 1e9;
+  // Rounded first, so that 59.9 s carry over.
+  const seconds = Math.round((ns / 1e9) * 10 ** figures) / 10 ** figures;
   const days = Math.floor(seconds / 86400);
   const two = (/** @type {number} */ value) => String(Math.floor(value)).padStart(2, "0");
   const rest = (seconds % 60).toFixed(figures).padStart(figures ? figures + 3 : 2, "0");

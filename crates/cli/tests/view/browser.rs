@@ -218,6 +218,16 @@ fn marks_of_the_axis_differ_at_every_zoom() {
         })",
     );
     assert_eq!(wrong, serde_json::json!([]));
+    // Rounding carries over, and nothing that is shown is rounded away.
+    let texts = browser.value(
+        "import('/time.js').then(({ duration, exact }) => [
+            ...[0, 999, 1234, 59.94e9, 119.7e9, 3599.96e9, 90061e9].map(duration),
+            ...[0, 61.5e9, 86400e9 + 1].map(exact),
+        ])",
+    );
+    let durations = ["0 ns", "999 ns", "1.234 µs", "59.94 s", "119.7 s", "1:00:00", "1 d 1:01:01"];
+    let times = ["0.000 000 000 s", "0:01:01.500 000 000", "1 d 0:00:00.000 000 001"];
+    assert_eq!(texts, serde_json::json!([&durations[..], &times[..]].concat()));
 }
 
 #[test]
