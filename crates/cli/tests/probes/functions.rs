@@ -259,3 +259,22 @@ fn inlined_copies_are_reported() {
     let resolved = resolver.probe(&format!("{}/copies:twice", folder.path().display())).unwrap();
     assert_eq!(resolved.remarks, ["copies:twice is also inlined 2 times, which a probe does not see"]);
 }
+
+#[test]
+fn returns_of_go_functions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    // A section that each Go program has, as it is not installed everywhere.
+    let text = "__attribute__((section(\".go.buildinfo\"), used)) char info[] = \"go1.19\";\n\
+                int work(int n) { return n + 1; }\nint main(int n, char **v) { return work(n); }\n";
+    fs::write(folder.path().join("go.c"), text).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O0", "-o", "go", "go.c"]).current_dir(folder.path());
+    if !gcc.status().is_ok_and(|status| status.success()) {
+        return tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
+    }
+    let resolver = tracewing_programs::probes::Resolver::new(None);
+    let place = format!("{}/go:work", folder.path().display());
+    assert!(resolver.probe(&place).is_ok());
+    let refused = resolver.probe(&format!("{place}%return")).unwrap_err().to_string();
+    assert!(refused.contains("a Go program, whose stacks move"), "{refused}");
+}

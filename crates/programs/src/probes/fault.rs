@@ -48,6 +48,11 @@ pub enum PlaceFault {
         "it is the site of the event {0}, which the probe would disable; record the event instead, with -e '{0}'"
     )]
     Site(String),
+    /// The kernel's probe of a return writes an address into the stack, and Go looks for callers there.
+    #[error(
+        "it is in a Go program, whose stacks move when they grow: a return probe would crash it; record the calls, without %return"
+    )]
+    Go,
     /// The address in a USDT probe's note does not exist; the string names it.
     #[error("its {0} is not in the file")]
     NotInFile(&'static str),

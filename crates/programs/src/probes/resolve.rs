@@ -52,8 +52,12 @@ fn allowed(
     path: &Path,
     elf: &Elf<'_>,
     function: &Function,
-    offset: u64,
+    request: &AtFunction,
 ) -> Result<(u64, Segment), PlaceFault> {
+    if request.at_return && is_go(elf) {
+        return Err(PlaceFault::Go);
+    }
+    let offset = request.offset;
     if function.is_indirect {
         return Err(PlaceFault::Chooser);
     }
@@ -72,6 +76,11 @@ fn allowed(
         Some(site) => Err(PlaceFault::Site(site)),
         None => Ok((address, segment)),
     }
+}
+
+/// Whether code of a file was compiled by Go. Some may be C's, but no section says which.
+fn is_go(elf: &Elf<'_>) -> bool {
+    [".go.buildinfo", ".gopclntab", ".note.go.buildid"].iter().any(|name| has_section(elf, name))
 }
 
 /// How often a function is inlined, if it is.
@@ -150,7 +159,7 @@ impl Resolver {
             place: text.split_whitespace().next().unwrap_or_default().to_owned(),
             reason,
         };
-        let (address, segment) = allowed(&path, &elf, &function, request.offset).map_err(forbidden)?;
+        let (address, segment) = allowed(&path, &elf, &function, &request).map_err(forbidden)?;
         let mut remarks = self.unused(&path, &program);
         let variables = Variables::new(&elf, debug.as_ref(), function.address, address, segment);
         let arguments = request
