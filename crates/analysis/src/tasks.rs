@@ -93,10 +93,13 @@ pub struct Task {
     /// Useless wakes: polls that were not its first, ran for less than 10 µs and ended pending, and in which
     /// it recorded no event except of a wait, began no system call, and woke and created nothing.
     pub vain_polls: u64,
+    /// Polls after which it is not known whether it was blocked or ready ([`SwitchCause::Pending`]): they may
+    /// be useless as well.
+    pub pending_polls: u64,
 }
 
 impl Task {
-    /// How long it was ready before it was polled, on average, in nanoseconds.
+    /// How long it was ready before it was polled, on average, in nanoseconds; 0 if that is known of no poll.
     pub fn mean_delay_ns(&self) -> Duration {
         self.delay_ns.mean(self.delays).unwrap_or_default()
     }
@@ -130,6 +133,7 @@ impl Task {
         self.blocking_polls += other.blocking_polls;
         self.doubtful_polls += other.doubtful_polls;
         self.vain_polls += other.vain_polls;
+        self.pending_polls += other.pending_polls;
     }
 }
 
@@ -265,6 +269,7 @@ impl Live {
         let own_events = 1 + u64::from(thread.waits_for.is_some());
         let silent =
             lwp.user_events.saturating_sub(*user_events) <= own_events && lwp.system_calls == *system_calls;
+        row.pending_polls += u64::from(cause == SwitchCause::Pending);
         let at_once = spent.all_ns < AT_ONCE && cause == SwitchCause::Blocked;
         row.vain_polls += u64::from(at_once && silent && thread.polls > 1);
     }

@@ -73,7 +73,8 @@ enum tracewing_cause {
     TRACEWING_YIELDED = 3,
     TRACEWING_BUDGET = 4,
     TRACEWING_PREEMPTED = 5,
-    TRACEWING_NESTED = 6
+    TRACEWING_NESTED = 6,
+    TRACEWING_PENDING = 7 /* it has not ended; whether it is blocked or ready is not known */
 };
 
 /* How a user thread ends. */

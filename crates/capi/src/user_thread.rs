@@ -42,6 +42,7 @@ extern "C" fn tracewing_user_thread_switch(next: u64, cause: c_int) -> u64 {
         4 => Cause::Budget,
         5 => Cause::Preempted,
         6 => Cause::Nested,
+        7 => Cause::Pending,
         _ => Cause::None,
     };
     number(user_thread::switch(UserThread::from_number(next), cause))

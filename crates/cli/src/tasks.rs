@@ -8,14 +8,14 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{TASKS, explain_nameless, say};
 use crate::output::{plural, print_note};
-use crate::parts::{Part, RECORD_TASKS, explain_missing};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, Table, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Task, Tasks, Thresholds, Window, total};
+use tracewing_analysis::{Ran, Recorded, Task, Tasks, Thresholds, Window, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
@@ -108,6 +108,12 @@ impl Line<'_> {
         self.worker() && self.ran.recorded.wakes
     }
 
+    /// Whether it is known what polls had for effects, and that they were useless.
+    fn effects(&self) -> bool {
+        let Recorded { lacks_effects, all_system_calls, .. } = self.ran.recorded;
+        self.polls() && !lacks_effects && all_system_calls && self.task.pending_polls == 0
+    }
+
     fn time(&self, at: Option<Timestamp>) -> Cell {
         at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
@@ -151,9 +157,9 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "faults" "page_faults" low, "page faults in polls"
             => Cell::count_if(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
         duration "delay" "avg_delay_ns" normal, "mean time ready before a poll"
-            => Cell::ns_if(line.polls(), line.task.mean_delay_ns());
+            => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.mean_delay_ns());
         duration "max-delay" "max_delay_ns" normal, "longest time ready before a poll"
-            => Cell::ns_if(line.polls(), line.task.max_delay_ns);
+            => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.max_delay_ns);
         clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
         number "delays" "delays" extra, "number of known delays" => Cell::count_if(line.polls(), line.task.delays);
         duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
@@ -162,7 +168,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
             => Cell::count_if(line.wakes(), line.task.blocking_polls);
         number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
-            => Cell::count_if(line.polls() && !line.ran.recorded.lacks_effects, line.task.vain_polls);
+            => Cell::count_if(line.effects(), line.task.vain_polls);
     }
 }
 
@@ -189,6 +195,10 @@ const PARTS: [Part; 2] = [
         "whether a task was ready or idle between its polls is unknown (-); `delay` covers only first polls",
     ),
 ];
+
+/// Events of the kernel that it may lack.
+const CALLS: [Part; 1] =
+    [Part::system_calls("time in them (`system`) and which wakes were spurious are unknown (-)")];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let layout = args.table.layout(&columns())?;
@@ -218,24 +228,45 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(advice) = args.advice(lines.len()).filter(|_| format == TableFormat::Table) {
         print_note(&mut out, &advice)?;
     }
-    let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
-    if doubtful > 0 && !ran.switchless {
-        let polls = plural(doubtful, "poll");
-        let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
-        say(&mut out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
-    }
-    if !tasks.is_empty() {
-        explain_missing(&PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
-        if tasks.iter().all(|task| task.name.is_empty()) {
-            explain_nameless(&mut out, format, &args.input)?;
-        }
-    }
+    explain(&mut out, args, &tasks, &ran)?;
     out.flush()?;
     if !tasks.is_empty() && !ran.stopped {
         across::warn(&args.input, &args.input.filter()?, |_| true)?;
     }
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// What is unknown, and why.
+fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Result<()> {
+    let format = args.table.format();
+    let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
+    if doubtful > 0 && !ran.switchless {
+        let polls = plural(doubtful, "poll");
+        let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
+        say(out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
+    }
+    let pending: u64 = tasks.iter().filter(|task| task.pending_polls > 0).map(|task| task.tasks).sum();
+    if pending > 0 {
+        let (of, are) = (plural(pending, "task"), if pending == 1 { "is" } else { "are" });
+        let why = "whether a task was ready or idle after a poll, and which wakes were spurious, is unknown";
+        say(
+            out,
+            format,
+            &format!("{pending} {of} {are} known by tokio's hooks only, which report no wakes: {why}."),
+        )?;
+    }
+    if !tasks.is_empty() {
+        explain_missing(&PARTS, RECORD_TASKS, out, format, &args.input)?;
+        // Without switches, more is unknown, which has been said.
+        if !ran.switchless {
+            explain_missing(&CALLS, RECORD_KERNEL, out, format, &args.input)?;
+        }
+        if tasks.iter().all(|task| task.name.is_empty()) {
+            explain_nameless(out, format, &args.input)?;
+        }
+    }
+    Ok(())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -131,7 +131,8 @@ impl Tasks {
         let cause = if run.ended {
             Cause::Ended
         } else if has_budget_remaining() {
-            Cause::Blocked
+            // It may have been woken meanwhile: no hook is called for wakes.
+            Cause::Pending
         } else {
             Cause::Budget
         };

@@ -1,8 +1,8 @@
 //! User threads of which events are missing.
 
 use tracewing_trace::super_trace::{
-    Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
-    UserThreadKind as User,
+    Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
+    UserThread, UserThreadKind as User,
 };
 use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
@@ -35,7 +35,15 @@ const EVENTS: [(i64, User<'static>); 4] = [
     (40, User::Create { thread: Task(2), origin: Origin(1) }),
 ];
 
-fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i64)> {
+fn follow(state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i64)> {
+    follow_events(state, loss, &EVENTS)
+}
+
+fn follow_events(
+    mut state: SuperTrace,
+    loss: Option<(i64, i64)>,
+    events: &[(i64, User<'static>)],
+) -> Vec<(u64, Doing, i64)> {
     let mut times = Times::default();
     let event = |time, kind| Activity {
         time,
@@ -52,11 +60,13 @@ fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i
     if let Some((from, to)) = loss {
         state.lost(Scope::User, Timestamp::from_ns(from), Timestamp::from_ns(to), &mut times);
     }
-    for (time, kind) in EVENTS {
-        state.event(&event(Timestamp::from_ns(time), Kind::UserThread(kind)), &mut times);
+    for (time, kind) in events {
+        state.event(&event(Timestamp::from_ns(*time), Kind::UserThread(*kind)), &mut times);
     }
     state.event(&event(Timestamp::from_ns(100), Kind::User), &mut times);
-    assert!(state.user_thread(Some(Pid(7)), Tid(7), Task(1)).is_none(), "it has ended");
+    let has_ended =
+        events.iter().any(|(_, kind)| matches!(kind, User::Switch { cause: SwitchCause::Ended, .. }));
+    assert_eq!(state.user_thread(Some(Pid(7)), Tid(7), Task(1)).is_none(), has_ended);
     state.finish(&mut times);
     times.0
 }
@@ -84,6 +94,45 @@ fn without_switches_no_task_is_reported_as_ready() {
         times.contains(&(2, Doing::Unknown, 60)) && times.iter().all(|(_, doing, _)| *doing != READY),
         "{times:?}"
     );
+}
+
+/// A task that runs from 20 to 30 and, if it says so, begins to wait for something; and again from 50 to 60,
+/// if it does so.
+fn polled(cause: SwitchCause, waits: bool, again: bool) -> Vec<(u64, Doing, i64)> {
+    let run = |time| (time, User::Switch { prev: Task(0), next: Task(1), cause: SwitchCause::Unknown });
+    let stop = |time| (time, User::Switch { prev: Task(1), next: Task(0), cause });
+    let wait = waits.then_some((25, User::Wait { kind: WAITED_FOR }));
+    let created = (10, User::Create { thread: Task(1), origin: Origin(1) });
+    let mut events: Vec<_> = [created, run(20)].into_iter().chain(wait).collect();
+    events.push(stop(30));
+    if again {
+        events.extend([run(50), stop(60)]);
+    }
+    follow_events(SuperTrace::default(), None, &events)
+}
+
+const WAITED_FOR: Name = Name(3);
+
+/// Tokio's hooks report polls and no wakes: after a poll a task may be blocked or ready, until the next poll
+/// or the end of the recording.
+#[test]
+fn after_a_poll_that_only_hooks_report_a_task_is_blocked_or_ready() {
+    use Doing::{Blocked, Unknown};
+    let pending = |waits, again| polled(SwitchCause::Pending, waits, again);
+    assert_eq!(pending(false, false), [(1, READY, 10), (1, Unknown, 70)]);
+    assert_eq!(pending(false, true), [(1, READY, 10), (1, Unknown, 20), (1, Unknown, 40)]);
+    assert_eq!(pending(true, false), [(1, READY, 10), (1, Blocked { on: Some(WAITED_FOR) }, 70)]);
+}
+
+/// One that runs again without a wake has none in the recording: it may be ready later, too.
+#[test]
+fn a_task_whose_wakes_are_not_recorded_is_not_known_to_be_blocked_at_the_end() {
+    use Doing::{Blocked, Unknown};
+    let blocked = |again| polled(SwitchCause::Blocked, false, again);
+    assert_eq!(blocked(false), [(1, READY, 10), (1, Blocked { on: None }, 70)]);
+    let times = blocked(true);
+    assert_eq!(times.iter().filter(|(_, doing, _)| *doing == Unknown).map(|time| time.2).sum::<i64>(), 60);
+    assert!(times.iter().all(|(_, doing, ns)| !matches!(doing, Blocked { .. }) || *ns == 0), "{times:?}");
 }
 
 /// What LWP 7 and LWP 8 run of one process: when each user thread ran and stopped, and what ended.

@@ -25,6 +25,9 @@ macro_rules! user_thread_events {
                 Preempted = 5 "preempted",
                 /// It runs another user thread inside itself and continues when that one stops.
                 Nested = 6 "nested",
+                /// It has not ended. Whether it is blocked or ready is not known, as of tasks that only hooks
+                /// of their runtime report.
+                Pending = 7 "pending",
             }
 
             /// How a user thread ended.

@@ -103,8 +103,7 @@ impl Locks {
     }
 
     fn process_name(&self, process: Pid) -> String {
-        let name = self.names.get(&process.first_thread()).or_else(|| self.process_names.get(&process));
-        name.cloned().unwrap_or_default()
+        self.names.get(&process.first_thread()).cloned().unwrap_or_default()
     }
 
     fn name(&self, of: Party) -> String {

@@ -61,8 +61,6 @@ pub struct Locks {
     tickets: Tickets,
     totals: Totals,
     names: HashMap<Tid, String>,
-    /// Names of threads of processes, for want of the first one's.
-    process_names: HashMap<Pid, String>,
     task_names: HashMap<(Option<Pid>, Task), String>,
     places: Places,
     shadowed: Vec<(Option<Pid>, String, String)>,
@@ -80,7 +78,6 @@ impl Locks {
             tickets: Tickets::default(),
             totals: Totals::new(group, bins),
             names: HashMap::new(),
-            process_names: HashMap::new(),
             task_names: HashMap::new(),
             places: Places::default(),
             shadowed: Vec::new(),
@@ -98,7 +95,6 @@ impl Locks {
             tickets: self.tickets.clone(),
             totals: self.totals.clone(),
             names: self.names.clone(),
-            process_names: self.process_names.clone(),
             task_names: self.task_names.clone(),
             places: self.places.clone(),
             shadowed: self.shadowed.clone(),
@@ -180,9 +176,6 @@ impl Locks {
     fn lwp_ends(&mut self, lwp: &Lwp) {
         if !lwp.name.is_empty() {
             self.names.insert(lwp.tid, lwp.name.clone());
-            if let Some(process) = lwp.process {
-                self.process_names.entry(process).or_insert_with(|| lwp.name.clone());
-            }
         }
         self.ends(Party::Thread(lwp.tid), lwp.reported_to());
     }

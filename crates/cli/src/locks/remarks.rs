@@ -9,6 +9,7 @@ use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::{LocksTable, Ran, Row, Unpaired, total, total_count};
 use tracewing_trace::Recording;
+use tracewing_units::Duration;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
 /// How to record all of [`PARTS`].
@@ -78,14 +79,24 @@ fn has_each(recording: &Recording, part: &Part) -> bool {
     part.names.iter().all(|name| recording.has_event(name))
 }
 
+/// How many waits there were, and how long those took whose length is known.
+fn waits(known: u64, unknown: u64, total: Duration) -> String {
+    let waits = known + unknown;
+    match (known, unknown) {
+        (_, 0) => format!("{waits} waits of {} in total", period(total)),
+        (0, _) => format!("{waits} waits of unknown length"),
+        _ => format!("{waits} waits ({unknown} of unknown length, the others {} in total)", period(total)),
+    }
+}
+
 pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
     let count = |part: fn(&Row) -> u64| total_count(found.rows.iter().map(part));
     let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
         true => "unknown waits".to_owned(),
-        false => format!(
-            "{} waits of {} in total",
+        false => waits(
             count(|row| row.account.waits.count),
-            period(total(found.rows.iter().map(|row| row.account.waits.total_ns)))
+            count(|row| row.account.unknown_waits),
+            total(found.rows.iter().map(|row| row.account.waits.total_ns)),
         ),
     };
     let acquired = match found.unpaired {

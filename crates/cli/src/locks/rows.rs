@@ -130,6 +130,8 @@ fn figures<'r>() -> Vec<Column<Line<'r>>> {
         number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"
             => Cell::count_if(line.knows_refusals(), line.row.account.refused);
         period "wait" "wait_ns" key, "total time waited" => total(line.waits());
+        number "unknown-waits" "unknown_waits" extra, "waits of unknown length: a part of waited, and not of wait"
+            => Cell::count_if(line.knows_waits() && line.row.account.unpaired == 0, line.row.account.unknown_waits);
         period "wait-avg" "wait_avg_ns" normal, "mean wait" => Cell::period(line.waits().and_then(Sum::mean_ns));
         period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);
         period "wait-min" "wait_min_ns" low, "the shortest wait" => of_some(line.waits(), |sum| sum.min_ns);

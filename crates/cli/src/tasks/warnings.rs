@@ -40,7 +40,8 @@ pub fn print(out: &mut impl Write, tasks: &[Task], ran: &Ran) -> Result<()> {
                 ),
             ));
         }
-        if !ran.recorded.lacks_effects && task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
+        let knows_effects = !ran.recorded.lacks_effects && ran.recorded.all_system_calls;
+        if knows_effects && task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
             warnings.push((
                 task,
                 format!("has spurious wakes: {} of {} polls had nothing to do", task.vain_polls, task.polls),

@@ -287,6 +287,8 @@ pub enum SwitchCause {
     Preempted,
     /// It runs another one nested, and continues when that stops.
     Nested,
+    /// It has not ended; the program does not know whether it is blocked or ready.
+    Pending,
 }
 
 /// Which events a loss concerns.

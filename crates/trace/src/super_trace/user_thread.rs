@@ -100,6 +100,8 @@ pub struct UserThread {
     pub(super) confirmed: Timestamp,
     /// It was made ready while it was running.
     pub(super) woken: bool,
+    /// It ran after it had been blocked, without a wake: its wakes are not recorded.
+    pub(super) wakes_unseen: bool,
     pub(super) last_lwp: Option<Tid>,
     pub(super) last_cpu: Option<Cpu>,
 }
@@ -121,6 +123,7 @@ impl UserThread {
             since,
             confirmed: since,
             woken: false,
+            wakes_unseen: false,
             waits_for: None,
             last_lwp: None,
             last_cpu: None,

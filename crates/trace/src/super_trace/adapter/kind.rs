@@ -195,6 +195,7 @@ fn cause_of(cause: Option<user_thread::Cause>) -> SwitchCause {
         Some(Cause::Budget) => SwitchCause::Budget,
         Some(Cause::Preempted) => SwitchCause::Preempted,
         Some(Cause::Nested) => SwitchCause::Nested,
+        Some(Cause::Pending) => SwitchCause::Pending,
         Some(Cause::None) | None => SwitchCause::Unknown,
     }
 }

@@ -18,7 +18,10 @@ impl UserThread {
             // Blocked: its wake is missing, so how long it was blocked is unknown. But where no wake of it is
             // ever recorded, as of tasks that only tokio's hooks know, its own word counts: it waited until
             // now for what it named.
-            State::Blocked { on } if on.is_none() || self.wakeups > 0 => self.doubt(now, fold),
+            State::Blocked { on } if on.is_none() || self.wakeups > 0 => {
+                self.wakes_unseen |= self.wakeups == 0;
+                self.doubt(now, fold);
+            }
             State::Blocked { .. } => {}
             // Runnable, or below one that it ran within itself: what comes before a poll. Unknown: the first
             // event that fixes it. Running: on another LWP, which has been moved on before.
@@ -63,6 +66,11 @@ impl UserThread {
                 State::Runnable { preempted: true }
             }
             SwitchCause::Nested => State::Nested,
+            // Its own word counts: it stopped because of what it waits for. Else it may be ready.
+            SwitchCause::Pending if !self.woken && self.waits_for.is_some() => {
+                State::Blocked { on: self.waits_for }
+            }
+            SwitchCause::Pending => State::Unknown,
             // The cause determines its next state; without one that is unknown. A thread that has ended is
             // removed right after.
             SwitchCause::Unknown | SwitchCause::Ended => State::Unknown,
@@ -97,6 +105,8 @@ impl UserThread {
                 self.since = self.since.max(from);
                 self.state = State::Unknown;
             }
+            // Blocked: perhaps no longer.
+            State::Blocked { on: None } if self.wakes_unseen => self.doubt(from, fold),
             // Any other lasted until then.
             _ => self.enter(State::Unknown, from, fold),
         }
@@ -115,6 +125,8 @@ impl UserThread {
     pub(in crate::super_trace) fn finish(&mut self, end: Timestamp, fold: &mut impl Fold) {
         match self.state {
             State::Running { .. } => self.since = self.since.max(end),
+            // Blocked: perhaps no longer.
+            State::Blocked { on: None } if self.wakes_unseen => self.doubt(end, fold),
             state => self.enter(state, end, fold),
         }
         fold.change(Change::UserThreadEnds { thread: self });
