@@ -1,4 +1,4 @@
-//! A running recording, as other processes see it, and why it did not do what it was asked for.
+//! A running recording, as other processes see it, and why it refused a request.
 
 use std::path::PathBuf;
 use tracewing_units::Pid;
@@ -14,7 +14,7 @@ pub struct Running {
     pub pid: Pid,
     /// Process id of the recorded command; the recorder's own if it records none.
     pub command_pid: Pid,
-    /// Those of processes that it has attached to, or that take part with events of their own.
+    /// Process ids of the processes that it has attached to, or that have joined with events of their own.
     pub processes: Vec<Pid>,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
@@ -24,7 +24,7 @@ pub struct Running {
     pub output: PathBuf,
 }
 
-/// Why a recording did not do what it was asked for.
+/// Why a recording refused a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {

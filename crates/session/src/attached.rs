@@ -2,9 +2,8 @@
 //! library, the pre-loaded library) open a door (`tracewing_abi::message::door`). Through it the copy then
 //! joins like a program that the recorder has started.
 //!
-//! What the process gives is not trusted. Whether a descriptor can be a door is checked before a copy of it
-//! is made, since closing a copy of a file can take as long as its file system likes; anything else is not
-//! read.
+//! Answers of the process are not trusted. Whether a descriptor can be a door is checked before it is copied,
+//! since closing a copy of a file can take as long as its file system likes. Other descriptors are not read.
 
 mod calls;
 mod wanted;

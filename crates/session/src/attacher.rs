@@ -28,19 +28,19 @@ use turns::{Asked, Turns};
 const PATIENCE: Duration = Duration::from_secs(3);
 const TURN: Duration = Duration::from_millis(50);
 
-/// Time between two rounds of looks for copies that plug-ins have brought, from one's end to the next one's
-/// begin; longer where a round takes more than a hundredth of it.
+/// Minimum time from the end of a round of looks for new copies in plug-ins to the beginning of the next
+/// round; at least 100 times as long as a round takes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long attempts that are in flight may take to end when the recording does. The program of one that is
-/// left alone in the middle waits for the recorder.
+/// How long attempts in flight may take when the recording ends. If an attempt is abandoned halfway, its
+/// program waits for the recorder.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// The result of an attempt.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) pid: Pid,
-    /// Whether it was for copies that the process has loaded since it is recorded.
+    /// Whether it looked for copies that the process has loaded during the recording.
     pub(crate) is_look: bool,
     pub(crate) outcome: Outcome,
 }
@@ -50,19 +50,19 @@ impl Attempt {
         Self { pid: asked.pid, is_look: asked.wanted != Wanted::Present, outcome }
     }
 
-    /// One that came to nothing.
+    /// An attempt without effect.
     fn in_vain(pid: Pid, is_look: bool, result: Result<Answers, Refusal>) -> Self {
         Self { pid, is_look, outcome: Outcome { result, longest_stop: None, tried: Vec::new() } }
     }
 }
 
-/// What the thread is asked for, and what its attempts report.
+/// Requests to the thread, and the results of its attempts.
 enum Event {
-    /// A process is asked for.
+    /// A request to attach to a process.
     Asked(Pid, Wanted),
     /// An attempt for a process has ended.
     Ended(Pid, Outcome),
-    /// Nothing is asked for any more.
+    /// No more requests follow.
     Over,
 }
 
@@ -114,9 +114,9 @@ pub(crate) struct Attaching {
     /// Once it is needed.
     attacher: Option<Attacher>,
     pub(crate) doors: Doors,
-    /// Processes that were asked for, as the programs that they were then.
+    /// Processes for which an attach was requested, with the programs that they ran at that time.
     asked: BTreeMap<Pid, Known>,
-    /// Those of which no result has come yet, and whether it is that of a look for new copies.
+    /// Processes whose attempt has no result yet, and whether it is a look for new copies.
     pending: BTreeMap<Pid, bool>,
     /// The current round of looks, if one is under way, and when the next one is due.
     round: Option<Instant>,
@@ -135,7 +135,7 @@ pub(crate) struct Arriving {
     pub(crate) loaded: Option<Instant>,
 }
 
-/// A process that was asked for.
+/// A process for which an attach was requested.
 struct Known {
     program: Program,
     since: Instant,
@@ -168,8 +168,8 @@ impl Attaching {
         }
     }
 
-    /// Notes that a process is asked, once it has been known for `patience`. False before that, and if it was
-    /// asked before and has executed no file since.
+    /// Marks a process as requested, if it has been known for `patience`. Returns `false` before that, and if
+    /// it was already requested and has executed no file since.
     pub(crate) fn mark_asked(&mut self, program: Program, patience: Duration) -> bool {
         let known = self.asked.entry(program.pid).or_insert_with(|| Known::new(program.clone()));
         if known.program != program {
@@ -180,12 +180,12 @@ impl Attaching {
         is_due
     }
 
-    /// Only these processes live.
+    /// Forgets processes that are not in `living`.
     pub(crate) fn forget_all_but(&mut self, living: &[Pid]) {
         self.asked.retain(|pid, _| living.contains(pid));
     }
 
-    /// Asks for a process.
+    /// Requests an attach to a process.
     ///
     /// # Errors
     /// The system refuses a thread or a descriptor.
@@ -193,20 +193,20 @@ impl Attaching {
         self.begin(pid, Wanted::Present, poll)
     }
 
-    /// Whether it is time to look for copies that plug-ins have brought.
+    /// Whether the next round of looks for new copies in plug-ins is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.round.is_none() && now >= self.due
     }
 
-    /// Asks for copies that a process has loaded since it is recorded. `members`: addresses in those that
-    /// take part. One that has refused is not asked again.
+    /// Looks for copies that a process has loaded during the recording. `members`: addresses in the copies
+    /// that have joined. A copy that has refused is not tried again.
     ///
     /// # Errors
     /// The system refuses a thread or a descriptor.
     pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
         self.round.get_or_insert_with(Instant::now);
         let known = self.asked.entry(pid).or_insert_with(|| Known::new(Program::of(pid)));
-        // One that has neither joined nor been asked is asked first.
+        // A process that has neither joined nor been requested is attached to first.
         let is_known = known.is_asked || !members.is_empty();
         if !is_known || known.has_refused || self.pending.contains_key(&pid) {
             return Ok(());

@@ -83,9 +83,9 @@ pub struct Changed {
     pub unreachable: Vec<Process>,
     /// Processes of these two kinds that are not listed.
     pub unlisted: u32,
-    /// What could not be switched in some program, and why.
+    /// What a program could not enable or disable, and why.
     pub failures: Vec<String>,
-    /// What the user should know besides.
+    /// Lines for the user about the change, other than failures.
     pub notes: Vec<String>,
     /// The event rules, in their order, as the options by which they are given; only where nothing was
     /// changed.

@@ -1,5 +1,5 @@
-//! The recorded command: found as a shell finds it, forked, and held before its `exec` until kernel tracing
-//! knows its process id, so that no event of it is missed.
+//! The recorded command: found as a shell finds it, forked, and held before its `exec` until the kernel's
+//! filter contains its process id, so that none of its events is missed.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(crate) struct Command {
     arguments: Vec<CString>,
 }
 
-/// The process whose end ends the recording, from before its `exec` on.
+/// The recorded command's process, from before its `exec`. The recording ends when it ends.
 pub(crate) struct Child {
     pid: KernelPid,
     pidfd: OwnedFd,

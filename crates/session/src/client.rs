@@ -64,10 +64,10 @@ pub(crate) enum Fate {
     /// It has just joined.
     Joins,
     Ends,
-    /// It has asked something, and ends with the answer.
+    /// The client has sent a question; the connection ends with the answer.
     Asks(Question),
-    /// It asks for a change of the recording; the message is this many bytes at the beginning of the buffer.
-    /// It ends with the answer.
+    /// The client requests a change of the recording; the message has this many bytes at the beginning of the
+    /// buffer. The connection ends with the answer.
     Controls(usize),
 }
 
@@ -138,8 +138,8 @@ impl Client {
         self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// What to wait for: a program that does not read what it was sent gets no more of it, and is not
-    /// listened to.
+    /// Which readiness to wait for. While a program does not read what was sent, nothing more is sent to it,
+    /// and nothing is read from it.
     pub(crate) fn interest(&self) -> EventFlags {
         match self.member() {
             Some(member) if !member.due.is_empty() => EventFlags::OUT,
@@ -153,7 +153,7 @@ impl Client {
         if self.member().is_some_and(|member| !member.due.is_empty()) {
             return if self.send(host).is_some() { Fate::Stays } else { Fate::Ends };
         }
-        // Its process may have made the socket, and have a copy of it whose flags it can change.
+        // The client may have made the socket itself, and may have a copy through which it changes the flags.
         let len = match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Fate::Ends,
             Ok((len, _)) => len,
@@ -207,8 +207,8 @@ impl Client {
         }
     }
 
-    /// Has the program describe the classes that it has made. If it does not read what it is sent, it is
-    /// asked again.
+    /// Requests descriptions of the classes that the program has made. If the program does not read the
+    /// request, it is sent again.
     pub(crate) fn ask_for_classes(&self) {
         self.answer(&Describe.encode());
     }
@@ -218,12 +218,12 @@ impl Client {
         self.answer(&Prepare.encode());
     }
 
-    /// Asks the program to do nothing from now on. Nothing else is sent afterwards.
+    /// Requests that the program does nothing more for this recording. This is the last message.
     pub(crate) fn leave_alone(&self) {
         self.answer(&Farewell::Alone.encode());
     }
 
-    /// Lets the program know that the recording is over.
+    /// Reports the end of the recording to the program.
     pub(crate) fn dismiss(&self) {
         self.answer(&Farewell::Over.encode());
     }

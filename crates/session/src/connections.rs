@@ -135,7 +135,7 @@ impl Connections {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
     }
 
-    /// Addresses in the copies of tracewing of one process that take part.
+    /// Addresses in the copies of tracewing of one process that have joined.
     pub(crate) fn copies_of(&self, pid: Pid) -> Vec<u64> {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|((_, copy), _)| *copy).collect()
     }
@@ -216,7 +216,7 @@ impl Connections {
         has_room
     }
 
-    /// What a forked child knows: its parent's classes, or all where the parent is not known any more.
+    /// The classes that a forked child has: those of its parent, or all if the parent is no longer known.
     fn parents_classes(&self, pid: Pid, copy: u64, all: impl FnOnce() -> Vec<u16>) -> BTreeMap<u16, bool> {
         let parent = parent(pid).and_then(|parent| self.members.get(&(parent, copy)));
         let parent = parent.and_then(|number| self.clients.get(number)?.member());

@@ -1,8 +1,8 @@
-//! Which programs may share a region if the user has asked for that (`--buffers user`): those that have the
-//! same rights and cannot gain others.
+//! Which programs may share a region with `--buffers user`: programs with the same rights that cannot gain
+//! others.
 //!
-//! The rights are those at the time at which a program joins. Any process can take a filter for system calls,
-//! or enter a new user namespace, later: it still has what it has mapped then. Only
+//! The rights are taken when a program joins. Any process can later install a filter for system calls, or
+//! enter a new user namespace: it then keeps what it has mapped. Only
 //! [`Sharing::Process`](crate::options::Sharing) is safe from that.
 
 use std::fs;

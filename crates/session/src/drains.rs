@@ -1,4 +1,4 @@
-//! What is recorded besides the events of programs: the kernel's events, samples, and the threads' names.
+//! Sources of a recording other than programs: the kernel's events, samples, and the names of threads.
 
 use crate::kernel::Kernel;
 use crate::profile::Profile;

@@ -1,4 +1,4 @@
-//! What a flight recorder keeps of its snapshots: how many there were, and how often they may be asked for.
+//! State of a flight recorder: the snapshots that it has taken, and how many more may be requested.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,29 +13,29 @@ use crate::limits::Budget;
 use crate::options::SnapshotOn;
 use crate::outcome::SnapshotSummary;
 
-/// What a flight recorder has in place of a trace folder.
+/// The state of a flight recorder, which has no trace folder.
 pub(crate) struct Flight {
     /// Where the snapshots go.
     pub(crate) output: Dir,
     pub(crate) on: SnapshotOn,
     pub(crate) begun: u64,
     pub(crate) taken: Vec<SnapshotSummary>,
-    /// Snapshots that may be asked for.
+    /// Snapshots that programs may still request.
     asked: Budget,
 }
 
-/// Snapshots that may be asked for at once, and a second: what asks may be in a loop.
+/// Snapshots that may be requested in a row, and per second after that: a program may request them in a loop.
 const ASKED: (u32, f64) = (32, 0.5);
 /// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill
 /// it.
 const FREE: u64 = 4;
 
-/// What asked for a snapshot.
+/// The cause of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     Signal,
     Exit,
-    /// The process with this id asked over the socket.
+    /// A request over the socket, by the process with this id.
     Asked(Asker, Pid),
 }
 

@@ -147,7 +147,7 @@ impl Join {
         self.rules.push(rule)?;
         if self.regions.firsts().has_seen() {
             self.regions.firsts().forget_processes();
-            // Of classes whose programs have all ended, too: a new one may emit their events before it
+            // Includes classes whose programs have all ended: a new program may emit their events before it
             // describes them.
             let ids: Vec<u16> = self.classes.described().map(|(id, _)| id).collect();
             self.decide_for(&Process { pid: 0, name: "" }, &ids);
@@ -155,12 +155,12 @@ impl Join {
         Ok(())
     }
 
-    /// Writes what is in the buffers until no first event waits for its class any more. `waits`: for the
-    /// disk, where it must.
+    /// Writes the contents of the buffers until no first event waits for its class. With `waits`, waits for
+    /// the disk if necessary.
     pub(crate) fn write_firsts(&mut self, waits: bool) {
         for _ in 0..MOST_ROUNDS {
             match self.regions.write_now(waits) {
-                // What is left waits for classes that nothing describes, or for the disk.
+                // The rest waits for classes that no program describes, or for the disk.
                 Ok(written) if !self.resolve_firsts() && (written == 0 || !waits) => return,
                 Ok(_) => {}
                 Err(error) => {
@@ -171,9 +171,9 @@ impl Join {
         }
     }
 
-    /// Gives ids to the classes that were found in buffers, under the same limits as if their programs had
-    /// described them here, and decides what is undecided. Says whether packets have waited for that. Also
-    /// keeps which programs have classes to describe.
+    /// Gives ids to the classes that were found in buffers, under the same limits as for classes that
+    /// programs describe over their connections, and decides whether undecided classes are enabled. Returns
+    /// whether packets have waited for that. Also remembers which programs have classes to describe.
     pub(crate) fn resolve_firsts(&mut self) -> bool {
         let mut was_waited_for = false;
         for (origin, found) in self.regions.take_found() {

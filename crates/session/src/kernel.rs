@@ -24,7 +24,7 @@ use crate::{Error, preload};
 
 const LOSS_REASON: &str = "kernel buffer full";
 
-/// Whether kernel events can be had, where the user has asked for them.
+/// Checks whether the kernel events that the options request can be recorded.
 ///
 /// # Errors
 /// They cannot.
@@ -75,11 +75,12 @@ pub(crate) struct KernelSummary {
 }
 
 impl Kernel {
-    /// Starts recording what the options ask for and this process may record: into a folder in `folder`, or
-    /// without one as a flight recorder. What is missing is a line for the user.
+    /// Starts recording what the options request and this process may record: into a folder in `folder`, or
+    /// without `folder` as a flight recorder. Anything else becomes a line for the user.
     ///
     /// # Errors
-    /// What was asked for does not exist, or fails for reasons that the user must know before anything runs.
+    /// A requested event does not exist, or fails for a reason that the user must see before the command
+    /// starts.
     pub(crate) fn start(
         options: &Options,
         folder: Option<&Dir>,
@@ -192,8 +193,8 @@ impl Kernel {
         }
     }
 
-    /// Moves what is in the kernel's buffers, if it is time for that: in steps of [`POLL_INTERVAL`], and into
-    /// the folder when it would be too old there at a next call `longest` from now.
+    /// Reads the kernel's buffers, at most once per [`POLL_INTERVAL`], and writes to the folder what would
+    /// otherwise be too old at the next call, `longest` from now.
     ///
     /// # Errors
     /// The trace cannot be written any more.
@@ -238,7 +239,7 @@ impl Kernel {
         }
     }
 
-    /// Files that were executed since the last call, and by which process; a flight recorder does not know.
+    /// Files that were executed since the last call, with the process; always empty in a flight recorder.
     pub(crate) fn executed(&self) -> Vec<(Pid, PathBuf)> {
         match &self.recorder {
             Source::Trace(recorder) => recorder.executed(),
@@ -359,7 +360,7 @@ fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, 
     }
 }
 
-/// Which events are asked for, in the kernel's terms, with those about locks if they are wanted.
+/// Patterns of the kernel's events that the user's patterns select, with the events of locks if `with_locks`.
 fn patterns(globs: &[String], with_locks: bool) -> Vec<String> {
     let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
     match (with_locks, globs.is_empty()) {

@@ -22,7 +22,7 @@ use tracewing_units::Pid;
 use crate::program::parent;
 use crate::seccomp::own;
 
-/// Time between two looks; longer where looking takes more than a hundredth of it.
+/// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Time that a look may take when the recording ends.
 const PATIENCE: Duration = Duration::from_secs(1);

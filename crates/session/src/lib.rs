@@ -7,47 +7,47 @@
 //! | `poll` | the descriptors that it waits for |
 //! | `timers` | when something is due |
 //! | `course` | how long it lasts: command, signals, time |
-//! | `drains` | what it drains besides the buffers of programs |
-//! | [`options`] | what can be asked for, with defaults |
-//! | [`outcome`] | what a recording amounts to |
+//! | `drains` | sources other than programs: the kernel, samples, names of threads |
+//! | [`options`] | options of a recording, with defaults |
+//! | [`outcome`] | the result of a recording: totals, losses, notes |
 //! | `socket` | the private socket that programs find through their environment |
 //! | `entrance` | where connections arrive |
-//! | `flight` | how many snapshots a flight recorder has taken, and may be asked for |
+//! | `flight` | the snapshots of a flight recorder, and how many may be requested |
 //! | `processes` | processes that ran already and are recorded |
-//! | `ask` | a recording that runs, seen from outside |
+//! | `ask` | a running recording, as other processes see it |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
-//! | [`change`] | what can be changed in one that runs |
+//! | [`change`] | changes of a running recording |
 //! | `limits` | what a process, a user and all users may take |
 //! | `refusal` | why a process that runs already is not recorded |
 //! | `scope` | of which threads the kernel's events and samples are |
 //! | `not_joined` | why a process gets no buffers |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
-//! | `obstacle` | what prevents that |
-//! | `seccomp` | which programs are filtered for system calls, and may not be asked for anything |
-//! | `left_out` | those that did not join for that |
-//! | `kernel` | kernel events, where they can be had |
-//! | `profile` | samples and counters, where they are wanted |
-//! | `attached`, `attacher` | attaches to processes that run |
-//! | `doors` | how those, and their children, make connections |
+//! | `obstacle` | why it cannot be loaded into a program |
+//! | `seccomp` | which programs have a seccomp filter, and get no requests |
+//! | `left_out` | programs that did not join for that reason |
+//! | `kernel` | kernel events |
+//! | `profile` | samples and counters |
+//! | `attached`, `attacher` | attaches to running processes |
+//! | `doors` | how attached processes and their children connect |
 //! | `client` | one connection: handshake, changes, questions |
-//! | `connections` | all of them |
+//! | `connections` | all connections |
 //! | `changes` | changes of a running recording that programs have yet to confirm |
-//! | `rules` | the event rules, and how they fit the classes that there are |
+//! | `rules` | the event rules, and which classes they apply to |
 //! | `program` | a process, as `/proc` shows it |
 //! | `regions` | the buffers of all programs |
-//! | `maker` | how they are made |
-//! | `domain` | which programs may share them, where that is asked for |
-//! | `past` | what a flight recorder keeps of programs that have ended |
-//! | `ended` | what regions amount to that are finished |
+//! | `maker` | makes buffers |
+//! | `domain` | which programs may share buffers (`--buffers user`) |
+//! | `past` | buffers of programs that have ended, kept by a flight recorder |
+//! | `ended` | totals of finished regions |
 //! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
 //! | `places` | whether the recording's folders are still where they were made |
 //! | `priority` | the recorder's share of the CPUs |
-//! | `signals` | Ctrl-C and its like, as events of the loop |
+//! | `signals` | Ctrl-C and other signals, as events of the loop |
 //! | `system` | limits and descriptors |
 //!
-//! Draining itself is the `consumer` crate's; payloads are not looked at here. The recorder never waits for a
+//! The crate `consumer` drains the buffers; this crate does not read payloads. The recorder never waits for a
 //! program: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod ask;

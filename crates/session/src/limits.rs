@@ -40,9 +40,9 @@ impl Limit {
         Self { process, user: total / 8, others: total / 2 }
     }
 
-    /// For at most `total` regions of `size` bytes, in a machine with this many bytes of memory:
-    /// all that other users have, written full, takes half of it, and one user's a quarter, if that is enough
-    /// for a few.
+    /// For at most `total` regions of `size` bytes, on a machine with `memory` bytes: full regions of all
+    /// other users together take at most half of the memory, and those of one user a quarter, unless that is
+    /// not enough for a few regions.
     pub(crate) fn of_regions(total: usize, size: usize, memory: u64) -> Self {
         let fit = usize::try_from(memory / (size.max(1) as u64)).unwrap_or(usize::MAX);
         let Self { process, user, others } = Self::of(total, MOST_REGIONS);
@@ -54,7 +54,7 @@ impl Limit {
     }
 }
 
-/// A resource, and which part of it is taken.
+/// A resource, and how much of it is in use.
 pub(crate) struct Quota {
     owner: u32,
     limit: Limit,
@@ -115,7 +115,7 @@ impl Quota {
         lower(&mut self.processes, peer.pid, amount);
     }
 
-    /// What is never given back stays counted for the user, and no longer for a process that is dead.
+    /// Amounts that are never given back stay counted for the user, but not for a process that is dead.
     fn forget_dead(&mut self) {
         if self.processes.len() >= self.look {
             self.processes.retain(|pid, _| exists(*pid));

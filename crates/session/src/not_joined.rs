@@ -1,4 +1,4 @@
-//! Why a process that asks for buffers gets none.
+//! Reasons for which a process gets no buffers.
 
 use std::io;
 

@@ -15,7 +15,7 @@ pub(crate) struct Places {
     /// Of the buffers, where they are in files.
     buffers: Option<Dir>,
     looked: Instant,
-    /// What is not in its place; each is reported once.
+    /// Folders and files that are not in their places; each is reported once.
     missing: Vec<Missing>,
     is_deleted: bool,
 }
@@ -31,7 +31,7 @@ impl Places {
         now.duration_since(self.looked) >= INTERVAL
     }
 
-    /// Looks at the folders; with `all`, at every file. Gives what is missing and was not before.
+    /// Looks at the folders; with `all`, at every file. Returns what has become missing since the last look.
     pub(crate) fn look(&mut self, all: bool) -> Vec<Missing> {
         self.looked = Instant::now();
         let output = self.output.check(all).err();

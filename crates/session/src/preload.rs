@@ -14,8 +14,8 @@ use tracewing_vocabulary::{function, lock};
 
 use crate::obstacle::{Obstacle, TOO_LATE, has_functions, has_sanitizer, lack_of_functions};
 
-/// The kernel's events about locks: its own that are contended, and the waiting for those of programs; and
-/// about what is executed.
+/// The kernel's events about contended locks of the kernel, about waits for locks of programs (futexes), and
+/// about executed files.
 pub(crate) const KERNEL_EVENTS: &[&str] =
     &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*", "sched:sched_process_exec"];
 
@@ -29,7 +29,7 @@ pub struct Preload {
     pub library: PathBuf,
     /// Records locks, and call chains of these acquisitions.
     pub locks: Option<Chains>,
-    /// Records functions of C and C++ whose names match one of these shell patterns, if there are any.
+    /// Shell patterns: records the functions of C and C++ with matching names. Empty for none.
     pub functions: Vec<String>,
 }
 
@@ -48,8 +48,8 @@ pub enum Chains {
 /// The pattern for the events of locks.
 pub const LOCK_EVENTS: &str = lock::GLOB;
 
-/// Patterns for the events of functions whose names match these: the library chooses itself what it reports,
-/// those of Rust have an event each.
+/// Event patterns for functions with matching names. For C and C++, the library itself selects the functions;
+/// each function of Rust has events of its own.
 pub fn function_events(functions: &[String]) -> Vec<String> {
     let of_library = function::Class::ALL.iter().map(|class| class.name().to_owned());
     let of_rust = functions.iter().flat_map(|glob| {
@@ -126,8 +126,8 @@ impl Preload {
         (self.locks.is_some() && pattern == LOCK_EVENTS) || (!self.functions.is_empty() && functions())
     }
 
-    /// What the command's environment has for the library to be loaded; nothing where that would do harm.
-    /// `note` gets what the user has to know.
+    /// Environment variables with which the command loads the library; none where that would do harm. `note`
+    /// gets lines for the user.
     pub(crate) fn variables(
         &self,
         program: &Path,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tracewing_units::Pid;
 
-/// Why a process, or none of those that were asked for, is not recorded.
+/// Why a process, or every selected process, is not recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -80,7 +80,7 @@ pub enum Refusal {
     /// No process is in the control group.
     #[error("no process is in the control group {}", .0.display())]
     EmptyCgroup(PathBuf),
-    /// All that were asked for are refused.
+    /// Every selected process is refused.
     #[error("no process can be recorded: {}", .0.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; "))]
     All(Vec<Refusal>),
 }

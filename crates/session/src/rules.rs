@@ -27,29 +27,30 @@ pub(crate) struct RecordingRules {
 }
 
 impl RecordingRules {
-    /// The rules that a recording begins with; without any it takes every event.
+    /// The rules that a recording begins with; without any, every event is enabled.
     pub(crate) fn new(rules: &Rules) -> Self {
-        // What is said later adds to that, so it has to be said.
+        // Later rules are added after these, so "every event" has to be a rule as well.
         let rules = if rules.is_empty() { [Rule::default()].into_iter().collect() } else { rules.clone() };
         Self { first: rules.clone(), rules }
     }
 
-    /// What becomes of a class in a process. Where a predicate does not fit the class, it is off.
+    /// Whether and how a class is enabled in a process. It is disabled if a condition does not fit the class.
     pub(crate) fn decide(&self, class: &ClassView<'_>, process: &Process<'_>) -> Decision {
         self.rules.decide(class, process).unwrap_or(Decision::Off)
     }
 
-    /// Whether two processes may differ in what was decided of a class, be it because one was asked earlier.
+    /// Whether the decision about a class may differ between processes, for example because one joined
+    /// earlier.
     pub(crate) fn differ(&self) -> bool {
         self.rules != self.first || self.rules.iter().any(|rule| !rule.processes.is_empty())
     }
 
-    /// Whether what was decided of a class may depend on the process.
+    /// Whether the decision about a class may depend on the process.
     pub(crate) fn ask_for_processes(&self) -> bool {
         self.rules.iter().any(|rule| !rule.processes.is_empty())
     }
 
-    /// What the user should know of these rules in a process, if it is of another PID namespace.
+    /// A line for the user about these rules in a process of another PID namespace, if one is needed.
     pub(crate) fn note_on_numbers(&self, program: &Program) -> Option<String> {
         self.rules.iter().find_map(|rule| note_on_numbers(rule, program))
     }
@@ -95,7 +96,7 @@ impl RecordingRules {
                 hints.extend(Fit::of(rule, classes).note(rule));
             }
         }
-        // What is excluded may be all that was called.
+        // If functions are excluded, these may be the only ones that were called.
         let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(Entry::NAME)));
         let functions = preload.filter(|_| is_all).map(|preload| &*preload.functions).unwrap_or_default();
         let is_entry =
@@ -113,8 +114,8 @@ impl RecordingRules {
     }
 }
 
-/// What the user should know of a rule in a process, if it is of another PID namespace: there its condition
-/// is evaluated, with the numbers that are known there.
+/// A line for the user about a rule in a process of another PID namespace, if one is needed: the process
+/// evaluates the condition itself, with the numbers of its namespace.
 pub(crate) fn note_on_numbers(rule: &Rule, program: &Program) -> Option<String> {
     let Action::Enable(Some(predicate)) = &rule.action else { return None };
     let (pid, name) = (program.pid.0, Some(&*program.name));

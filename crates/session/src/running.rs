@@ -1,10 +1,9 @@
-//! Recordings that run on this machine, found from outside: which there are, asking one for a snapshot, and
-//! changing one.
+//! Running recordings of this machine: finds them, requests snapshots from them, and changes them.
 //!
-//! Every recorder has a folder for its sockets (see `socket`), so there is nothing to set up. Recorders of
-//! one user are asked: this process's, or where root says so another one. A folder counts only if that user
-//! owns it and others cannot write to it, no link is followed, and the listening process must be that user's,
-//! and the one that it says it is. Nothing is waited for without a limit.
+//! Every recorder has a folder for its sockets (see `socket`), so there is nothing to set up. Only
+//! recorders of one user are found: the user of this process, or another one that root names. A folder is
+//! used only if that user owns it and others cannot write to it. No link is followed. The listening process
+//! must belong to that user and have the process id that it reports. Every wait has a limit.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -287,7 +286,7 @@ mod tests {
         assert!(error(&all, Some("make")).contains("20 is not a flight recorder"));
         assert!(error(&all[1..], None).contains("20 is not a flight recorder"));
         assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
-        // Of two that record a process, the one whose command it is.
+        // If two recorders record a process, the one that started it as its command is meant.
         let both = [Running { processes: vec![Pid(11)], ..running(40, true, "make") }, one.clone()];
         assert_eq!(flight(&both, Some("11")).unwrap(), one);
         let two = [one, running(40, true, "server")];

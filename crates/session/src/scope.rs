@@ -2,7 +2,7 @@
 
 use tracewing_units::Pid;
 
-/// Whose kernel events and samples are recorded.
+/// The threads whose kernel events and samples are recorded.
 #[derive(Debug)]
 pub(crate) enum Scope {
     /// All of the machine.

@@ -109,8 +109,8 @@ fn ignore_snapshot() {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What still waits, or a snapshot asked for too late, would end the process now that its recording is
-        // done.
+        // A signal that is still pending, or a late request for a snapshot, would end the process after its
+        // recording is complete.
         if self.with_snapshot {
             ignore_snapshot();
         }

@@ -15,7 +15,7 @@ use tracewing_units::{Pid, Tid};
 use tracewing_vocabulary::FieldKind;
 use tracewing_vocabulary::recorder::KnownThread;
 
-/// Time between two looks; longer where looking takes more than a hundredth of it.
+/// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Above this number, threads that have ended are forgotten.
 const MOST: usize = 1 << 16;

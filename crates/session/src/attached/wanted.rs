@@ -17,7 +17,8 @@ use crate::program::Program;
 
 /// How long a plug-in has to have been loaded.
 const SETTLED: Duration = Duration::from_secs(1);
-/// What is loaded within this time of a process's begin belongs to its program, which is never unloaded.
+/// An object that is loaded within this time after a process begins belongs to its program, and is never
+/// unloaded.
 const STARTING: Duration = Duration::from_millis(100);
 
 /// A copy of tracewing, as long as its object is loaded: where it is entered, and when that was loaded.

@@ -30,7 +30,7 @@ pub(crate) use process::Process;
 pub use select::Attach;
 pub(crate) use select::Found;
 
-/// Time between two looks for new processes; longer where looking takes more than a hundredth of it.
+/// Minimum time between two looks for new processes; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Longest time between two looks: a process that enters a control group is recorded at most a second later.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(800);
@@ -42,7 +42,7 @@ const MOST_REFUSED: usize = 1 << 12;
 
 /// The processes that are recorded.
 pub(crate) struct Processes {
-    /// Whether what they fork is recorded, too.
+    /// Whether the processes that they fork are recorded too.
     with_children: bool,
     /// The folders of control groups whose processes are recorded.
     cgroups: Vec<PathBuf>,
@@ -131,9 +131,9 @@ impl Processes {
         now >= self.due
     }
 
-    /// Looks for processes that have come, and gives those that have entered a control group. `recorded`: the
-    /// threads whose events the kernel records, where that is known; it adds what recorded threads start.
-    /// Lines for the user are about processes that are not recorded.
+    /// Looks for new processes, and returns those that have entered a control group. `recorded`: the threads
+    /// whose events the kernel records, if known; the kernel adds the threads that these start. `note` gets a
+    /// line for the user about each process that is not recorded.
     pub(crate) fn look(&mut self, recorded: Option<&[Tid]>, note: &mut dyn FnMut(String)) -> Vec<Process> {
         let begin = Instant::now();
         let ended = self.living.values().filter(|process| !is_alive(process.pidfd()));

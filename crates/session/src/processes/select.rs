@@ -1,4 +1,4 @@
-//! Finds the processes that are asked for when a recording begins.
+//! Finds the processes that are selected when a recording begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,16 +13,16 @@ use crate::ask::Running;
 use crate::program::{Program, is_of_kernel, main_thread, parent};
 use crate::refusal::Refusal;
 
-/// Processes that run already.
+/// Selection of processes that are already running.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attach {
     /// Process ids.
     pub pids: Vec<Pid>,
-    /// Those that run when the recording begins and whose executable's file name, or whose first thread's
-    /// name, one of these shell patterns fits.
+    /// Shell patterns: selects the processes that are running when the recording begins and whose executable
+    /// or first thread has a matching name.
     pub names: Vec<String>,
-    /// Those in these control groups and below, and those that enter them later: folders, or paths below
-    /// `/sys/fs/cgroup`.
+    /// Control groups, as folders or as paths below `/sys/fs/cgroup`: selects the processes in them and in
+    /// the groups below, also those that enter later.
     pub cgroups: Vec<PathBuf>,
     /// Also the processes that they fork while they are recorded.
     pub children: bool,
@@ -31,19 +31,19 @@ pub struct Attach {
 /// The processes that a selection matches at one time.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Processes that are to be recorded.
+    /// Processes to record.
     pub(crate) processes: Vec<Process>,
-    /// Why others are not.
+    /// Why other selected processes are not recorded.
     pub(crate) refusals: Vec<Refusal>,
     /// The folders of the control groups.
     pub(crate) cgroups: Vec<PathBuf>,
 }
 
 impl Found {
-    /// The processes that are asked for.
+    /// Finds the selected processes.
     ///
     /// # Errors
-    /// There is none that can be recorded, no process has a name, or there is no such control group.
+    /// No selected process can be recorded, no process matches a name, or a control group does not exist.
     pub(crate) fn of(attach: &Attach) -> Result<Self, Refusal> {
         let mut pids: BTreeSet<Pid> = attach.pids.iter().copied().collect();
         let given = pids.clone();
@@ -116,8 +116,8 @@ impl Found {
     }
 }
 
-/// The processes whose executable's file name, or whose first thread's name, a pattern fits. Threads of the
-/// kernel and this process are left out.
+/// The processes whose executable or first thread has a name that matches, without threads of the kernel and
+/// this process.
 fn called(pattern: &str) -> Vec<Pid> {
     let glob = Glob::new(pattern);
     let is_called = |pid: &Pid| {

@@ -1,4 +1,4 @@
-//! What is done with a connection when its descriptor is ready, when its program has joined, and when it
+//! Handles connections: when the descriptor is ready, when the program has joined, and when the connection
 //! ends.
 
 use std::time::Instant;
@@ -142,8 +142,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The connection `number`, by which a program has brought more classes, has ended: it knows them by now,
-    /// but not what has changed since.
+    /// Called when the connection `number`, over which a program has described more classes, has ended. The
+    /// program has the rules of that time for them; later changes are sent over its main connection.
     fn got_more(&mut self, number: u64, main: u64, more: &Member) {
         let Some(client) = self.connections.clients.get_mut(&main) else { return };
         let Some(member) = client.member_mut() else { return };

@@ -112,7 +112,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Answers those whose changes are in force, or have waited long enough.
+    /// Answers connections whose changes are in force, or that have waited long enough.
     pub(crate) fn settle(&mut self) {
         let now = Instant::now();
         let mut waiting = std::mem::take(&mut self.changes.waiting);

@@ -1,7 +1,6 @@
-//! Classes that programs make while they run: their first events, which are in the buffers, have a
-//! description with them, so that nothing has to be asked for. But the programs are to get ids, with which
-//! their events take the fast way: so they are asked to describe these classes by their agent's thread, as
-//! they have described all others.
+//! Classes that programs make while they run. Their first events in the buffers contain the description of
+//! the class, so recording them needs no request. With an id, later events take the fast path. To give ids,
+//! the recorder requests that the agent's thread of the program describes these classes like all others.
 
 use std::time::{Duration, Instant};
 

@@ -21,8 +21,8 @@ use crate::program::Program;
 const INVITED: Duration = Duration::from_secs(3);
 
 impl Recorder<'_> {
-    /// Has the recorded processes that run already join, and of what they have started what has executed a
-    /// program: what was only forked comes by itself. What becomes of it comes later.
+    /// Attaches to recorded processes that were already running, and to their children that have executed a
+    /// program. Children that were only forked join by themselves. Results arrive later.
     pub(super) fn attach_to_processes(&mut self) {
         let pids = self.processes.as_ref().map(Processes::pids).unwrap_or_default();
         self.attaching.forget_all_but(&pids);
@@ -35,8 +35,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Looks whether recorded processes have loaded plug-ins with copies of tracewing that do not take part,
-    /// if it is time for that.
+    /// If the next round is due: looks for plug-ins of recorded processes whose copies of tracewing have not
+    /// joined.
     pub(super) fn look_for_new_copies(&mut self, now: Instant) {
         if !self.attaching.is_due(now) {
             return;
@@ -169,7 +169,7 @@ impl Recorder<'_> {
     }
 
     fn note_unless_joined(&mut self, pid: Pid) {
-        // One that takes part already hangs up.
+        // A copy that has already joined closes the connection.
         let is_member = self.connections.members().any(|(_, member)| member.program.pid == pid);
         if !is_member && !self.join.has_joined(pid) && Program::of(pid).is_alive() {
             self.join.note(format!("the events of {} are not recorded: it has not joined", name(pid)));

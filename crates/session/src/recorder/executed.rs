@@ -1,5 +1,5 @@
-//! Programs that the command has executed, as the kernel reports them: the user is to know into which of them
-//! the library that records locks and functions is not loaded.
+//! Programs that the command has executed, as the kernel reports them. Reports to the user which of them do
+//! not load the library that records locks and functions.
 
 use std::iter;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::Recorder;
 use crate::client::Client;
 use crate::seccomp::is_filtered;
 
-/// Time between two looks; longer where looking takes more than a hundredth of it.
+/// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 impl Recorder<'_> {

@@ -1,4 +1,4 @@
-//! Ends a recording: closes the buffers, writes what is left, and says what it all amounts to.
+//! Ends a recording: closes the buffers, writes the rest, and makes the summary.
 
 use std::mem;
 
@@ -25,7 +25,7 @@ struct Sources {
 }
 
 impl Recorder<'_> {
-    /// Closes the buffers, writes what is left, and says what it all amounts to.
+    /// Closes the buffers, writes the rest of their contents, and makes the summary.
     pub(super) fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.timers.started.elapsed().as_secs_f64();
         self.join.description.clock.stopped = Some(self.join.clock.now());
@@ -69,7 +69,7 @@ impl Recorder<'_> {
         Sources { user, kernel, profile, is_snapshot_written }
     }
 
-    /// Writes what is left in the programs' buffers, if the disk takes it.
+    /// Writes the rest of the programs' buffers, unless the disk has refused writes.
     fn end_regions(&mut self) -> Ended {
         if self.course.stop != Stop::CannotWrite {
             self.join.write_firsts(true);

@@ -84,8 +84,8 @@ pub struct Progress {
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
 /// # Errors
-/// There was nothing to record, or no way to. Once the command runs, what goes wrong is in the [`Outcome`]
-/// and goes to the observer.
+/// There is nothing to record, or the recording cannot begin. Faults after the command has started are in the
+/// [`Outcome`] and are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     let subject = match (&options.with, &options.attach) {
         (_, Some(attach)) => Subject::Processes { found: Found::of(attach)?, children: attach.children },
@@ -121,7 +121,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     }
     recorder.priority = None;
     let exit_status = match recorder.wait_for_child() {
-        // A script that reads the trace next must not take what is left of it for the whole.
+        // A script that reads the trace next must not mistake an incomplete trace for a complete one.
         0 if summary.state == State::CutShort => 1,
         0 if recorder.watches.places.are_lost() || recorder.join.lacked_disk_space => 1,
         status => status,
@@ -134,9 +134,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
 enum Subject {
     /// A command, until it ends.
     Command(Command),
-    /// Processes that run already, and what they fork if that is wanted, until the last of them ends.
+    /// Processes that are already running, with `children` also their later children, until the last of them
+    /// ends.
     Processes { found: Found, children: bool },
-    /// The whole machine, until the time is over or a signal comes. No program joins.
+    /// The whole machine, until the time is over or a signal arrives. No program joins.
     Machine,
 }
 
@@ -163,12 +164,13 @@ pub(crate) struct Recorder<'a> {
     priority: Option<Priority>,
 }
 
-/// What is looked for from time to time.
+/// Periodic checks.
 pub(crate) struct Watches {
     pub(crate) places: Places,
     /// When to look again which programs that have joined are filtered.
     pub(crate) filters_due: Instant,
-    /// Programs that have not joined. Only those that a recorder has started know it by their environment.
+    /// Programs that have not joined. `None` unless the recorder starts a command, since the environment of
+    /// other programs does not name the recorder.
     pub(crate) left_out: Option<LeftOut>,
     /// Programs that were named because the library is not loaded into them.
     pub(crate) obstacles: usize,

@@ -1,4 +1,4 @@
-//! Where a recording goes: a trace folder, or the folder of a flight recorder's snapshots.
+//! The output of a recording: a trace folder, or the folder of a flight recorder's snapshots.
 
 use tracewing_consumer::folder::Folder;
 use tracewing_files::{Dir, Made};
@@ -6,10 +6,10 @@ use tracewing_files::{Dir, Made};
 use crate::Error;
 use crate::options::Options;
 
-/// Where a recording goes.
+/// The output of a recording.
 pub(super) enum Output {
     Trace(Folder),
-    /// The folder of a flight recorder's snapshots; and those of it and its parents that had to be created.
+    /// The folder of a flight recorder's snapshots, and which of it and its parents were created for that.
     Snapshots(Dir, Made),
 }
 

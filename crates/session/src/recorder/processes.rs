@@ -1,5 +1,5 @@
-//! Processes that ran already: what is done with those that were found, with those that come, and when the
-//! last one has ended.
+//! Handles processes that ran before the recording: those found at its beginning, new ones, and the end of
+//! the last one.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Takes snapshots of a flight recorder, and answers processes that ask for one.
+//! Takes snapshots of a flight recorder, and answers processes that request one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::outcome::SnapshotSummary;
 use crate::processes::Processes;
 
 impl Recorder<'_> {
-    /// The answer to a process that asked.
+    /// Handles the request of process `pid`; returns the encoded answer.
     pub(crate) fn answer(&mut self, question: Question, pid: Pid) -> Vec<u8> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
@@ -89,8 +89,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if
-    /// that could not be written, or not all of it.
+    /// Closes the buffers at the end of the recording, and takes the last snapshot if that is enabled.
+    /// Returns `false` if the snapshot could not be written completely.
     pub(crate) fn last_snapshot(&mut self) -> bool {
         let Some(flight) = &self.flight else { return true };
         let is_requested = flight.on.exit;

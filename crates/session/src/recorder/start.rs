@@ -1,4 +1,4 @@
-//! Begins a recording: folders, buffers, the command, and what is recorded besides.
+//! Begins a recording: folders, buffers, the command, the kernel's events and samples.
 
 use super::output::Output;
 use super::{Observer, Recorder, Subject, Watches};

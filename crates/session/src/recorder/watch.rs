@@ -1,5 +1,4 @@
-//! What is looked for from time to time: whether the recording's folders are in their places, and which
-//! programs did not join.
+//! Periodic checks: whether the recording's folders are in their places, and which programs did not join.
 
 use super::Recorder;
 use crate::course::Stop;

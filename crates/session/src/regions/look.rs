@@ -17,8 +17,8 @@ const FIRST_QUESTION: Duration = Duration::from_millis(1);
 const LAST_QUESTION: Duration = Duration::from_secs(2);
 
 impl Regions {
-    /// A connection of a process has ended: it is dead, or has executed another file, or has closed what it
-    /// did not know.
+    /// Called when a connection of a process has ended: the process is dead, has executed another file, or
+    /// has closed descriptors without knowing them.
     pub(crate) fn left(&mut self, pid: Pid) {
         if pid != MANY {
             self.ask_for_writers(pid, |_| true);
@@ -63,7 +63,7 @@ impl Regions {
             let Some(mut living) = self.living.remove(&key) else { continue };
             let ended = living.ask_if_over();
             let result = self.look(&mut living, ended);
-            // What is found in it at last is decided before it goes.
+            // Classes found in its last contents are decided before the region is removed.
             let is_waited_for = self.keep_found(living.peer, key);
             if ended && result.is_ok() && !is_waited_for && self.can_retire(&living.drain) {
                 match living.holder {
@@ -152,13 +152,13 @@ impl Regions {
         result
     }
 
-    /// Lets all writers know that the recording is over.
+    /// Reports the end of the recording to all writers.
     pub(crate) fn close(&self) {
         self.living.values().for_each(|living| living.drain.close());
     }
 
-    /// Closes all regions, writes what is left (or counts it lost if the trace cannot be written), and gives
-    /// what they amount to.
+    /// Closes all regions, and writes the rest of their contents, or counts it as lost if the trace cannot be
+    /// written. Returns the totals.
     pub(crate) fn finish(&mut self, write: bool) -> (Ended, Result<(), tracewing_consumer::Error>) {
         self.close();
         self.agenda.clear();

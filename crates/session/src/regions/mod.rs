@@ -207,7 +207,7 @@ impl Regions {
         is_waited_for
     }
 
-    /// Whether an event of the class with this id was written; a flight recorder does not know.
+    /// Whether an event of the class with this id was written; `None` in a flight recorder.
     pub(crate) fn has_seen(&self, id: u16) -> Option<bool> {
         self.trace.as_ref().map(|trace| trace.has_seen(id))
     }
