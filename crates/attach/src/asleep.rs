@@ -1,9 +1,8 @@
-//! For how long a thread has slept: for calls whose time-out has to be shortened by that when they are
-//! repeated.
+//! Measures how long a thread has slept: the time-out of a repeated system call is shortened by this time.
 //!
-//! The kernel notes when a thread last ran, on the clock of the CPU's run queue
-//! (`/proc/PID/task/TID/sched`, `se.exec_start`, kernel/sched/debug.c). This thread goes to that CPU and
-//! compares its own note.
+//! The kernel keeps the time at which a thread last ran, on the clock of the CPU's run queue
+//! (`/proc/PID/task/TID/sched`, `se.exec_start`, kernel/sched/debug.c). This thread moves to that CPU and
+//! compares its own time.
 
 use std::fs;
 use std::time::Duration;

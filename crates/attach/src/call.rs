@@ -47,14 +47,14 @@ pub struct Called {
     pub tid: Tid,
     /// For how long that thread was stopped; no other thread was.
     pub stopped: Duration,
-    /// How many filters for system calls it has, all of which let through what is to be called.
+    /// Number of its seccomp filters, all of which allow the system calls of the function.
     pub filters: usize,
 }
 
-/// What became of a thread that was to be borrowed.
+/// Result of an attempt to borrow a thread.
 enum Borrowed {
     Called(Called),
-    /// It could not be, another may.
+    /// This thread cannot be borrowed; another one may.
     Unfit,
     /// It has not stopped in time.
     Late,
@@ -62,8 +62,8 @@ enum Borrowed {
 
 impl Target {
     /// Has one of the process's threads call the function of `entry`, the address of an entry that it
-    /// contains (`tracewing_abi::attach`). A thread is looked for as long as `patience` says; `calls` are the
-    /// system calls that the function makes, and what it starts.
+    /// contains (`tracewing_abi::attach`). Looks for a suitable thread for up to `patience`; `calls` are
+    /// the system calls of the function and of the threads that it starts.
     ///
     /// # Errors
     /// Why there was no call. The process runs as before.
@@ -103,7 +103,7 @@ impl Target {
     ) -> Result<Option<Called>, Refusal> {
         let pid = self.pid();
         loop {
-            // The threads of one that has ended are there until its parent has collected it.
+            // The threads of an ended process are listed until its parent has waited for it.
             let threads = threads(pid).filter(|_| self.is_alive()).ok_or(Refusal::Gone(pid))?;
             let candidates = candidates(pid, self.pidfd(), &threads).map_err(|_| self.not_permitted())?;
             for candidate in candidates.into_iter().filter(|candidate| !late.contains(&candidate.tid)) {
@@ -197,10 +197,10 @@ impl Target {
     }
 }
 
-/// Measures for how long a thread is stopped, at most: the moment in which it stops is not known, only that
-/// in which it is asked to. Dropped after the thread was let go.
+/// Measures an upper bound of the time for which a thread is stopped: from the request to stop, since the
+/// time of the stop itself is unknown, until this is dropped, after the thread was released.
 struct StopTime<'a> {
-    /// When it was asked to stop; `None` where it has not stopped.
+    /// Time of the request to stop; `None` if the thread has not stopped.
     begin: Option<Instant>,
     longest: &'a AtomicU64,
 }

@@ -56,7 +56,7 @@ fn refusal(filters: &[Vec<libc::sock_filter>], call: &SystemCall) -> Option<&'st
     }
 }
 
-/// All filters are asked, and the strictest answer holds: actions are ordered as signed numbers
+/// Runs all filters. The strictest result applies: actions are ordered as signed numbers
 /// (`seccomp(2)`).
 fn verdict(filters: &[Vec<libc::sock_filter>], call: &SystemCall) -> Verdict {
     let mut data = [0; DATA];

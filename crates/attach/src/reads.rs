@@ -1,9 +1,9 @@
-//! Whether a wait for data can be interrupted without effect. Not where it has a time-out of the socket's or
-//! terminal's own, which would begin anew, or return `EINTR`; and not where it may have got a part of what it
-//! waits for, which it would return.
+//! Whether a wait for data can be interrupted without effect. It cannot if the socket or terminal has a
+//! time-out: the time-out would begin again, or the wait would return `EINTR`. It cannot either if the wait
+//! may already have received a part of the data, which it would return.
 //!
-//! The process's files are not touched: a copy is made of sockets and of devices only, since to look at a
-//! file, or to close one, can take as long as its file system takes.
+//! Only sockets and devices of the process are copied, since examining or closing a file can take as long as
+//! its file system likes.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ pub(crate) fn can_be_interrupted(pid: Pid, pidfd: BorrowedFd<'_>, number: i32) -
     }
 }
 
-/// What a file is, as the kernel knows it: no file system is asked.
+/// The type of a file, from the kernel's cache, without a request to a file system.
 fn kind(path: &str) -> FileType {
     statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE)
         .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.stx_mode.into()))

@@ -53,8 +53,8 @@ pub(crate) fn is_interrupted_in_vain(registers: &Registers) -> bool {
     restart(registers) == Some(Restart::Repeated) && registers.orig_rax != libc::SYS_close.cast_unsigned()
 }
 
-/// Registers with which a recorder resumes the thread: the kernel then does what it would have done. A call
-/// that is repeated has waited for this time.
+/// Registers with which a recorder resumes the thread: the kernel then continues as without the stop.
+/// `waited` is the time for which a repeated system call has already waited.
 pub(crate) fn resumed(registers: &Registers, waited: Duration) -> Registers {
     let mut resumed = *registers;
     if restart(registers) == Some(Restart::Repeated) {
@@ -72,8 +72,8 @@ pub(crate) fn resumed(registers: &Registers, waited: Duration) -> Registers {
     resumed
 }
 
-/// Registers with which the thread continues without a recorder, in user space: it makes the call that the
-/// kernel would have made, unless a signal has come meanwhile of those that the program handles (`caught`).
+/// Registers with which the thread continues without a recorder, in user space: it makes the system call that
+/// the kernel would have made, unless a signal that the program handles (`caught`) has arrived meanwhile.
 pub(crate) fn alone(registers: &Registers, mask: u64, caught: u64) -> Saved {
     let Registers { r15, r14, r13, r12, rbp, rbx, r10, r9, r8, rdx, rsi, rdi, rsp, .. } = *registers;
     let call = match registers.rax.cast_signed() {

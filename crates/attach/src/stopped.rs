@@ -15,11 +15,11 @@ use crate::{Refusal, Target};
 
 /// How long a borrowed thread may take for the call.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks whether it has made the call.
+/// Time between two checks whether it has made the call.
 const GLANCE: Duration = Duration::from_micros(20);
-/// All signals, but the one by which glibc has each thread change its user (`SIGSETXID`, nptl(7)): the thread
-/// that changes it waits for the others, with a lock that the call may need. And but those of faults: the
-/// kernel would reset the program's handlers if they were blocked.
+/// All signals except two kinds. `SIGSETXID`, by which glibc has each thread change its user (nptl(7)): the
+/// thread that changes it waits for the others, with a lock that the call may need. And signals of faults:
+/// the kernel would reset the program's handlers if they were blocked.
 const BLOCKED: u64 = !(bit(33) | bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL));
 /// Bytes of code in which the entry is, with room to spare.
 const ENTRY: u64 = 512;
@@ -60,7 +60,7 @@ impl<'a> Stopped<'a> {
             return Err(Refusal::Bits(self.target.pid()));
         }
         let status = self.status()?;
-        // A signal that waits for it is to be seen by the call, whose `EINTR` the program expects.
+        // A pending signal must interrupt the system call: the program expects its `EINTR`.
         if status.is_signalled() || !self.can_be_borrowed(process) {
             return Ok(None);
         }
@@ -127,8 +127,8 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// Lets it go after its call. The one in which it was interrupted continues, of whose time-out this much
-    /// has passed.
+    /// Releases the thread after its call. The system call that was interrupted continues; `waited` of its
+    /// time-out has passed.
     pub(crate) fn give_back(
         self,
         entry: u64,
@@ -151,8 +151,8 @@ impl<'a> Stopped<'a> {
         Ok(is_in_entry && progress == WAITING)
     }
 
-    /// Lets it go without a call. Where the stop would have its system call return, it makes that again, of
-    /// whose time-out this much has passed.
+    /// Releases the thread without a call. If the stop would make its system call return, the system call is
+    /// repeated; `waited` of its time-out has passed.
     pub(crate) fn leave(self, waited: Duration) -> Result<(), Refusal> {
         let is_in_vain = is_64_bit(&self.registers) && is_interrupted_in_vain(&self.registers);
         if is_in_vain && !self.status()?.is_signalled() { self.let_go(waited) } else { Ok(()) }
@@ -196,8 +196,8 @@ impl<'a> Stopped<'a> {
         Ok(result)
     }
 
-    /// The next stop. All signals are blocked but those that have the process stop or its user changed, and
-    /// those of faults, of which there are none any more.
+    /// Waits for the next stop. All signals are blocked except those that stop the process or change its
+    /// user, and those of faults, which can no longer occur.
     fn stop(&self, until: Instant) -> Result<Stop, Refusal> {
         let pid = self.target.pid();
         self.tracee.wait(until).map_err(|error| match error {

@@ -130,7 +130,7 @@ impl Tracee {
         request(libc::PTRACE_SETREGS, self.tid, 0, std::ptr::from_ref(registers).addr())
     }
 
-    /// The signals that it blocks; inside `ppoll` and its like, those that it blocks outside.
+    /// The signals that it blocks; inside calls such as `ppoll`, those that it blocks outside of them.
     pub(crate) fn mask(&self) -> io::Result<u64> {
         let mut mask = 0_u64;
         request(libc::PTRACE_GETSIGMASK, self.tid, size_of::<u64>(), (&raw mut mask).addr())?;

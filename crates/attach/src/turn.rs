@@ -1,8 +1,8 @@
-//! Turns on the CPUs while a thread is stopped: its program waits for it, so that it and its tracer are to
-//! run as soon as they can.
+//! Scheduling while a thread is stopped: its program waits for it, so the thread and its tracer should run as
+//! soon as possible.
 //!
-//! The tracer sleeps until its tracee stops, and between two looks at what it does: one that did not would
-//! keep the tracee, which is often woken on the same CPU, from running.
+//! The tracer sleeps until its tracee stops, and between two checks of it. If it did not sleep, it would keep
+//! the tracee from running, which is often woken on the same CPU.
 
 use std::mem::size_of;
 

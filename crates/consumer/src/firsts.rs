@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_ASKED: usize = 256;
 /// Maximum number of classes with a decision, including those that cannot be known.
 const MOST_BOUND: usize = 1 << 17;
-/// Maximum number of decisions for single processes; beyond it all are made anew.
+/// Maximum number of decisions for single processes; beyond it, all are discarded and made again.
 const MOST_DECIDED: usize = 1 << 16;
 
 /// The recorder's decisions about classes, by their keys.

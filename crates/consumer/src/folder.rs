@@ -1,7 +1,7 @@
-//! The trace folder, and `tracewing.json` in it: how the recording was made and what it amounts to.
+//! The trace folder, and `tracewing.json` in it: how the recording was made, and its totals.
 //!
-//! The file is written when the recording begins, so that a folder whose recorder was killed still says what
-//! it is, and again, in place of the first, when it ends.
+//! The file is written when the recording begins, so that it also describes a recording whose recorder was
+//! killed. It is replaced when the recording ends.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -186,7 +186,7 @@ pub struct Description {
 /// A change of a running recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeDescription {
-    /// When it was asked for.
+    /// When the change was requested.
     #[serde(rename = "time_cycles")]
     pub time: Cycles,
     /// The change: the command and its options.
@@ -199,7 +199,7 @@ pub struct ChangeDescription {
 pub struct SnapshotDescription {
     /// Counted from 1 in each recording.
     pub number: u64,
-    /// What asked for it.
+    /// Cause of the snapshot.
     pub reason: String,
     /// When it was begun: everything emitted before that is still in the buffers is in it.
     #[serde(rename = "taken_cycles")]

@@ -25,8 +25,8 @@
 //! | [`survival`] | buffers in files, which survive program and recorder |
 //! | [`snapshot`] | a trace folder with the content of a flight recorder's buffers |
 //!
-//! The crate knows no payloads, no sockets and no other processes. It starts at most one thread, on request,
-//! which waits for the disk in place of its user's.
+//! The crate does not read payloads, and uses no sockets and no other processes. It starts at most one
+//! thread, on request, which waits for the disk in place of the caller's thread.
 
 mod buffer;
 mod children;

@@ -5,8 +5,7 @@ use crate::lttng;
 use tracewing_rules::Glob;
 use tracewing_vocabulary::environment;
 
-/// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults,
-/// signals.
+/// Events that are recorded by default: the scheduler, interrupts, system calls, page faults, signals.
 pub const DEFAULT: &[&str] = &[
     "sched:sched_switch",
     "sched:sched_waking",

@@ -21,7 +21,7 @@ impl KernelClock {
         }
     }
 
-    /// What it shows now, as the kernel would stamp an event.
+    /// The current stamp, as the kernel would give it to an event.
     pub fn now(self) -> Cycles {
         Cycles(match self {
             Self::X86Tsc => tsc(),
@@ -44,8 +44,7 @@ fn tsc() -> u64 {
     }
 }
 
-/// The kernel does not offer this clock elsewhere, so that setting it has failed before anybody asks for the
-/// time.
+/// Never called: the kernel offers this clock on x86-64 only, so setting it has already failed.
 #[cfg(not(target_arch = "x86_64"))]
 fn tsc() -> u64 {
     0

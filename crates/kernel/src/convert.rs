@@ -1,4 +1,4 @@
-//! Pages straight into packets: what a recording to disk does with what is read of a CPU.
+//! Converts the pages of a CPU directly into packets, for a recording to disk.
 
 use crate::error::Error;
 use crate::page::Page;

@@ -29,7 +29,7 @@ pub enum FormatError {
     AtLine {
         /// Counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The fault in that line.
         cause: Box<FormatError>,
     },
 }
@@ -73,7 +73,7 @@ pub enum Missing {
     /// Something else failed while looking.
     #[error("cannot use tracefs for kernel events: {path}: {source}")]
     Io {
-        /// What was looked at.
+        /// File or folder in tracefs.
         path: PathBuf,
         /// Error that the system returned.
         source: io::Error,
@@ -101,7 +101,7 @@ pub enum Error {
     Format {
         /// The description.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the description.
         source: FormatError,
     },
     /// No event is left to record.
@@ -136,10 +136,10 @@ pub enum Error {
     /// More events than the trace format numbers.
     #[error("{0} kernel events are chosen, a recording can hold 65535 kinds: choose fewer")]
     TooMany(usize),
-    /// Fewer or more buffer than possible was asked for.
+    /// The requested size of buffers is too small or too large.
     #[error("the kernel cannot give {kib} KiB of buffer per CPU: {source}; ask for less")]
     Buffer {
-        /// Asked for.
+        /// Requested size per CPU, in KiB.
         kib: u32,
         /// Error that the system returned.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! Kernel events in flight-recorder mode: the newest ones stay in memory until a snapshot is asked for.
+//! Kernel events in flight-recorder mode: the newest ones stay in memory until a snapshot is requested.
 //!
 //! The kernel's own buffer is the flight recorder: its instance is in overwrite mode, where an event for
 //! which there is no room takes the place of the oldest page, so nothing is read, woken up or copied between
@@ -89,7 +89,7 @@ impl KernelFlightRecorder {
         self.source.recorded()
     }
 
-    /// What the user should know of the recording's beginning, a line each.
+    /// Lines for the user about the beginning of the recording.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
     }
@@ -166,8 +166,8 @@ impl KernelFlightRecorder {
         source.remove()
     }
 
-    /// The recorded threads that live, and those that have ended and recorded what is kept; none where their
-    /// numbers are not those of the events.
+    /// The recorded threads that are alive, and ended threads with events in the kept pages. Empty in a PID
+    /// namespace in which thread numbers differ from those in events.
     fn threads(&self) -> Result<Vec<statedump::Thread>, Error> {
         if !in_initial_pid_namespace() {
             return Ok(Vec::new());

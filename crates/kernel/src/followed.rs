@@ -1,11 +1,10 @@
-//! Which threads of processes that run already are recorded.
+//! Which threads of running processes are recorded.
 //!
-//! The kernel's list holds threads, so those of a process are listed and added. A thread that is in the list
-//! adds what it starts by itself where the scope asks for that (option `event-fork`), so that after a round
-//! which finds nothing new no thread is missing: what was started meanwhile was started by a thread in the
-//! list. Without that option threads that start later are found by the next call only, and the kernel keeps
-//! the numbers of threads that have ended: the next call leaves those out, since another process's thread may
-//! get one.
+//! The kernel's list holds threads, so the threads of a process are listed and added. With the option
+//! `event-fork`, the kernel also adds the threads that a listed thread starts. Then no thread is missing
+//! after a round that finds no new one, since any thread started meanwhile was started by a listed one.
+//! Without the option, only the next call finds threads that start later, and the kernel keeps the numbers of
+//! ended threads: the next call removes these, since a thread of another process may get such a number.
 
 use crate::error::Error;
 use crate::options::Scope;
@@ -13,24 +12,24 @@ use crate::source::{Source, in_initial_pid_namespace};
 use std::collections::BTreeSet;
 use tracewing_units::{Pid, Tid};
 
-/// Rounds after which a process that starts threads all the time is left to the next call.
+/// Maximum number of rounds; the rest of a process that keeps starting threads is left to the next call.
 const MOST_ROUNDS: usize = 100;
 
 /// The threads that were added.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    /// Where the kernel does not change its list: what is in it.
+    /// Contents of the kernel's list, where the kernel does not change it.
     added: BTreeSet<Tid>,
-    /// Those of them that have ended, and are left out.
+    /// Threads of `added` that have ended and were removed.
     ended: BTreeSet<Tid>,
     is_recording: bool,
 }
 
 impl Followed {
-    /// Records the threads of these processes, too, as `list` gives them. Gives those that are new.
+    /// Also records the threads of these processes, as `list` returns them. Returns the new ones.
     ///
     /// # Errors
-    /// [`Error::PidNamespace`] where their numbers are not the kernel's; what fails in tracefs.
+    /// [`Error::PidNamespace`] if their numbers differ from the kernel's; errors of tracefs.
     pub(crate) fn follow(
         &mut self,
         source: &Source,
@@ -65,8 +64,8 @@ impl Followed {
         Ok(all)
     }
 
-    /// Leaves out the threads that have ended. Gives those whose numbers other threads of the processes have
-    /// by now.
+    /// Removes the threads that have ended. Returns the numbers of ended threads that now belong to other
+    /// threads of the processes.
     fn leave_out_ended(&mut self, source: &Source, living: BTreeSet<Tid>) -> Result<Vec<Tid>, Error> {
         let back: Vec<Tid> = self.ended.intersection(&living).copied().collect();
         let ended: BTreeSet<Tid> = self.added.difference(&living).copied().collect();

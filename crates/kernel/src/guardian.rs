@@ -23,8 +23,8 @@ for probe in $probes; do echo "$probe" >> "$3"; done"#;
 pub(crate) struct Guardian(Child);
 
 impl Guardian {
-    /// Starts it for the instance at `path`, whose probes are defined in the file `control`, in a process
-    /// group of its own, so that signals for the recorder's pass it by.
+    /// Starts it for the instance at `path`, whose probes are defined in the file `control`. It has a process
+    /// group of its own, so that signals to the recorder's group do not reach it.
     pub(crate) fn start(path: &Path, control: &Path) -> Option<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", SCRIPT, "tracewing-guardian"]).arg(path).arg(probes::group(path)).arg(control);

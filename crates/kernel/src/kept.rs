@@ -1,8 +1,8 @@
-//! One CPU's raw pages as a flight recorder keeps them: the newest ones, without a gap that overwriting made.
+//! One CPU's raw pages as a flight recorder keeps them: the newest ones, without gaps from overwriting.
 //!
-//! Reading pages takes them out of the kernel's buffer, so a snapshot that shall overlap the one before needs
-//! what that one has read. The bound is that of the kernel's buffer: pages of an earlier snapshot and what
-//! has come since make up the same amount of history as a buffer that was never read.
+//! Reading pages takes them out of the kernel's buffer, so the pages of a snapshot are kept for the next one,
+//! which overlaps it. Their size is limited to that of the kernel's buffer: kept and new pages together reach
+//! as far back as a buffer that was never read.
 
 use crate::error::Error;
 use crate::losses::LossRange;
@@ -18,7 +18,7 @@ pub(crate) struct Kept {
     layout: PageLayout,
     /// Most bytes of pages.
     most: usize,
-    /// Each up to the end of its records; an empty one stands for a page that could not be decoded.
+    /// Each up to the end of its records; empty for a page that could not be decoded.
     pages: VecDeque<Box<[u8]>>,
     bytes: usize,
     /// Drops in the time of these pages, in order of `at`.
@@ -61,14 +61,15 @@ impl Kept {
         written
     }
 
-    /// The threads that recorded what is in these pages.
+    /// The threads that recorded the events in these pages.
     pub(crate) fn tids(&self, programs: &Programs) -> BTreeSet<Tid> {
         let pages = self.pages.iter().filter_map(|bytes| Page::parse(&self.layout, bytes).ok());
         let records = pages.flat_map(|page| page.records().flatten());
         records.filter_map(|record| programs.tid(record.data)).collect()
     }
 
-    /// What was recorded between `begin` and the first of these pages, if that is anything.
+    /// Events that were recorded between `begin` and the first of these pages and overwritten; `None` if
+    /// there were none.
     pub(crate) fn gone_since(&self, begin: Cycles) -> Option<LossRange> {
         let end = self.first_stamp().unwrap_or(begin).max(begin);
         (self.overwritten > 0).then_some(LossRange { begin, end, events: self.overwritten })
@@ -114,7 +115,7 @@ impl Taker for Kept {
         }
     }
 
-    /// What was kept lies before a gap, and goes.
+    /// The kept pages are from before a gap, and are dropped.
     fn overwritten(&mut self, at: Cycles, events: u64) {
         while !self.pages.is_empty() {
             self.drop_oldest();

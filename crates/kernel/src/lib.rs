@@ -19,10 +19,10 @@
 //! | [`page`] | decodes raw pages of the kernel's ring buffer |
 //! | [`lttng`] | the names events and fields have in the trace |
 //! | [`KernelRecorder`] | a whole recording; needs root (see [`privileges`]) and no kernel module |
-//! | [`KernelFlightRecorder`] | the newest events in memory, written when asked |
+//! | [`KernelFlightRecorder`] | the newest events in memory, written on request |
 //!
-//! Outside of its own instance, and probes that bear its name, this crate changes nothing in the tracer. What
-//! is not here: starting the command, the timer, the user's events (`tracewing-session`).
+//! Apart from its own instance, and probes with its name, this crate changes nothing in the kernel's tracer.
+//! `tracewing-session` starts the command, has the timer, and records events of programs.
 //!
 //! # What a process tree is
 //!
@@ -54,8 +54,8 @@
 //! found in time to within the two events around them; each is in the `events_discarded` of the packet after
 //! it and in [`StreamSummary::losses`].
 //!
-//! A flight recorder's instance overwrites the oldest pages instead. What is left of each CPU has no gap;
-//! what was there before is counted in [`StreamSummary::overwritten`].
+//! A flight recorder's instance overwrites the oldest pages instead. The remaining pages of each CPU have no
+//! gap; overwritten events are counted in [`StreamSummary::overwritten`].
 //!
 //! # Cost
 //!

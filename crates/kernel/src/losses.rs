@@ -1,4 +1,4 @@
-//! Counts what was lost of a stream, and when.
+//! Counts the lost events of a stream, with their times.
 
 use tracewing_units::Cycles;
 
@@ -7,13 +7,13 @@ use tracewing_units::Cycles;
 pub struct LossRange {
     /// Not after the first lost event.
     pub begin: Cycles,
-    /// Not before the last one.
+    /// Not before the last lost event.
     pub end: Cycles,
-    /// How many.
+    /// Number of lost events.
     pub events: u64,
 }
 
-/// What was lost of one stream.
+/// Lost events of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     /// How many events in all.
@@ -32,7 +32,7 @@ impl Losses {
         }
         self.events = self.events.saturating_add(range.events);
         if self.ranges.len() == MAX_RANGES {
-            // Every second boundary goes: the ranges stay true and become coarser.
+            // Joins pairs of neighbours: the ranges stay true and become coarser.
             let joined = self.ranges.chunks(2).map(|pair| LossRange {
                 begin: pair[0].begin,
                 end: pair[pair.len() - 1].end,

@@ -1,4 +1,4 @@
-//! What can be asked of a recording of kernel events.
+//! Options of a recording of kernel events.
 
 use crate::clock::KernelClock;
 use crate::probes::Probe;
@@ -22,24 +22,24 @@ pub fn default_buffer_kib() -> u32 {
 /// packets.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whose events are recorded.
+/// The threads whose events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's.
+    /// All threads of the machine.
     System,
-    /// Those of one process and its descendants, which [`crate::KernelRecorder::set_root_pid`] names. What
-    /// the kernel counts to them is said in the documentation of [`crate`].
+    /// The threads of the process of [`crate::KernelRecorder::set_root_pid`] and of its descendants. The
+    /// documentation of [`crate`] lists which events that includes.
     Tree,
-    /// Those of processes that run already, which [`crate::KernelRecorder::follow`] names, and of the threads
-    /// that they start.
+    /// The threads of the running processes of [`crate::KernelRecorder::follow`], and threads that these
+    /// start.
     Processes {
-        /// Also those of the processes that they fork.
+        /// Also the threads of processes that they fork.
         children: bool,
     },
 }
 
 impl Scope {
-    /// Whether the kernel adds what a recorded thread starts to what is recorded.
+    /// Whether the kernel adds the threads and processes that a recorded thread starts.
     pub(crate) fn follows_forks(self) -> bool {
         matches!(self, Self::Tree | Self::Processes { children: true })
     }
@@ -52,13 +52,13 @@ pub struct Options {
     pub globs: Vec<String>,
     /// Probes in programs, recorded in addition to these events.
     pub probes: Vec<Probe>,
-    /// No events but those of probes.
+    /// Only events of probes.
     pub only_probes: bool,
-    /// Whose events.
+    /// The threads whose events are recorded.
     pub scope: Scope,
-    /// By which clock they are stamped.
+    /// The clock that stamps events.
     pub clock: KernelClock,
-    /// What that clock is in the trace.
+    /// Description of that clock in the trace.
     pub clock_class: ClockClass,
     /// The trace's UUID; a flight recorder's snapshots have each their own.
     pub uuid: Uuid,

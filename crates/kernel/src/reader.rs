@@ -1,9 +1,9 @@
-//! Reads one CPU's raw pages and what was lost between them, for a [`Taker`].
+//! Reads one CPU's raw pages, and the number of events lost between them, for a [`Taker`].
 //!
 //! With plain `read`: a page per call, copied once. The kernel gives whole pages by swapping them out of its
 //! buffer, so a call takes the same short time however full the buffer is; mapping the buffer (Linux 6.10) or
-//! splicing would save the copy of 4 KiB, which is a small part of what the conversion of a page costs, and
-//! need newer kernels or leave partly filled pages unread.
+//! splicing would save the copy of 4 KiB, which costs little compared with the conversion of a page. They
+//! also need newer kernels, or leave partly filled pages unread.
 
 use crate::clock::KernelClock;
 use crate::error::Error;
@@ -14,7 +14,7 @@ use rustix::io::{Errno, pread, read};
 use std::path::{Path, PathBuf};
 use tracewing_units::{Cpu, Cycles};
 
-/// Takes what is read of a CPU, in the order of time.
+/// Receives the pages and losses of a CPU, in time order.
 pub(crate) trait Taker {
     /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event
     /// stamped `at` or later.
@@ -88,13 +88,13 @@ impl CpuReader {
         self.stats.read()
     }
 
-    /// Takes what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile
-    /// may be left for the next time.
+    /// Takes the current contents of the buffer. Events that are added meanwhile may be left for the next
+    /// call.
     pub(crate) fn drain(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
         self.take(taker, false)
     }
 
-    /// Takes all that is in the buffer. Only for an instance that is switched off.
+    /// Takes the whole contents of the buffer. Only for an instance that has been switched off.
     pub(crate) fn drain_all(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
         self.take(taker, true)
     }

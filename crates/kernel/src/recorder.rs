@@ -27,16 +27,16 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// What a recording has come to.
+/// Totals and notes of a finished recording.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// One per CPU, in order of their numbers.
     pub streams: Vec<StreamSummary>,
-    /// What the user should know, a line each.
+    /// Lines for the user.
     pub notices: Vec<String>,
-    /// What [`KernelRecorder::executed`] has not returned.
+    /// Executed files that [`KernelRecorder::executed`] has not returned.
     pub executed: Vec<(Pid, PathBuf)>,
-    /// Why what was left could not all be written, unless [`KernelRecorder::poll`] has said it.
+    /// Why the rest could not be written completely, unless [`KernelRecorder::poll`] has returned this error.
     pub unwritten: Option<Error>,
 }
 
@@ -105,9 +105,9 @@ impl KernelRecorder {
         threads.chain(asleep).try_for_each(|(id, event)| stream.event(stamp, id, &event, &mut self.trace))
     }
 
-    /// Records these processes from now on, too: all their threads. Processes and threads that have ended are
-    /// left out. With [`crate::Scope::Processes`] whose children are not followed, threads that they start
-    /// later are found by the next call for them.
+    /// Also records all threads of these processes from now on. Processes and threads that have ended are
+    /// left out. With [`crate::Scope::Processes`] without `children`, the next call finds threads that start
+    /// later.
     ///
     /// # Errors
     /// [`Error::PidNamespace`] in a container; what fails in tracefs or in the folder.
@@ -129,11 +129,11 @@ impl KernelRecorder {
         self.source.recorded()
     }
 
-    /// Names the process whose tree is to be recorded and begins; it should be one that waits for this. Its
-    /// number is that of the initial PID namespace.
+    /// Begins to record the tree of process `pid`, a number in the initial PID namespace. The process should
+    /// wait until this has returned, so that none of its events is missed.
     ///
     /// # Errors
-    /// [`Error::PidNamespace`] in a container, where that number cannot be known; what fails in tracefs.
+    /// [`Error::PidNamespace`] in a container, where that number is unknown; errors of tracefs.
     ///
     /// # Panics
     /// If the recording is of the whole system.
@@ -141,16 +141,16 @@ impl KernelRecorder {
         self.source.set_root_pid(pid)
     }
 
-    /// What the user should know of the recording's beginning, a line each.
+    /// Lines for the user about the beginning of the recording.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
     }
 
-    /// Moves what is in the kernel's buffers into packets, and with `flush` all packets into the folder.
+    /// Reads the kernel's buffers into packets, and with `flush` writes all packets to the folder.
     ///
     /// # Errors
-    /// What fails in tracefs or in the folder; the folder is good up to there. There is no use in polling
-    /// again: end the recording with [`KernelRecorder::finish`].
+    /// Errors of tracefs or of the folder; the folder is complete up to the error. Further polls are useless:
+    /// end the recording with [`KernelRecorder::finish`].
     pub fn poll(&mut self, flush: bool) -> Result<Progress, Error> {
         let Self { cpus, trace, programs, .. } = self;
         for (reader, stream) in cpus {
@@ -164,8 +164,8 @@ impl KernelRecorder {
         Ok(self.progress())
     }
 
-    /// Files that were executed, as far as the event of that is recorded: those that this has not returned
-    /// yet. Paths are as they were given to `exec`, and come with the process that did so.
+    /// Files that were executed since the last call, with the process, if the event `sched_process_exec` is
+    /// recorded. Paths are as they were given to `exec`.
     pub fn executed(&self) -> Vec<(Pid, PathBuf)> {
         self.programs.executed()
     }
@@ -181,11 +181,11 @@ impl KernelRecorder {
         })
     }
 
-    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as
+    /// Stops, writes the rest, and removes the instance. Events that can no longer be written are counted as
     /// lost.
     ///
     /// # Errors
-    /// What fails in tracefs; the instance is removed also then.
+    /// Errors of tracefs; the instance is removed nevertheless.
     pub fn finish(mut self) -> Result<Summary, Error> {
         let stopped = self.source.stop();
         let drained = stopped.and_then(|()| self.drain_rest());
@@ -193,7 +193,7 @@ impl KernelRecorder {
         let has_lost = self.progress().lost > 0;
         let Self { cpus, source, programs, failed, .. } = self;
         drop(cpus);
-        // What was lost is unknown.
+        // A lost event may have been the only one of its class.
         let never_seen = source.never_seen(&programs).filter(|_| !has_lost);
         let executed = programs.executed();
         let mut notices = source.remove();
@@ -207,7 +207,7 @@ impl KernelRecorder {
         Ok(Summary { streams, notices, executed, unwritten })
     }
 
-    /// Continues after a failed write, so that what is lost by it is counted; returns the first such error.
+    /// Continues after a failed write, so that the lost events are counted; returns the first such error.
     fn drain_rest(&mut self) -> Result<(), Error> {
         let Self { cpus, trace, programs, clock, .. } = self;
         let mut written = Ok(());

@@ -19,10 +19,9 @@ use tracewing_units::{Cpu, Pid, Tid};
 /// What the kernel does with an event for which its buffer has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenFull {
-    /// Drops it, so that what is in the buffer stays until it is read.
+    /// Drops the event, so that the contents of the buffer stay until they are read.
     Discard,
-    /// Drops the oldest page for it, so that the newest events are in the buffer, whether or not anybody
-    /// reads.
+    /// Drops the oldest page for it, so that the buffer always has the newest events, even if it is not read.
     Overwrite,
 }
 
@@ -36,9 +35,9 @@ pub(crate) struct Source {
     pub(crate) classes: Vec<Class>,
     /// The value of [`environment::SYSTEM_CALLS`](tracewing_vocabulary::environment::SYSTEM_CALLS).
     pub(crate) calls: Option<&'static str>,
-    /// Where among the classes those of probes begin.
+    /// Index of the first class of a probe in `classes`.
     first_probe: usize,
-    /// What the user should know, a line each.
+    /// Lines for the user.
     pub(crate) notices: Vec<String>,
 }
 
@@ -139,7 +138,7 @@ impl Source {
         self.instance.set("tracing_on", "1")
     }
 
-    /// Whose events are recorded.
+    /// The threads whose events are recorded.
     pub(crate) fn scope(&self) -> Scope {
         self.scope
     }
@@ -171,7 +170,7 @@ impl Source {
         (!names.is_empty()).then(|| format!("no event of {names}: nothing that was recorded came there"))
     }
 
-    /// Removes the instance, whose readers must be closed, and gives the notices.
+    /// Removes the instance, and returns the notices. Its readers must have been closed.
     pub(crate) fn remove(self) -> Vec<String> {
         let Self { instance, mut notices, .. } = self;
         if let Err(error) = instance.remove() {
@@ -201,8 +200,8 @@ fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Res
     })
 }
 
-/// Compiles and enables events. Those that the kernel no longer has are taken out of `events`, and so are
-/// those that it refuses, which are named.
+/// Compiles and enables events. Removes from `events` those that the kernel no longer has or refuses; the
+/// returned text names the refused ones.
 fn enable(
     tracefs: &Tracefs,
     instance: &Instance,

@@ -24,7 +24,7 @@ use tracewing_vocabulary::kernel::Exec;
 
 /// Bytes of events at which a packet is ended.
 const ENOUGH: usize = 256 * 1024 - PACKET_HEADER_SIZE;
-/// Class id in [`Programs`] of what was not chosen.
+/// Class id in [`Programs`] of events that were not chosen.
 const NONE: u16 = u16::MAX;
 
 /// The most paths that are kept.
@@ -46,7 +46,7 @@ pub(crate) struct Programs {
 #[derive(Debug, Default)]
 struct Executed {
     all: HashSet<Vec<u8>>,
-    /// Those that were not returned yet, and by which process.
+    /// Files that were not returned yet, with the process.
     new: Vec<(Pid, PathBuf)>,
 }
 
@@ -172,13 +172,13 @@ impl Stream {
         self.gathered.last()
     }
 
-    /// Events lost so far, those included whose place is not known yet.
+    /// Events lost so far, including those whose place in the stream is not known yet.
     pub(crate) fn lost(&self) -> u64 {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
-    /// Converts a page. All of it even where a packet could not be written, whose events are counted as lost
-    /// then; the first such error is returned.
+    /// Converts a page. If a packet cannot be written, its events are counted as lost and the conversion
+    /// continues; the first such error is returned.
     pub(crate) fn page<S: Sink>(
         &mut self,
         page: &Page<'_>,

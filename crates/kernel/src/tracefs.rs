@@ -32,7 +32,7 @@ pub struct Tracefs {
 /// Checks that this process may record kernel events, mounting tracefs where that is all that is missing.
 ///
 /// # Errors
-/// What is missing; its text is one line that says what to do.
+/// The missing privilege or file system; its text is one line with the remedy.
 pub fn privileges() -> Result<(), Missing> {
     find().map(drop)
 }
@@ -116,8 +116,8 @@ fn find() -> Result<PathBuf, Missing> {
     }
 }
 
-/// Whether the tracer's lock can be had, which every open takes that could show this. A process that waits
-/// for it cannot be killed, so another one tries; asked once by each process.
+/// Whether the tracer's lock can be taken. Every open that could show this takes the lock, and a process that
+/// waits for it cannot be killed. So a child process tries it, once per process.
 fn answers(root: &Path) -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {

@@ -116,7 +116,7 @@ impl<'a> Region<'a> {
     }
 
     /// Address of the words of a CPU's buffer.
-    /// Those that have a buffer in it.
+    /// The CPUs that have a buffer in it.
     pub fn cpus(&self) -> impl Iterator<Item = Cpu> + use<> {
         (0..self.geometry.cpus()).map(Cpu::at)
     }

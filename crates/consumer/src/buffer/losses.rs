@@ -1,4 +1,5 @@
-//! What a buffer has lost: as its writers count, as its reader finds, and what was overwritten unread.
+//! Losses of a buffer: events that its writers counted as lost, gaps that its reader found, and bytes that
+//! were overwritten before they were read.
 
 use tracewing_abi::region::Loss;
 use tracewing_ring::{Damaged, Overwritten, Region};
