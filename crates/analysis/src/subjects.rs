@@ -63,7 +63,7 @@ impl<'a> Subjects<'a> {
                 if let Some(name) = state.process_name(process)
                     && self.named.get(&process).is_none_or(|(known, _)| known != name)
                 {
-                    let fits = |pattern: &ProcessPattern| pattern.fits(process.0, Some(name));
+                    let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
                     let is_selected = self.filter.processes.iter().any(fits);
                     self.named.insert(process, (name.to_owned(), is_selected));
                 }
@@ -96,7 +96,7 @@ impl<'a> Subjects<'a> {
             return Fits::Yes;
         }
         let Some(process) = process else { return Fits::Unknown };
-        if processes.iter().any(|pattern| pattern.fits(process.0, None)) {
+        if processes.iter().any(|pattern| pattern.fits(process, None)) {
             return Fits::Yes;
         }
         match self.named.get(&process) {

@@ -199,7 +199,7 @@ impl Buffer {
         let counted = self.counted().saturating_add(self.uncounted(target.region));
         let lost = chunk.lost.min(counted).saturating_add(self.found_lost);
         let skipped = chunk.overwritten.sub_buffers;
-        let (begin, end) = (Cycles(chunk.begin), Cycles(chunk.end));
+        let (begin, end) = (chunk.begin, chunk.end);
         self.note_overwritten(label, chunk.overwritten, begin);
         let times = PacketTimes { begin, end, lost, skipped };
         let (is_first, origin) = (self.stream.is_none(), self.origin.min(begin));

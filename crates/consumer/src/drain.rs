@@ -110,7 +110,7 @@ impl Drain {
     /// Stores the real time of the clock's origin in the region, according to the calibration at the
     /// recording's beginning, so that it is known in a core dump.
     pub fn set_real_time(&self, clock: &TraceClock, begin: &Calibration) {
-        let (seconds, Cycles(cycles)) = clock.offset(begin);
+        let (seconds, cycles) = clock.offset(begin);
         self.region.set_real_time(clock.frequency(), seconds, cycles);
     }
 

@@ -236,11 +236,7 @@ impl Firsts {
             };
             match becomes {
                 Bound::On(id, filter) => {
-                    let context = Context {
-                        tid: event.tid(events).0.cast_unsigned(),
-                        pid: first.pid.as_unsigned(),
-                        cpu: cpu.0,
-                    };
+                    let context = Context { tid: event.tid(events), pid: first.pid, cpu };
                     let payload = &events[first.payload..read];
                     if !evaluate(filter, std::iter::once(payload), &context) {
                         replaced.left_out += 1;

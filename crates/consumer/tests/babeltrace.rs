@@ -224,7 +224,7 @@ fn losses_before_the_first_event_are_reported() {
     recording.classes.register([describe(&class).as_slice()]).unwrap();
     let mut drain = recording.drain(1);
     for _ in 0..7 {
-        drain.region().cpu(0).count_loss(Loss::TooLarge);
+        drain.region().buffer(0).count_loss(Loss::TooLarge);
     }
     Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles.0 }.emit(1, &[]);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();

@@ -12,6 +12,7 @@ use tracewing_consumer::trace::UserTrace;
 use tracewing_files::Dir;
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
+use tracewing_units::Tid;
 
 /// A small generator (xorshift) with a seed that a failure names.
 struct Random(u64);
@@ -39,7 +40,7 @@ fn any_bytes_in_a_region_are_survived() {
         let mut drain =
             Drain::new(Backing::Memory, "uid0".into(), geometry, protocol, &clock, [1; 16]).unwrap();
         let region = drain.region();
-        let cpu = region.cpu(0);
+        let cpu = region.buffer(0);
         let control = cpu.control();
         for _ in 0..20 {
             // Often right, so that the reader gets past the first check.
@@ -60,7 +61,12 @@ fn any_bytes_in_a_region_are_survived() {
                 let at = random.next() as usize % (geometry.data_bytes() - 8);
                 // SAFETY: the offset lies in the CPU's data, eight bytes or more before their end.
                 unsafe {
-                    region.cpu(0).data(0, 0).add(at).cast::<u64>().write_unaligned(random.next() % (1 << 50))
+                    region
+                        .buffer(0)
+                        .data(0, 0)
+                        .add(at)
+                        .cast::<u64>()
+                        .write_unaligned(random.next() % (1 << 50))
                 };
             }
             for counter in &control.lost {
@@ -104,7 +110,7 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
             let payload = number.to_le_bytes();
             let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
             // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
-            unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &segments) }.unwrap();
+            unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &segments) }.unwrap();
         }
     };
     emit(10);
@@ -112,7 +118,7 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
     assert_eq!(drain.summary()[0].events, 10);
     emit(5);
     // An event was reserved, and then its writer was killed.
-    region.cpu(0).control().head.fetch_add(20, Ordering::Relaxed);
+    region.buffer(0).control().head.fetch_add(20, Ordering::Relaxed);
     emit(3);
     drain.finish(&mut trace, &clock).unwrap();
     let summary = drain.summary();
@@ -136,10 +142,10 @@ fn an_impossible_count_of_overwritten_events_is_unknown() {
         let payload = 7_u64.to_le_bytes();
         let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
         // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
-        unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &segments) }.unwrap();
+        unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &segments) }.unwrap();
     };
     emit();
-    region.cpu(0).control().head.fetch_add(1 << 50, Ordering::Relaxed);
+    region.buffer(0).control().head.fetch_add(1 << 50, Ordering::Relaxed);
     drain.finish(&mut trace, &clock).unwrap();
     let summary = drain.summary();
     assert!(summary[0].is_lost_unknown, "{summary:?}");

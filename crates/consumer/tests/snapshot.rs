@@ -14,6 +14,7 @@ use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
+use tracewing_units::Tid;
 
 /// Bytes of an event: header, thread id, one u64.
 const EVENT: u64 = 20;
@@ -43,7 +44,7 @@ impl Recorder {
             let payload = number.to_le_bytes();
             let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
             // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
-            unsafe { lttng::write::<Smp>(&self.drain.region(), 0, 9, 1, &segments) }.unwrap();
+            unsafe { lttng::write::<Smp>(&self.drain.region(), 0, Tid(9), 1, &segments) }.unwrap();
         }
     }
 
@@ -90,7 +91,7 @@ fn what_lies_before_a_gap_is_left_out() {
     let whole = recorder.snapshot(folder.path());
     assert_eq!((whole.events, whole.packets), (1500, 8));
     // As if it had been overwritten when the snapshot reached it.
-    let cpu = recorder.drain.region().cpu(0);
+    let cpu = recorder.drain.region().buffer(0);
     let entry = Reference::unpack(cpu.control().table[4].reference.load(Ordering::Relaxed));
     cpu.header(entry.physical).sequence.store(0, Ordering::Relaxed);
     let rest = recorder.snapshot(folder.path());

@@ -18,6 +18,7 @@ use tracewing_recover::{BufferFolder, Error, Recovered, Selection};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_trace::{Recording, Report};
+use tracewing_units::Tid;
 
 const RECORDING: [u8; 16] = [5; 16];
 
@@ -53,7 +54,7 @@ fn files(geometry: Geometry, events: u64) -> Contents {
         let payload = [&number.to_le_bytes()[..], b"some text\0"].concat();
         let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
         // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
-        let _ = unsafe { lttng::write::<Smp>(&region, (number % 2) as usize, 9, 1, &segments) };
+        let _ = unsafe { lttng::write::<Smp>(&region, (number % 2) as usize, Tid(9), 1, &segments) };
     }
     let mut files: Vec<_> = fs::read_dir(folder.path())
         .unwrap()

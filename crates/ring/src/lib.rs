@@ -60,4 +60,4 @@ pub use copy::Segment;
 pub use enable_word::EnableWord;
 pub use opened::opened;
 pub use reader::{Chunk, Contradiction, Damaged, Left, Overwritten, Reach, Reader, Readiness, Unfinished};
-pub use region::{Cpu, Region};
+pub use region::{Buffer, Region};

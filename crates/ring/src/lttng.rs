@@ -9,11 +9,11 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | Equation 1, Buffer Full | `Cpu::claim` |
+//! | Equation 1, Buffer Full | `Buffer::claim` |
 //! | Equation 2, Sub-buffer Ready; Equation 4, Sub-buffer Written | `Reader::is_complete`, `Reader::has_more` |
 //! | Equation 3, Fully Committed | `reserve::is_fully_committed` |
 //! | Algorithm 1, TRYRESERVESLOT; 2, RESERVESLOT; 4, FORCESWITCH | `reserve::try_reserve_slot`, `reserve_slot`, [`force_switch`] |
-//! | PUSHREADER | `Cpu::claim`: the table's entry goes to the writer, in place of the read count |
+//! | PUSHREADER | `Buffer::claim`: the table's entry goes to the writer, in place of the read count |
 //! | SWITCHOLDSUBBUF, SWITCHNEWSUBBUF | `reserve::switch_old_sub_buffer`, `switch_new_sub_buffer` |
 //! | ENDSWITCHCURRENT | none: an event that would end on a sub-buffer's last byte goes to the next one |
 //! | Algorithm 3, COMMITSLOT | `commit_slot` |
@@ -64,12 +64,14 @@ use reserve::{Moment, Place, commit_slot, look, reserve_slot};
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::{Clock, Loss};
 
-use crate::{Cpu, Region, Segment};
+use tracewing_units::Tid;
+
+use crate::{Buffer, Region, Segment};
 
 /// Reserved space for one event: written in place, then committed. A dropped slot is committed with its
 /// remaining payload zeroed, since a gap would hide everything after it.
 pub struct Slot<A: Access> {
-    buffer: Cpu,
+    buffer: Buffer,
     place: Place,
     /// Offset in the sub-buffer of the next payload byte.
     at: usize,
@@ -79,7 +81,7 @@ pub struct Slot<A: Access> {
 /// A look at one CPU's buffer. It fixes the stamp of the next event, unless another writer is faster. Work
 /// done between the look and the write is free: it overlaps with reading the clock.
 pub struct Look<A: Access> {
-    buffer: Cpu,
+    buffer: Buffer,
     clock: Clock,
     moment: Moment,
     ordered: bool,
@@ -89,14 +91,14 @@ pub struct Look<A: Access> {
 // Inlined only in optimised builds: otherwise each copy takes stack of its own, and signal handlers may have
 // little.
 impl<A: Access> Look<A> {
-    /// Looks at the buffer of `cpu`. With `Smp` any CPU works; the current one is the fastest. If `ordered`,
+    /// Looks at a buffer. With `Smp` any works; that of the current CPU is the fastest. If `ordered`,
     /// the stamp is later than every load that the thread has done so far, at the cost of a fence.
     ///
     /// # Panics
-    /// The region has no such CPU.
+    /// The region has no such buffer.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn new(region: &Region, cpu: usize, ordered: bool) -> Self {
-        let (buffer, clock) = (region.cpu(cpu), region.clock());
+    pub fn new(region: &Region, buffer: usize, ordered: bool) -> Self {
+        let (buffer, clock) = (region.buffer(buffer), region.clock());
         let moment = look::<A>(&buffer, clock, ordered);
         Self { buffer, clock, moment, ordered, _access: core::marker::PhantomData }
     }
@@ -109,7 +111,7 @@ impl<A: Access> Look<A> {
     /// # Safety
     /// As for [`reserve`]; obligation 2 holds from the look on.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub unsafe fn reserve(self, tid: i32, id: u16, payload: usize) -> Result<Slot<A>, Loss> {
+    pub unsafe fn reserve(self, tid: Tid, id: u16, payload: usize) -> Result<Slot<A>, Loss> {
         let Self { buffer, clock, moment, ordered, _access } = self;
         let reserved =
             if payload.saturating_add(EXTENDED_HEADER + CONTEXT) > buffer.geometry().largest_event() {
@@ -131,7 +133,7 @@ impl<A: Access> Look<A> {
     /// # Safety
     /// As for [`write()`]; obligation 2 holds from the look on.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub unsafe fn write(self, tid: i32, id: u16, segments: &[Segment]) -> Result<(), Loss> {
+    pub unsafe fn write(self, tid: Tid, id: u16, segments: &[Segment]) -> Result<(), Loss> {
         // SAFETY: obligation 2.
         let mut slot = unsafe { self.reserve(tid, id, Segment::total(segments)) }?;
         for segment in segments {
@@ -145,29 +147,29 @@ impl<A: Access> Look<A> {
     }
 }
 
-/// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp`
-/// any CPU works; the current one is the fastest.
+/// Reserves space for an event of `payload` bytes in a buffer, and writes its header. With `Smp` any works;
+/// that of the current CPU is the fastest.
 ///
 /// # Errors
 /// The reason why the event is lost; the loss is already counted.
 ///
 /// # Panics
-/// The region has no such CPU.
+/// The region has no such buffer.
 ///
 /// # Safety
 /// 1. The region's protocol is that of `A`, and it stays mapped until the slot is committed or dropped.
-/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and the only
+/// 2. For `Local`: until then the caller stays on its CPU, `buffer` is that CPU's alone, and the only
 ///    other code there that writes to it interrupts the caller and ends before the caller continues.
 #[inline]
 pub unsafe fn reserve<A: Access>(
     region: &Region,
-    cpu: usize,
-    tid: i32,
+    buffer: usize,
+    tid: Tid,
     id: u16,
     payload: usize,
 ) -> Result<Slot<A>, Loss> {
     // SAFETY: the caller's.
-    unsafe { Look::<A>::new(region, cpu, false).reserve(tid, id, payload) }
+    unsafe { Look::<A>::new(region, buffer, false).reserve(tid, id, payload) }
 }
 
 /// Writes an event whose payload is the concatenation of `segments`, or counts it lost.
@@ -176,7 +178,7 @@ pub unsafe fn reserve<A: Access>(
 /// The reason why the event was lost; the loss is already counted.
 ///
 /// # Panics
-/// The region has no such CPU.
+/// The region has no such buffer.
 ///
 /// # Safety
 /// 1. Every segment is readable.
@@ -184,19 +186,19 @@ pub unsafe fn reserve<A: Access>(
 #[inline]
 pub unsafe fn write<A: Access>(
     region: &Region,
-    cpu: usize,
-    tid: i32,
+    buffer: usize,
+    tid: Tid,
     id: u16,
     segments: &[Segment],
 ) -> Result<(), Loss> {
     // SAFETY: the caller's.
-    unsafe { Look::<A>::new(region, cpu, false).write(tid, id, segments) }
+    unsafe { Look::<A>::new(region, buffer, false).write(tid, id, segments) }
 }
 
 impl<A: Access> Slot<A> {
     /// Writes the header and context of a slot that was just reserved.
     #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s
-    fn put_header(&mut self, tid: i32, id: u16) {
+    fn put_header(&mut self, tid: Tid, id: u16) {
         let (stamp, length) = (self.place.stamp, self.place.length as u16);
         // SAFETY: arrays are readable, and a slot has room for header and context.
         unsafe {
@@ -207,7 +209,7 @@ impl<A: Access> Slot<A> {
             } else {
                 self.put_raw(header_word(stamp, id, length).to_le_bytes().as_ptr(), HEADER);
             }
-            self.put_raw(tid.to_le_bytes().as_ptr(), CONTEXT);
+            self.put_raw(tid.0.to_le_bytes().as_ptr(), CONTEXT);
         }
     }
 

@@ -57,6 +57,8 @@ mod open;
 #[cfg(target_arch = "x86_64")]
 mod steps;
 
+use tracewing_units::{Cpu, Tid};
+
 use crate::Attachment;
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -98,7 +100,7 @@ pub struct Destination {
     /// Distance of a registered `struct rseq` of this task from its thread pointer.
     pub rseq_offset: isize,
     /// The thread id to write.
-    pub tid: i32,
+    pub tid: Tid,
 }
 
 /// How an attempt to write an event ended.
@@ -112,7 +114,7 @@ pub enum Outcome {
     /// The event does not fit the current sub-buffer of `cpu`, whose position was `head`.
     Full {
         /// CPU number.
-        cpu: u32,
+        cpu: Cpu,
         /// Write position of that CPU's buffer, as the sequence found it.
         head: u64,
     },

@@ -21,13 +21,14 @@ pub use contradiction::Contradiction;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 use tracewing_abi::shared::SharedBytes;
+use tracewing_units::Cycles;
 
-use crate::region::{Cpu, Region};
+use crate::region::{Buffer, Region};
 use crate::sync::Ordering::*;
 
 /// The only reader of one CPU's buffer; made by `Region::reader`.
 pub struct Reader {
-    cpu: Cpu,
+    buffer: Buffer,
     protocol: Protocol,
     origin: u64,
     /// Number of the sub-buffer that the reader is at.
@@ -69,9 +70,9 @@ pub struct Overwritten {
 pub struct Chunk {
     bytes: SharedBytes,
     /// Lower bound of the chunk's stamps, in the recording's clock; not below the previous chunk's `end`.
-    pub begin: u64,
+    pub begin: Cycles,
     /// Upper bound of the chunk's stamps and lower bound of all later ones.
-    pub end: u64,
+    pub end: Cycles,
     /// Events lost on this CPU up to `end`, as far as the buffer says; cumulative.
     pub lost: u64,
     /// Data overwritten before the chunk, cumulative.
@@ -113,7 +114,7 @@ impl core::error::Error for Damaged {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {
     /// Stamp before the first lost event.
-    pub after: u64,
+    pub after: Cycles,
     /// Bytes skipped. They held at least one event; or none, if the process died after it had reserved in the
     /// next sub-buffer and before it closed this one: then the next one is unfinished too.
     pub bytes: u64,
@@ -191,25 +192,25 @@ enum Found {
 }
 
 impl Region {
-    /// The only reader of a CPU's buffer; it starts after what earlier readers released.
+    /// The only reader of a buffer; it starts after what earlier readers released.
     ///
     /// # Safety
     /// The buffer has no other reader, in this process or another, for as long as this one lives.
     ///
     /// # Panics
-    /// The region has no such CPU.
-    pub unsafe fn reader(&self, cpu: usize) -> Reader {
-        Reader::new(self.cpu(cpu), self.protocol(), self.origin())
+    /// The region has no such buffer.
+    pub unsafe fn reader(&self, buffer: usize) -> Reader {
+        Reader::new(self.buffer(buffer), self.protocol(), self.origin())
     }
 }
 
 impl Reader {
-    fn new(cpu: Cpu, protocol: Protocol, origin: u64) -> Self {
-        let geometry = cpu.geometry();
-        let consumed = cpu.control().consumed.load(Acquire); // with the release in `release` of an earlier reader
-        let spare = exchange::spare(&cpu);
+    fn new(buffer: Buffer, protocol: Protocol, origin: u64) -> Self {
+        let geometry = buffer.geometry();
+        let consumed = buffer.control().consumed.load(Acquire); // with the release in `release` of an earlier reader
+        let spare = exchange::spare(&buffer);
         Self {
-            cpu,
+            buffer,
             protocol,
             origin,
             sequence: geometry.sequence(consumed),
@@ -229,8 +230,8 @@ impl Reader {
     /// Bytes written and not yet released, an upper bound; costs one load. Its ratio to the buffer's capacity
     /// shows how much time the reader has.
     pub fn waiting(&self) -> usize {
-        let geometry = self.cpu.geometry();
-        let head = self.cpu.control().head.load(Relaxed);
+        let geometry = self.buffer.geometry();
+        let head = self.buffer.control().head.load(Relaxed);
         let ahead = geometry.distance(self.sequence, geometry.sequence(head));
         let bytes = ahead.saturating_mul(geometry.sub_buffer_bytes() as i64);
         let bytes = bytes.saturating_add(geometry.at(head) as i64).saturating_sub(self.at as i64);
@@ -239,8 +240,8 @@ impl Reader {
 
     /// Whether the writers' position is before the reader's, which writers never cause.
     pub fn is_passed_back(&self) -> bool {
-        let geometry = self.cpu.geometry();
-        let head = self.cpu.control().head.load(Relaxed);
+        let geometry = self.buffer.geometry();
+        let head = self.buffer.control().head.load(Relaxed);
         match geometry.distance(self.sequence, geometry.sequence(head)) {
             0 => geometry.at(head) < self.at,
             ahead => ahead < 0,
@@ -249,8 +250,8 @@ impl Reader {
 
     /// Whether there is a full sub-buffer, and whether reading it is urgent; costs one load.
     pub fn poll(&self) -> Readiness {
-        let geometry = self.cpu.geometry();
-        let head = self.cpu.control().head.load(Relaxed);
+        let geometry = self.buffer.geometry();
+        let head = self.buffer.control().head.load(Relaxed);
         match geometry.distance(self.sequence, geometry.sequence(head)) {
             ..=0 => Readiness::Nothing,
             ahead if ahead + 1 < geometry.sub_buffers() as i64 => Readiness::Ready,
@@ -267,9 +268,9 @@ impl Reader {
     pub fn next(&mut self, reach: Reach) -> Result<Option<Chunk>, Damaged> {
         // A round without a result advances by one sub-buffer. The loop is bounded, since writers continue
         // meanwhile.
-        for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
+        for _ in 0..=2 * self.buffer.geometry().sub_buffers() {
             let Some(ahead) = self.ahead()? else { return Ok(None) };
-            let found = match self.cpu.geometry().mode() {
+            let found = match self.buffer.geometry().mode() {
                 Mode::Discard => self.find(&ahead, reach)?,
                 Mode::Overwrite => self.take(&ahead, reach)?,
             };
@@ -317,14 +318,14 @@ impl Reader {
     /// Eight bytes of a chunk, for the model checker, whose regions have no addresses.
     #[cfg(loom)]
     pub fn word(&self, chunk: &Chunk, at: usize) -> u64 {
-        self.cpu.word(chunk.physical, chunk.at + at)
+        self.buffer.word(chunk.physical, chunk.at + at)
     }
 
     /// In overwrite mode: goes back to the oldest sub-buffer still in the ring, for a snapshot. Everything
     /// before it is treated as overwritten.
     pub fn rewind(&mut self) {
-        let geometry = self.cpu.geometry();
-        let newest = geometry.sequence(self.cpu.control().head.load(Acquire)); // as in `ahead`
+        let geometry = self.buffer.geometry();
+        let newest = geometry.sequence(self.buffer.control().head.load(Acquire)); // as in `ahead`
         let kept = geometry.sub_buffers() as i64 - 1;
         let written = geometry.distance(self.origin, newest);
         self.sequence = match written {
@@ -339,7 +340,7 @@ impl Reader {
 
     /// The size of a sub-buffer without its header, in bytes.
     pub fn sub_buffer_bytes(&self) -> usize {
-        self.cpu.geometry().sub_buffer_bytes()
+        self.buffer.geometry().sub_buffer_bytes()
     }
 
     /// Data overwritten before the reader's position, as far as the reader knows; cumulative.
@@ -359,7 +360,7 @@ impl Reader {
     pub fn finalise(&mut self) -> Result<Left, Damaged> {
         // As in `next`: a round without a result advances by one sub-buffer. Dead writers leave at most one
         // gap per slot.
-        let (geometry, begin) = (self.cpu.geometry(), self.sequence);
+        let (geometry, begin) = (self.buffer.geometry(), self.sequence);
         for _ in 0..=2 * geometry.sub_buffers() {
             if geometry.distance(begin, self.sequence) > geometry.sub_buffers() as i64 {
                 break;
@@ -379,7 +380,7 @@ impl Reader {
 
     /// Moves the reader past a chunk.
     fn pass(&mut self, chunk: &Chunk) {
-        self.last = chunk.end;
+        self.last = chunk.end.0;
         self.lost = chunk.lost;
         self.before = self.before.wrapping_add(chunk.bytes.len() as u64);
         if chunk.is_last {
@@ -392,10 +393,10 @@ impl Reader {
     /// Moves the reader to the next sub-buffer. In discard mode it clears this one's size, so that it is not
     /// taken for that of a later lap.
     fn step(&mut self) {
-        if self.cpu.geometry().mode() == Mode::Discard {
-            self.cpu.header(self.cpu.geometry().entry(self.sequence)).used.store(0, Relaxed);
+        if self.buffer.geometry().mode() == Mode::Discard {
+            self.buffer.header(self.buffer.geometry().entry(self.sequence)).used.store(0, Relaxed);
         }
-        self.sequence = self.cpu.geometry().later(self.sequence, 1);
+        self.sequence = self.buffer.geometry().later(self.sequence, 1);
         (self.at, self.is_entered) = (0, false);
     }
 
@@ -410,13 +411,13 @@ impl Reader {
 
     /// Publishes the reader's position to the writers and to a later reader.
     fn publish_position(&mut self) {
-        let position = self.cpu.geometry().position(self.sequence, 0, self.at);
-        // Release, with the acquire load in `Cpu::claim`: all accesses to the released bytes come first.
-        self.cpu.control().consumed.store(position, Release);
+        let position = self.buffer.geometry().position(self.sequence, 0, self.at);
+        // Release, with the acquire load in `Buffer::claim`: all accesses to the released bytes come first.
+        self.buffer.control().consumed.store(position, Release);
     }
 
     fn skip(&mut self, extent: &Extent, cause: Contradiction) -> Damaged {
-        let bytes = self.cpu.geometry().sub_buffer_bytes() - self.at;
+        let bytes = self.buffer.geometry().sub_buffer_bytes() - self.at;
         self.step();
         if extent.is_taken {
             self.disown(extent.physical);

@@ -15,9 +15,9 @@ mod modelled;
 use tracewing_abi::region::{Loss, Mode, Reference, TableEntry};
 
 #[cfg(not(loom))]
-pub use mapped::{Cpu, Region};
+pub use mapped::{Buffer, Region};
 #[cfg(loom)]
-pub use modelled::{Cpu, Region};
+pub use modelled::{Buffer, Region};
 
 use crate::sync::Ordering::*;
 
@@ -37,16 +37,16 @@ pub(crate) enum Claim {
 }
 
 impl Region {
-    /// The CPU's loss counters, one per [`Loss`].
+    /// The loss counters of a buffer, one per [`Loss`].
     ///
     /// # Panics
-    /// The region has no such CPU.
-    pub fn lost(&self, cpu: usize) -> [u64; Loss::COUNT] {
-        self.cpu(cpu).lost()
+    /// The region has no such buffer.
+    pub fn lost(&self, buffer: usize) -> [u64; Loss::COUNT] {
+        self.buffer(buffer).lost()
     }
 }
 
-impl Cpu {
+impl Buffer {
     /// Counts one lost event for this reason.
     pub fn count_loss(&self, loss: Loss) {
         self.control().lost[loss as usize].fetch_add(1, Relaxed);

@@ -7,6 +7,7 @@ use tracewing_abi::message::{ClassesWriter, decode_classes};
 use tracewing_abi::schema::{Class, ClassView, Field, Scalar, Shape};
 use tracewing_rules::Predicate;
 use tracewing_rules::filter::{Context, evaluate};
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// Evaluations per measurement: few enough that most measurements are not interrupted.
 const TIMES: u32 = 5_000;
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (words, _) = filter.as_chunks::<8>();
         let program: Vec<AtomicU64> =
             words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();
-        let context = Context::default();
+        let context = Context { tid: Tid(0), pid: Pid(0), cpu: Cpu(0) };
         let whole = cost(|| evaluate(&program, std::iter::once(black_box(&payload[..])), &context));
         let pieces = cost(|| evaluate(&program, black_box(&segments).iter().copied(), &context));
         println!("{text:44} {whole:10.2} {pieces:10.2}");

@@ -34,6 +34,8 @@ mod run;
 pub use instruction::{EQUAL, GREATER, Instruction, LESS, Load, OPTIONAL, Operation, SLICE};
 pub use run::evaluate;
 
+use tracewing_units::{Cpu, Pid, Tid};
+
 /// Largest filter, bytes.
 pub const MAX_FILTER: usize = 1024;
 /// Largest filter, words.
@@ -50,34 +52,34 @@ pub const REJECT: u8 = 0xfe;
 /// answer may cost a system call.
 pub trait Surroundings: Clone {
     /// Kernel thread id, as the event records it.
-    fn tid(&self) -> u32;
+    fn tid(&self) -> Tid;
     /// Process id.
-    fn pid(&self) -> u32;
+    fn pid(&self) -> Pid;
     /// CPU number.
-    fn cpu(&self) -> u32;
+    fn cpu(&self) -> Cpu;
 }
 
 impl Surroundings for Context {
-    fn tid(&self) -> u32 {
+    fn tid(&self) -> Tid {
         self.tid
     }
 
-    fn pid(&self) -> u32 {
+    fn pid(&self) -> Pid {
         self.pid
     }
 
-    fn cpu(&self) -> u32 {
+    fn cpu(&self) -> Cpu {
         self.cpu
     }
 }
 
 /// Surroundings that are already known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     /// Kernel thread id, as the event records it.
-    pub tid: u32,
+    pub tid: Tid,
     /// Process id.
-    pub pid: u32,
+    pub pid: Pid,
     /// CPU number.
-    pub cpu: u32,
+    pub cpu: Cpu,
 }

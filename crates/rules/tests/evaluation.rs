@@ -5,6 +5,7 @@ use tracewing_abi::schema::Scalar;
 use tracewing_rules::filter::{
     ACCEPT, Context, EQUAL, GREATER, Instruction, LESS, Load, Operation, REJECT, evaluate,
 };
+use tracewing_units::{Cpu, Pid, Tid};
 
 const ANY: u8 = LESS | EQUAL | GREATER;
 
@@ -23,7 +24,7 @@ fn instruction(accepted: u8) -> Instruction {
 
 fn run(words: &[u64], payload: &[u8]) -> bool {
     let program: Vec<AtomicU64> = words.iter().map(|word| AtomicU64::new(*word)).collect();
-    evaluate(&program, std::iter::once(payload), &Context::default())
+    evaluate(&program, std::iter::once(payload), &Context { tid: Tid(0), pid: Pid(0), cpu: Cpu(0) })
 }
 
 #[test]

@@ -6,8 +6,9 @@ use common::{accepts, as_view, class, field, labelled, words};
 use tracewing_abi::schema::{Field, Scalar, Shape};
 use tracewing_rules::Predicate;
 use tracewing_rules::filter::{Context, MAX_FILTER, evaluate};
+use tracewing_units::{Cpu, Pid, Tid};
 
-const CONTEXT: Context = Context { tid: 11, pid: 10, cpu: 3 };
+const CONTEXT: Context = Context { tid: Tid(11), pid: Pid(10), cpu: Cpu(3) };
 
 fn fields() -> Vec<Field<'static>> {
     vec![

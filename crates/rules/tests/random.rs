@@ -13,8 +13,9 @@ use tracewing_rules::filter::{Context, MAX_WORDS, evaluate};
 use tracewing_rules::{
     CompileError, Found, Integer, Literal, Predicate, Problem, Schema, Scope, Type, Value, Variable,
 };
+use tracewing_units::{Cpu, Pid, Tid};
 
-const CONTEXT: Context = Context { tid: 12, pid: 11, cpu: u32::MAX };
+const CONTEXT: Context = Context { tid: Tid(12), pid: Pid(11), cpu: Cpu(u32::MAX) };
 const LABELS: &[Label<'static>] =
     &[(0, "idle"), (1, "running"), (2, "run-down"), (2, "fallen"), (127, "gone")];
 const TEXTS: [&str; 7] = ["", "x", "shop", "shop-17", "shop-17 and more", "exactly8", "größer als"];

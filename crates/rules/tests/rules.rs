@@ -10,8 +10,9 @@ use tracewing_rules::filter::Context;
 use tracewing_rules::{
     Action, Decision, Glob, Levels, Majors, Predicate, Process, ProcessPattern, Rule, Rules,
 };
+use tracewing_units::{Cpu, Pid, Tid};
 
-const PROCESS: Process<'static> = Process { pid: 41, name: "shop-server" };
+const PROCESS: Process<'static> = Process { pid: Pid(41), name: "shop-server" };
 
 fn fields() -> [Field<'static>; 1] {
     [field("depth", Shape::One, Scalar::U8)]
@@ -100,7 +101,8 @@ fn a_rule_with_a_predicate_gives_its_filter() {
     let mut rules = Rules::new();
     rules.push(Rule { action: predicate("depth > 3"), ..Rule::default() });
     let Decision::On { filter: Some(filter) } = decide(&rules, "shop:order") else { panic!("no filter") };
-    assert!(accepts(&filter, &[4], &Context::default()) && !accepts(&filter, &[3], &Context::default()));
+    let context = Context { tid: Tid(0), pid: Pid(0), cpu: Cpu(0) };
+    assert!(accepts(&filter, &[4], &context) && !accepts(&filter, &[3], &context));
     let other = as_view(&Class { name: "shop:empty", ..class(&[]) }, |view| rules.decide(view, &PROCESS));
     assert_eq!(other.unwrap_err().to_string(), "event \"shop:empty\": it has no `depth`");
     rules.push(Rule { action: predicate("depth >= 0 || true"), ..Rule::default() });
@@ -116,7 +118,7 @@ fn a_rule_reads_like_the_command() {
         providers: globs(&["shop"]),
         levels: Levels::between(Level::Debug, Level::Info),
         majors: Majors(0b1101),
-        processes: vec![ProcessPattern::Id(7), ProcessPattern::new("sh*")],
+        processes: vec![ProcessPattern::Id(Pid(7)), ProcessPattern::new("sh*")],
     };
     assert_eq!(
         rule.to_string(),

@@ -150,7 +150,7 @@ impl Join {
             // Includes classes whose programs have all ended: a new program may emit their events before it
             // describes them.
             let ids: Vec<u16> = self.classes.described().map(|(id, _)| id).collect();
-            self.decide_for(&Process { pid: 0, name: "" }, &ids);
+            self.decide_for(&Process { pid: Pid(0), name: "" }, &ids);
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl Join {
                 let ids = self.describe(origin.peer, &[&**description]);
                 let is_taken = ids != [0];
                 is_resolved |= is_taken || self.regions.firsts().bind(*key, Bound::Unknown);
-                self.decide_for(&Process { pid: 0, name: "" }, &ids);
+                self.decide_for(&Process { pid: Pid(0), name: "" }, &ids);
             }
             for (key, pid) in &found.undecided {
                 self.decide_in(origin, *key, *pid);
@@ -206,7 +206,7 @@ impl Join {
         let name =
             if living.is_alive() { Some(living.name) } else { known.map(|program| program.name.clone()) };
         let bound = name.zip(id).map(|(name, id)| {
-            let decided = self.ruling(&Process { pid: pid.as_unsigned(), name: &name }, id);
+            let decided = self.ruling(&Process { pid, name: &name }, id);
             let is_written = !decided.on || self.enable(&[id]);
             if decided.on && is_written { Bound::on(id, &decided.filter) } else { Bound::Off }
         });

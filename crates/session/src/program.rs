@@ -40,7 +40,7 @@ impl Program {
 
     /// As event rules see it.
     pub(crate) fn process(&self) -> Process<'_> {
-        Process { pid: self.pid.as_unsigned(), name: &self.name }
+        Process { pid: self.pid, name: &self.name }
     }
 
     /// As messages have it.

@@ -7,6 +7,7 @@ use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::outside::is_of_other_namespace;
 use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules, Variable};
+use tracewing_units::Pid;
 use tracewing_vocabulary::function::Entry;
 use tracewing_vocabulary::own;
 
@@ -118,7 +119,7 @@ impl RecordingRules {
 /// evaluates the condition itself, with the numbers of its namespace.
 pub(crate) fn note_on_numbers(rule: &Rule, program: &Program) -> Option<String> {
     let Action::Enable(Some(predicate)) = &rule.action else { return None };
-    let (pid, name) = (program.pid.0, Some(&*program.name));
+    let (pid, name) = (program.pid, Some(&*program.name));
     let is_concerned = rule.processes.is_empty() || rule.processes.iter().any(|one| one.fits(pid, name));
     (is_concerned && predicate.uses_numbers() && is_of_other_namespace(program.pid) == Some(true)).then(|| {
         let name = if program.name.is_empty() { String::new() } else { format!(" ({})", program.name) };
@@ -150,7 +151,7 @@ pub(crate) struct Fit {
 impl Fit {
     pub(crate) fn of(rule: &Rule, classes: &Classes) -> Self {
         let anywhere = Rule { processes: Vec::new(), ..rule.clone() };
-        let any = Process { pid: 0, name: "" };
+        let any = Process { pid: Pid(0), name: "" };
         let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new(), lacking: None };
         for (id, class) in classes.described().filter(|(_, class)| !is_own(class)) {
             this.is_any = true;

@@ -326,7 +326,7 @@ fn rules_are_for_processes() {
     with_programs(
         |options| {
             options.rules.push(Rule {
-                processes: vec![ProcessPattern::Id(std::process::id())],
+                processes: vec![ProcessPattern::Id(Pid::from_unsigned(std::process::id()))],
                 ..Rule::enable(["a:*"])
             });
         },

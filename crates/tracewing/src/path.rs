@@ -16,6 +16,7 @@ pub use tracewing_ring::Segment;
 use tracewing_ring::publish::{self, Destination, Outcome};
 use tracewing_ring::thread::{self, RECORDINGS};
 use tracewing_trigger::Callee;
+use tracewing_units::Tid;
 
 use crate::agent::{self, ATTACHMENTS, RSEQ_OFFSET};
 use crate::class::{EventClass, FILTERED};
@@ -157,7 +158,7 @@ impl<const ORDERED: bool> Callee for Gather<ORDERED> {
             let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
             let (key, tid) = thread::with(|mark| {
                 let entry = &mark.entries[slot];
-                (entry.key.load(Relaxed), entry.tid.load(Relaxed))
+                (entry.key.load(Relaxed), Tid(entry.tid.load(Relaxed)))
             });
             let done = key == attachment.key()
                 && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT

@@ -20,6 +20,7 @@ use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
 use tracewing_ring::lttng::{self, Local};
 use tracewing_ring::{Chunk, Reach, Region};
+use tracewing_units::Tid;
 
 /// Maximum number of pollers.
 const MOST: usize = 4;
@@ -45,7 +46,7 @@ fn poll(region: &Region, buffer: usize, cpu: usize, packets: u64) -> rustix::io:
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only)?;
-    let tid = gettid().as_raw_nonzero().get();
+    let tid = Tid(gettid().as_raw_nonzero().get());
     for number in 0..packets {
         // SAFETY: the memory stays mapped until all pollers are done; this thread stays on its CPU, and the
         // buffer is its own.

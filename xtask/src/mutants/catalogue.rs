@@ -41,8 +41,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/model.rs",
         "the event's commit is not a release",
-        "cpu.control().head.store(r.new_head, Release)",
-        "cpu.control().head.store(r.new_head, Relaxed)",
+        "buffer.control().head.store(r.new_head, Release)",
+        "buffer.control().head.store(r.new_head, Relaxed)",
         Loom("publish::discard"),
     ),
     mutant(
@@ -262,8 +262,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/reader/check.rs",
         "head is loaded without acquire",
-        "let head = self.cpu.control().head.load(Acquire);",
-        "let head = self.cpu.control().head.load(Relaxed);",
+        "let head = self.buffer.control().head.load(Acquire);",
+        "let head = self.buffer.control().head.load(Relaxed);",
         Loom("publish::discard"),
     ),
     mutant(
@@ -276,7 +276,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/reader/check.rs",
         "a full sub-buffer is read before it is committed",
-        "ahead.committed == self.cpu.geometry().sub_buffer_bytes() as u64",
+        "ahead.committed == self.buffer.geometry().sub_buffer_bytes() as u64",
         "ahead.committed > 0",
         Loom("lttng::smp_discard"),
     ),

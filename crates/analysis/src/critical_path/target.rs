@@ -131,7 +131,7 @@ impl Candidates {
             && matches!(followed, Followed::Lwp(..))
             && is_main(identity)
             && let Some(process) = identity.process
-            && self.target.processes.iter().any(|pattern| pattern.fits(process.0, Some(&identity.name)))
+            && self.target.processes.iter().any(|pattern| pattern.fits(process, Some(&identity.name)))
         {
             self.named.insert(process);
         }
@@ -144,7 +144,7 @@ impl Candidates {
     pub fn choose(self) -> Result<Candidate, NoPath> {
         let Candidates { target, mut all, named } = self;
         let by_number = |process| target.processes.iter().any(|pattern| pattern.fits(process, None));
-        let fits = |process: Pid| named.contains(&process) || by_number(process.0);
+        let fits = |process: Pid| named.contains(&process) || by_number(process);
         all.retain(|one| target.processes.is_empty() || one.identity.process.is_some_and(fits));
         all.sort_by_key(|one| match one.followed {
             Followed::Lwp(serial, _) => serial.0,

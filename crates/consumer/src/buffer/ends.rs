@@ -94,7 +94,7 @@ impl Buffer {
                 }
                 Ok(Left::Unfinished(unfinished)) => {
                     self.found_lost += 1;
-                    self.extend_range(label, UNFINISHED, 1, Cycles(unfinished.after), clock.now());
+                    self.extend_range(label, UNFINISHED, 1, unfinished.after, clock.now());
                 }
                 Err(damaged) => self.damaged(label, damaged),
             }

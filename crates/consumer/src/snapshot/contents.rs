@@ -171,7 +171,7 @@ fn read(
         };
         let lost = chunk.lost.min(counted).saturating_add(found_lost);
         let overwritten = leave_out(&mut packets, &mut left_out, chunk.overwritten);
-        let (events, begin, end) = (memory.copy(chunk.bytes()), Cycles(chunk.begin), Cycles(chunk.end));
+        let (events, begin, end) = (memory.copy(chunk.bytes()), chunk.begin, chunk.end);
         packets.push(Packet { events, begin, end, lost, overwritten });
         reader.give_back(chunk);
         if reach == Reach::Written && writers == Writers::Living {

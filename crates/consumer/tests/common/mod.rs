@@ -16,7 +16,7 @@ pub struct Writer {
 impl Writer {
     /// Emits an event, unless its buffer is full.
     pub fn emit(&mut self, id: u16, payload: &[u8]) {
-        let (cpu, geometry) = (self.region.cpu(self.cpu), self.region.geometry());
+        let (cpu, geometry) = (self.region.buffer(self.cpu), self.region.geometry());
         let control = cpu.control();
         let len = event::HEADER + event::CONTEXT + payload.len();
         let head = control.head.load(Ordering::Relaxed);

@@ -12,7 +12,7 @@ use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol};
 use tracewing_recover::{Damage, Region as Found};
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Region, Segment};
-use tracewing_units::{Cpu, Cycles};
+use tracewing_units::{Cpu, Cycles, Tid};
 
 /// Events carry their number and bytes that follow from it.
 pub(crate) fn payload(number: u64) -> Vec<u8> {
@@ -23,7 +23,7 @@ pub(crate) fn payload(number: u64) -> Vec<u8> {
 /// Writes event `number`; returns whether there was room.
 pub(crate) fn emit(region: &Region, cpu: usize, number: u64) -> bool {
     // SAFETY: living segments; the region's memory outlives its users in all tests.
-    unsafe { lttng::write::<Smp>(region, cpu, 7, 3, &[Segment::of(&payload(number))]) }.is_ok()
+    unsafe { lttng::write::<Smp>(region, cpu, Tid(7), 3, &[Segment::of(&payload(number))]) }.is_ok()
 }
 
 /// A region in private memory.

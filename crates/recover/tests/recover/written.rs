@@ -6,7 +6,7 @@ use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, Sub
 use tracewing_recover::{DamageCause, Region as Found};
 use tracewing_ring::Reach;
 use tracewing_ring::lttng::{self, Smp};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Tid};
 
 use crate::{Recovered, Written, emit, recover};
 
@@ -88,7 +88,7 @@ fn what_a_dead_writer_began_hides_what_follows() {
         let written = Written::new(geometry, Protocol::Smp, 0);
         let kept: Vec<u64> = (0..before).filter(|number| emit(&written.region, 0, *number)).collect();
         // SAFETY: the region outlives the slot.
-        let slot = unsafe { lttng::reserve::<Smp>(&written.region, 0, 7, 3, 16) }.ok();
+        let slot = unsafe { lttng::reserve::<Smp>(&written.region, 0, Tid(7), 3, 16) }.ok();
         std::mem::forget(slot.expect("there is room"));
         (before..before + 3).for_each(|number| assert!(emit(&written.region, 0, number)));
         let recovered = found(&written.bytes(), 0);

@@ -4,7 +4,7 @@ use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::{Clock, Last, Loss, Mode, SUB_BUFFER_HEADER};
 
 use super::Access;
-use crate::Cpu;
+use crate::Buffer;
 use crate::clock::{now, now_ordered};
 use crate::opened;
 use crate::region::Claim;
@@ -41,7 +41,7 @@ pub(super) struct Moment {
 /// a fence, and the stamp is kept if the previous event is known and its stamp is not later; unless the stamp
 /// must be `ordered` after every load that the thread has done so far.
 #[inline(always)]
-pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Moment {
+pub(super) fn look<A: Access>(buffer: &Buffer, clock: Clock, ordered: bool) -> Moment {
     #[cfg(loom)]
     let early = now(clock); // as processors do
     // Acquire, with the compare-and-swap of the writer that moved the count to this value: its stamp came
@@ -58,7 +58,7 @@ pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Mome
 /// RESERVESLOT (Algorithm 2), for `body` bytes after the event's header, following a first look.
 #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
 pub(super) fn reserve_slot<A: Access>(
-    buffer: &Cpu,
+    buffer: &Buffer,
     clock: Clock,
     mut moment: Moment,
     ordered: bool,
@@ -77,7 +77,7 @@ pub(super) fn reserve_slot<A: Access>(
 
 /// TRYRESERVESLOT (Algorithm 1) and its compare-and-swap; `None` when another writer was faster.
 #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
-fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Result<Option<Place>, Loss> {
+fn try_reserve_slot<A: Access>(buffer: &Buffer, moment: Moment, body: usize) -> Result<Option<Place>, Loss> {
     let geometry = buffer.geometry();
     let Moment { head, mut stamp } = moment;
     let (sequence, physical, at) = (geometry.sequence(head), geometry.physical(head), geometry.at(head));
@@ -111,7 +111,7 @@ fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Res
 #[cold]
 #[inline(never)]
 fn reserve_in_next<A: Access>(
-    buffer: &Cpu,
+    buffer: &Buffer,
     head: u64,
     stamp: u64,
     body: usize,
@@ -139,12 +139,12 @@ fn reserve_in_next<A: Access>(
 /// room for the next.
 ///
 /// # Panics
-/// The region has no such CPU.
+/// The region has no such buffer.
 ///
 /// # Safety
 /// As for [`super::reserve`], for the length of the call.
-pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> bool {
-    let buffer = region.cpu(cpu);
+pub unsafe fn force_switch<A: Access>(region: &crate::Region, buffer: usize) -> bool {
+    let buffer = region.buffer(buffer);
     let geometry = buffer.geometry();
     let head = buffer.control().head.load(Acquire); // as in `try_reserve_slot`
     let stamp = now_ordered(region.clock());
@@ -165,7 +165,7 @@ pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> boo
 /// The sub-buffer after that of `head`, and PUSHREADER for it. Full also means that a writer blocks it: one
 /// that has not committed what it reserved there a lap ago, or one that has reserved the current sub-buffer
 /// and not opened it.
-fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
+fn claim_next(buffer: &Buffer, head: u64) -> (u64, Claim) {
     let geometry = buffer.geometry();
     let sequence = geometry.sequence(head);
     if geometry.at(head) == 0 {
@@ -179,7 +179,7 @@ fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
 }
 
 /// Fully Committed (Equation 3): no writer still writes to what the slot of `next` held in the last lap.
-fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
+fn is_fully_committed(buffer: &Buffer, next: u64) -> bool {
     // Acquire, with `commit_slot`: what the others wrote in the last lap was written before this one's.
     let count = buffer.entry(next).committed.load(Acquire);
     let committed = buffer.geometry().committed(count, next);
@@ -190,7 +190,7 @@ fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
 
 /// SWITCHOLDSUBBUF: ends the sub-buffer at `head`, and commits its unused rest. Returns its end time, not
 /// below its beginning, and the bytes of events up to there.
-fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64, u64) {
+fn switch_old_sub_buffer<A: Access>(buffer: &Buffer, head: u64, stamp: u64) -> (u64, u64) {
     let geometry = buffer.geometry();
     let (bytes, at) = (geometry.sub_buffer_bytes(), geometry.at(head));
     let header = buffer.header(geometry.physical(head));
@@ -203,7 +203,13 @@ fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64
 }
 
 /// SWITCHNEWSUBBUF: writes a new sub-buffer's header and commits it.
-fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, stamp: u64, before: u64) {
+fn switch_new_sub_buffer<A: Access>(
+    buffer: &Buffer,
+    sequence: u64,
+    physical: usize,
+    stamp: u64,
+    before: u64,
+) {
     let header = buffer.header(physical);
     header.begin.store(stamp, Relaxed);
     header.lost.store(buffer.lost_total(), Relaxed);
@@ -221,7 +227,7 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
 /// with the end of the caller's own slot would not show that: nested writers of equal events commit the last
 /// one first.
 #[inline(always)]
-pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize) {
+pub(super) fn commit_slot<A: Access>(buffer: &Buffer, sequence: u64, length: usize) {
     let (geometry, entry) = (buffer.geometry(), buffer.entry(sequence));
     // Partner: the load in `Reader::ahead`. When the count is complete, so are the bytes.
     let count = A::add(&entry.committed, length as u64);

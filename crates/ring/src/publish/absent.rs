@@ -1,6 +1,8 @@
 //! Protocol `Publish` where the platform lacks it: the same functions, none of which ever writes. No process
 //! is attached to a `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
 
+use tracewing_units::Cpu;
+
 use super::{Destination, Opened, Outcome};
 use crate::{Attachment, EnableWord, Region, Segment};
 
@@ -38,6 +40,6 @@ pub unsafe fn gather<const ORDERED: bool>(
 ///
 /// # Safety
 /// None is needed.
-pub unsafe fn open(_to: Destination, _region: &Region, _cpu: u32, _head: u64) -> Opened {
+pub unsafe fn open(_to: Destination, _region: &Region, _cpu: Cpu, _head: u64) -> Opened {
     Opened::Retry
 }

@@ -4,6 +4,7 @@ use core::arch::asm;
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
+use tracewing_units::Cpu;
 
 use super::steps::{arm, armed, count_attempts, event_steps, lines, sequence};
 use super::{ATTEMPTS, CPU_ID, Destination, MAJORS, Outcome, RSEQ_CS};
@@ -229,7 +230,7 @@ pub unsafe fn gather<const ORDERED: bool>(
         enabled,
         word: header_word(0, if extended { EXTENDED_ID } else { id }, length16),
         id: id.into(),
-        tid: to.tid as u32 as u64,
+        tid: to.tid.0 as u32 as u64,
         header: header as u64,
         length: length as u64,
         segments: segments.as_ptr(),
@@ -306,7 +307,7 @@ pub unsafe fn gather<const ORDERED: bool>(
     match status {
         WRITTEN => Outcome::Written,
         DETACHED => Outcome::Detached,
-        FULL => Outcome::Full { cpu, head },
+        FULL => Outcome::Full { cpu: Cpu(cpu), head },
         EXTEND => Outcome::Extend,
         UNWANTED => Outcome::Disabled,
         _ => Outcome::Interrupted,

@@ -12,6 +12,7 @@
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::SubBufferHeader;
+use tracewing_units::{Cpu, Tid};
 
 use super::open::{Request, plan};
 use super::steps::{event_steps, open_steps};
@@ -20,7 +21,7 @@ use crate::clock::now;
 use crate::sync::AtomicU64;
 use crate::sync::Mutex;
 use crate::sync::Ordering::*;
-use crate::{Attachment, Cpu, EnableWord, Region};
+use crate::{Attachment, Buffer, EnableWord, Region};
 
 /// Aborts in a row after which a task gives up: fewer than the instructions tolerate, so that the checker
 /// ends.
@@ -69,7 +70,7 @@ pub struct Task<'a> {
     /// The key that the task has entered under.
     pub key: u64,
     /// Thread id, not 0.
-    pub tid: i32,
+    pub tid: Tid,
     /// The word of the class, if the model checks it.
     pub enabled: Option<&'a EnableWord>,
     /// Called before every step.
@@ -98,7 +99,7 @@ impl Task<'_> {
         mut act: impl FnMut(&Self, S) -> Flow<T>,
     ) -> Option<Option<T>> {
         for _ in 0..ATTEMPTS {
-            *self.processors[self.on].running.lock().unwrap() = self.tid as u64;
+            *self.processors[self.on].running.lock().unwrap() = self.tid.0 as u64;
             let mut steps = steps.iter();
             let flow = loop {
                 let Some(step) = steps.next() else { break Flow::Next };
@@ -111,7 +112,7 @@ impl Task<'_> {
                     Fate::Die => return None,
                 }
                 let running = self.processors[self.on].running.lock().unwrap();
-                if *running != self.tid as u64 {
+                if *running != self.tid.0 as u64 {
                     break Flow::Restart;
                 }
                 match act(self, *step) {
@@ -133,7 +134,7 @@ impl Task<'_> {
 /// What the event's steps keep in registers.
 #[derive(Default)]
 struct Registers {
-    cpu: Option<Cpu>,
+    buffer: Option<Buffer>,
     head: u64,
     stamp: u64,
     physical: usize,
@@ -173,8 +174,8 @@ pub fn event(
     let mut last_cpu = 0;
     let steps = event_steps!(list);
     let ended = task.run(&steps, Outcome::Interrupted, |task, step| {
-        let cpu = r.cpu.as_ref();
-        match (step, cpu) {
+        let buffer = r.buffer.as_ref();
+        match (step, buffer) {
             (Step::Key, _) => {
                 if task.attachment.key() != task.key {
                     return Flow::Leave(Outcome::Detached);
@@ -187,39 +188,45 @@ pub fn event(
             }
             (Step::Buffer, _) => {
                 last_cpu = task.on;
-                r.cpu = Some(region.cpu(task.on));
+                r.buffer = Some(region.buffer(task.on));
             }
             (_, None) => return Flow::Dead,
-            (Step::Head, Some(cpu)) => r.head = cpu.control().head.load(Relaxed),
+            (Step::Head, Some(buffer)) => r.head = buffer.control().head.load(Relaxed),
             (Step::Clock, _) => r.stamp = now(region.clock()),
             (Step::Room, _) => {
                 if geometry.at(r.head) == 0 || geometry.at(r.head) + length >= geometry.sub_buffer_bytes() {
-                    return Flow::Leave(Outcome::Full { cpu: task.on as u32, head: r.head });
+                    return Flow::Leave(Outcome::Full { cpu: Cpu::at(task.on), head: r.head });
                 }
             }
             (Step::Place, _) => (r.physical, r.at) = (geometry.physical(r.head), geometry.at(r.head)),
-            (Step::Age, Some(cpu)) => {
-                let begin = cpu.header(r.physical).begin.load(Relaxed);
+            (Step::Age, Some(buffer)) => {
+                let begin = buffer.header(r.physical).begin.load(Relaxed);
                 if is_extended {
                     r.stamp = r.stamp.max(begin);
                 } else if r.stamp.wrapping_sub(begin) >> 32 != 0 {
                     return Flow::Leave(Outcome::Extend);
                 }
             }
-            (Step::Header, Some(cpu)) => {
+            (Step::Header, Some(buffer)) => {
                 let id_or_mark = if is_extended { EXTENDED_ID } else { id };
-                cpu.store(r.physical, r.at, &header_word(r.stamp, id_or_mark, length as u16).to_le_bytes());
+                buffer.store(
+                    r.physical,
+                    r.at,
+                    &header_word(r.stamp, id_or_mark, length as u16).to_le_bytes(),
+                );
                 if is_extended {
-                    cpu.store(r.physical, r.at + HEADER, &r.stamp.to_le_bytes());
-                    cpu.store(r.physical, r.at + HEADER + 8, &id.to_le_bytes());
+                    buffer.store(r.physical, r.at + HEADER, &r.stamp.to_le_bytes());
+                    buffer.store(r.physical, r.at + HEADER + 8, &id.to_le_bytes());
                 }
             }
-            (Step::Thread, Some(cpu)) => cpu.store(r.physical, r.at + header, &task.tid.to_le_bytes()),
-            (Step::Payload, Some(cpu)) => cpu.store(r.physical, r.at + header + CONTEXT, payload),
+            (Step::Thread, Some(buffer)) => {
+                buffer.store(r.physical, r.at + header, &task.tid.0.to_le_bytes())
+            }
+            (Step::Payload, Some(buffer)) => buffer.store(r.physical, r.at + header + CONTEXT, payload),
             (Step::Advance, _) => r.new_head = r.head + length as u64,
             (Step::Armed, _) => {}
             // Release, with the reader's load of `head`: the event is complete.
-            (Step::Commit, Some(cpu)) => cpu.control().head.store(r.new_head, Release),
+            (Step::Commit, Some(buffer)) => buffer.control().head.store(r.new_head, Release),
         }
         Flow::Next
     })?;
@@ -227,7 +234,7 @@ pub fn event(
 }
 
 /// The steps of opening a sub-buffer, after the claim, which is shipped code. `None` if the task was killed.
-pub fn open(task: &mut Task<'_>, region: &Region, cpu: u32, head: u64) -> Option<Opened> {
+pub fn open(task: &mut Task<'_>, region: &Region, cpu: Cpu, head: u64) -> Option<Opened> {
     #[derive(Clone, Copy)]
     enum Step {
         Key,
@@ -239,7 +246,7 @@ pub fn open(task: &mut Task<'_>, region: &Region, cpu: u32, head: u64) -> Option
         Armed,
         Commit,
     }
-    let buffer = region.cpu(cpu as usize);
+    let buffer = region.buffer(cpu.index());
     let request = match plan(&buffer, cpu, head) {
         Ok(request) => request,
         Err(opened) => return Some(opened),

@@ -4,11 +4,12 @@
 mod sequence;
 
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER, SubBufferHeader};
+use tracewing_units::Cpu;
 
 #[cfg(not(loom))]
 use super::Destination;
 use super::Opened;
-use crate::Cpu;
+use crate::Buffer;
 #[cfg(not(loom))]
 use crate::Region;
 #[cfg(not(loom))]
@@ -44,8 +45,8 @@ pub(super) struct Request {
 #[cfg(not(loom))]
 #[cold]
 #[inline(never)]
-pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Opened {
-    match plan(&region.cpu(cpu as usize), cpu, head) {
+pub unsafe fn open(to: Destination, region: &Region, cpu: Cpu, head: u64) -> Opened {
+    match plan(&region.buffer(cpu.index()), cpu, head) {
         Ok(request) => {
             // SAFETY: the caller's; the request was made of this region's parts for that CPU and position.
             let opened = unsafe { sequence::run(to, &request) };
@@ -57,7 +58,7 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
 }
 
 /// The inputs of the sequence, once the next sub-buffer is claimed.
-pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened> {
+pub(super) fn plan(buffer: &Buffer, cpu: Cpu, head: u64) -> Result<Request, Opened> {
     let geometry = buffer.geometry();
     let (current, used) = (geometry.sequence(head), geometry.at(head));
     let next = if used == 0 { current } else { geometry.later(current, 1) };
@@ -77,7 +78,7 @@ pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened>
         _ => (buffer.header(geometry.physical(head)), (used - SUB_BUFFER_HEADER) as u64),
     };
     Ok(Request {
-        cpu: cpu.into(),
+        cpu: cpu.0.into(),
         head,
         new_head: geometry.position(next, physical, SUB_BUFFER_HEADER),
         control: &raw const buffer.control().head,

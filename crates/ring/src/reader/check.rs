@@ -3,6 +3,7 @@
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 use tracewing_abi::region::{Mode, Protocol};
 use tracewing_abi::shared::SharedBytes;
+use tracewing_units::Cycles;
 
 use super::{
     Ahead, Chunk, Contradiction, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished,
@@ -17,14 +18,14 @@ impl Reader {
     /// How far the writers are ahead; `None` if they are before the reader. In overwrite mode the reader
     /// catches up if they have overwritten its position.
     pub(super) fn ahead(&mut self) -> Result<Option<Ahead>, Damaged> {
-        let geometry = self.cpu.geometry();
+        let geometry = self.buffer.geometry();
         let slots = geometry.sub_buffers() as i64;
         for _ in 0..CATCH_UPS {
-            let count = self.cpu.entry(self.sequence).committed.load(Acquire); // with the add in `commit_slot`
+            let count = self.buffer.entry(self.sequence).committed.load(Acquire); // with the add in `commit_slot`
             // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (the
             // others). Loaded after the commit count: if that equals what `head` says was reserved, nothing
             // below `head` is uncommitted.
-            let head = self.cpu.control().head.load(Acquire);
+            let head = self.buffer.control().head.load(Acquire);
             let sub_buffers = geometry.distance(self.sequence, geometry.sequence(head));
             if sub_buffers < slots {
                 let committed = match self.protocol {
@@ -47,7 +48,7 @@ impl Reader {
 
     /// Discard mode: how much of the reader's sub-buffer can be read.
     pub(super) fn find(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
-        let geometry = self.cpu.geometry();
+        let geometry = self.buffer.geometry();
         let physical = geometry.entry(self.sequence);
         if ahead.sub_buffers > 0 {
             if !self.is_complete(ahead) {
@@ -65,20 +66,20 @@ impl Reader {
     /// Sub-buffer Ready (Desnoyers and Dagenais, Equation 2): every byte of a sub-buffer that the writers
     /// have left is committed.
     pub(super) fn is_complete(&self, ahead: &Ahead) -> bool {
-        ahead.committed == self.cpu.geometry().sub_buffer_bytes() as u64
+        ahead.committed == self.buffer.geometry().sub_buffer_bytes() as u64
     }
 
     /// Whether the writers' current sub-buffer (Equation 4: Sub-buffer Written) holds unread events and
     /// nothing that is reserved but uncommitted.
     pub(super) fn has_more(&self, ahead: &Ahead) -> bool {
-        let at = self.cpu.geometry().at(ahead.head);
+        let at = self.buffer.geometry().at(ahead.head);
         at > self.at.max(FIRST) && ahead.committed == at as u64
     }
 
     /// The extent of a full sub-buffer. Its header is complete, since `head` has left it or it is committed.
     pub(super) fn whole(&mut self, physical: usize, is_taken: bool) -> Result<Extent, Damaged> {
         let header = self.header(physical);
-        let size = self.cpu.geometry().sub_buffer_bytes() as u64;
+        let size = self.buffer.geometry().sub_buffer_bytes() as u64;
         let makes_sense = (FIRST as u64..=size).contains(&header.used) && header.used >= self.at as u64;
         let end = header.used as usize;
         let extent = Extent { header, physical, end, whole: true, is_taken };
@@ -89,7 +90,7 @@ impl Reader {
     }
 
     pub(super) fn header(&self, physical: usize) -> Header {
-        let header = self.cpu.header(physical);
+        let header = self.buffer.header(physical);
         Header {
             number: header.sequence.load(Acquire), // with the release in `switch_new_sub_buffer`
             begin: header.begin.load(Relaxed),
@@ -115,7 +116,7 @@ impl Reader {
         self.last = self.last.max(header.begin); // above it if the clock stepped back: then time stands still
         self.lost = self.lost.max(header.lost);
         if self.skipped > 0 {
-            let most = self.skipped.saturating_mul(self.cpu.geometry().sub_buffer_bytes() as u64);
+            let most = self.skipped.saturating_mul(self.buffer.geometry().sub_buffer_bytes() as u64);
             let bytes = header.before.wrapping_sub(self.before).min(most);
             self.overwritten.sub_buffers = self.overwritten.sub_buffers.saturating_add(self.skipped);
             self.overwritten.bytes = self.overwritten.bytes.saturating_add(bytes);
@@ -135,9 +136,9 @@ impl Reader {
         self.lost = self.lost.max(self.lost_until_closed());
         match self.event(extent.physical, self.at, extent.end, self.last) {
             Some((_, begin)) if begin <= extent.header.end.max(self.last) => Ok(Chunk {
-                bytes: SharedBytes::new(self.cpu.data(extent.physical, self.at), extent.end - self.at),
-                begin,
-                end: extent.header.end.max(begin),
+                bytes: SharedBytes::new(self.buffer.data(extent.physical, self.at), extent.end - self.at),
+                begin: Cycles(begin),
+                end: Cycles(extent.header.end.max(begin)),
                 lost: self.lost,
                 overwritten: self.overwritten,
                 physical: extent.physical,
@@ -152,7 +153,7 @@ impl Reader {
     /// The count with which the next sub-buffer was opened, in discard mode: while there was none, events
     /// were lost, and the reader's sub-buffer was closed only then. 0 where there is no next one yet.
     fn lost_until_closed(&self) -> u64 {
-        let geometry = self.cpu.geometry();
+        let geometry = self.buffer.geometry();
         if geometry.mode() != Mode::Discard {
             return 0;
         }
@@ -164,14 +165,14 @@ impl Reader {
     /// What dead writers left in the reader's sub-buffer: the events before the first gap, and after those
     /// the gap itself.
     pub(super) fn left_by_the_dead(&mut self, ahead: &Ahead) -> Result<Left, Damaged> {
-        let geometry = self.cpu.geometry();
+        let geometry = self.buffer.geometry();
         let is_full = ahead.sub_buffers > 0;
         let reserved = if is_full { geometry.sub_buffer_bytes() } else { geometry.at(ahead.head) };
         if self.protocol == Protocol::Publish || reserved <= self.at {
             return Ok(Left::Nothing);
         }
-        let reference = self.cpu.reference(self.sequence);
-        let seq = self.cpu.entry(self.sequence).commit_seq.load(Acquire); // with the release in `commit_slot`
+        let reference = self.buffer.reference(self.sequence);
+        let seq = self.buffer.entry(self.sequence).commit_seq.load(Acquire); // with the release in `commit_slot`
         let committed = geometry.committed(seq, self.sequence).min(reserved as u64 + 1) as usize;
         let header = self.header(reference.physical);
         let is_opened = reference.sequence == self.sequence && header.number == self.sequence + 1;
@@ -197,7 +198,7 @@ impl Reader {
         self.publish_position();
         Ok(match is_rest_empty {
             true => Left::Nothing,
-            false => Left::Unfinished(Unfinished { after: self.last, bytes }),
+            false => Left::Unfinished(Unfinished { after: Cycles(self.last), bytes }),
         })
     }
 
@@ -213,9 +214,9 @@ impl Reader {
             (at, last) = (at + length, stamp);
         }
         Ok(begin.map(|begin| Chunk {
-            bytes: SharedBytes::new(self.cpu.data(physical, self.at), at - self.at),
-            begin,
-            end: last,
+            bytes: SharedBytes::new(self.buffer.data(physical, self.at), at - self.at),
+            begin: Cycles(begin),
+            end: Cycles(last),
             lost: self.lost,
             overwritten: self.overwritten,
             physical,
@@ -233,14 +234,14 @@ impl Reader {
         if room < HEADER + CONTEXT {
             return None;
         }
-        let (low, id, length) = split_header_word(self.cpu.word(physical, at));
+        let (low, id, length) = split_header_word(self.buffer.word(physical, at));
         let length = usize::from(length);
         let header = if id == EXTENDED_ID { EXTENDED_HEADER } else { HEADER };
         if length < header + CONTEXT || length > room {
             return None;
         }
         let stamp = match id {
-            EXTENDED_ID => self.cpu.word(physical, at + HEADER),
+            EXTENDED_ID => self.buffer.word(physical, at + HEADER),
             _ => extend_stamp(self.begin, low),
         };
         (id == EXTENDED_ID || stamp >= self.begin).then_some((length, stamp.max(last)))

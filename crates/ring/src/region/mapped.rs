@@ -7,6 +7,8 @@ use tracewing_abi::region::{
     ShapeFault, SubBufferHeader, VERSION,
 };
 
+use tracewing_units::Cycles;
+
 use crate::clock::exists;
 use crate::sync::Ordering::*;
 use crate::sync::{AtomicU32, AtomicU64};
@@ -71,7 +73,7 @@ impl Region {
         // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
         unsafe { base.cast::<RegionHeader>().write(header) };
         let this = Self { base, geometry, protocol, clock, origin };
-        (0..geometry.cpus()).for_each(|cpu| this.cpu(cpu).prepare(origin));
+        (0..geometry.cpus()).for_each(|index| this.buffer(index).prepare(origin));
         this
     }
 
@@ -148,13 +150,13 @@ impl Region {
     /// Stores the real time of the stamps, for a reader that has the region but not its recording:
     /// `frequency` in Hz, and the real time at which the clock would have shown 0, as seconds since 1970 and
     /// cycles.
-    pub fn set_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
+    pub fn set_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: Cycles) {
         let header = self.base.cast::<RegionHeader>().as_ptr();
         // SAFETY: the header lies in the mapping's first page; these words are only ever accessed atomically.
         let (hz, seconds, cycles) =
             unsafe { (&(*header).frequency, &(*header).offset_seconds, &(*header).offset_cycles) };
         seconds.store(offset_seconds as u64, Relaxed);
-        cycles.store(offset_cycles, Relaxed);
+        cycles.store(offset_cycles.0, Relaxed);
         hz.store(frequency, Relaxed);
     }
 
@@ -173,32 +175,32 @@ impl Region {
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).state }
     }
 
-    /// The buffer of a CPU, by its number.
+    /// A buffer by its index: that of its CPU's number, unless the writers have agreed on another order.
     ///
     /// # Panics
-    /// The region has no such CPU.
-    pub fn cpu(&self, cpu: usize) -> Cpu {
-        Cpu { control: self.control_address(cpu).cast(), geometry: self.geometry }
+    /// The region has no such buffer.
+    pub fn buffer(&self, index: usize) -> Buffer {
+        Buffer { control: self.control_address(index).cast(), geometry: self.geometry }
     }
 
-    pub(crate) fn control_address(&self, cpu: usize) -> *mut u8 {
-        assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
+    pub(crate) fn control_address(&self, buffer: usize) -> *mut u8 {
+        assert!(buffer < self.geometry.cpus(), "buffer {buffer} of {}", self.geometry.cpus());
         // SAFETY: the geometry was checked against the mapping's size, so the offset lies within it.
-        unsafe { self.base.as_ptr().add(self.geometry.control_offset(cpu)) }
+        unsafe { self.base.as_ptr().add(self.geometry.control_offset(buffer)) }
     }
 }
 
 /// One CPU's buffer in a region.
 #[derive(Clone, Copy)]
-pub struct Cpu {
+pub struct Buffer {
     control: *mut CpuControl,
     geometry: Geometry,
 }
 
 // SAFETY: as for `Region`.
-unsafe impl Send for Cpu {}
+unsafe impl Send for Buffer {}
 
-impl Cpu {
+impl Buffer {
     /// Shape of the region, as checked when it was attached.
     pub fn geometry(&self) -> Geometry {
         self.geometry

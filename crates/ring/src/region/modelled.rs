@@ -26,16 +26,16 @@ pub struct Region {
     protocol: Protocol,
     clock: Clock,
     origin: u64,
-    cpus: Arc<[Cpu]>,
+    buffers: Arc<[Buffer]>,
 }
 
 impl Region {
     /// A region with nothing in it.
     pub fn new(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Self {
         let origin = geometry.later(origin, 0);
-        let cpus: Arc<[Cpu]> = (0..geometry.cpus()).map(|_| Cpu::new(geometry)).collect();
-        cpus.iter().for_each(|cpu| cpu.prepare(origin));
-        Self { geometry, protocol, clock, origin, cpus }
+        let buffers: Arc<[Buffer]> = (0..geometry.cpus()).map(|_| Buffer::new(geometry)).collect();
+        buffers.iter().for_each(|buffer| buffer.prepare(origin));
+        Self { geometry, protocol, clock, origin, buffers }
     }
 
     /// Number and sizes of the buffers.
@@ -59,22 +59,22 @@ impl Region {
         self.origin
     }
 
-    /// The buffer of a CPU.
+    /// A buffer by its index.
     ///
     /// # Panics
-    /// The region has no such CPU.
-    pub fn cpu(&self, cpu: usize) -> Cpu {
-        self.cpus[cpu].clone()
+    /// The region has no such buffer.
+    pub fn buffer(&self, index: usize) -> Buffer {
+        self.buffers[index].clone()
     }
 
-    pub(crate) fn control_address(&self, _cpu: usize) -> *mut u8 {
+    pub(crate) fn control_address(&self, _buffer: usize) -> *mut u8 {
         core::ptr::null_mut() // the modelled sequences take the region itself
     }
 }
 
 /// One CPU's buffer in a region.
 #[derive(Clone, Debug)]
-pub struct Cpu {
+pub struct Buffer {
     geometry: Geometry,
     words: Arc<Words>,
 }
@@ -113,7 +113,7 @@ impl core::fmt::Debug for Words {
     }
 }
 
-impl Cpu {
+impl Buffer {
     fn new(geometry: Geometry) -> Self {
         let physical = geometry.physical_sub_buffers();
         let cells = (geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER) / STEP;
@@ -140,7 +140,7 @@ impl Cpu {
         &self.words.headers[physical]
     }
 
-    /// No address: [`Cpu::word`] reads a chunk's bytes.
+    /// No address: [`Buffer::word`] reads a chunk's bytes.
     pub fn data(&self, _physical: usize, _at: usize) -> *mut u8 {
         core::ptr::null_mut()
     }

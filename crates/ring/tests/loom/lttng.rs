@@ -4,6 +4,7 @@ use loom::thread;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Smp, interrupts};
 use tracewing_ring::{Left, Region, Segment};
+use tracewing_units::Tid;
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
@@ -12,7 +13,7 @@ fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
     let emit = |number| {
         let bytes = payload(writer, number);
         // SAFETY: the segment is alive; regions of models live as long as any handle; `Local` models nest.
-        unsafe { lttng::write::<A>(region, 0, writer as i32, 1, &[Segment::of(&bytes)]) }
+        unsafe { lttng::write::<A>(region, 0, Tid(writer as i32), 1, &[Segment::of(&bytes)]) }
     };
     (0..count).filter(|number| emit(*number).is_ok()).count() as u64
 }
@@ -29,7 +30,7 @@ fn smp(overwriting: bool, origin: u64, counts: [u64; 2], looks: u32) {
     check.drain(&mut reader);
     assert_eq!(check.events + check.overwritten_events(), written);
     assert!(overwriting || check.overwritten.sub_buffers == 0);
-    assert_eq!(region.cpu(0).lost_total() + written, BEFORE + counts[0] + counts[1]);
+    assert_eq!(region.buffer(0).lost_total() + written, BEFORE + counts[0] + counts[1]);
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn a_late_commit() {
     check(2, || {
         let region = region(Protocol::Smp, true, 1, 0);
         // SAFETY: as in `emit_all`.
-        let slot = unsafe { lttng::reserve::<Smp>(&region, 0, 1, 1, support::PAYLOAD) };
+        let slot = unsafe { lttng::reserve::<Smp>(&region, 0, Tid(1), 1, support::PAYLOAD) };
         let mut slot = slot.expect("an empty ring has room");
         switch(&region);
         let mut written = 1 + emit_all::<Smp>(&region, 2, 1);
@@ -209,7 +210,7 @@ fn local() {
             let emitted = BEFORE + writer.join().unwrap();
             let (mut reader, mut check) = looking.join().unwrap();
             check.drain(&mut reader);
-            let lost = region.cpu(0).lost_total();
+            let lost = region.buffer(0).lost_total();
             assert_eq!(check.events + check.overwritten_events() + lost, emitted);
         });
     }
@@ -225,7 +226,7 @@ fn a_dead_writer() {
         let dead = region.clone();
         let dead = thread::spawn(move || {
             // SAFETY: as in `emit_all`.
-            let slot = unsafe { lttng::reserve::<Smp>(&dead, 0, 3, 1, support::PAYLOAD) };
+            let slot = unsafe { lttng::reserve::<Smp>(&dead, 0, Tid(3), 1, support::PAYLOAD) };
             let reserved = slot.is_ok();
             std::mem::forget(slot);
             u64::from(reserved)
@@ -257,7 +258,7 @@ fn writers_after_a_dead_one() {
     check(2, || {
         let region = region(Protocol::Smp, false, 1, 0);
         // SAFETY: as in `emit_all`.
-        std::mem::forget(unsafe { lttng::reserve::<Smp>(&region, 0, 3, 1, support::PAYLOAD) });
+        std::mem::forget(unsafe { lttng::reserve::<Smp>(&region, 0, Tid(3), 1, support::PAYLOAD) });
         let (first, second) = (region.clone(), region.clone());
         let first = thread::spawn(move || emit_all::<Smp>(&first, 1, 1));
         let second = thread::spawn(move || emit_all::<Smp>(&second, 2, 1));

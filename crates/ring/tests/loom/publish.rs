@@ -9,6 +9,7 @@ use tracewing_abi::region::Protocol;
 use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
 use tracewing_ring::{Attachment, EnableWord, Reach, Reader, Region};
+use tracewing_units::{Cpu, Tid};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
@@ -31,7 +32,7 @@ impl World {
         Arc::new(Self { region, processors, attachment })
     }
 
-    fn task<'a>(&'a self, tid: i32, fate: &'a dyn Fn() -> Fate) -> Task<'a> {
+    fn task<'a>(&'a self, tid: Tid, fate: &'a dyn Fn() -> Fate) -> Task<'a> {
         Task {
             processors: &self.processors,
             on: 0,
@@ -46,7 +47,7 @@ impl World {
 
 /// Whether the event was written; `None` if the task was killed.
 fn emit(world: &World, task: &mut Task<'_>, number: u64) -> Option<bool> {
-    let payload = payload(task.tid as u64, number);
+    let payload = payload(task.tid.0 as u64, number);
     for _ in 0..ATTEMPTS {
         match event(task, &world.region, 1, &payload, false)? {
             Outcome::Written => return Some(true),
@@ -67,7 +68,7 @@ fn proceed() -> Fate {
 }
 
 /// Returns the number of events written.
-fn emit_all(world: &World, tid: i32, count: u64) -> u64 {
+fn emit_all(world: &World, tid: Tid, count: u64) -> u64 {
     let mut task = world.task(tid, &proceed);
     (0..count).filter(|number| emit(world, &mut task, *number).unwrap()).count() as u64
 }
@@ -80,10 +81,10 @@ fn writers_and_reader(
     looks: u32,
     partial: bool,
 ) -> (Check, Reader, u64) {
-    assert_eq!(emit_all(&world, 3, BEFORE), BEFORE);
+    assert_eq!(emit_all(&world, Tid(3), BEFORE), BEFORE);
     let (first, second) = (world.clone(), world.clone());
-    let first = thread::spawn(move || emit_all(&first, 1, counts[0]));
-    let second = thread::spawn(move || emit_all(&second, 2, counts[1]));
+    let first = thread::spawn(move || emit_all(&first, Tid(1), counts[0]));
+    let second = thread::spawn(move || emit_all(&second, Tid(2), counts[1]));
     let looking = support::look_meanwhile(&world.region, looks, partial);
     let written = first.join().unwrap() + second.join().unwrap();
     let (mut reader, mut check) = looking.join().unwrap();
@@ -105,10 +106,10 @@ fn discard() {
 fn two_open_the_next_one() {
     check(2, || {
         let world = World::new(false, 1, 0);
-        assert_eq!(emit_all(&world, 3, 3), 3);
+        assert_eq!(emit_all(&world, Tid(3), 3), 3);
         let (first, second) = (world.clone(), world.clone());
-        let first = thread::spawn(move || emit_all(&first, 1, 1));
-        let second = thread::spawn(move || emit_all(&second, 2, 1));
+        let first = thread::spawn(move || emit_all(&first, Tid(1), 1));
+        let second = thread::spawn(move || emit_all(&second, Tid(2), 1));
         let written = 3 + first.join().unwrap() + second.join().unwrap();
         let (mut reader, mut check) = (support::reader(&world.region, 0), Check::default());
         check.drain(&mut reader);
@@ -151,8 +152,8 @@ fn snapshots() {
     check(2, || {
         let world = World::new(true, 1, 0);
         let writer = world.clone();
-        emit_all(&world, 1, BEFORE);
-        let writer = thread::spawn(move || emit_all(&writer, 2, 2));
+        emit_all(&world, Tid(1), BEFORE);
+        let writer = thread::spawn(move || emit_all(&writer, Tid(2), 2));
         let mut reader = support::reader(&world.region, 0);
         let snapshot = |reader: &mut Reader| {
             let mut check = Check::default();
@@ -180,14 +181,14 @@ fn snapshots() {
 fn a_copy_that_is_overwritten() {
     check(1, || {
         let world = World::new(true, 1, 0);
-        let before = emit_all(&world, 1, 4);
+        let before = emit_all(&world, Tid(1), 4);
         let writer = world.clone();
         let writer = thread::spawn(move || {
-            let mut task = writer.task(2, &proceed);
+            let mut task = writer.task(Tid(2), &proceed);
             // The short way around the ring: sub-buffers may be left before they are full.
             for _ in 0..2 {
-                let head = writer.region.cpu(0).control().head.load(Relaxed);
-                assert_eq!(open(&mut task, &writer.region, 0, head), Some(Opened::Retry));
+                let head = writer.region.buffer(0).control().head.load(Relaxed);
+                assert_eq!(open(&mut task, &writer.region, Cpu(0), head), Some(Opened::Retry));
             }
             emit(&writer, &mut task, 0)
         });
@@ -213,10 +214,10 @@ fn migration_and_death() {
                         true => fate,
                         false => Fate::GoOn,
                     };
-                    let mut task = moving.task(1, &fates);
+                    let mut task = moving.task(Tid(1), &fates);
                     (0..3).map_while(|number| emit(&moving, &mut task, number)).filter(|done| *done).count()
                 });
-                let other = thread::spawn(move || emit_all(&other, 2, 2));
+                let other = thread::spawn(move || emit_all(&other, Tid(2), 2));
                 let mut readers = [0, 1].map(|cpu| (support::reader(&world.region, cpu), Check::default()));
                 readers.iter_mut().for_each(|(reader, check)| check.one(reader, true));
                 let written = moving.join().unwrap() as u64 + other.join().unwrap();
@@ -236,8 +237,8 @@ fn detach() {
         let world = World::new(false, 1, 0);
         let writer = world.clone();
         let writer = thread::spawn(move || {
-            let mut task = writer.task(1, &proceed);
-            matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
+            let mut task = writer.task(Tid(1), &proceed);
+            matches!(open(&mut task, &writer.region, Cpu(0), 0), Some(Opened::Retry))
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
         });
         world.attachment.detach();
@@ -260,9 +261,9 @@ fn switching_off() {
         let enabled = Arc::new(EnableWord::of(1, 0));
         let (writer, shared) = (world.clone(), enabled.clone());
         let writer = thread::spawn(move || {
-            let mut task = Task { enabled: Some(&shared), ..writer.task(1, &proceed) };
+            let mut task = Task { enabled: Some(&shared), ..writer.task(Tid(1), &proceed) };
             shared.id() == 1
-                && matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
+                && matches!(open(&mut task, &writer.region, Cpu(0), 0), Some(Opened::Retry))
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
         });
         enabled.clear();

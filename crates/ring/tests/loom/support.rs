@@ -6,6 +6,7 @@ use loom::thread;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, split_header_word};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_ring::{Chunk, Overwritten, Reach, Reader, Region};
+use tracewing_units::Cycles;
 
 /// Bytes of an event's payload: writer and number.
 pub const PAYLOAD: usize = 8;
@@ -39,7 +40,7 @@ pub fn payload(writer: u64, number: u64) -> [u8; PAYLOAD] {
 #[derive(Default)]
 pub struct Check {
     last: HashMap<u64, u64>,
-    stamp: u64,
+    stamp: Cycles,
     /// Number of events.
     pub events: u64,
     /// The total that the last chunk reported.
@@ -50,8 +51,8 @@ impl Check {
     /// Checks a chunk's events.
     pub fn look(&mut self, reader: &Reader, chunk: &Chunk) {
         assert!(chunk.begin >= self.stamp && chunk.end >= chunk.begin, "time stamps never go back");
-        assert!(chunk.end >> 32 == 0, "stamps are counted from their own sub-buffer's begin");
-        let (mut at, mut stamp) = (0, self.stamp as u32);
+        assert!(chunk.end.0 >> 32 == 0, "stamps are counted from their own sub-buffer's begin");
+        let (mut at, mut stamp) = (0, self.stamp.0 as u32);
         while at < chunk.bytes().len() {
             let (low, mut id, length) = split_header_word(reader.word(chunk, at));
             let mut header = HEADER;

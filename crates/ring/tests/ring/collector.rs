@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use tracewing_abi::region::{Mode, SUB_BUFFER_HEADER};
 use tracewing_ring::{Chunk, Left, Overwritten, Reach, Reader, Region};
+use tracewing_units::Cycles;
 
 use crate::events::{Event, PINNED, decode};
 
@@ -31,7 +32,7 @@ pub struct Gap {
 
 struct Cpu {
     reader: Reader,
-    stamp: u64,
+    stamp: Cycles,
     lost: u64,
     overwritten: Overwritten,
     /// What earlier readers found overwritten.
@@ -51,7 +52,7 @@ impl Collector {
         let cpu = |cpu| Cpu {
             // SAFETY: the only readers of a test's own region.
             reader: unsafe { region.reader(cpu) },
-            stamp: 0,
+            stamp: Cycles::ZERO,
             lost: 0,
             overwritten: Overwritten::default(),
             before: Overwritten::default(),
@@ -140,7 +141,7 @@ impl Collector {
 
     /// Events that the writers counted as lost.
     pub fn lost(&self) -> u64 {
-        (0..self.cpus.len()).map(|cpu| self.region.cpu(cpu).lost_total()).sum()
+        (0..self.cpus.len()).map(|cpu| self.region.buffer(cpu).lost_total()).sum()
     }
 
     /// Events that a CPU's chunks report as lost before their ends.
@@ -173,7 +174,7 @@ impl Collector {
     fn take(&mut self, index: usize, chunk: Chunk, before_release: impl FnOnce(&[Event], Overwritten)) {
         let cpu = &mut self.cpus[index];
         assert!(chunk.begin >= cpu.stamp, "a chunk begins before the end of the one before");
-        assert!(chunk.lost >= cpu.lost && chunk.lost <= self.region.cpu(index).lost_total());
+        assert!(chunk.lost >= cpu.lost && chunk.lost <= self.region.buffer(index).lost_total());
         let (before, after) = (cpu.overwritten, chunk.overwritten);
         assert!(after.sub_buffers >= before.sub_buffers && after.bytes >= before.bytes, "{after:?}");
         (cpu.stamp, cpu.lost, cpu.overwritten) = (chunk.end, chunk.lost, after);

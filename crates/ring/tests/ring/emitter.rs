@@ -3,6 +3,7 @@
 use tracewing_abi::region::{Clock, Geometry, Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Smp};
 use tracewing_ring::{Region, Segment};
+use tracewing_units::Tid;
 
 use crate::events::{self, fill, plan};
 use crate::machine::{self, Mapped};
@@ -123,10 +124,11 @@ impl Emitter {
             let segments = [Segment::of(head), Segment::of(tail)];
             // SAFETY: living segments; the region stays mapped; a `Local` buffer has one thread, and its
             // handlers.
-            return unsafe { lttng::write::<A>(&region, buffer, writer as i32, plan.id, &segments) };
+            return unsafe { lttng::write::<A>(&region, buffer, Tid(writer as i32), plan.id, &segments) };
         }
         // SAFETY: as above.
-        let mut slot = unsafe { lttng::reserve::<A>(&region, buffer, writer as i32, plan.id, plan.len) }?;
+        let mut slot =
+            unsafe { lttng::reserve::<A>(&region, buffer, Tid(writer as i32), plan.id, plan.len) }?;
         slot.put(head);
         slot.put(tail);
         slot.commit();

@@ -95,7 +95,7 @@ pub struct Event {
 pub fn decode(chunk: &Chunk) -> Vec<Event> {
     // SAFETY: the chunk is not released yet, and its writers are well-behaved: no thread changes its bytes.
     let mut bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
-    let (mut events, mut last) = (Vec::new(), chunk.begin);
+    let (mut events, mut last) = (Vec::new(), chunk.begin.0);
     while !bytes.is_empty() {
         let word = u64::from_le_bytes(bytes[..8].try_into().unwrap());
         let (low, mut id, length) = split_header_word(word);
@@ -109,7 +109,7 @@ pub fn decode(chunk: &Chunk) -> Vec<Event> {
             id = u16::from_le_bytes(event[16..18].try_into().unwrap());
             header = EXTENDED_HEADER;
         }
-        assert!((last..=chunk.end).contains(&stamp), "stamp {stamp} outside {last} to {}", chunk.end);
+        assert!((last..=chunk.end.0).contains(&stamp), "stamp {stamp} outside {last} to {:?}", chunk.end);
         let tid = i32::from_le_bytes(event[header..header + CONTEXT].try_into().unwrap());
         let data = &event[header + CONTEXT..];
         let writer = u32::from_le_bytes(data[..4].try_into().unwrap());

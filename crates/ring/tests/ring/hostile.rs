@@ -10,6 +10,7 @@ use tracewing_abi::region::{
 };
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Chunk, Left, Reach, Reader, Region, Segment};
+use tracewing_units::Tid;
 
 use crate::events::payload;
 use crate::machine::{self, Random, StopAtEnd};
@@ -47,7 +48,7 @@ fn nasty(random: &mut Random, near: u64) -> u64 {
 
 /// Changes one word that the other side reads.
 fn scribble(region: &Region, random: &mut Random) {
-    let cpu = region.cpu(0);
+    let cpu = region.buffer(0);
     let control = cpu.control();
     let geometry = cpu.geometry();
     let consumed = control.consumed.load(Relaxed);
@@ -85,12 +86,12 @@ fn scribble(region: &Region, random: &mut Random) {
 /// One call of a reader's method; whatever it returns is inside the data of the only CPU.
 fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     let check = |chunk: &Chunk| {
-        let (data, bytes) = (region.cpu(0).data(0, 0) as usize, region.geometry().data_bytes());
+        let (data, bytes) = (region.buffer(0).data(0, 0) as usize, region.geometry().data_bytes());
         let (start, len) = (chunk.bytes().as_ptr() as usize, chunk.bytes().len());
         assert!(start >= data && start + len <= data + bytes && len > 0 && len <= S);
         assert!(chunk.begin <= chunk.end);
     };
-    let before = region.cpu(0).control().consumed.load(Relaxed);
+    let before = region.buffer(0).control().consumed.load(Relaxed);
     let chunk = match random.below(9) {
         0 => {
             assert!(reader.waiting() <= N * S);
@@ -117,7 +118,7 @@ fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     }
     if region.geometry().mode() == Mode::Discard {
         let sequence = |position| region.geometry().sequence(position);
-        let after = region.cpu(0).control().consumed.load(Relaxed);
+        let after = region.buffer(0).control().consumed.load(Relaxed);
         let passed = region.geometry().distance(sequence(before), sequence(after));
         assert!((0..=3 * N as i64 + 2).contains(&passed), "one call passed {passed} sub-buffers");
     }
@@ -136,7 +137,7 @@ fn a_reader_survives_any_words() {
             if protocol == Protocol::Smp && random.below(3) == 0 {
                 let bytes = payload::<20>(1, round);
                 // SAFETY: a living segment; the region stays mapped.
-                let _ = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+                let _ = unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &[Segment::of(&bytes)]) };
             }
             for _ in 0..random.below(6) {
                 scribble(&region, &mut random);
@@ -178,7 +179,7 @@ fn a_writer_that_runs_ahead_permanently_does_not_keep_the_reader() {
     thread::scope(|scope| {
         scope.spawn(|| {
             // As many empty sub-buffers as the reader passes.
-            let cpu = region.cpu(0);
+            let cpu = region.buffer(0);
             while !stop.load(Relaxed) {
                 let consumed = cpu.geometry().sequence(cpu.control().consumed.load(Relaxed));
                 for sequence in consumed..consumed + N as u64 {
@@ -200,7 +201,7 @@ fn a_writer_that_runs_ahead_permanently_does_not_keep_the_reader() {
 #[test]
 fn stamps_at_the_end_of_time() {
     let region = new_region(Protocol::Publish, Mode::Discard);
-    let cpu = region.cpu(0);
+    let cpu = region.buffer(0);
     // SAFETY: the region's only reader.
     let mut reader = unsafe { region.reader(0) };
     cpu.header(0).begin.store(u64::MAX - 1, Relaxed);
@@ -218,11 +219,11 @@ fn smp_writers_survive_any_words() {
     for round in 0..100_000 {
         scribble(&region, &mut random);
         if random.below(4) == 0 {
-            region.cpu(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
+            region.buffer(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
         }
         let bytes = payload::<40>(1, round);
         // SAFETY: a living segment; the region stays mapped.
-        let _ = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+        let _ = unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &[Segment::of(&bytes)]) };
     }
 }
 
@@ -237,7 +238,7 @@ fn publishing_survives_any_words() {
     for round in 0..100_000 {
         scribble(&publisher.region, &mut random);
         if random.below(4) == 0 {
-            publisher.region.cpu(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
+            publisher.region.buffer(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
         }
         let _ = publisher.emit_any(1, round);
     }

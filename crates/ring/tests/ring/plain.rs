@@ -163,7 +163,7 @@ impl Both {
     /// The write position as sub-buffer, counted from 0, and offset.
     fn head(&self) -> (usize, usize) {
         let region = self.emitter.region();
-        let head = region.cpu(self.cpu).control().head.load(std::sync::atomic::Ordering::Relaxed);
+        let head = region.buffer(self.cpu).control().head.load(std::sync::atomic::Ordering::Relaxed);
         let number = self.geometry.distance(region.origin(), self.geometry.sequence(head));
         (number as usize, self.geometry.at(head))
     }
@@ -255,7 +255,7 @@ impl Both {
             }
             assert!(self.reader.waiting() <= self.geometry.capacity());
         }
-        assert_eq!(self.emitter.region().cpu(self.cpu).lost_total(), self.lost);
+        assert_eq!(self.emitter.region().buffer(self.cpu).lost_total(), self.lost);
     }
 }
 

@@ -7,6 +7,7 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol};
 use tracewing_ring::publish::{self, Destination, Opened, Outcome};
 use tracewing_ring::{Attachment, EnableWord, Region, Segment, thread};
+use tracewing_units::{Cpu, Tid};
 
 use crate::events::{self, Plan, fill, payload, plan};
 use crate::machine;
@@ -71,7 +72,7 @@ impl Publisher {
             attachment: &*self.attachment,
             key: self.key,
             rseq_offset: self.rseq_offset,
-            tid: thread::with(|mark| mark.entries[SLOT].tid.load(Relaxed)),
+            tid: Tid(thread::with(|mark| mark.entries[SLOT].tid.load(Relaxed))),
         }
     }
 
@@ -109,7 +110,7 @@ impl Publisher {
     }
 
     /// One attempt to open the next sub-buffer.
-    pub fn open(&self, cpu: u32, head: u64) -> Opened {
+    pub fn open(&self, cpu: Cpu, head: u64) -> Opened {
         // SAFETY: as in `fixed`.
         unsafe { publish::open(self.destination(), &self.region, cpu, head) }
     }
@@ -172,7 +173,7 @@ impl Publisher {
     }
 
     fn count(&self, loss: Loss) -> Result<(), Loss> {
-        self.region.cpu(machine::current_cpu()).count_loss(loss);
+        self.region.buffer(machine::current_cpu()).count_loss(loss);
         Err(loss)
     }
 }

@@ -7,6 +7,7 @@ use tracewing_abi::event::{CONTEXT, HEADER};
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER};
 use tracewing_ring::publish::{Opened, Outcome};
 use tracewing_ring::{EnableWord, Segment, thread};
+use tracewing_units::Cpu;
 
 use crate::collector::Collector;
 use crate::events::payload;
@@ -40,10 +41,10 @@ fn fill_exactly<const LEN: usize>(by_fixed: bool) {
         crate::events::fill(&mut space[..first], 1, 0);
         let segment = [Segment::of(&space[..first])];
         let Outcome::Full { cpu: full, head: 0 } = publisher.gather(1, &segment, false) else { panic!() };
-        assert_eq!(full as usize, cpu);
+        assert_eq!(full.index(), cpu);
         assert_eq!(publisher.open(full, 0), Opened::Retry);
         assert_eq!(publisher.gather(1, &segment, false), Outcome::Written);
-        let at = publisher.region.cpu(cpu).control().head.load(Relaxed);
+        let at = publisher.region.buffer(cpu).control().head.load(Relaxed);
         assert_eq!(at as i64, S as i64 - length as i64 + gap);
         let written = if by_fixed {
             publisher.fixed::<LEN, false>(2, &bytes)
@@ -55,7 +56,7 @@ fn fill_exactly<const LEN: usize>(by_fixed: bool) {
             }
         };
         assert_eq!(written, gap < 0, "at + length = S{gap:+}");
-        let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
+        let head = publisher.region.buffer(cpu).control().head.load(Relaxed);
         assert_eq!(head, if written { at + length } else { at });
         if !written {
             publisher.emit(2, &[Segment::of(&bytes)]).unwrap();
@@ -165,8 +166,8 @@ fn stamps_long_after_the_begin_take_the_long_form() {
         publisher.enter(1);
         publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
         let mut collector = Collector::new(publisher.region);
-        publisher.region.cpu(cpu).header(0).begin.store(now() - age, Relaxed);
-        publisher.region.cpu(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
+        publisher.region.buffer(cpu).header(0).begin.store(now() - age, Relaxed);
+        publisher.region.buffer(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
         let before = now();
         assert_eq!(publisher.fixed::<8, false>(1, &payload(1, 0)), !extends);
         if extends {
@@ -197,7 +198,7 @@ fn low_halves_wrap_within_a_sub_buffer() {
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
     // A beginning whose low half is just below its wrap: the largest that is not in the future.
     let begin = ((now() >> 32) << 32) - 1;
-    publisher.region.cpu(cpu).header(0).begin.store(begin, Relaxed);
+    publisher.region.buffer(cpu).header(0).begin.store(begin, Relaxed);
     let before = now();
     publisher.emit_fixed::<8, false>(1, &payload(1, 1)).unwrap();
     let events = Collector::new(publisher.region).drain(true);
@@ -211,12 +212,12 @@ fn a_clock_that_stepped_back_stands_still() {
     publisher.enter(1);
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
     let future = now() + (1 << 40);
-    publisher.region.cpu(cpu).header(0).begin.store(future, Relaxed);
-    publisher.region.cpu(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
+    publisher.region.buffer(cpu).header(0).begin.store(future, Relaxed);
+    publisher.region.buffer(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
     for counter in 0..20 {
         publisher.emit_fixed::<30, false>(1, &payload(1, counter)).unwrap();
     }
-    assert_eq!(publisher.region.cpu(cpu).header(1).begin.load(Relaxed), future);
+    assert_eq!(publisher.region.buffer(cpu).header(1).begin.load(Relaxed), future);
     let events = Collector::new(publisher.region).drain(true);
     assert_eq!(events.len(), 20, "in this and in the sub-buffers opened after it");
     assert!(events.iter().all(|event| event.stamp == future && event.extended));
@@ -228,13 +229,13 @@ fn a_detached_thread_writes_nothing() {
     let cpu = stay();
     publisher.enter(1);
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
-    let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
+    let head = publisher.region.buffer(cpu).control().head.load(Relaxed);
     let refused = |what: &str| {
         let bytes = payload::<8>(1, 1);
         assert!(!publisher.fixed::<8, false>(1, &bytes), "{what}");
         assert_eq!(publisher.gather(1, &[Segment::of(&bytes)], false), Outcome::Detached, "{what}");
-        assert_eq!(publisher.open(cpu as u32, head), Opened::Retry, "{what}");
-        assert_eq!(publisher.region.cpu(cpu).control().head.load(Relaxed), head, "{what}");
+        assert_eq!(publisher.open(Cpu::at(cpu), head), Opened::Retry, "{what}");
+        assert_eq!(publisher.region.buffer(cpu).control().head.load(Relaxed), head, "{what}");
     };
     let key = publisher.attachment().key();
     publisher.attachment().detach();
@@ -253,7 +254,7 @@ fn a_disabled_class_is_not_written() {
     let cpu = stay();
     publisher.enter(1);
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
-    let head = || publisher.region.cpu(cpu).control().head.load(Relaxed);
+    let head = || publisher.region.buffer(cpu).control().head.load(Relaxed);
     let (before, bytes) = (head(), payload::<8>(1, 1));
     let segments = [Segment::of(&bytes)];
     // As for an event that began before its class was disabled, or before the word was given to another
@@ -283,20 +284,20 @@ fn an_old_write_position_opens_nothing_and_loses_nothing() {
         publisher.emit_fixed::<16, false>(1, &payload(1, counter)).unwrap();
         collector.drain(true);
     }
-    let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
+    let head = publisher.region.buffer(cpu).control().head.load(Relaxed);
     let geometry = publisher.region.geometry();
     let back = |by: u64| {
         let sequence = geometry.sequence(head) - by;
         geometry.position(sequence, geometry.entry(sequence), 100)
     };
     for old in [0, 100, geometry.position(1, 1, 100), back(2), back(1), head - 28] {
-        assert_eq!(publisher.open(cpu as u32, old), Opened::Retry, "{old}");
+        assert_eq!(publisher.open(Cpu::at(cpu), old), Opened::Retry, "{old}");
     }
     let other = (cpu + 1) % publisher.region.geometry().cpus();
     if other != cpu {
-        assert_eq!(publisher.open(other as u32, 0), Opened::Retry, "another CPU's");
-        assert_eq!(publisher.region.cpu(other).control().head.load(Relaxed), 0);
+        assert_eq!(publisher.open(Cpu::at(other), 0), Opened::Retry, "another CPU's");
+        assert_eq!(publisher.region.buffer(other).control().head.load(Relaxed), 0);
     }
-    assert_eq!(publisher.region.cpu(cpu).control().head.load(Relaxed), head);
+    assert_eq!(publisher.region.buffer(cpu).control().head.load(Relaxed), head);
     assert_eq!(collector.lost(), 0);
 }

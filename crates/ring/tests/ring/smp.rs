@@ -8,6 +8,7 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Region, Segment};
+use tracewing_units::Tid;
 
 use crate::collector::Collector;
 use crate::events::{SMALLEST, fill};
@@ -24,7 +25,9 @@ fn emit(region: &Region, cpu: usize, writer: u32, counter: u32) -> Result<(), Lo
     fill(&mut bytes[..len], writer, counter);
     let (head, tail) = bytes[..len].split_at(random.below(len + 1));
     // SAFETY: living segments; regions of tests stay mapped.
-    unsafe { lttng::write::<Smp>(region, cpu, writer as i32, 1, &[Segment::of(head), Segment::of(tail)]) }
+    unsafe {
+        lttng::write::<Smp>(region, cpu, Tid(writer as i32), 1, &[Segment::of(head), Segment::of(tail)])
+    }
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn a_begin_far_away_takes_the_long_form_and_one_in_the_future_stands_still() {
     for begin in [u64::MAX / 2, 1] {
         let region = new_region(1, 8, 256, Clock::Monotonic);
         emit(&region, 0, 1, 0).unwrap();
-        let cpu = region.cpu(0);
+        let cpu = region.buffer(0);
         cpu.header(0).begin.store(begin, Relaxed);
         cpu.control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
         cpu.control().table[0].committed.store(SUB_BUFFER_HEADER as u64, Relaxed);
@@ -98,19 +101,19 @@ fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
     let mut payload = [0; SMALLEST];
     let mut counter = 0;
     let mut emit = || {
-        let before = region.cpu(0).control().head.load(Relaxed);
+        let before = region.buffer(0).control().head.load(Relaxed);
         fill(&mut payload, 1, counter);
         counter += 1;
         // SAFETY: a living segment; regions of tests stay mapped.
-        unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&payload)]) }.ok()?;
-        Some(region.cpu(0).control().head.load(Relaxed) - before)
+        unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &[Segment::of(&payload)]) }.ok()?;
+        Some(region.buffer(0).control().head.load(Relaxed) - before)
     };
     emit();
     let compact = (HEADER + CONTEXT + SMALLEST) as u64;
     assert_eq!(emit(), Some(compact));
     // The state that a reservation leaves when it begins the next sub-buffer.
     let head = SIZE as u64 + SUB_BUFFER_HEADER as u64 + compact;
-    region.cpu(0).control().head.store(head, Relaxed);
+    region.buffer(0).control().head.store(head, Relaxed);
     let long = compact + (EXTENDED_HEADER - HEADER) as u64;
     let in_it = (0..).take_while(|_| emit() == Some(long)).count() as u64;
     let room = (SIZE - SUB_BUFFER_HEADER) as u64 - compact;
@@ -137,7 +140,7 @@ fn a_full_buffer_loses_and_continues() {
     assert_eq!(collector.read + lost, 2000);
     assert_eq!(region.lost(0), [lost, 0, 0, 0, 0, 0, 0]);
     // SAFETY: a living segment; regions of tests stay mapped.
-    let large = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&[0; 107])]) };
+    let large = unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &[Segment::of(&[0; 107])]) };
     assert_eq!(large, Err(Loss::TooLarge));
 }
 
@@ -147,10 +150,10 @@ fn a_full_buffer_loses_and_continues() {
 fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
     let region = new_region(1, 4, 512, Clock::Monotonic);
     let mut collector = Collector::new(region);
-    let head = || region.cpu(0).control().head.load(Relaxed);
+    let head = || region.buffer(0).control().head.load(Relaxed);
     emit(&region, 0, 1, 0).unwrap();
     emit(&region, 0, 1, 1).unwrap();
-    region.cpu(0).control().head.fetch_add(40, Relaxed); // reserved, and then nothing
+    region.buffer(0).control().head.fetch_add(40, Relaxed); // reserved, and then nothing
     let mut counter = 2;
     let geometry = region.geometry();
     while geometry.sequence(head()) == 0 {
@@ -159,7 +162,7 @@ fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
     }
     let last = counter - 1;
     assert_eq!(collector.drain(true), [], "what is uncommitted is waited for");
-    region.cpu(0).control().head.store(geometry.position(2, 2, SUB_BUFFER_HEADER + 30), Relaxed); // never opened
+    region.buffer(0).control().head.store(geometry.position(2, 2, SUB_BUFFER_HEADER + 30), Relaxed); // never opened
     let (events, unfinished) = collector.finalise(0);
     assert_eq!(events.iter().map(|event| event.counter).collect::<Vec<_>>(), [0, 1, last]);
     assert_eq!(
@@ -167,7 +170,7 @@ fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
         3,
         "after event 1, the unclosed rest of sub-buffer 1, the unopened sub-buffer 2"
     );
-    assert_eq!(geometry.sequence(region.cpu(0).control().consumed.load(Relaxed)), 3);
+    assert_eq!(geometry.sequence(region.buffer(0).control().consumed.load(Relaxed)), 3);
     assert_eq!(collector.finalise(0), (Vec::new(), Vec::new()));
 }
 
@@ -184,12 +187,13 @@ fn a_process_killed_while_it_writes_leaves_whole_events_before() {
             for counter in 0..BEFORE {
                 emit(&region, 0, 1, counter).unwrap();
             }
-            let cpu = region.cpu(0);
+            let cpu = region.buffer(0);
             if crosses {
                 // So full that the next event opens sub-buffer 1. SAFETY: living segments; regions of tests
                 // stay mapped.
-                let write =
-                    |bytes: &[u8]| unsafe { lttng::write::<Smp>(&region, 0, 2, 1, &[Segment::of(bytes)]) };
+                let write = |bytes: &[u8]| unsafe {
+                    lttng::write::<Smp>(&region, 0, Tid(2), 1, &[Segment::of(bytes)])
+                };
                 while 1024 - region.geometry().at(cpu.control().head.load(Relaxed)) > 21 + 100 {
                     let counter = 1 + cpu.control().head.load(Relaxed) as u32;
                     write(&crate::events::payload::<8>(2, counter)).unwrap();
@@ -200,7 +204,7 @@ fn a_process_killed_while_it_writes_leaves_whole_events_before() {
                 accept();
                 let bytes: [u8; 110] = crate::events::payload(3, 0);
                 // SAFETY: a living segment; regions of tests stay mapped.
-                unsafe { lttng::write::<Smp>(&region, 0, 3, 1, &[Segment::of(&bytes)]) }.is_err().into()
+                unsafe { lttng::write::<Smp>(&region, 0, Tid(3), 1, &[Segment::of(&bytes)]) }.is_err().into()
             });
             while cpu.control().head.load(Relaxed) == earlier {
                 assert_eq!(tracee.step(), None);
@@ -233,16 +237,16 @@ fn a_clock_that_stepped_back_between_sub_buffers_loses_nothing() {
     let region = new_region(1, 8, 256, Clock::Monotonic);
     let mut collector = Collector::new(region);
     emit(&region, 0, 1, 0).unwrap();
-    let earlier = region.cpu(0).header(0).begin.load(Relaxed);
+    let earlier = region.buffer(0).header(0).begin.load(Relaxed);
     let before = collector.drain(true);
     assert_eq!(before.len(), 1);
     let mut counter = 1;
     let geometry = region.geometry();
-    while geometry.sequence(region.cpu(0).control().head.load(Relaxed)) < 2 {
+    while geometry.sequence(region.buffer(0).control().head.load(Relaxed)) < 2 {
         emit(&region, 0, 1, counter).unwrap();
         counter += 1;
     }
-    region.cpu(0).header(1).begin.store(earlier - 1000, Relaxed);
+    region.buffer(0).header(1).begin.store(earlier - 1000, Relaxed);
     let events = collector.drain(true);
     assert_eq!(events.len() as u32 + 1, counter);
     assert_eq!(collector.lost(), 0);

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Acquire;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 use tracewing_ring::{Reach, Reader, Region};
+use tracewing_units::Cycles;
 
 use crate::collector::Gap;
 use crate::events::{Event, PINNED, decode};
@@ -55,9 +56,9 @@ impl Snapshots {
 
     fn take_cpu(&mut self, cpu: usize) -> Snapshot {
         let reader = &mut self.readers[cpu];
-        let begin = self.region.cpu(cpu).control().head.load(Acquire);
+        let begin = self.region.buffer(cpu).control().head.load(Acquire);
         reader.rewind();
-        let (mut snapshot, mut stamp) = (Snapshot::default(), 0);
+        let (mut snapshot, mut stamp) = (Snapshot::default(), Cycles::ZERO);
         let mut last: HashMap<u32, (u32, u64)> = HashMap::new();
         while let Some(chunk) = reader.next(Reach::Written).expect("undamaged") {
             assert!(chunk.begin >= stamp, "a chunk begins before the end of the one before");
@@ -80,7 +81,7 @@ impl Snapshots {
         if self.region.protocol() == Protocol::Publish {
             let geometry = self.region.geometry();
             let waiting = reader.waiting();
-            let now = self.region.cpu(cpu).control().head.load(Acquire);
+            let now = self.region.buffer(cpu).control().head.load(Acquire);
             let position = |head| (geometry.sequence(head), geometry.at(head) as i64);
             let ((begin, from), (now, to)) = (position(begin), position(now));
             let written = geometry.distance(begin, now) * geometry.sub_buffer_bytes() as i64 + to - from;

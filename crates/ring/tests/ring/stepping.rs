@@ -8,6 +8,7 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::Segment;
 use tracewing_ring::publish::{ATTEMPTS, Opened, Outcome};
+use tracewing_units::Cpu;
 
 use crate::collector::Collector;
 use crate::emitter::{Emitter, Shape};
@@ -83,7 +84,7 @@ impl Setting {
         let bytes = payload::<28>(MAIN, self.before as u32);
         // Words, an overlapping rest, and all bits of a short length.
         let segments = [Segment::of(&bytes[..21]), Segment::of(&bytes[21..])];
-        let head = publisher.region.cpu(self.cpu).control().head.load(Relaxed);
+        let head = publisher.region.buffer(self.cpu).control().head.load(Relaxed);
         accept();
         let written = match sequence {
             Sequence::Fixed => publisher.fixed::<28, false>(5, &bytes),
@@ -91,7 +92,7 @@ impl Setting {
             Sequence::Gather => publisher.gather(5, &segments, false) == Outcome::Written,
             Sequence::Extended => publisher.gather(5, &segments, true) == Outcome::Written,
             Sequence::Open | Sequence::FirstOpen => {
-                assert_eq!(publisher.open(self.cpu as u32, head), Opened::Retry);
+                assert_eq!(publisher.open(Cpu::at(self.cpu), head), Opened::Retry);
                 false
             }
         };
@@ -159,7 +160,7 @@ fn a_process_killed_at_any_instruction_leaves_whole_events_only() {
             let expected = usize::from(writes && !inside);
             assert_eq!(setting.events().len(), expected, "{sequence:?}");
             setting.publisher.emit_fixed::<16, false>(5, &payload(OTHER, 0)).unwrap();
-            assert_eq!(setting.publisher.region.cpu(setting.cpu).lost_total(), 0);
+            assert_eq!(setting.publisher.region.buffer(setting.cpu).lost_total(), 0);
         });
     }
 }
@@ -175,7 +176,7 @@ fn a_sequence_that_the_kernel_no_longer_protects_starts_again() {
             // Another thread of the CPU writes meanwhile, so the child's write position is out of date. What
             // the child writes there before it comes to the check overwrites that event, which nothing can
             // prevent.
-            let buffer = setting.publisher.region.cpu(setting.cpu);
+            let buffer = setting.publisher.region.buffer(setting.cpu);
             let head = &buffer.control().head;
             setting.publisher.emit_fixed::<16, false>(5, &payload(OTHER, 0)).unwrap();
             let moved = head.load(Relaxed);
@@ -227,11 +228,12 @@ fn a_debugger_that_steps_permanently_costs_one_event() {
     let segments = [Segment::of(&bytes)];
     let (code, _) = step_through(|| (publisher.gather(1, &segments, false) == Outcome::Interrupted).into());
     assert_eq!(code, 1);
-    let head = publisher.region.cpu(setting.cpu).control().head.load(Relaxed);
-    let (code, _) = step_through(|| (publisher.open(setting.cpu as u32, head) == Opened::Interrupted).into());
+    let head = publisher.region.buffer(setting.cpu).control().head.load(Relaxed);
+    let (code, _) =
+        step_through(|| (publisher.open(Cpu::at(setting.cpu), head) == Opened::Interrupted).into());
     assert_eq!(code, 1);
-    assert_eq!(publisher.region.cpu(setting.cpu).control().head.load(Relaxed), head);
-    assert_eq!(publisher.region.cpu(setting.cpu).lost_total(), 0);
+    assert_eq!(publisher.region.buffer(setting.cpu).control().head.load(Relaxed), head);
+    assert_eq!(publisher.region.buffer(setting.cpu).lost_total(), 0);
     let (code, _) =
         step_through(|| (publisher.emit_fixed::<8, false>(1, &bytes) == Err(Loss::Interrupted)).into());
     assert_eq!(code, 1);
@@ -256,6 +258,6 @@ fn a_writer_that_always_loses_the_race_loses_one_event() {
         });
         assert_eq!(status.map(|status| libc::WEXITSTATUS(status)), Some(1), "{kind:?}");
         assert_eq!(emitter.region().lost(0)[Loss::Interrupted as usize], 1);
-        assert_eq!(emitter.region().cpu(0).lost_total(), 1);
+        assert_eq!(emitter.region().buffer(0).lost_total(), 1);
     }
 }

@@ -9,6 +9,7 @@ use tracewing_abi::region::{CONTROL, Clock, Geometry, Protocol, SUB_BUFFER_HEADE
 use tracewing_ring::publish::model::{self, Fate, Processor, Task};
 use tracewing_ring::publish::{Opened, Outcome};
 use tracewing_ring::{Attachment, Region, Segment};
+use tracewing_units::{Cpu, Tid};
 
 use crate::events::payload;
 use crate::machine;
@@ -86,7 +87,9 @@ fn by_instructions(publisher: &Publisher, watched: &Watched, sequence: Sequence,
             Sequence::Fixed => publisher.fixed::<LEN, false>(ID, &bytes),
             Sequence::Gather => publisher.gather(ID, &segments, false) == Outcome::Written,
             Sequence::Extended => publisher.gather(ID, &segments, true) == Outcome::Written,
-            Sequence::Open | Sequence::FirstOpen => publisher.open(watched.cpu as u32, head) == Opened::Retry,
+            Sequence::Open | Sequence::FirstOpen => {
+                publisher.open(Cpu::at(watched.cpu), head) == Opened::Retry
+            }
         };
         i32::from(!done)
     });
@@ -111,12 +114,12 @@ fn by_steps(watched: &Watched, sequence: Sequence, head: u64) -> Vec<Vec<u8>> {
         Fate::GoOn
     };
     let (processors, attachment, fate) = (&processors[..], &attachment, &look);
-    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: TID, enabled: None, fate };
+    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: Tid(TID), enabled: None, fate };
     let bytes = payload::<LEN>(TID as u32, 1);
     match sequence {
         Sequence::Open | Sequence::FirstOpen => {
             assert_eq!(
-                model::open(&mut task, &watched.region, watched.cpu as u32, head),
+                model::open(&mut task, &watched.region, Cpu::at(watched.cpu), head),
                 Some(Opened::Retry)
             );
         }
@@ -149,7 +152,7 @@ fn the_instructions_do_what_the_steps_say() {
         for number in 0..before {
             publisher.emit_fixed::<16, false>(1, &payload(TID as u32, number)).unwrap();
         }
-        let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
+        let head = publisher.region.buffer(cpu).control().head.load(Relaxed);
         let watch = |region| Watched { region, cpu, times: Vec::new() }.with_times(sequence, head);
         let (real, modelled) = (watch(publisher.region), watch(region()));
         // SAFETY: two mappings of the same size; no thread writes meanwhile.

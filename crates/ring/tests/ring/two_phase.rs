@@ -4,6 +4,7 @@
 use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Slot, Smp};
 use tracewing_ring::{Reach, Reader, Region};
+use tracewing_units::Tid;
 
 use crate::collector::Collector;
 use crate::emitter::{Emitter, KINDS, Shape};
@@ -23,7 +24,7 @@ struct Ring {
 impl Ring {
     fn reserve<A: Access>(&self) -> Result<Slot<A>, Loss> {
         // SAFETY: the region stays mapped; each test is the only thread that writes to its ring.
-        unsafe { lttng::reserve::<A>(&self.region, 0, 1, 1, LEN) }
+        unsafe { lttng::reserve::<A>(&self.region, 0, Tid(1), 1, LEN) }
     }
 
     fn emit<A: Access>(&self, counter: u32) -> Result<(), Loss> {
@@ -133,7 +134,7 @@ fn a_held_slot_stops_the_ring_but_no_writer_waits() {
 fn too_large<A: Access>(ring: &Ring) {
     // SAFETY: as in `Ring::reserve`.
     let reserve =
-        |len| unsafe { lttng::reserve::<A>(&ring.region, 0, 1, 1, len) }.map(|slot| slot.remaining());
+        |len| unsafe { lttng::reserve::<A>(&ring.region, 0, Tid(1), 1, len) }.map(|slot| slot.remaining());
     let most = ring.region.geometry().largest_event() - 22; // the extended header and the thread id
     assert_eq!(reserve(most), Ok(most));
     assert_eq!(reserve(most + 1), Err(Loss::TooLarge));

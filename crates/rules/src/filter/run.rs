@@ -197,9 +197,9 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
             Load(I32) => i64::from(i32::from_le_bytes(self.payload.array(at)?)) as u64,
             Load(I16) => i64::from(i16::from_le_bytes(self.payload.array(at)?)) as u64,
             Load(I8) => i64::from(i8::from_le_bytes(self.payload.array(at)?)) as u64,
-            Load::TID => self.context.tid().into(),
-            Load::PID => self.context.pid().into(),
-            Load::CPU => self.context.cpu().into(),
+            Load::TID => self.context.tid().0.cast_unsigned().into(),
+            Load::PID => self.context.pid().as_unsigned().into(),
+            Load::CPU => self.context.cpu().0.into(),
             Load::LENGTH => self.payload.text(at)?.length()?,
             _ => return None,
         })

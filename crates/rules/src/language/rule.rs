@@ -9,6 +9,7 @@ use std::fmt;
 use tracewing_abi::WireError;
 use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::{Input, Output};
+use tracewing_units::Pid;
 
 /// Classes that every recording takes, whatever its rules say: the tracer's own reports.
 const OWN_PROVIDER: &str = "tracewing";
@@ -46,7 +47,7 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessPattern {
     /// The process with this id.
-    Id(u32),
+    Id(Pid),
     /// Processes whose program has a matching name.
     Name(Glob),
 }
@@ -54,8 +55,8 @@ pub enum ProcessPattern {
 impl ProcessPattern {
     /// A number is an id, anything else a pattern for names.
     pub fn new(text: &str) -> Self {
-        match text.parse::<u32>() {
-            Ok(id) if id.to_string() == text => Self::Id(id),
+        match text.parse::<Pid>() {
+            Ok(id) if id.0 >= 0 && id.to_string() == text => Self::Id(id),
             _ => Self::Name(Glob::new(text)),
         }
     }
@@ -68,9 +69,9 @@ impl ProcessPattern {
     }
 
     /// Whether this process is selected; its name may be unknown.
-    pub fn fits(&self, process: i32, name: Option<&str>) -> bool {
+    pub fn fits(&self, process: Pid, name: Option<&str>) -> bool {
         match self {
-            Self::Id(id) => i32::try_from(*id) == Ok(process),
+            Self::Id(id) => *id == process,
             Self::Name(glob) => name.is_some_and(|name| glob.matches(name)),
         }
     }
@@ -89,7 +90,7 @@ impl fmt::Display for ProcessPattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process<'a> {
     /// Process id, as the recorder sees it.
-    pub pid: u32,
+    pub pid: Pid,
     /// Name of its program, without folders.
     pub name: &'a str,
 }

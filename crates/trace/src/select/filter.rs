@@ -131,7 +131,7 @@ impl Filter {
 
     fn names_process(&self, state: &SuperTrace, process: Pid) -> bool {
         let name = state.process_name(process);
-        self.processes.iter().any(|pattern| pattern.fits(process.0, name))
+        self.processes.iter().any(|pattern| pattern.fits(process, name))
     }
 
     /// Whether events of a CPU are selected; those of none only where all are.

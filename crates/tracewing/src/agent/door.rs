@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::message::door::Door;
 use tracewing_ring::thread::RECORDINGS;
+use tracewing_units::Pid;
 
 use super::access::Access;
 use super::socket;
@@ -36,7 +37,7 @@ impl Word {
 
     pub(super) fn recorder(&self) -> Recorder {
         let at = WORDS.iter().position(|word| core::ptr::eq(word, self.0));
-        Recorder::new(at.map_or(0, |at| RECORDERS[at].load(Relaxed)))
+        Recorder::new(Pid(at.map_or(0, |at| RECORDERS[at].load(Relaxed))))
     }
 
     /// Where a recorder finds it.
@@ -55,12 +56,12 @@ impl Word {
 }
 
 /// A recorder, of which it may be known whether it lives.
-pub(super) struct Recorder(Option<i32>);
+pub(super) struct Recorder(Option<Pid>);
 
 impl Recorder {
     /// One that `/proc` does not show at first, since it is not there, or hides others' processes, may live.
-    fn new(pid: i32) -> Self {
-        Self((pid > 0 && system::is_process_alive(pid)).then_some(pid))
+    fn new(pid: Pid) -> Self {
+        Self((pid.0 > 0 && system::is_process_alive(pid)).then_some(pid))
     }
 
     fn may_live(&self) -> bool {
@@ -168,7 +169,7 @@ mod tests {
     fn a_recorder_that_has_ended_is_not_waited_for() {
         let longest = Duration::from_secs(60);
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let recorder = Recorder::new(child.id().cast_signed());
+        let recorder = Recorder::new(Pid::from_unsigned(child.id()));
         assert!(recorder.may_live());
         child.kill().unwrap();
         let (own, _recorders) = End::pair().unwrap();
@@ -177,6 +178,6 @@ mod tests {
         assert!(begin.elapsed() < longest / 2);
         child.wait().unwrap();
         // It is not known of one that is not shown at all.
-        assert!(Recorder::new(child.id().cast_signed()).may_live() && Recorder::new(0).may_live());
+        assert!(Recorder::new(Pid::from_unsigned(child.id())).may_live() && Recorder::new(Pid(0)).may_live());
     }
 }

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use tracewing_ring::{Segment, thread};
 use tracewing_rules::filter::{self, MAX_FILTER, Surroundings};
+use tracewing_units::{Cpu, Pid, Tid};
 
 use super::{ATTACHMENTS, identity, system};
 use crate::class::EventClass;
@@ -55,23 +56,23 @@ struct Here {
 }
 
 impl Surroundings for Here {
-    fn tid(&self) -> u32 {
+    fn tid(&self) -> Tid {
         // SAFETY: a slot's attachment is always valid.
         let key = unsafe { &*ATTACHMENTS[self.slot].load(Relaxed) }.key();
         // A forked child finds its parent's id, under another key.
         let known = thread::with(|mark| {
             let entry = &mark.entries[self.slot];
-            (entry.key.load(Relaxed) == key).then(|| entry.tid.load(Relaxed))
+            (entry.key.load(Relaxed) == key).then(|| Tid(entry.tid.load(Relaxed)))
         });
-        known.or_else(|| Some(identity::of_caller()?.tid)).unwrap_or(0) as u32
+        known.or_else(|| Some(identity::of_caller()?.tid)).unwrap_or(Tid(0))
     }
 
-    fn pid(&self) -> u32 {
-        identity::of_caller().map_or(0, |caller| caller.pid) as u32
+    fn pid(&self) -> Pid {
+        identity::of_caller().map_or(Pid(0), |caller| caller.pid)
     }
 
-    fn cpu(&self) -> u32 {
-        system::current_cpu() as u32
+    fn cpu(&self) -> Cpu {
+        Cpu::at(system::current_cpu())
     }
 }
 

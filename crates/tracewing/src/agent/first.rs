@@ -47,7 +47,7 @@ pub(crate) unsafe fn first(class: &'static EventClass, slot: usize, segments: &[
     }
     // SAFETY: only classes that `made` has made are ever pending.
     let made = unsafe { Made::of(class) };
-    let pid = identity::of_caller().map_or(NOT_KNOWN, |caller| caller.pid as u32);
+    let pid = identity::of_caller().map_or(NOT_KNOWN, |caller| caller.pid.as_unsigned());
     let Some(joined) = attach::joined(slot) else { return };
     if !joined.has_region() {
         return lose_in_child(&joined, First::class().want(slot).get());

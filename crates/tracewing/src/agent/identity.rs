@@ -13,14 +13,15 @@
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
 
 use tracewing_ring::thread;
+use tracewing_units::{Pid, Tid};
 
 use super::system;
 
 /// Ids of a thread and of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
-    pub(super) tid: i32,
-    pub(super) pid: i32,
+    pub(super) tid: Tid,
+    pub(super) pid: Pid,
 }
 
 /// Offset of a thread's id in its block, plus one; 0 if unknown.
@@ -51,10 +52,10 @@ pub(super) fn prepare() -> bool {
     } else {
         page
     };
-    let pid = system::process_id();
+    let Pid(number) = system::process_id();
     // SAFETY: a page that is never unmapped; any bytes are valid.
-    unsafe { &*page }.store(pid, Relaxed);
-    LAST_PROCESS.store(pid, Relaxed);
+    unsafe { &*page }.store(number, Relaxed);
+    LAST_PROCESS.store(number, Relaxed);
     true
 }
 
@@ -78,8 +79,8 @@ pub(super) fn forked() -> bool {
     let (Some(process), Some(tid)) = (unsafe { PROCESS.load(Acquire).as_ref() }, id_in_block()) else {
         return false;
     };
-    process.store(tid, Relaxed);
-    LAST_PROCESS.store(tid, Relaxed);
+    process.store(tid.0, Relaxed);
+    LAST_PROCESS.store(tid.0, Relaxed);
     true
 }
 
@@ -88,46 +89,47 @@ pub(super) fn of_caller() -> Option<Identity> {
     let tid = id_in_block()?;
     // SAFETY: null, or a page that is never unmapped. Acquire, with `prepare`.
     let process = unsafe { PROCESS.load(Acquire).as_ref() }?;
-    let before = thread::with(|mark| mark.tid.swap(tid, Relaxed));
-    let pid = match process.load(Relaxed) {
+    let before = Tid(thread::with(|mark| mark.tid.swap(tid.0, Relaxed)));
+    let number = match process.load(Relaxed) {
         0 => {
-            let pid = first_in_process(tid, before);
-            match process.compare_exchange(0, pid, Relaxed, Relaxed) {
-                Ok(_) => pid,
+            let number = first_in_process(tid, before).map_or(NOT_KNOWN, |pid| pid.0);
+            match process.compare_exchange(0, number, Relaxed, Relaxed) {
+                Ok(_) => number,
                 Err(known) => known,
             }
         }
-        pid => pid,
+        number => number,
     };
-    (pid != NOT_KNOWN).then_some(Identity { tid, pid })
+    (number != NOT_KNOWN).then_some(Identity { tid, pid: Pid(number) })
 }
 
 /// The id of a process that was made without the handlers of `fork`, by the first of its threads that asks,
 /// which had the id `before` in the parent. The C library's `_Fork` has given it another one, which is the
 /// process's, too. Of a thread that was never seen nothing can be said.
-fn first_in_process(tid: i32, before: i32) -> i32 {
-    let is_renamed = before != 0 && before != tid && tid != LAST_PROCESS.load(Relaxed);
-    if is_renamed { tid } else { NOT_KNOWN }
+fn first_in_process(tid: Tid, before: Tid) -> Option<Pid> {
+    let pid = tid.as_process();
+    let is_renamed = !before.is_idle() && before != tid && pid != Pid(LAST_PROCESS.load(Relaxed));
+    is_renamed.then_some(pid)
 }
 
 /// A thread's id, by its handle. Makes system calls.
 ///
 /// # Safety
 /// The thread has not ended, or not been joined.
-pub(super) unsafe fn of_thread(thread: libc::pthread_t) -> Option<i32> {
+pub(super) unsafe fn of_thread(thread: libc::pthread_t) -> Option<Tid> {
     look_for_place();
     let place = PLACE.load(Relaxed).checked_sub(1)?;
     // SAFETY: in the thread's block, which is there as long as its handle means it.
-    let tid = unsafe { (thread as *const u8).add(place).cast::<i32>().read_volatile() };
-    (tid > 0).then_some(tid)
+    let number = unsafe { (thread as *const u8).add(place).cast::<i32>().read_volatile() };
+    (number > 0).then_some(Tid(number))
 }
 
-fn id_in_block() -> Option<i32> {
+fn id_in_block() -> Option<Tid> {
     let place = PLACE.load(Relaxed).checked_sub(1)?;
     // SAFETY: in the calling thread's block, which the C library may write to at this place only before the
     // thread runs.
-    let tid = unsafe { block().add(place).cast::<i32>().read_volatile() };
-    (tid > 0).then_some(tid)
+    let number = unsafe { block().add(place).cast::<i32>().read_volatile() };
+    (number > 0).then_some(Tid(number))
 }
 
 fn block() -> *const u8 {
@@ -136,10 +138,10 @@ fn block() -> *const u8 {
 }
 
 /// Where the calling thread's id, which is `tid`, lies in its block.
-fn place(tid: i32) -> Option<usize> {
+fn place(tid: Tid) -> Option<usize> {
     let is_there = |place: usize| {
         // SAFETY: inside the block.
-        place <= SEARCHED && unsafe { block().add(place).cast::<i32>().read_volatile() } == tid
+        place <= SEARCHED && unsafe { block().add(place).cast::<i32>().read_volatile() } == tid.0
     };
     if let Some(place) = exported_to_debuggers() {
         return Some(place).filter(|place| is_there(*place));
@@ -179,7 +181,7 @@ mod tests {
         let found: Vec<usize> = (0..SEARCHED)
             .step_by(size_of::<i32>())
             // SAFETY: inside the block.
-            .filter(|place| unsafe { block().add(*place).cast::<i32>().read_volatile() } == tid)
+            .filter(|place| unsafe { block().add(*place).cast::<i32>().read_volatile() } == tid.0)
             .collect();
         assert_eq!(found, [place(tid).unwrap()]);
     }
@@ -187,8 +189,8 @@ mod tests {
     #[test]
     fn children_of_raw_system_calls_are_not_known() {
         assert!(prepare());
-        assert_eq!(first_in_process(7, 0), NOT_KNOWN);
-        assert_eq!(first_in_process(7, 7), NOT_KNOWN);
-        assert_eq!(first_in_process(8, 7), 8);
+        assert_eq!(first_in_process(Tid(7), Tid(0)), None);
+        assert_eq!(first_in_process(Tid(7), Tid(7)), None);
+        assert_eq!(first_in_process(Tid(8), Tid(7)), Some(Pid(8)));
     }
 }

@@ -9,6 +9,7 @@ use tracewing_abi::region::Protocol;
 use tracewing_ring::lttng::{Look, Smp};
 use tracewing_ring::thread::{self, Mark, RECORDINGS};
 use tracewing_ring::{Region, Segment};
+use tracewing_units::Tid;
 
 use super::attach::{Joined, Slot};
 use super::system;
@@ -64,13 +65,13 @@ pub(crate) unsafe fn write<const ORDERED: bool>(
     // before it knows.
     let Some(key) = joined.smp_key() else { return false };
     // The look comes first, for all else is done in its shadow.
-    let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
-    let look = Look::<Smp>::new(&joined.region, cpu, ORDERED);
+    let buffer = system::current_cpu().min(joined.region.geometry().cpus() - 1);
+    let look = Look::<Smp>::new(&joined.region, buffer, ORDERED);
     // A thread that has not entered under this key, or that shares its block, is not known.
     let known = thread::with(|mark| {
         let entry = &mark.entries[slot];
         let is_known = entry.key.load(Relaxed) == key && mark.shared.load(Relaxed) == 0;
-        is_known.then(|| entry.tid.load(Relaxed))
+        is_known.then(|| Tid(entry.tid.load(Relaxed)))
     });
     let Some(tid) = known else { return false };
     let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);

@@ -8,6 +8,8 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 use std::time::{Duration, Instant};
 
+use tracewing_units::Tid;
+
 use super::{identity, system};
 
 /// What they are called, by which recorders know them.
@@ -91,14 +93,14 @@ pub(super) fn begin(body: impl FnOnce()) {
 
 /// The calling thread is about to sleep.
 pub(super) fn fall_asleep() {
-    ASLEEP.store(system::thread_id(), Release); // with `wait_until_asleep`
+    ASLEEP.store(system::thread_id().0, Release); // with `wait_until_asleep`
 }
 
 /// Waits until the thread that was started last sleeps.
 pub(super) fn wait_until_asleep() {
     let begin = Instant::now();
     // Acquire, with `fall_asleep`.
-    while !system::is_asleep(ASLEEP.load(Acquire)) && begin.elapsed() < START {
+    while !system::is_asleep(Tid(ASLEEP.load(Acquire))) && begin.elapsed() < START {
         std::thread::yield_now();
     }
 }

@@ -12,6 +12,7 @@ use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::lttng::{Look, Smp};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{EnableWord, Segment, publish, thread};
+use tracewing_units::Tid;
 
 use super::attach::{Joined, RSEQ_OFFSET, Visit, joined, process_key, stop};
 use super::identity::Identity;
@@ -144,9 +145,9 @@ fn of_thread() -> Option<Loss> {
 /// # Safety
 /// Every segment is readable.
 #[inline(never)]
-unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) -> bool {
+unsafe fn smp_once(joined: &Visit, tid: Tid, id: u16, segments: &[Segment]) -> bool {
     // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
-    unsafe { Look::<Smp>::new(&joined.region, cpu_of(joined), true).write(tid, id, segments) }.is_ok()
+    unsafe { Look::<Smp>::new(&joined.region, buffer_of(joined), true).write(tid, id, segments) }.is_ok()
 }
 
 /// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence
@@ -189,14 +190,14 @@ unsafe fn publish_once(
 
 /// Registers the calling thread under `key`, and announces it in the trace if it is new there. Returns its
 /// id, `None` if it is unknown.
-fn enter(joined: &Visit, want: &EnableWord, key: u64) -> Option<i32> {
+fn enter(joined: &Visit, want: &EnableWord, key: u64) -> Option<Tid> {
     thread::with(|mark| {
         let entry = &mark.entries[joined.slot()];
         if entry.key.load(Relaxed) == key {
-            return Some(entry.tid.load(Relaxed));
+            return Some(Tid(entry.tid.load(Relaxed)));
         }
         let identity = identity::of_caller()?;
-        entry.tid.store(identity.tid, Relaxed);
+        entry.tid.store(identity.tid.0, Relaxed);
         compiler_fence(Release); // a signal handler that finds the key finds the id
         entry.key.store(key, Relaxed);
         if entry.announced.swap(short(key), Relaxed) != short(key) {
@@ -218,7 +219,7 @@ fn announce(joined: &Visit, want: &EnableWord, identity: Identity) {
         return;
     };
     let name = names::of_caller();
-    let thread = Thread { pid: identity.pid, name: up_to_nul(&name) };
+    let thread = Thread { pid: identity.pid.0, name: up_to_nul(&name) };
     thread.send(Announce { joined, want: &EnableWord::of(id, major), id });
 }
 
@@ -275,9 +276,10 @@ pub(super) fn count_loss(joined: &Joined, loss: Loss) {
         joined.children().into_iter().for_each(|children| children.count(loss));
         return;
     }
-    joined.region.cpu(cpu_of(joined)).count_loss(loss);
+    joined.region.buffer(buffer_of(joined)).count_loss(loss);
 }
 
-fn cpu_of(joined: &Joined) -> usize {
+/// The index of the buffer of the CPU that the thread runs on.
+fn buffer_of(joined: &Joined) -> usize {
     system::current_cpu().min(joined.region.geometry().cpus() - 1)
 }

@@ -8,6 +8,7 @@ use tracewing_consumer::classes::Classes;
 use tracewing_consumer::firsts::{Bound, Firsts, Found};
 use tracewing_rules::{Decision, Process, Rule, Rules, TooManyRules};
 use tracewing_trigger::{Guard, Lock};
+use tracewing_units::Pid;
 
 use crate::agent::{Answer, Granted, Registrar};
 use crate::class::EventClass;
@@ -23,7 +24,7 @@ pub(super) fn turn() -> Guard<'static> {
 pub(super) struct Enabled {
     state: Mutex<State>,
     /// A forked child finds its parent's copy, perhaps in the middle of a change, and leaves it alone.
-    pid: u32,
+    pid: Pid,
     name: String,
     firsts: Arc<Firsts>,
 }
@@ -42,7 +43,7 @@ impl Enabled {
         let program = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_owned()));
         let name = program.unwrap_or_default().to_string_lossy().into_owned();
         let state = Mutex::new(State { classes, rules, notes: Vec::new(), error: None });
-        Arc::new(Self { state, pid: std::process::id(), name, firsts })
+        Arc::new(Self { state, pid: Pid::from_unsigned(std::process::id()), name, firsts })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -52,7 +53,7 @@ impl Enabled {
     /// What the agent calls for classes that the session does not know yet.
     pub(super) fn registrar(self: &Arc<Self>) -> Registrar {
         let this = self.clone();
-        Arc::new(move |classes| match std::process::id() == this.pid {
+        Arc::new(move |classes| match Pid::from_unsigned(std::process::id()) == this.pid {
             true => {
                 let turn = Some(turn());
                 Answer { grants: this.register(classes), turn, ..Answer::default() }

@@ -9,6 +9,8 @@
 use core::panic::Location;
 use core::sync::atomic::AtomicU64;
 
+use tracewing_units::Ticket;
+
 use super::events::{Acquired, GivenUp, Kind, Released, Wait};
 use super::numbers;
 use super::origin::Parts;
@@ -29,7 +31,7 @@ use crate::{emit, words};
 pub struct Request {
     object: u64,
     /// 0 until an event of it is recorded.
-    ticket: u64,
+    ticket: Ticket,
     location: &'static Location<'static>,
     kind: Kind,
     has_waited: bool,
@@ -47,7 +49,7 @@ impl Request {
     /// A request for `object`, made at `location`.
     #[inline]
     pub const fn at(kind: Kind, object: u64, location: &'static Location<'static>) -> Self {
-        Self { object, ticket: 0, location, kind, has_waited: false }
+        Self { object, ticket: Ticket(0), location, kind, has_waited: false }
     }
 
     /// What it is for.
@@ -66,7 +68,7 @@ impl Request {
         self.has_waited = true;
         let (kind, object) = (self.kind, self.object);
         let mut origin = None;
-        emit!(Wait { kind, object, ticket: self.ticket(), origin: *origin.insert(self.origin()) });
+        emit!(Wait { kind, object, ticket: self.ticket().0, origin: *origin.insert(self.origin()) });
         self.repeat(origin);
     }
 
@@ -78,7 +80,7 @@ impl Request {
         emit!(Acquired {
             kind,
             object,
-            ticket: self.ticket(),
+            ticket: self.ticket().0,
             origin: *origin.insert(self.origin()),
             waited
         });
@@ -90,23 +92,29 @@ impl Request {
     pub fn given_up(&mut self) {
         let (kind, object, waited) = (self.kind, self.object, self.has_waited);
         let mut origin = None;
-        emit!(GivenUp { kind, object, ticket: self.ticket(), origin: *origin.insert(self.origin()), waited });
+        emit!(GivenUp {
+            kind,
+            object,
+            ticket: self.ticket().0,
+            origin: *origin.insert(self.origin()),
+            waited
+        });
         self.repeat(origin);
     }
 
     /// What it [`acquired`](Self::acquired) is about to be given back.
     #[inline]
     pub fn released(&self) {
-        let &Self { kind, object, ticket, .. } = self;
+        let &Self { kind, object, ticket: Ticket(ticket), .. } = self;
         emit!(Released { kind, object, ticket });
     }
 
     /// The ticket, taken when it is first needed.
     #[inline]
-    fn ticket(&mut self) -> u64 {
+    fn ticket(&mut self) -> Ticket {
         static BLOCKS: AtomicU64 = AtomicU64::new(0);
-        if self.ticket == 0 {
-            self.ticket = words::with(|words| numbers::next(&BLOCKS, words.next_ticket)).get();
+        if self.ticket == Ticket(0) {
+            self.ticket = Ticket(words::with(|words| numbers::next(&BLOCKS, words.next_ticket)).get());
         }
         self.ticket
     }

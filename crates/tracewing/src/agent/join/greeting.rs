@@ -18,7 +18,7 @@ use crate::agent::system::{self, Fd};
 /// Connects to a recorder and says hello.
 pub(super) fn greet(access: &Access, joining: Joining, waits: [u64; 2], until: Until) -> Result<Fd, Failure> {
     let copy = (&raw const UNCALLED).addr() as u64;
-    let pid = system::process_id() as u32;
+    let pid = system::process_id().as_unsigned();
     let hello = Hello { version: VERSION, pid, can_publish: can_publish(), joining, copy, waits };
     let socket = access.connect(Knock::Join, until)?;
     socket::send(&socket, &hello.encode(), until)?;

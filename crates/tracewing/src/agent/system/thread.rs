@@ -3,19 +3,21 @@
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
+use tracewing_units::{Pid, Tid};
+
 use super::fd::read_file;
 use super::{Fd, errno};
 
 /// The calling thread's id, from the kernel.
-pub(in super::super) fn thread_id() -> i32 {
+pub(in super::super) fn thread_id() -> Tid {
     // SAFETY: no arguments, cannot fail.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+    Tid(unsafe { libc::syscall(libc::SYS_gettid) as i32 })
 }
 
 /// The process id, from the kernel.
-pub(in super::super) fn process_id() -> i32 {
+pub(in super::super) fn process_id() -> Pid {
     // SAFETY: no arguments, cannot fail.
-    unsafe { libc::syscall(libc::SYS_getpid) as i32 }
+    Pid(unsafe { libc::syscall(libc::SYS_getpid) as i32 })
 }
 
 /// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; all zeroes if it
@@ -29,7 +31,7 @@ pub(in super::super) fn first_thread_name() -> [u8; 16] {
 }
 
 /// Names a thread of this process; an error's number, or 0.
-pub(in super::super) fn name_thread(tid: i32, name: &CStr) -> libc::c_int {
+pub(in super::super) fn name_thread(tid: Tid, name: &CStr) -> libc::c_int {
     let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
     // SAFETY: a NUL-terminated path and a number.
     let Some(file) = Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) }) else {
@@ -47,16 +49,16 @@ pub(in super::super) fn current_cpu() -> usize {
 }
 
 /// Whether the thread of this process with this id sleeps; false if there is none.
-pub(in super::super) fn is_asleep(tid: i32) -> bool {
+pub(in super::super) fn is_asleep(tid: Tid) -> bool {
     let mut stat = [0; 64];
     let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
-    let len = if tid == 0 { None } else { read_file(&path, &mut stat) };
+    let len = if tid.is_idle() { None } else { read_file(&path, &mut stat) };
     // Its name, in parentheses, comes before its state.
     len.is_some_and(|len| stat[..len].windows(3).any(|part| part == b") S"))
 }
 
 /// Whether `/proc` shows a process that has not ended.
-pub(in super::super) fn is_process_alive(pid: i32) -> bool {
+pub(in super::super) fn is_process_alive(pid: Pid) -> bool {
     let mut stat = [0; 64];
     let path = std::ffi::CString::new(format!("/proc/{pid}/stat")).unwrap_or_default();
     read_file(&path, &mut stat).is_some_and(|len| !stat[..len].windows(3).any(|part| part == b") Z"))
