@@ -78,7 +78,7 @@ struct Tree {
 impl Tree {
     fn new() -> Result<Self> {
         let (from, root) = (crate::root()?, target_folder()?.join("mutants/tree"));
-        for part in ["crates/abi", "crates/ring"] {
+        for part in ["crates/abi", "crates/ring", "crates/testing", "crates/units"] {
             copy(&from.join(part), &root.join(part))?;
         }
         let manifest = fs::read_to_string(from.join("Cargo.toml")).context("cannot read Cargo.toml")?;
@@ -158,4 +158,18 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_can_be_put_in() {
+        let ring = crate::root().unwrap().join("crates/ring");
+        for Mutant { file, fault, from, .. } in MUTANTS {
+            let text = fs::read_to_string(ring.join(file)).unwrap();
+            assert!(text.contains(from), "{file} does not have {from:?} ({fault})");
+        }
+    }
 }

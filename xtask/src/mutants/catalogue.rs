@@ -61,9 +61,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/model.rs",
-        "a sub-buffer's begin is not stored with release",
-        "new.begin.store(stamp, Release)",
-        "new.begin.store(stamp, Relaxed)",
+        "a sub-buffer's header is not stored with release",
+        "word.store(value, Release)",
+        "word.store(value, Relaxed)",
         Loom("publish::a_copy"),
     ),
     mutant(
