@@ -74,9 +74,8 @@ fn tasks_and_locks_of_before() {
     }
     for name in ["born", "born-child"] {
         let rows = [row(&attached_tasks, "name", name), row(&started_tasks, "name", name)];
-        let [attached, started] = rows.map(|task| {
-            ["polls", "delays", "unknown_ns"].map(|column| number(task, column))
-        });
+        let [attached, started] =
+            rows.map(|task| ["polls", "delays", "unknown_ns"].map(|column| number(task, column)));
         assert_eq!(attached, started, "{name}: {rows:?}");
         assert_eq!(attached[2], 0, "{rows:?}");
     }
