@@ -9,8 +9,7 @@ use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 /// For each event it first gets the event itself ([`Input::Event`]), then the changes that it causes
 /// ([`Fold::change`]).
 pub trait Analysis: Fold {
-    /// Whether it takes [`Input::Event`] or [`Input::Explained`]. Otherwise events need not be there while
-    /// their changes are taken: another thread may have decoded them.
+    /// Whether it takes [`Input::Event`]; otherwise the places of events need not be found.
     const EVENTS: bool = true;
 
     /// Whether it needs earlier events, completed intervals and losses before [`Input::Begins`], because its

@@ -1,9 +1,7 @@
 //! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a
-//! filter lets through. Where the analysis needs no events but only what they change, and there is another
-//! CPU, a second thread decodes (`beside`).
+//! filter lets through.
 
-mod beside;
-mod decoded;
+mod missing;
 mod ran;
 mod recorded;
 pub(crate) mod window;
@@ -13,11 +11,11 @@ pub use recorded::{LocksLack, Recorded};
 
 use crate::analysis::{Analysis, Input, Loss};
 use crate::filtered::Filtered;
-use decoded::Missing;
+use missing::Missing;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Activity, Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
+    Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, LostKind, Merge, Message, Progress, Recording, Selection, TimeRange,
@@ -41,19 +39,6 @@ pub fn run<A: Analysis>(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let mut run = Run::new(recording, filter, analysis)?;
-    match !A::EVENTS && beside::is_worth_it(recording) {
-        true => beside::read(recording, &mut run, watch),
-        false => read(recording, &mut run, watch),
-    }
-    Ok(run.finish())
-}
-
-/// Reads all events until `run` needs no more.
-fn read<A: Analysis>(
-    recording: &Recording,
-    run: &mut Run<'_, A>,
-    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) {
     // The first event after the range's end shows whether the recording continues there.
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let total = recording.bytes();
@@ -80,6 +65,7 @@ fn read<A: Analysis>(
             break;
         }
     }
+    Ok(run.finish())
 }
 
 /// How many CPUs the kernel's streams are of.
@@ -171,17 +157,11 @@ impl<'a, A: Analysis> Run<'a, A> {
     /// Handles the next event; false if it lies after the range.
     #[inline]
     fn event(&mut self, event: &EventRef<'_>) -> bool {
+        self.ran.events += 1;
         let activity = self.follower.activity(event);
         self.learn_names();
         self.filtered.input(Input::Explained(event));
-        self.happens(activity.as_ref(), Some(event))
-    }
-
-    /// Handles what the next event means, and the event where it is there; false if it lies after the range.
-    #[inline]
-    fn happens(&mut self, activity: Option<&Activity<'_>>, event: Option<&EventRef<'_>>) -> bool {
-        self.ran.events += 1;
-        if let Some(time) = activity.map(|activity| activity.time) {
+        if let Some(time) = activity.as_ref().map(|activity| activity.time) {
             if time > self.range.end {
                 self.ran.end_ns = self.range.end;
                 return false;
@@ -199,16 +179,13 @@ impl<'a, A: Analysis> Run<'a, A> {
                 self.does_not_see(&unseen);
             }
         }
-        if A::EVENTS
-            && (self.begun || A::BEFORE)
-            && let Some(event) = event
-        {
-            let seen = self.follower.seen(event, activity);
+        if A::EVENTS && (self.begun || A::BEFORE) {
+            let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.selects_seen(&seen) {
                 self.filtered.input(Input::Event(&seen));
             }
         }
-        if let Some(activity) = activity {
+        if let Some(activity) = &activity {
             match self.begun {
                 true => self.follower.event(activity, &mut self.filtered),
                 false if A::BEFORE => self.follower.event(activity, &mut Ends(&mut self.filtered)),

@@ -1,7 +1,7 @@
 //! Reads a recording that grows window by window: each is analysed like a range of a complete recording, and
 //! the next one continues with the state at its end.
 
-use super::decoded::Missing;
+use super::missing::Missing;
 use super::{Ran, Run};
 use crate::analysis::Analysis;
 use std::collections::HashMap;

@@ -6,7 +6,6 @@
 //! |---|---|
 //! | `activity` | the aspects of an event that matter to it, whatever trace it comes from |
 //! | `adapter` | converts events to activities |
-//! | `batch` | activities of adjacent events, for another thread |
 //! | `state` | [`SuperTrace`]: advances with each event |
 //! | `moves` | transitions between the states of threads and user threads |
 //! | `coverage`, `traces` | what a recording can and cannot contain, as its traces declare |
@@ -25,7 +24,6 @@
 
 mod activity;
 mod adapter;
-mod batch;
 mod calls;
 mod column;
 mod comm;
@@ -49,7 +47,6 @@ mod user_thread;
 
 pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, TaskState, UserThreadKind};
 pub use adapter::Adapter;
-pub use batch::Batch;
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};
