@@ -35,13 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    raise_file_limit();
-    let traces = args.traces.folders()?;
-    let recording = Recording::open(traces)?;
-    warn_of_missing(&recording);
-    let cache = Cache::new(args.folder.as_deref())?;
-    let path = cache.path_of(&recording);
-    check_outside(traces, &existing(&path).join("index"))?;
+    let (recording, cache, path) = open(&args.traces, args.folder.as_deref())?;
     let mut out = screen::stdout(Form::Text);
     if let Some(index) = cache.find(&recording)
         && index.check().is_ok()
@@ -67,8 +61,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
+/// Opens a recording and the folder for its index; gives the path of that, too.
+pub fn open(traces: &Traces, folder: Option<&Path>) -> Result<(Recording, Cache, PathBuf)> {
+    raise_file_limit();
+    let traces = traces.folders()?;
+    let recording = Recording::open(traces)?;
+    warn_of_missing(&recording);
+    let cache = Cache::new(folder)?;
+    let path = cache.path_of(&recording);
+    check_outside(traces, &existing(&path).join("index"))?;
+    Ok((recording, cache, path))
+}
+
 /// The innermost folder on the way to a path that exists.
-pub fn existing(path: &Path) -> &Path {
+fn existing(path: &Path) -> &Path {
     path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new(""))
 }
 

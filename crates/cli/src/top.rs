@@ -44,9 +44,9 @@ Examples:
   tracewing top 4711 --sort ready -n 20        that of a process
   tracewing top --for 10 --format json         one object per second
 
-The table is about the last --interval, and is at most a second late; the first line says by how much. Before the \
+The table is about the last --interval, and is about half a second late; the line above it says by how much. Before the \
 first table, what was recorded so far is read. The recording is not disturbed: its files are read. What it has lost in \
-the time of a table is counted in the first line.
+the time of a table is counted there, too.
 
 Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, \
 q ends. If standard output is not a terminal, the table is printed over and over, ten rows of it without -n; JSON has \

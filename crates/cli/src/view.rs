@@ -1,8 +1,7 @@
 //! `tracewing view`: a recording in the browser.
 
-use crate::convert::check_outside;
-use crate::index::existing;
-use crate::output::{raise_file_limit, shown, warn_of_missing};
+use crate::index;
+use crate::output::shown;
 use crate::progress::Watch;
 use crate::screen::{self, Form};
 use crate::traces::Traces;
@@ -11,8 +10,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_index::Cache;
-use tracewing_trace::{Progress, Recording};
+use tracewing_trace::Progress;
 use tracewing_view::{Opening, Server, State, Token};
 
 #[derive(Debug, clap::Args)]
@@ -49,17 +47,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    raise_file_limit();
     let at = args.at.trim_start_matches('#');
     if !at.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"&=%.,+-_~".contains(&byte)) {
         bail!("--at has a character that links of the viewer do not have");
     }
-    let traces = args.traces.folders()?;
-    let recording = Recording::open(traces)?;
-    warn_of_missing(&recording);
-    let cache = Cache::new(args.folder.as_deref())?;
-    let path = cache.path_of(&recording);
-    check_outside(traces, &existing(&path).join("index"))?;
+    let (recording, cache, path) = index::open(&args.traces, args.folder.as_deref())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let server = Server::new(recording, cache, Token::of(&name)?, &name, args.port)?;
     let address = server.address(at);
