@@ -49,7 +49,8 @@ const NOTHING: [&str; 4] = [
 fn record_programs(folder: &Path) -> String {
     let packages = ["-p", "shop", "-p", "quotes", "-p", "reactivity", "-p", "tracewing-preload"];
     let programs = recorded::build(&packages);
-    let script = "shop --clients 1 --workers 1 --seconds 1 & quotes --seconds 1 &
+    // An example asks for the worker on CPU 0.
+    let script = "taskset -c 0 shop --clients 1 --workers 1 --seconds 2 & quotes --seconds 1 &
         reactivity --messages 55 & echo $! > pid; wait";
     tracewing()
         .args(["record", "--profile", "--locks", "-q", "-o", "my-trace", "--"])
