@@ -2,6 +2,7 @@
 //! filter lets through.
 
 mod missing;
+mod order;
 mod ran;
 mod recorded;
 pub(crate) mod window;
@@ -12,6 +13,7 @@ pub use recorded::{LocksLack, Recorded};
 use crate::analysis::{Analysis, Input, Loss};
 use crate::filtered::Filtered;
 use missing::Missing;
+use order::Order;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
@@ -102,6 +104,7 @@ struct Run<'a, A> {
     /// What was lost then, but may have been in the range.
     lost_before: Vec<Loss>,
     unseen: AllUnseen,
+    order: Order,
     /// Until then, events of programs are missing.
     blind_until: Option<Timestamp>,
     /// Whether the range has begun.
@@ -132,6 +135,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             before: false,
             lost_before: Vec::new(),
             unseen: AllUnseen::of(recording),
+            order: Order::default(),
             blind_until: None,
             begun: false,
             ran: Ran {
@@ -161,7 +165,11 @@ impl<'a, A: Analysis> Run<'a, A> {
         let activity = self.follower.activity(event);
         self.learn_names();
         self.filtered.input(Input::Explained(event));
-        if let Some(time) = activity.as_ref().map(|activity| activity.time) {
+        let time = match &activity {
+            Some(activity) => Some(activity.time),
+            None => self.misfits(event),
+        };
+        if let Some(time) = time {
             if time > self.range.end {
                 self.ran.end_ns = self.range.end;
                 return false;
@@ -172,6 +180,9 @@ impl<'a, A: Analysis> Run<'a, A> {
                 true => {}
             }
             self.ran.end_ns = self.ran.end_ns.max(time);
+            if let Some(doubt) = self.order.doubt(time, event) {
+                self.doubts_order(&doubt);
+            }
             self.sees_again_by(time);
             while (self.begun || A::BEFORE)
                 && let Some(unseen) = self.unseen.by(time)
@@ -194,6 +205,14 @@ impl<'a, A: Analysis> Run<'a, A> {
             self.filtered.follow(activity, self.follower.state());
         }
         true
+    }
+
+    /// Counts an event that has a time, and values that its name does not promise.
+    #[cold]
+    fn misfits(&mut self, event: &EventRef<'_>) -> Option<Timestamp> {
+        let time = event.stamp()?.time;
+        self.ran.misfits += u64::from(time >= self.range.begin && time <= self.range.end);
+        Some(time)
     }
 
     /// There are no more events: nothing else has happened until the recording ended.
@@ -275,6 +294,17 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
     }
 
+    /// Which of the last events came first is unknown.
+    #[cold]
+    fn doubts_order(&mut self, doubt: &Loss) {
+        if doubt.to < self.range.begin {
+            return;
+        }
+        let (from, to) = self.ran.disordered.unwrap_or((doubt.from, doubt.to));
+        self.ran.disordered = Some((from.min(doubt.from), to.max(doubt.to)));
+        self.filtered.input(Input::Lost(doubt));
+    }
+
     fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others }: &Missing) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         if from > self.range.end {
@@ -327,6 +357,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             self.ran.idle_unreported = state.idle_unreported();
         }
         self.ran.without_calls = if self.ran.modeless { 0 } else { state.without_calls() };
+        self.ran.died_unseen = if self.ran.modeless { 0 } else { state.died_unseen() };
         self.ran.whole = self.follower.is_whole();
         self.ran.partial = self.follower.has_strangers();
     }

@@ -246,8 +246,7 @@ pub struct SchedLatency {
     pub slices: u64,
     /// How long it waited in all, in nanoseconds.
     pub delay_ns: Duration,
-    /// The longest wait, in nanoseconds.
-    pub max_ns: Duration,
+    max_ns: Duration,
     /// When that ended and it got a CPU, on the recording's clock; `None` if it never waited.
     pub max_end: Option<Timestamp>,
     /// The waker at that time.
@@ -255,9 +254,14 @@ pub struct SchedLatency {
 }
 
 impl SchedLatency {
-    /// How long it waited on average, in nanoseconds.
-    pub fn mean_ns(&self) -> Duration {
-        self.delay_ns.mean(self.slices).unwrap_or_default()
+    /// How long it waited on average, in nanoseconds; `None` if no wait is known.
+    pub fn mean_ns(&self) -> Option<Duration> {
+        self.delay_ns.mean(self.slices)
+    }
+
+    /// The longest wait, in nanoseconds; likewise.
+    pub fn longest_ns(&self) -> Option<Duration> {
+        (self.slices > 0).then_some(self.max_ns)
     }
 
     /// When the longest wait began.

@@ -38,6 +38,8 @@ pub struct Thread {
     pub system_calls: u64,
     /// Whether these are not all ([`Lwp::lacks_calls`]).
     pub lacks_calls: bool,
+    /// Whether it died without a sign of when it left its program ([`Lwp::dies_unseen`]).
+    pub dies_unseen: bool,
     /// How often it touched a page that was not there.
     pub page_faults: u64,
     /// Events of its program that it recorded.
@@ -91,6 +93,8 @@ pub struct Process {
     pub system_calls: u64,
     /// Whether these are not all ([`Lwp::lacks_calls`]).
     pub lacks_calls: bool,
+    /// Whether any of its threads did.
+    pub dies_unseen: bool,
     /// See [`Thread`].
     pub page_faults: u64,
     /// See [`Thread`].
@@ -133,6 +137,7 @@ impl ThreadsTable {
             sum.wakeups += thread.wakeups;
             sum.system_calls += thread.system_calls;
             sum.lacks_calls |= thread.lacks_calls;
+            sum.dies_unseen |= thread.dies_unseen;
             sum.page_faults += thread.page_faults;
             sum.user_events += thread.user_events;
             sum.polls += thread.polls;
@@ -284,6 +289,7 @@ impl Threads {
             wakeups: lwp.wakeups,
             system_calls: lwp.system_calls,
             lacks_calls: lwp.lacks_calls(),
+            dies_unseen: lwp.dies_unseen(),
             page_faults: lwp.page_faults,
             user_events: lwp.user_events,
             polls: lwp.polls,

@@ -138,16 +138,21 @@ fn a_loss_makes_waits_unknown_and_no_more() {
 fn latencies_are_sums_of_slices() {
     let (rows, strangers) = fold(&story(), None, SchedLatencies::default()).finish(&Ran::default());
     assert_eq!(strangers, 0);
+    let ns = |duration: Option<Duration>| duration.map(Duration::as_ns);
     let reported: Vec<_> = rows
         .iter()
-        .map(|row| (row.tid.0, row.run_ns.as_ns(), row.slices, row.mean_ns().as_ns(), row.max_ns.as_ns()))
+        .map(|row| (row.tid.0, row.run_ns.as_ns(), row.slices, ns(row.mean_ns()), ns(row.longest_ns())))
         .collect();
-    assert_eq!(reported, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
+    assert_eq!(reported, [(7, 60, 2, Some(12), Some(20)), (8, 30, 1, Some(20), Some(20))]);
     assert_eq!(
         (rows[0].max_begin(), rows[0].max_end),
         (Some(Timestamp::from_ns(10)), Some(Timestamp::from_ns(30)))
     );
     assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(Tid(7)));
+    // Its first event does not say since when it waited.
+    let begins = [(0, 0, 0, switch(0, GOES_ON, 7)), (10, 0, 7, switch(7, SLEEPS, 0))];
+    let (rows, _) = fold(&begins, None, SchedLatencies::default()).finish(&Ran::default());
+    assert_eq!((rows[0].slices, rows[0].mean_ns(), rows[0].longest_ns()), (0, None, None));
 }
 
 /// The recording follows 7, which has to do with 9 now and then.

@@ -3,7 +3,7 @@
 mod activity;
 
 use activity::activity;
-use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable};
+use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable, Times};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Interrupt, Kind, Name, Scope, SuperTrace};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
@@ -123,6 +123,42 @@ fn a_thread_is_followed_through_all_states() {
     // recorded.
     assert_eq!(times(thread(&table, 9)), [60, 60, 0, 180]);
     assert_eq!(table.duration_ns, Duration::from_ns(300));
+}
+
+#[test]
+fn what_follows_stamps_that_go_back_is_unknown() {
+    let table = Events::default()
+        .switch(100, 0, 0, 0, 7)
+        .switch(150, 0, 7, SLEEPS, 9)
+        .switch(120, 0, 9, SLEEPS, 7) // written after the one before, which it may precede or not
+        .switch(180, 0, 7, SLEEPS, 9)
+        .switch(190, 0, 9, SLEEPS, 7)
+        .table();
+    assert_eq!(times(thread(&table, 7)), [50, 0, 0, 40]);
+    assert_eq!(times(thread(&table, 9)), [10, 0, 0, 80]);
+}
+
+/// A signal, or the end of its process, takes a thread out of its program; it may be preempted in the kernel.
+#[test]
+fn without_the_event_of_its_end_the_user_time_of_a_killed_thread_is_unknown() {
+    let story = |exit: Option<i64>| {
+        let read = Events::default()
+            .switch(100, 0, 0, 0, 7)
+            .by(110, 0, 7, Kind::SystemCall { call: READ })
+            .by(120, 0, 7, Kind::SystemCallEnd { call: READ });
+        let left = match exit {
+            Some(time) => read.by(time, 0, 7, Kind::Exit),
+            None => read,
+        };
+        left.switch(140, 0, 7, GOES_ON, 9).switch(150, 0, 9, GOES_ON, 7).switch(190, 0, 7, DEAD, 9).table()
+    };
+    let figures = |table: &ThreadsTable| {
+        let seven = thread(table, 7);
+        let Times { running_ns, user_ns, system_ns, .. } = seven.times;
+        ([running_ns, user_ns, system_ns].map(Duration::as_ns), seven.dies_unseen)
+    };
+    assert_eq!(figures(&story(Some(130))), ([80, 10, 10], false));
+    assert_eq!(figures(&story(None)), ([80, 0, 10], true));
 }
 
 #[test]

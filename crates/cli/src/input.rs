@@ -207,6 +207,25 @@ pub fn conclude(ran: Ran) -> ExitCode {
             count_of(ran.without_calls as usize, "thread")
         ));
     }
+    if let Some((from, to)) = ran.disordered {
+        print_warning(&format!(
+            "stamps of a stream go back (within {}; `tracewing list` says where): in which order its events happened is unknown, \
+             and what they show may be wrong",
+            period(to.abs_diff(from))
+        ));
+    }
+    if ran.misfits > 0 {
+        print_warning(&format!(
+            "left out: {} with values that mean nothing there, such as thread numbers below 0",
+            count_of(ran.misfits as usize, "event")
+        ));
+    }
+    if ran.died_unseen > 0 {
+        print_warning(&format!(
+            "no event (sched_process_exit) shows when {} that died left their programs: how long they were in those is unknown",
+            count_of(ran.died_unseen as usize, "thread")
+        ));
+    }
     match ran.failure {
         None if ran.stopped => {
             print_warning("stopped before the end; this is what was read up to then");

@@ -33,15 +33,12 @@ pub fn interrupt(name: &str) -> String {
 /// Says how many threads are not in a table: they appear in events of the table's threads, and have no
 /// times, as they were not followed.
 pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
-    match count {
-        0 => Ok(()),
-        _ => print_note(
-            out,
-            &format!(
-                "{count} other threads also appear, but were not followed, so their times are unknown; --system-wide records all threads"
-            ),
-        ),
-    }
+    let others = match count {
+        0 => return Ok(()),
+        1 => "1 other thread also appears, but was not followed, so its times are unknown".to_owned(),
+        _ => format!("{count} other threads also appear, but were not followed, so their times are unknown"),
+    };
+    print_note(out, &format!("{others}; --system-wide records all threads"))
 }
 
 /// Prints a line below a table, broken between words where it is wider than the output.

@@ -160,7 +160,9 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, ran: &Ran) -
         false => writeln!(out, "{lines}{threads}, {} ms on CPUs in {duration} ms", milliseconds(running))?,
     }
     if table.threads.is_empty() {
-        writeln!(out, "No thread that appears in this time matches.")?;
+        if ran.chosen {
+            writeln!(out, "No thread that appears in this time matches.")?;
+        }
     } else if ran.cpus == 0 {
         writeln!(out, "The recording has no events of the kernel: the times of threads are unknown (-).")?;
     }

@@ -1,5 +1,5 @@
 //! What `tracewing.json` lists and the files lack: streams that are gone or cut off, and losses after a
-//! stream's end.
+//! stream's end. And events that analyses cannot use.
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
@@ -10,6 +10,7 @@ use harness::{Printed, RunExt};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
 
 /// What a command prints on standard output and standard error.
 fn said(command: &[&str], trace: &Path) -> [String; 2] {
@@ -43,6 +44,32 @@ fn recording(folder: &Path) -> Value {
 
 fn send_result(folder: &Path, reported: &Value) {
     fs::write(folder.join("tracewing.json"), reported.to_string()).unwrap();
+}
+
+#[test]
+fn events_out_of_order_or_with_meaningless_values_are_reported_by_analyses() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut softirqs = class(Some(1), 1_000_000_000);
+    softirqs.set_env("domain", "kernel".to_owned());
+    let payload = StructureClass::new().with("vec", FieldClass::unsigned(32));
+    softirqs.data_stream_classes[0].event_record_classes[0] =
+        EventRecordClass::new(0, "softirq_raise").with_payload(payload);
+    let packet = |seq, begin: u64, events: [u64; 2]| {
+        let head = Packet { seq, ..Packet::new(1, 0, begin, events[1]) };
+        head.bytes(&events.map(|stamp| tick(stamp, 99)))
+    };
+    let back = [packet(0, 1000, [1000, 6000]), packet(1, 4000, [4000, 8000])].concat();
+    for (name, class, stream, warning) in [
+        ("back", class(Some(1), 1_000_000_000), back, "stamps of a stream go back (within 2.00 µs"),
+        ("vec", softirqs, packet(0, 1000, [1000, 2000]), "left out: 2 events with values that mean nothing"),
+    ] {
+        let trace = folder.path().join(name);
+        write_trace(&trace, &class, &[("uid0_0", stream)]);
+        for command in [&["threads"][..], &["sched", "latency"], &["locks"], &["tasks"], &["profile"]] {
+            let [_, warnings] = said(command, &trace);
+            assert!(warnings.contains(warning), "{command:?} {name}: {warnings}");
+        }
+    }
 }
 
 #[test]

@@ -41,17 +41,26 @@ pub struct Choice {
     pub absent: Vec<String>,
 }
 
-/// Reports a thread and its process.
-const NEW_TASK: (&str, &str) = ("task", "task_newtask");
+/// Events without which others are not understood, and those others.
+///
+/// - A switch does not say which of its two threads is recorded, and of which processes they are: what
+///   creates them does. Nor does it say since when a thread that dies was in the kernel.
+/// - A command has its recorder's name until it executes its program.
+const EXPLAINED_BY: [(&[&str], (&str, &str)); 3] = [
+    (&["sched_switch"], ("task", "task_newtask")),
+    (&["sched_switch"], ("sched", "sched_process_exit")),
+    (&["sched_switch", "sched_waking", "sched_wakeup"], ("sched", "sched_process_exec")),
+];
 
 impl Choice {
-    /// A switch does not say which of its two threads is recorded, and of which processes they are. What
-    /// creates them does, so a recording of switches of some threads has that, too.
-    pub(crate) fn add_creations(&mut self, available: &[(String, String)]) {
-        let has = |name: &str| self.events.iter().any(|(_, event)| event == name);
-        if has("sched_switch") && !has(NEW_TASK.1) {
-            let creations = available.iter().filter(|(system, name)| (&**system, &**name) == NEW_TASK);
-            self.events.extend(creations.cloned());
+    /// Adds the events of the lives of threads that others need, to a recording of some threads.
+    pub(crate) fn add_lives(&mut self, available: &[(String, String)]) {
+        for (explained, (system, name)) in EXPLAINED_BY {
+            let has = |name: &str| self.events.iter().any(|(_, event)| event == name);
+            if explained.iter().any(|name| has(name)) && !has(name) {
+                let found = available.iter().filter(|event| event.0 == system && event.1 == name);
+                self.events.extend(found.cloned());
+            }
         }
     }
 }
@@ -151,16 +160,24 @@ mod tests {
     }
 
     #[test]
-    fn switches_come_with_creations_of_threads() {
+    fn scheduling_comes_with_the_lives_of_threads() {
         let mut available = available();
-        available.push(("task".into(), "task_newtask".into()));
+        let lives = [
+            ("task", "task_newtask"),
+            ("sched", "sched_process_exit"),
+            ("sched", "sched_process_exec"),
+            ("sched", "sched_waking"),
+        ];
+        available.extend(lives.map(|(system, name)| (system.to_owned(), name.to_owned())));
+        let all = ["sched_switch", "task_newtask", "sched_process_exit", "sched_process_exec"];
         for (globs, with) in [
-            (&["sched_switch"][..], vec!["sched_switch", "task_newtask"]),
+            (&["sched_switch"][..], all.to_vec()),
             (&["softirq*"], vec!["softirq_entry"]),
-            (&["sched_switch", "task:*"], vec!["sched_switch", "task_newtask"]),
+            (&["sched_waking"], vec!["sched_waking", "sched_process_exec"]),
+            (&["sched_switch", "task:*"], all.to_vec()),
         ] {
             let mut choice = choose(available.clone(), globs).unwrap();
-            choice.add_creations(&available);
+            choice.add_lives(&available);
             let names: Vec<_> = choice.events.iter().map(|(_, name)| name.as_str()).collect();
             assert_eq!(names, with, "{globs:?}");
         }

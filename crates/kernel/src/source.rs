@@ -51,7 +51,7 @@ impl Source {
             false => choose(available.clone(), &options.globs)?,
         };
         if options.scope.follows_forks() {
-            choice.add_creations(&available);
+            choice.add_lives(&available);
         }
         let chosen = choice.events.len() + options.probes.len();
         if chosen >= usize::from(u16::MAX) {

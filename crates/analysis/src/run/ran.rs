@@ -24,6 +24,10 @@ pub struct Ran {
     pub lost_events: u64,
     /// Number of losses of unknown size.
     pub lost_parts: u64,
+    /// Events that were left out, as they have values that mean nothing, such as thread numbers below 0.
+    pub misfits: u64,
+    /// From when to when stamps of a stream go back: in which order its events happened is unknown.
+    pub disordered: Option<(Timestamp, Timestamp)>,
     /// The beginning of the last buffer whose first part was overwritten, if it lies in the analysed range:
     /// until then some events are missing.
     pub incomplete_until: Option<Timestamp>,
@@ -41,6 +45,8 @@ pub struct Ran {
     /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
     /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
     pub without_calls: u64,
+    /// Threads that have died without a sign of when they left their programs ([`Lwp::dies_unseen`]).
+    pub died_unseen: u64,
     /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
     /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on

@@ -47,6 +47,10 @@ struct Waited<'r> {
 }
 
 impl Waited<'_> {
+    fn delay(&self, ns: Option<Duration>) -> Cell {
+        ns.filter(|_| self.wakes).map_or(Cell::None, Cell::Ns)
+    }
+
     fn time(&self, at: Option<Timestamp>) -> Cell {
         at.filter(|_| self.wakes).map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
@@ -63,8 +67,8 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         number "switches" "switches" normal, "how often it got a CPU after a wait of known length"
             => Cell::count_if(row.wakes, row.thread.slices);
         duration "avg" "avg_delay_ns" high, "mean time ready before it got a CPU, after a wake or a preemption"
-            => Cell::ns_if(row.wakes, row.thread.mean_ns());
-        duration "max" "max_delay_ns" key, "longest time ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
+            => row.delay(row.thread.mean_ns());
+        duration "max" "max_delay_ns" key, "longest time ready before it got a CPU" => row.delay(row.thread.longest_ns());
         clock "from" "max_delay_begin_ns" low, "beginning of the longest wait" => row.time(row.thread.max_begin());
         clock "to" "max_delay_end_ns" low, "end of the longest wait" => row.time(row.thread.max_end);
         text "woken-by" "max_delay_waker" low, "thread that woke it at the beginning of the longest wait"

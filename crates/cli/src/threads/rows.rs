@@ -16,9 +16,9 @@ pub struct Known {
 }
 
 impl Known {
-    /// Of a thread; whether all its system calls are recorded, if any are.
-    fn with_calls(self, all: bool) -> Self {
-        Self { modes: self.modes && all, ..self }
+    /// Of a thread; whether some of its time in the kernel is not recorded, as its calls, or its end.
+    fn with_hidden(self, is_some_hidden: bool) -> Self {
+        Self { modes: self.modes && !is_some_hidden, ..self }
     }
 }
 
@@ -205,7 +205,7 @@ pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
         name: &thread.name,
         threads: 1,
         times: &thread.times,
-        known: known.with_calls(!thread.lacks_calls),
+        known: known.with_hidden(thread.lacks_calls || thread.dies_unseen),
         waits: waits_of_threads(known),
         counts: counts_of!(thread, known),
     });
@@ -219,7 +219,7 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
         name: &process.name,
         threads: process.threads,
         times: &process.times,
-        known: known.with_calls(!process.lacks_calls),
+        known: known.with_hidden(process.lacks_calls || process.dies_unseen),
         waits: waits_of_threads(known),
         counts: counts_of!(process, known),
     });

@@ -65,10 +65,10 @@ pub enum Change<'a> {
         /// Its mode so far.
         mode: Mode,
     },
-    /// An LWP shows that it makes system calls that the kernel does not record: what it has done in its
-    /// program so far, it may have done in those.
+    /// An LWP shows that it makes system calls that the kernel does not record, or dies without a sign of
+    /// when it left its program: what it has done in its program so far, it may have done in the kernel.
     LwpHidesCalls {
-        /// The LWP whose system calls are not recorded.
+        /// The LWP whose time in the kernel is not all recorded.
         lwp: &'a Lwp,
     },
     /// An LWP begins a system call.

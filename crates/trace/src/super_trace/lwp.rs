@@ -120,6 +120,8 @@ pub struct Lwp {
     /// implies nothing about the time around it.
     pub(super) reports_modes: bool,
     pub(super) calls: Calls,
+    /// Whether it has died, and no event says when it left its program.
+    pub(super) dies_unseen: bool,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
     pub(super) state: State,
@@ -173,6 +175,7 @@ impl Lwp {
             sight: Sight::Always,
             reports_modes: true,
             calls: Calls::default(),
+            dies_unseen: false,
             waits_for: None,
             state: State::Unknown,
             since: begin,
@@ -226,6 +229,12 @@ impl Lwp {
     /// or one that made unrecorded calls: then [`Lwp::system_calls`] is incomplete, and user time is unknown.
     pub fn lacks_calls(&self) -> bool {
         self.calls.are_missing()
+    }
+
+    /// Whether it has died, and no event (`sched_process_exit`) says when it left its program: then user time
+    /// is unknown.
+    pub fn dies_unseen(&self) -> bool {
+        self.dies_unseen
     }
 
     /// Whether it is known to run a user thread.

@@ -36,6 +36,10 @@ pub struct SuperTrace {
     pub(super) cpus: Numbers<Cpu, CpuState>,
     begin: Option<Timestamp>,
     now: Timestamp,
+    /// The latest stamp of an event.
+    latest: Timestamp,
+    /// Whether events are older than one before them: their stream's stamps go back.
+    is_disordered: bool,
     /// Until then, something may have happened on some CPU that was lost.
     blind_until: Timestamp,
     /// Whether switches are missing without having been lost: the recording follows some threads only.
@@ -47,6 +51,8 @@ pub struct SuperTrace {
     follows: bool,
     /// How many of those that have ended had [`Lwp::lacks_calls`].
     without_calls: u64,
+    /// How many had [`Lwp::dies_unseen`].
+    died_unseen: u64,
 }
 
 impl Default for SuperTrace {
@@ -68,12 +74,15 @@ impl SuperTrace {
             cpus: Numbers::default(),
             begin: None,
             now: Timestamp::MIN,
+            latest: Timestamp::MIN,
+            is_disordered: false,
             blind_until: Timestamp::MIN,
             partial: false,
             root: coverage.root,
             coverage,
             follows: false,
             without_calls: 0,
+            died_unseen: 0,
         }
     }
 
@@ -113,6 +122,11 @@ impl SuperTrace {
         self.without_calls + self.lwps.values().map(|lwp| u64::from(lwp.lacks_calls())).sum::<u64>()
     }
 
+    /// Number of LWPs that have died without a sign of when they left their programs ([`Lwp::dies_unseen`]).
+    pub fn died_unseen(&self) -> u64 {
+        self.died_unseen
+    }
+
     /// Whether events show of any LWP that the recording follows it ([`Lwp::followed`]).
     pub fn follows_any(&self) -> bool {
         self.follows
@@ -120,6 +134,12 @@ impl SuperTrace {
 
     /// Handles the next event, and reports completed intervals to `fold`.
     pub fn event(&mut self, event: &Activity<'_>, fold: &mut impl Fold) {
+        if event.time < self.latest {
+            self.is_disordered = true;
+        } else {
+            self.doubt_order(fold);
+            self.latest = event.time;
+        }
         self.now = self.now.max(event.time);
         let begin = *self.begin.get_or_insert(event.time);
         let now = event.time;
@@ -231,6 +251,16 @@ impl SuperTrace {
         }
     }
 
+    /// Events that are in order again follow some that were not: which of these came last, and thus every
+    /// state, is unknown.
+    #[inline]
+    fn doubt_order(&mut self, fold: &mut impl Fold) {
+        if std::mem::take(&mut self.is_disordered) {
+            self.lost(Scope::Kernel(None), self.latest, self.latest, fold);
+            self.lost(Scope::User, self.latest, self.latest, fold);
+        }
+    }
+
     /// Starts over at `time` with the current knowledge: nothing before it is reported, and counters are
     /// zero.
     pub fn restart(&mut self, time: Timestamp) {
@@ -248,6 +278,7 @@ impl SuperTrace {
 
     /// Reports the intervals that last until the end of the recording.
     pub fn finish(mut self, fold: &mut impl Fold) {
+        self.doubt_order(fold);
         for lwp in self.lwps.values_mut() {
             if self.coverage.of_lwps.is_some() {
                 lwp.doubt_last_wait(self.now, fold);

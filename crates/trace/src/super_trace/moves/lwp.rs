@@ -94,6 +94,7 @@ impl Lwp {
             self.preemptions += 1;
             self.enter(State::Runnable { preempted: true }, now, fold);
         } else if left_in.is_dead() {
+            self.dies(now, fold);
             self.enter(State::Ended, now, fold);
         } else {
             self.sleeps(left_in, now, fold);
@@ -206,6 +207,17 @@ impl Lwp {
             TaskState::SLEEPING => self.hides_calls(now, fold),
             // A signal stops it, a debugger does.
             _ => {}
+        }
+    }
+
+    /// Its end is in the kernel. If it was in its program before, `sched_process_exit` is missing: when a
+    /// signal, or its process' end, took it out of there, is unknown, and so is how often it was preempted
+    /// since.
+    fn dies(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        if self.mode == Mode::User && self.reports_modes {
+            self.report(now, fold);
+            self.dies_unseen = true;
+            fold.change(Change::LwpHidesCalls { lwp: self });
         }
     }
 

@@ -224,6 +224,7 @@ impl SuperTrace {
     pub(super) fn bury(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
         self.without_calls += u64::from(lwp.lacks_calls());
+        self.died_unseen += u64::from(lwp.dies_unseen());
         if self.coverage.of_listed && lwp.followed {
             self.ended.insert(tid, ());
         }

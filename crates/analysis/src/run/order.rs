@@ -1,0 +1,47 @@
+//! Notices stamps that go back within a stream: which of its events came first is unknown then.
+
+use crate::analysis::Loss;
+use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::Adapter;
+use tracewing_units::Timestamp;
+
+/// The latest stamp so far. Merged events go back only where those of a stream do.
+#[derive(Debug)]
+pub(super) struct Order {
+    latest: Timestamp,
+    /// What the last event has made doubtful, if it was older than the latest.
+    doubt: Option<Loss>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { latest: Timestamp::MIN, doubt: None }
+    }
+}
+
+impl Order {
+    /// What is doubtful before the next event, as if events of its stream had been lost: with the first that
+    /// is older than others, and with the first that is not.
+    #[inline]
+    pub(super) fn doubt(&mut self, time: Timestamp, event: &EventRef<'_>) -> Option<Loss> {
+        if time >= self.latest {
+            self.latest = time;
+            return self.doubt.take();
+        }
+        self.goes_back(time, event)
+    }
+
+    #[cold]
+    fn goes_back(&mut self, time: Timestamp, event: &EventRef<'_>) -> Option<Loss> {
+        let loss = Loss {
+            scope: Adapter::scope(event.trace(), event.stream()),
+            cpu: Adapter::stream_cpu(event.stream()),
+            from: time,
+            to: self.latest,
+            events: None,
+            is_of_others: false,
+        };
+        let is_first = self.doubt.replace(loss).is_none();
+        is_first.then_some(loss)
+    }
+}
