@@ -20,7 +20,7 @@ use tracewing_trace::super_trace::{
     Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
 };
 use tracewing_trace::{
-    Error, EventRef, Filter, LostKind, Merge, Message, Progress, Recording, Selection, TimeRange,
+    Error, EventRef, Filter, Losses, LostKind, Merge, Message, Progress, Recording, Selection, TimeRange,
 };
 use tracewing_units::{Cpu, Timestamp};
 
@@ -248,7 +248,7 @@ impl<'a, A: Analysis> Run<'a, A> {
     fn misses(&mut self, loss: &Loss, is_reported: bool) {
         match (loss.scope, loss.events) {
             (Scope::Samples, events) => {
-                self.ran.lost_samples = self.ran.lost_samples.saturating_add(events.unwrap_or(0));
+                self.ran.lost_samples = self.ran.lost_samples.and(Losses::of_events(events));
             }
             (_, Some(events)) => self.ran.lost_events = self.ran.lost_events.saturating_add(events),
             (_, None) => self.ran.lost_parts += 1,
@@ -311,7 +311,8 @@ impl<'a, A: Analysis> Run<'a, A> {
             return;
         }
         self.stay_blind_until(scope, to);
-        let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
+        // How many events a lost packet had is not known.
+        let is_counted = lost.kind == LostKind::Events;
         let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted), is_of_others };
         match self.begun {
             true => {

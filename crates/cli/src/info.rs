@@ -124,6 +124,7 @@ struct Document<'r> {
     duration_ns: Option<Duration>,
     recordings: &'r [Value],
     traces: Vec<TraceDocument<'r>>,
+    missing: &'r [String],
     errors: &'r [String],
 }
 
@@ -155,6 +156,7 @@ impl<'r> Document<'r> {
             duration_ns: report.duration_ns,
             recordings: &report.recordings,
             traces: report.traces.iter().map(trace).collect(),
+            missing: &report.missing,
             errors: &report.errors,
         }
     }

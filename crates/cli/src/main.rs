@@ -24,6 +24,7 @@ mod input;
 mod latency;
 mod list;
 mod locks;
+mod losses;
 mod manual;
 mod no_result;
 mod options;

@@ -3,12 +3,13 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
+use crate::losses;
 use crate::output::{print_note, print_warning};
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{Ran, total_count};
+use tracewing_analysis::Ran;
 use tracewing_rules::Glob;
-use tracewing_trace::{Filter, Recording, Statistics, TimeRange, Zone, described};
+use tracewing_trace::{Filter, Losses, Recording, Statistics, TimeRange, Zone, described};
 use tracewing_units::Timestamp;
 use tracewing_vocabulary::{kernel, user_thread};
 
@@ -86,8 +87,7 @@ struct Found {
     events: u64,
     /// Events of any other name.
     others: u64,
-    lost_events: u64,
-    lost_packets: u64,
+    lost: Losses,
     /// Whether files of it are gone or cut off, or it could not be written to its end.
     is_incomplete: bool,
     /// Whether the recording is an extract of another one.
@@ -173,8 +173,7 @@ impl Needed {
         Ok(Found {
             events,
             others: counted.total.events - events,
-            lost_events: total_count(counted.streams.iter().map(|stream| stream.lost_events)),
-            lost_packets: total_count(counted.streams.iter().map(|stream| stream.lost_packets)),
+            lost: counted.lost(),
             is_incomplete: !recording.missing().is_empty(),
             is_part: recording.is_extract(),
             range: counted.range,
@@ -189,12 +188,10 @@ impl Needed {
         if found.is_incomplete {
             return format!("{kept}, but part of it is missing.");
         }
-        let lost = match (found.lost_events, found.lost_packets) {
-            (0, 0) => return self.none_lost(asked_for, found.is_part),
-            (events, 0) => format!("{events} events"),
-            (0, packets) => format!("{packets} packets of events"),
-            (events, packets) => format!("{events} events and {packets} packets of them"),
-        };
+        if found.lost.is_nothing() {
+            return self.none_lost(asked_for, found.is_part);
+        }
+        let lost = losses::text(&found.lost);
         format!(
             "{kept}, but {lost} were lost: larger buffers lose fewer (`tracewing record --sub-buffer-size`)."
         )
@@ -226,17 +223,11 @@ mod tests {
     #[test]
     fn losses_are_named_where_events_are_missing() {
         let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
-        let line = |others, lost_events, lost_packets| {
+        let line = |others, least_events, least_packets| {
             let asked_for = ["--locks".to_owned()];
-            let found = Found {
-                events: 0,
-                others,
-                lost_events,
-                lost_packets,
-                is_incomplete: false,
-                is_part: false,
-                range: None,
-            };
+            let has_more_events = least_packets > 0;
+            let lost = Losses { least_events, least_packets, has_more_events, ..Losses::default() };
+            let found = Found { events: 0, others, lost, is_incomplete: false, is_part: false, range: None };
             needed.none_recorded(&found, &asked_for)
         };
         assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");
@@ -246,6 +237,9 @@ mod tests {
             "{text}"
         );
         let text = line(0, 3, 2);
-        assert!(text.starts_with("The recording has no events at all, but 3 events and 2 packets"), "{text}");
+        assert!(
+            text.starts_with("The recording has no events at all, but at least 3 events and 2 packets"),
+            "{text}"
+        );
     }
 }

@@ -6,7 +6,8 @@ mod rows;
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::no_result::{How, Needed};
+use crate::losses;
+use crate::no_result::{How, Needed, say};
 use crate::output::{print_note, print_warning, shown};
 use crate::parts::{EACH, Part, explain_missing};
 use crate::screen;
@@ -125,6 +126,10 @@ const RECORD_ALL: &str = "`tracewing record --profile` records all of them.";
 /// Said of samples whose periods no processor can have had.
 const TOO_LONG: &str = "Samples stand for more time than was recorded: that time is unknown (-)";
 
+/// Said of counters whose growth is unknown.
+const CONTRADICTORY: &str = "Values of counters went back, or grew faster than any machine counts: by how much \
+                             these counters have grown is unknown (-).";
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
@@ -163,6 +168,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             }
         }
     }
+    if args.counters && found.samples().counters.iter().any(|(_, grown)| grown.is_none()) {
+        say(&mut out, args.table.format(), CONTRADICTORY)?;
+    }
     match args.counters {
         true if found.samples().counters.is_empty() => {
             COUNTERS.explain(&mut out, args.table.format(), &args.input, &ran)?;
@@ -199,7 +207,8 @@ fn print(args: &Args, table: &Table, name: &str, found: &Shown, out: &mut impl W
     let members = [
         ("duration_ns", Cell::Ns(samples.duration_ns)),
         ("samples", Cell::Count(found.count())),
-        ("lost_samples", Cell::Count(samples.lost)),
+        ("lost_samples", losses::events(&samples.lost)),
+        ("least_lost_samples", Cell::Count(samples.lost.least_events)),
         ("chains", Cell::Count(chains)),
         ("cut_chains", cut.map_or(Cell::None, Cell::Count)),
         ("trigger", samples.trigger.as_str().into()),
@@ -278,7 +287,7 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
         period(all.duration_ns),
         all.trigger,
         all.hertz,
-        all.lost
+        losses::number(&all.lost)
     )?;
     match found.chains() {
         (_, None | Some(0)) => Ok(()),

@@ -98,14 +98,15 @@ fn print_attached(summary: &Summary) {
 
 /// Whether more was lost than is counted.
 fn is_lost_unknown(summary: &Summary) -> bool {
-    summary.user_streams.iter().any(|stream| stream.is_lost_unknown)
+    let Summary { user_streams, kernel_streams, profile_streams, .. } = summary;
+    [user_streams, kernel_streams, profile_streams].into_iter().flatten().any(StreamSummary::loses_more)
 }
 
-/// A number of lost events; with a `+` where more were lost, and it is not known how many.
-fn lost(events: u64, is_unknown: bool) -> String {
+/// A number of lost events, as far as it is known.
+pub fn lost(events: u64, is_unknown: bool) -> String {
     match (events, is_unknown) {
-        (0, true) => "unknown".to_owned(),
-        (_, true) => number(events) + "+",
+        (0, true) => "an unknown number".to_owned(),
+        (_, true) => format!("at least {}", number(events)),
         (_, false) => number(events),
     }
 }
@@ -254,7 +255,7 @@ fn rows(summary: &Summary) -> Vec<Row> {
             stream,
             events: sum(|stream| stream.events),
             lost: sum(|stream| stream.lost),
-            is_lost_unknown: of.iter().any(|(_, stream)| stream.is_lost_unknown),
+            is_lost_unknown: of.iter().any(|(_, stream)| stream.loses_more()),
             packets: sum(|stream| stream.packets),
             bytes: sum(|stream| stream.bytes),
         }

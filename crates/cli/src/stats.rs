@@ -2,6 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
+use crate::losses;
 use crate::no_result::{ANY, say};
 use crate::output::print_error;
 use crate::screen;
@@ -12,8 +13,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::total_count;
-use tracewing_trace::{Count, Statistics};
+use tracewing_trace::{Count, Losses, Recording, Statistics};
 use tracewing_units::Duration;
 
 const HELP: &str = "\
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let tables: Vec<(&str, Table)> =
             parts.iter().map(|(name, lines, columns)| (*name, table(lines, columns))).collect();
         match format {
-            TableFormat::Json => write_json(&mut out, &tables, &totals(&statistics))?,
+            TableFormat::Json => write_json(&mut out, &tables, &totals(recording, &statistics))?,
             _ => print(&mut out, &tables, &statistics)?,
         }
     }
@@ -76,11 +76,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The members of JSON in addition to its tables.
-fn totals(statistics: &Statistics) -> [(&'static str, Value); 2] {
+fn totals(recording: &Recording, statistics: &Statistics) -> [(&'static str, Value); 3] {
     let Count { events, bytes } = statistics.total;
-    let rate = statistics.total.per_second(statistics.duration_ns);
-    let total = json!({ "events": events, "bytes": bytes, "per_second": rate });
-    [("duration_ns", json!(statistics.duration_ns)), ("total", total)]
+    let lost = statistics.lost();
+    let total = json!({
+        "events": events,
+        "bytes": bytes,
+        "per_second": statistics.total.per_second(statistics.duration_ns),
+        "lost_events": lost.events(),
+        "lost_packets": lost.packets(),
+        "least_lost_events": lost.least_events,
+        "least_lost_packets": lost.least_packets,
+    });
+    [
+        ("duration_ns", json!(statistics.duration_ns)),
+        ("total", total),
+        ("missing", json!(recording.missing())),
+    ]
 }
 
 /// A line of a table.
@@ -90,14 +102,8 @@ struct Line<'s> {
     name: Option<Cow<'s, str>>,
     process: Option<i64>,
     count: Count,
-    lost: Option<Lost>,
+    lost: Option<Losses>,
     duration_ns: Duration,
-}
-
-#[derive(Clone, Copy)]
-struct Lost {
-    events: u64,
-    packets: u64,
 }
 
 fn of_events(statistics: &Statistics) -> Vec<Line<'_>> {
@@ -120,7 +126,7 @@ fn of_streams(statistics: &Statistics) -> Vec<Line<'_>> {
         name: Some(row.stream.as_str().into()),
         process: None,
         count: row.count,
-        lost: Some(Lost { events: row.lost_events, packets: row.lost_packets }),
+        lost: Some(row.lost),
         duration_ns: statistics.duration_ns,
     });
     lines.collect()
@@ -150,10 +156,14 @@ fn counts<'s>() -> Vec<Column<Line<'s>>> {
 
 fn losses<'s>() -> Vec<Column<Line<'s>>> {
     columns! { line: Line<'s>;
-        number "lost events" "lost_events" high + alarming, "events that the stream has lost"
-            => Cell::count(line.lost.map(|lost| lost.events));
-        number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost"
-            => Cell::count(line.lost.map(|lost| lost.packets));
+        number "lost events" "lost_events" high + alarming, "events that the stream has lost; in text, + if there were more than that"
+            => line.lost.map_or(Cell::None, |lost| losses::events(&lost));
+        number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost, whose events are not known"
+            => line.lost.map_or(Cell::None, |lost| losses::packets(&lost));
+        number "least lost events" "least_lost_events" extra, "lost events of which is known"
+            => Cell::count(line.lost.map(|lost| lost.least_events));
+        number "least lost packets" "least_lost_packets" extra, "lost packets of which is known"
+            => Cell::count(line.lost.map(|lost| lost.least_packets));
     }
 }
 
@@ -223,13 +233,13 @@ fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics
         table.print(out)?;
         writeln!(out)?;
     }
-    // Of all streams, however many rows are printed.
-    let lost_events = total_count(statistics.streams.iter().map(|row| row.lost_events));
     writeln!(
         out,
-        "{} events, {} bytes, {:.9} s, {lost_events} events lost",
+        "{} events, {} bytes, {:.9} s, {} lost",
         statistics.total.events,
         statistics.total.bytes,
-        statistics.duration_ns.as_ns() as f64 / 1e9
+        statistics.duration_ns.as_ns() as f64 / 1e9,
+        // Of all streams, however many rows are printed.
+        losses::text(&statistics.lost())
     )
 }

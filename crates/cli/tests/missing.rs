@@ -204,6 +204,74 @@ fn a_trace_that_is_gone_is_reported() {
     assert_eq!(warnings, "", "the others were not asked for");
 }
 
+/// Also by formats that programs read: the trace, how many events it had, and that of an extract unknown.
+#[test]
+fn a_trace_that_is_gone_is_in_json_and_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    let mut reported = recording(&whole);
+    reported["host"] = json!({"name": "here"});
+    reported["kernel_streams"] =
+        json!([{"name": "channel_0", "events": 40, "packets": 1, "bytes": 4096, "lost": 2}]);
+    send_result(&whole, &reported);
+    let (copy, again) = (folder.path().join("copy"), folder.path().join("again"));
+    run(&["extract"], &whole, &copy);
+    run(&["convert", "--to", "ctf2"], &copy, &again);
+    for (trace, lost, sum) in [
+        (&whole, json!(42), json!(48)),
+        (&copy, json!(null), json!(null)),
+        (&again, json!(null), json!(null)),
+    ] {
+        let (info, stats) = (parsed(&["info"], trace), parsed(&["stats"], trace));
+        for json in [&info, &stats] {
+            let missing = json["missing"][0].as_str().unwrap();
+            assert!(missing.contains("whole/kernel is missing, with 40 events"), "{json}");
+        }
+        let gone = &info["traces"][1];
+        assert_eq!(gone["name"], "here/kernel");
+        assert_eq!((&gone["streams"][0]["lost_events"], &stats["total"]["lost_events"]), (&lost, &sum));
+        let row = &stats["streams"][2];
+        assert_eq!(
+            (&row["trace"], &row["events"], &row["lost_events"]),
+            (&json!("here/kernel"), &json!(0), &lost)
+        );
+        let csv = said(&["info", "--show", "streams", "--format", "csv"], trace)[0].clone();
+        assert!(csv.contains("here/kernel"), "{csv}");
+    }
+    // How many of them were in a part of the time is unknown.
+    let part = parsed(&["stats", "--from", "+10ns"], &whole);
+    assert_eq!(part["streams"][2]["lost_events"], json!(null));
+    let text = said(&["stats"], &copy)[0].clone();
+    assert!(text.contains("s, at least 6 events lost"), "{text}");
+}
+
+#[test]
+fn a_stream_that_is_gone_keeps_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let reported = recording(folder.path());
+    send_result(folder.path(), &reported);
+    let ids = || {
+        let report = parsed(&["info"], folder.path());
+        let streams = report["traces"][0]["streams"].as_array().unwrap().iter();
+        let id = |stream: &Value| (stream["id"].as_u64().unwrap(), stream["events"].as_u64().unwrap());
+        let mut ids: Vec<_> = streams.map(id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids(), [(0, 4), (1, 4)]);
+    drop(fs::File::create(folder.path().join("user/uid0_0")).unwrap());
+    assert_eq!(ids(), [(0, 0), (1, 4)]);
+    // Of several, the index says which is which.
+    fs::remove_file(folder.path().join("user/uid0_1")).unwrap();
+    fs::create_dir(folder.path().join("user/index")).unwrap();
+    let mut index = tracewing_ctf::index::encode_header().to_vec();
+    let entry = tracewing_ctf::index::Entry { stream_instance_id: Some(7), ..Default::default() };
+    index.extend(tracewing_ctf::index::encode_entry(&entry));
+    fs::write(folder.path().join("user/index/uid0_1.idx"), index).unwrap();
+    assert_eq!(ids(), [(0, 0), (7, 0)]);
+}
+
 #[test]
 fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     let folder = tempfile::tempdir().unwrap();

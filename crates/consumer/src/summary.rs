@@ -30,6 +30,14 @@ pub struct StreamSummary {
     pub overwritten: OverwrittenTotal,
 }
 
+impl StreamSummary {
+    /// Whether more events are lost than [`StreamSummary::lost`] counts: the number of events in overwritten
+    /// sub-buffers is not known either.
+    pub fn loses_more(&self) -> bool {
+        self.is_lost_unknown || self.overwritten.sub_buffers > 0
+    }
+}
+
 /// Sub-buffers that were overwritten before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct OverwrittenTotal {

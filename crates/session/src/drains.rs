@@ -21,6 +21,7 @@ impl Drains {
         Totals {
             events: user.events + kernel.events + events,
             lost: user.lost.saturating_add(kernel.lost).saturating_add(lost),
+            is_lost_unknown: user.is_lost_unknown,
             bytes: user.bytes + kernel.bytes + bytes,
         }
     }

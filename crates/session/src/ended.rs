@@ -26,6 +26,7 @@ impl Ended {
                 None => drop(self.streams.insert(stream.name.clone(), stream)),
                 Some(known) => {
                     known.lost = known.lost.saturating_add(stream.lost);
+                    known.is_lost_unknown |= stream.is_lost_unknown;
                     known.overwritten.add(stream.overwritten);
                 }
             }

@@ -43,7 +43,7 @@ fn lttng_traces_print_as_babeltrace2_prints_them() {
         report
     };
     let streams = || report.traces.iter().flat_map(|trace| &trace.streams);
-    let lost: u64 = streams().map(|stream| stream.lost_events).sum();
+    let lost: u64 = streams().map(|stream| stream.lost.least_events).sum();
     let seen: u64 = report
         .traces
         .iter()

@@ -6,6 +6,7 @@
 //! | `event` | decodes events |
 //! | `spaces` | the code locations of each process |
 //! | `samples` | the samples as stacks of code |
+//! | `growth` | by how much counters have grown |
 //! | `chains` | samples and counters one by one |
 //! | `function` | functions: their labels, and which of them begin a chain |
 //! | `named` | the same as stacks of functions: histogram, tree, folded stacks |
@@ -15,6 +16,7 @@
 mod chains;
 mod event;
 mod function;
+mod growth;
 mod named;
 mod samples;
 mod spaces;
@@ -28,6 +30,7 @@ use tracewing_units::Tid;
 pub use self::chains::{Chains, Looked};
 use self::event::Reader;
 pub use self::function::Function;
+use self::growth::Growth;
 pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
 use self::samples::{Stack, Weight};
@@ -42,8 +45,8 @@ pub struct Profile {
     spaces: Spaces,
     stacks: HashMap<Stack, Weight>,
     names: HashMap<Tid, String>,
-    /// By stream: the values of counters before the analysed range, and the last ones.
-    counters: HashMap<usize, [Vec<(String, u64)>; 2]>,
+    /// By stream.
+    counters: HashMap<usize, Growth>,
     /// What the period of a sample is a number of, and how many samples a second were asked for.
     unit: Option<(String, u64)>,
     begun: bool,
@@ -57,7 +60,7 @@ impl Profile {
 
     /// The samples counted, without names of functions.
     pub fn finish(self, ran: &Ran) -> Samples {
-        let counters = grown(self.counters.into_values());
+        let counters = growth::sum(self.counters.into_values());
         let (trigger, hertz) = self.unit.unwrap_or_default();
         let (codes, mut programs) = self.spaces.finish();
         if ran.recorded.lacks_programs {
@@ -76,21 +79,6 @@ impl Profile {
             duration_ns: ran.duration_ns(),
         }
     }
-}
-
-/// By how much counters have grown, in all streams together.
-fn grown(streams: impl Iterator<Item = [Vec<(String, u64)>; 2]>) -> Vec<(String, u64)> {
-    let mut sums: Vec<(String, u64)> = Vec::new();
-    for [before, last] in streams {
-        for (at, (name, value)) in last.into_iter().enumerate() {
-            let grown = value.saturating_sub(before.get(at).map_or(0, |(_, before)| *before));
-            match sums.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum = sum.saturating_add(grown),
-                None => sums.push((name, grown)),
-            }
-        }
-    }
-    sums
 }
 
 impl Fold for Profile {
@@ -130,11 +118,8 @@ impl Profile {
     fn explained(&mut self, event: &EventRef<'_>) {
         let Some((process, said)) = self.reader.explanation(event) else { return };
         if let Some(values) = self.spaces.learn(process, said) {
-            let [before, last] = self.counters.entry(event.stream_index()).or_default();
-            if !self.begun {
-                *before = values.clone();
-            }
-            *last = values;
+            let at = event.stamp().map(|stamp| stamp.time);
+            self.counters.entry(event.stream_index()).or_default().note(values, at, self.begun);
         }
     }
 

@@ -314,7 +314,7 @@ mod tests {
             trigger: "cpu-clock".to_owned(),
             hertz: 100,
             lacks_mappings: false,
-            lost: 0,
+            lost: tracewing_trace::Losses::default(),
             duration_ns: tracewing_units::Duration::ZERO,
         };
         samples.name(&mut |_, offset| names.get(offset as usize).map(|name| (*name).to_owned()))

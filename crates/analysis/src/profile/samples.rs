@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::function::Function;
+use tracewing_trace::Losses;
 use tracewing_units::{Duration, Pid, Tid};
 
 /// A file that was mapped.
@@ -93,8 +94,8 @@ pub struct Samples {
     pub(super) programs: HashMap<Pid, String>,
     /// Names of threads.
     pub(super) names: HashMap<Tid, String>,
-    /// The increase of each counter, regardless of the filter.
-    pub counters: Vec<(String, u64)>,
+    /// The increase of each counter, regardless of the filter; `None` where it is unknown.
+    pub counters: Vec<(String, Option<u64>)>,
     /// What triggered samples: `cpu-clock` or `cycles`; empty without samples.
     pub trigger: String,
     /// How many samples a second were asked for.
@@ -103,7 +104,7 @@ pub struct Samples {
     /// lead to.
     pub(super) lacks_mappings: bool,
     /// Samples that were lost.
-    pub lost: u64,
+    pub lost: Losses,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
 }

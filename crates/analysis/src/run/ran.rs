@@ -2,7 +2,7 @@
 
 use super::recorded::Recorded;
 use crate::names::Names;
-use tracewing_trace::Error;
+use tracewing_trace::{Error, Losses};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// What is known at the end.
@@ -60,7 +60,7 @@ pub struct Ran {
     /// The text of each [`Name`](tracewing_trace::super_trace::Name) in the results.
     pub names: Names,
     /// Samples that were lost in what was analysed.
-    pub lost_samples: u64,
+    pub lost_samples: Losses,
     /// Whether `watch` has ended it.
     pub stopped: bool,
     /// Why it ended before the recording did: the result is of what was read.

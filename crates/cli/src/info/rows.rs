@@ -1,5 +1,6 @@
 //! Streams and event classes of a recording as rows, and their columns.
 
+use crate::losses;
 use crate::table::{Cell, Column, columns};
 use serde_json::json;
 use tracewing_trace::{ClassReport, FieldReport, StreamReport, TraceReport, Zone};
@@ -20,10 +21,14 @@ pub fn stream_columns<'r>() -> Vec<Column<Stream<'r>>> {
         number "packets" "packets" normal, "packets" => Cell::Count(stream.report.packets);
         number "events" "events" key, "events" => Cell::Count(stream.report.events);
         number "bytes" "bytes" normal, "bytes in files" => Cell::Count(stream.report.bytes);
-        number "lost events" "lost_events" high + alarming, "events known to be lost; + if there were more"
-            => stream.lost_events();
-        number "lost packets" "lost_packets" normal + alarming, "packets known to be lost"
-            => Cell::Count(stream.report.lost_packets);
+        number "lost events" "lost_events" high + alarming, "lost events; in text, + if there were more than that"
+            => losses::events(&stream.report.lost);
+        number "lost packets" "lost_packets" normal + alarming, "lost packets, whose events are not known"
+            => losses::packets(&stream.report.lost);
+        number "least lost events" "least_lost_events" extra, "lost events of which is known"
+            => Cell::Count(stream.report.lost.least_events);
+        number "least lost packets" "least_lost_packets" extra, "lost packets of which is known"
+            => Cell::Count(stream.report.lost.least_packets);
         duration "duration" "duration_ns" normal, "from the first stamp to the last" => stream.duration();
         clock "begin" "begin_ns" extra, "the first stamp" => stream.time(stream.report.begin_ns);
         clock "end" "end_ns" extra, "the last stamp" => stream.time(stream.report.end_ns);
@@ -37,13 +42,6 @@ pub fn stream_columns<'r>() -> Vec<Column<Stream<'r>>> {
 impl<'r> Stream<'r> {
     pub fn new(trace: &'r TraceReport, report: &'r StreamReport, zone: Zone) -> Self {
         Stream { trace: &trace.name, report, zone }
-    }
-
-    fn lost_events(&self) -> Cell {
-        match self.report.losses.iter().any(|loss| loss.count.is_none()) {
-            true => Cell::AtLeast(self.report.lost_events),
-            false => Cell::Count(self.report.lost_events),
-        }
     }
 
     fn duration(&self) -> Cell {

@@ -78,6 +78,9 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     for stream in trace.streams.iter().filter(|stream| !stream.losses.is_empty()) {
         print_losses(out, stream, zone)?;
     }
+    if trace.event_classes.is_empty() {
+        return Ok(());
+    }
     writeln!(out, "\n{HEADER}event classes{HEADER:#}")?;
     let (seen, unseen): (Vec<_>, Vec<_>) = trace.event_classes.iter().partition(|class| class.count > 0);
     print_classes(out, &seen)?;

@@ -94,10 +94,10 @@ pub fn tree_columns() -> Vec<Column<TreeLine>> {
     }
 }
 
-pub fn counter_columns() -> Vec<Column<(String, u64)>> {
-    columns! { counter: (String, u64);
+pub fn counter_columns() -> Vec<Column<(String, Option<u64>)>> {
+    columns! { counter: (String, Option<u64>);
         text "counter" "counter" key, "what is counted" => counter.0.as_str().into();
-        number "value" "value" key, "how much of it" => Cell::Count(counter.1);
+        number "value" "value" key, "how much of it; - where the counter's values contradict each other" => Cell::count(counter.1);
     }
 }
 

@@ -44,6 +44,10 @@ fn erase_and_write(line: &str) {
     let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
 }
 
+fn lost(progress: &Progress) -> String {
+    record_summary::lost(progress.lost, progress.is_lost_unknown)
+}
+
 impl Observer for Screen {
     fn progress_interval(&self) -> Option<Duration> {
         self.live.then_some(Duration::from_millis(500))
@@ -57,7 +61,7 @@ impl Observer for Screen {
                 "flight recorder {:.1} s   {snapshots} {}   {} lost",
                 progress.elapsed.as_secs_f64(),
                 if snapshots == 1 { "snapshot" } else { "snapshots" },
-                number(progress.lost)
+                lost(progress)
             ));
             return;
         }
@@ -67,7 +71,7 @@ impl Observer for Screen {
             "recording {:.1} s   {} events/s   {} lost   {}",
             progress.elapsed.as_secs_f64(),
             number(rate as u64),
-            number(progress.lost),
+            lost(progress),
             bytes(progress.bytes)
         ));
     }

@@ -40,7 +40,7 @@ pub enum Cell {
     Share(f64),
     /// What makes up a sum of periods, the greatest first; parts without a name are of unknown origin.
     Parts(Vec<(Option<String>, Duration)>),
-    /// A lower bound of a number: more is unknown. JSON and CSV have the bound.
+    /// A lower bound of a number that is unknown. CSV and JSON have no value: another column has the bound.
     AtLeast(u64),
     /// A size in bytes, shown with the unit that suits it.
     Bytes(u64),
@@ -182,9 +182,9 @@ impl Cell {
     /// As a value of a line of CSV (RFC 4180).
     pub(super) fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
         match self {
-            Cell::None | Cell::Blank => Ok(()),
+            Cell::None | Cell::Blank | Cell::AtLeast(_) => Ok(()),
             Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
-            Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
+            Cell::Count(count) | Cell::Total(count) | Cell::Bytes(count) => {
                 write!(out, "{count}")
             }
             Cell::Ns(period) | Cell::Period(period) => write!(out, "{}", period.as_ns()),
@@ -230,11 +230,9 @@ impl Cell {
 impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Cell::None | Cell::Blank => serializer.serialize_none(),
+            Cell::None | Cell::Blank | Cell::AtLeast(_) => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
-            Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
-                serializer.serialize_u64(*count)
-            }
+            Cell::Count(count) | Cell::Total(count) | Cell::Bytes(count) => serializer.serialize_u64(*count),
             Cell::Ns(period) | Cell::Period(period) => period.serialize(serializer),
             Cell::List { members, .. } => members.serialize(serializer),
             Cell::Number(number) | Cell::Longer(number) => serializer.serialize_i64(*number),

@@ -187,6 +187,7 @@ fn a_summary_separates_thousands() {
     let shown = |number| Cell::Total(number).shown().into_owned();
     assert_eq!([0, 999, 1000, 1_234_567].map(shown), ["0", "999", "1,000", "1,234,567"]);
     assert_eq!(Cell::AtLeast(1000).shown(), "1,000+");
+    assert_eq!(serde_json::to_value(Cell::AtLeast(1000)).unwrap(), serde_json::Value::Null);
 }
 
 #[test]

@@ -69,8 +69,10 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Events written so far.
     pub events: u64,
-    /// Events lost so far.
+    /// Events known to be lost so far.
     pub lost: u64,
+    /// Whether more were lost.
+    pub is_lost_unknown: bool,
     /// Bytes written so far.
     pub bytes: u64,
     /// A flight recorder's snapshots so far; `None` where a trace is written.

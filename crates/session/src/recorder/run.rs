@@ -104,11 +104,12 @@ impl Recorder<'_> {
     }
 
     fn show_progress(&mut self) {
-        let Totals { events, lost, bytes } = self.drains.totals(self.join.regions.totals());
+        let Totals { events, lost, is_lost_unknown, bytes } = self.drains.totals(self.join.regions.totals());
         self.observer.progress(&Progress {
             elapsed: self.timers.started.elapsed(),
             events,
             lost,
+            is_lost_unknown,
             bytes,
             snapshots: self.flight.as_ref().map(|flight| flight.taken.len()),
         });

@@ -119,6 +119,8 @@ struct Living {
 pub(crate) struct Totals {
     pub events: u64,
     pub lost: u64,
+    /// Whether more were lost.
+    pub is_lost_unknown: bool,
     pub bytes: u64,
 }
 
@@ -254,6 +256,11 @@ impl Regions {
         for stream in living.chain(ended) {
             totals.events += stream.events;
             totals.lost = totals.lost.saturating_add(stream.lost);
+            // A flight recorder's buffers overwrite what no snapshot needs any more.
+            totals.is_lost_unknown |= match self.trace {
+                Some(_) => stream.loses_more(),
+                None => stream.is_lost_unknown,
+            };
             totals.bytes += stream.bytes;
         }
         totals

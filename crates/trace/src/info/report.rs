@@ -6,8 +6,10 @@
 use crate::info::describe;
 use crate::info::summary::{ClassSummary, StreamSummary, Summary, TraceSummary};
 use crate::open::description::described;
+use crate::open::gone::{GoneStream, GoneTrace};
 use crate::open::recording::{Recording, Trace};
 use crate::stream::cursor::{Lost, LostKind};
+use crate::stream::losses::Losses;
 use crate::{Error, uuid_text};
 use serde::Serialize;
 use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
@@ -15,7 +17,7 @@ use tracewing_units::{Cycles, Duration, Timestamp};
 use tracewing_vocabulary::environment::{Note, note_of};
 
 /// A recording.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     /// First stamp of all traces.
     pub begin_ns: Option<Timestamp>,
@@ -25,14 +27,16 @@ pub struct Report {
     pub duration_ns: Option<Duration>,
     /// What stands in the `tracewing.json` files, if there are any.
     pub recordings: Vec<serde_json::Value>,
-    /// The traces.
+    /// The traces, then those that are gone.
     pub traces: Vec<TraceReport>,
+    /// What is missing, a line each.
+    pub missing: Vec<String>,
     /// What could not be read.
     pub errors: Vec<String>,
 }
 
 /// A trace.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct TraceReport {
     /// Host name and path from where the search began.
     pub name: String,
@@ -70,7 +74,7 @@ pub struct ClockReport {
 }
 
 /// A data stream.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct StreamReport {
     /// Data stream class id.
     pub class: u64,
@@ -90,10 +94,8 @@ pub struct StreamReport {
     pub begin_ns: Option<Timestamp>,
     /// Last stamp.
     pub end_ns: Option<Timestamp>,
-    /// Events known to be lost.
-    pub lost_events: u64,
-    /// Packets known to be lost.
-    pub lost_packets: u64,
+    /// What is lost in all.
+    pub lost: Losses,
     /// Each loss, up to 10,000.
     pub losses: Vec<LossReport>,
 }
@@ -161,7 +163,10 @@ impl Report {
             end_ns: range.map(|(_, end)| end),
             duration_ns: range.map(|(begin, end)| end - begin),
             recordings: described(recording),
-            traces: summary.traces.iter().map(|trace| TraceReport::new(recording, trace)).collect(),
+            traces: (summary.traces.iter().map(|trace| TraceReport::new(recording, trace)))
+                .chain(recording.gone().iter().map(TraceReport::of_gone))
+                .collect(),
+            missing: recording.missing().to_vec(),
             errors: summary.errors.iter().map(ToString::to_string).collect(),
         };
         (report, summary.errors)
@@ -185,6 +190,40 @@ impl TraceReport {
                 .iter()
                 .filter_map(|class| ClassReport::new(trace, class))
                 .collect(),
+        }
+    }
+}
+
+impl TraceReport {
+    /// What the recording's description says of a trace that is gone.
+    fn of_gone(trace: &GoneTrace) -> Self {
+        TraceReport {
+            name: trace.name.clone(),
+            folders: vec![trace.folder.display().to_string()],
+            uuid: None,
+            environment: Vec::new(),
+            clocks: Vec::new(),
+            streams: trace.streams.iter().map(StreamReport::of_gone).collect(),
+            event_classes: Vec::new(),
+        }
+    }
+}
+
+impl StreamReport {
+    fn of_gone(stream: &GoneStream) -> Self {
+        let (what, count) = ("events", stream.lost.events());
+        StreamReport {
+            class: stream.class,
+            id: stream.id,
+            files: Vec::new(),
+            cpu: None,
+            packets: 0,
+            events: 0,
+            bytes: 0,
+            begin_ns: None,
+            end_ns: None,
+            lost: stream.lost,
+            losses: vec![LossReport { what, count, begin_ns: None, end_ns: None }],
         }
     }
 }
@@ -216,8 +255,7 @@ impl StreamReport {
             bytes: summary.bytes,
             begin_ns: summary.range.map(|(begin, _)| begin),
             end_ns: summary.range.map(|(_, end)| end),
-            lost_events: summary.lost_events,
-            lost_packets: summary.lost_packets,
+            lost: summary.lost,
             losses: summary.losses.iter().map(LossReport::new).collect(),
         }
     }

@@ -5,13 +5,13 @@
 
 use crate::Error;
 use crate::merge::stream_events::StreamEvents;
+use crate::open::gone::GoneTrace;
 use crate::open::recording::Recording;
 use crate::select::decisions::{Decisions, StreamDecisions};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
-use crate::stream::cursor::{Lost, LostKind};
+use crate::stream::losses::Losses;
 use crate::time::range::TimeRange;
-use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -23,28 +23,26 @@ use tracewing_vocabulary::{context, environment};
 use tracewing_vocabulary::{own, recorder};
 
 /// Numbers of events of a recording: by class, by stream and by process.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Statistics {
     /// From the first of the counted events to the last, in nanoseconds.
     pub duration_ns: Duration,
     /// When the first and the last of them happened; `None` without a stamped event.
-    #[serde(skip)]
     pub range: Option<(Timestamp, Timestamp)>,
     /// All counted events.
     pub total: Count,
     /// By trace and name, the most frequent first; classes without events are left out.
     pub events: Vec<ClassCount>,
-    /// In the order of [`Recording::streams`].
+    /// In the order of [`Recording::streams`], then those of traces that are gone.
     pub streams: Vec<StreamCount>,
     /// By process id, the busiest first. Events whose process is unknown are listed under none.
     pub processes: Vec<ProcessCount>,
     /// What could not be read; everything before it is counted.
-    #[serde(skip)]
     pub errors: Vec<Error>,
 }
 
 /// Events, and what they take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
     /// Number of events.
     pub events: u64,
@@ -53,40 +51,35 @@ pub struct Count {
 }
 
 /// The events of a class.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq)]
 pub struct ClassCount {
     /// The trace's name.
     pub trace: String,
     /// The class's name.
     pub name: String,
     /// Number and size of its events.
-    #[serde(flatten)]
     pub count: Count,
 }
 
 /// The events of a stream.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq)]
 pub struct StreamCount {
     /// The trace's name.
     pub trace: String,
     /// The stream's class id, then its id.
     pub stream: String,
     /// Number and size of its events.
-    #[serde(flatten)]
     pub count: Count,
-    /// Events known to be lost in it.
-    pub lost_events: u64,
-    /// Packets known to be lost in it.
-    pub lost_packets: u64,
+    /// What it has lost.
+    pub lost: Losses,
 }
 
 /// The events of a process.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq)]
 pub struct ProcessCount {
     /// Its id.
     pub process: Option<i64>,
     /// Its events.
-    #[serde(flatten)]
     pub count: Count,
 }
 
@@ -136,10 +129,15 @@ impl Statistics {
             }
         });
         let counted = counted.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Ok(Self::gather(recording, counted))
+        Ok(Self::gather(recording, counted, range))
     }
 
-    fn gather(recording: &Recording, tallies: BTreeMap<usize, Tally>) -> Self {
+    /// What all streams have lost together.
+    pub fn lost(&self) -> Losses {
+        self.streams.iter().fold(Losses::default(), |sum, stream| sum.and(stream.lost))
+    }
+
+    fn gather(recording: &Recording, tallies: BTreeMap<usize, Tally>, asked: TimeRange) -> Self {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
         let mut range: Option<(Timestamp, Timestamp)> = None;
@@ -171,13 +169,13 @@ impl Statistics {
                 trace: trace.name().to_owned(),
                 stream: format!("{}:{}", stream.class_id(), stream.id()),
                 count: all,
-                lost_events: tally.lost_events,
-                lost_packets: tally.lost_packets,
+                lost: tally.lost.and(stream.lost_anywhere()),
             });
             let ranges = [range, tally.range].into_iter().flatten();
             range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
             statistics.errors.extend(tally.error);
         }
+        statistics.streams.extend(recording.gone().iter().flat_map(|trace| gone(trace, asked)));
         statistics.duration_ns = range.map_or(Duration::ZERO, |(first, last)| last - first);
         statistics.range = range;
         let name = |trace: usize| recording.traces()[trace].name().to_owned();
@@ -193,6 +191,19 @@ impl Statistics {
         statistics.processes.sort_by_key(|row| (std::cmp::Reverse(row.count.events), row.process));
         statistics
     }
+}
+
+/// The streams of a trace that is gone. How many of their events were in a part of the time is unknown.
+fn gone(trace: &GoneTrace, asked: TimeRange) -> impl Iterator<Item = StreamCount> {
+    trace.streams.iter().map(move |stream| StreamCount {
+        trace: trace.name.clone(),
+        stream: stream.label(),
+        count: Count::default(),
+        lost: match asked == TimeRange::ALL {
+            true => stream.lost,
+            false => Losses::of_events(None),
+        },
+    })
 }
 
 /// The process of each thread of a trace. It may be recorded in another stream than the thread's events.
@@ -220,8 +231,7 @@ struct Tally {
     actors: HashMap<Actor, Count>,
     /// The processes of threads, from tracewing's `thread` events.
     owners: HashMap<i64, i64>,
-    lost_events: u64,
-    lost_packets: u64,
+    lost: Losses,
     range: Option<(Timestamp, Timestamp)>,
     error: Option<Error>,
 }
@@ -279,20 +289,13 @@ impl Tally {
         if range != TimeRange::ALL {
             return events.for_each_in(range, |event, lost| match (event, lost) {
                 (Some(event), _) => count(event, self),
-                (None, lost) => lost.into_iter().for_each(|lost| self.note_loss(lost)),
+                (None, lost) => lost.iter().for_each(|lost| self.lost.note(lost)),
             });
         }
-        while events.enter_packet(|lost| self.note_loss(lost))? {
+        while events.enter_packet(|lost| self.lost.note(&lost))? {
             events.for_each_in_packet(|event| count(event, self))?;
         }
         Ok(())
-    }
-
-    fn note_loss(&mut self, lost: Lost) {
-        match lost.kind {
-            LostKind::Events => self.lost_events += lost.count.unwrap_or(0),
-            LostKind::Packets => self.lost_packets += lost.count.unwrap_or(0),
-        }
     }
 
     fn note_owner(&mut self, event: &Event<'_>) {

@@ -3,7 +3,8 @@
 
 use crate::Error;
 use crate::open::recording::{Recording, Stream};
-use crate::stream::cursor::{Item, Lost, LostKind, Totals};
+use crate::stream::cursor::{Item, Lost, Totals};
+use crate::stream::losses::Losses;
 use std::collections::HashMap;
 use tracewing_units::Timestamp;
 
@@ -45,10 +46,8 @@ pub struct StreamSummary {
     pub bytes: u64,
     /// First and last nanosecond since the clock's origin.
     pub range: Option<(Timestamp, Timestamp)>,
-    /// Events known to be lost.
-    pub lost_events: u64,
-    /// Packets known to be lost.
-    pub lost_packets: u64,
+    /// What is lost in all.
+    pub lost: Losses,
     /// Losses one by one, up to 10,000.
     pub losses: Vec<Lost>,
 }
@@ -116,10 +115,7 @@ fn count(
                 *counts.entry((stream.class_id(), cursor.event().class().id)).or_default() += 1;
             }
             Ok(Some(Item::Lost(lost))) => {
-                match lost.kind {
-                    LostKind::Events => summary.lost_events += lost.count.unwrap_or(0),
-                    LostKind::Packets => summary.lost_packets += lost.count.unwrap_or(0),
-                }
+                summary.lost.note(&lost);
                 if summary.losses.len() < MAX_LOSSES {
                     summary.losses.push(lost);
                 }
@@ -128,6 +124,7 @@ fn count(
             Err(error) => break Some(error),
         }
     };
+    summary.lost = summary.lost.and(stream.lost_anywhere());
     let totals = cursor.totals();
     summary.packets = totals.packets;
     summary.bytes = totals.bytes;

@@ -2,7 +2,10 @@
 //! ended.
 
 use crate::open::recording::{Recording, Trace};
+use crate::stream::cursor::{Lost, LostKind};
+use crate::stream::losses::Losses;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -31,6 +34,12 @@ pub(crate) const COPIED: &str = "copied";
 /// What those lacked, a line each.
 pub(crate) const MISSING: &str = "missing";
 
+/// Names of the traces whose folders were gone.
+pub(crate) const GONE: &str = "gone";
+
+/// More events than any recording has: larger values are treated as unknown.
+const MOST_EVENTS: u64 = 1 << 48;
+
 /// The reason of a loss of all that a thread without a place in its program's buffers emits.
 pub(crate) const NOT_PROTECTED: &str = "thread not protected";
 
@@ -47,12 +56,15 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
 
 /// The description in `folder` for a trace that was converted from that recording: it is marked as such,
 /// since it lists other files, and contains what the recording lacked. An invalid one stays as it is.
-pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
+pub(crate) fn for_copy(folder: &Path, missing: &[String], gone: Vec<String>) -> Option<Vec<u8>> {
     let bytes = read(folder)?;
     let Ok(mut described @ Value::Object(_)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
     rename(&mut described);
     described[COPIED] = true.into();
     described[MISSING] = missing.into();
+    if !gone.is_empty() {
+        described[GONE] = gone.into();
+    }
     serde_json::to_vec_pretty(&described).ok()
 }
 
@@ -65,6 +77,49 @@ pub(crate) fn parsed(folder: &Path) -> Option<Value> {
         described["state"] = KILLED.into();
     }
     Some(described)
+}
+
+/// What the description says of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Listed {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    pub(crate) lost: u64,
+    /// Whether it lost more than that: a program has filled its counters with nonsense.
+    pub(crate) is_lost_unknown: bool,
+    /// Sub-buffers that were overwritten before they were read.
+    pub(crate) overwritten: u64,
+}
+
+impl Listed {
+    /// What it has lost in addition to the events that are counted.
+    pub(crate) fn more(&self) -> Losses {
+        let mut more = Losses::default();
+        more.note(&Lost { kind: LostKind::Packets, count: Some(self.overwritten), range: None });
+        if self.is_lost_unknown { more.and(Losses::of_events(None)) } else { more }
+    }
+}
+
+/// The streams of a trace by their files.
+pub(crate) fn streams(described: &Value, trace: &str) -> BTreeMap<String, Listed> {
+    let stream = |stream: &Value| {
+        let number = |pointer: &str| stream.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+        let listed = Listed {
+            events: number("/events"),
+            bytes: number("/bytes"),
+            lost: number("/lost_events"),
+            is_lost_unknown: stream["is_lost_unknown"] == true,
+            overwritten: number("/overwritten/sub_buffers"),
+        };
+        let name = stream["name"].as_str()?;
+        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), listed))
+    };
+    described[format!("{trace}_streams")].as_array().into_iter().flatten().filter_map(stream).collect()
+}
+
+/// A number of events, unless it is absurd.
+pub(crate) fn known(events: u64) -> Option<u64> {
+    Some(events).filter(|events| *events < MOST_EVENTS)
 }
 
 /// Gives members that an earlier version wrote their present names.

@@ -5,31 +5,20 @@
 //! it as known. A stream that is gone has no files, and is lost as a whole. A trace that was converted from
 //! another one declares itself what that had lost there.
 
+mod traces;
+
 use crate::open::carried::{self, At};
-use crate::open::description::{self, real_time};
+use crate::open::description::{self, Listed, known, real_time, streams};
 use crate::open::recording::{Recording, Stream};
 use crate::stream::cursor::{Lost, LostKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use traces::TRACES;
 use tracewing_units::{Duration, Timestamp};
 
-/// More events than any recording has: larger values are treated as unknown.
-const MOST_EVENTS: u64 = 1 << 48;
-
-/// The folders of the traces that a recording may have.
-const TRACES: [&str; 3] = ["kernel", "user", "profile"];
-
 const NS_PER_MS: u64 = 1_000_000;
-
-/// The description of a stream.
-#[derive(Debug, Clone, Copy)]
-struct Listed {
-    events: u64,
-    bytes: u64,
-    lost: u64,
-}
 
 /// What is missing at the end of a stream.
 struct Gap {
@@ -94,6 +83,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     let is_copied = described[description::COPIED] == true;
     if is_copied && let Some(lines) = described[description::MISSING].as_array() {
         recording.missing.extend(lines.iter().filter_map(|line| Some(line.as_str()?.to_owned())));
+        recording.gone.extend(traces::of_copy(folder, described));
         return;
     }
     let state = described["state"].as_str().unwrap_or_default();
@@ -116,7 +106,7 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
         let Some(name) = name.filter(|name| TRACES.contains(name)) else { continue };
         let mut listed = match is_copied {
             true => BTreeMap::new(),
-            false => streams(&described[format!("{name}_streams")]),
+            false => streams(described, name),
         };
         if !is_copied {
             learn_overwritten(recording, trace, described);
@@ -127,22 +117,17 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
                 gaps.extend(gap(recording, at, &mut listed, unwritten));
             }
         }
-        for (name, Listed { events, bytes, lost }) in listed {
-            let path = folder.join(name);
-            if bytes > 0 {
-                recording.missing.push(format!("{} is missing, with {events} events", path.display()));
-            }
-            if bytes > 0 || lost > 0 {
-                let stream = recording.add_missing(trace, &path);
-                gaps.push(Gap { stream, count: known(events.saturating_add(lost)), age: Duration::MAX });
-            }
+        for (name, listed) in listed {
+            gaps.extend(gone_stream(recording, trace, &folder.join(name), listed));
         }
     }
     note(recording, traces, &gaps);
     // However the paths were given: relative, or through links.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !is_copied && recording.inputs().iter().any(|input| real(folder).starts_with(real(input))) {
-        recording.missing.extend(TRACES.into_iter().filter_map(|name| gone_trace(folder, name, described)));
+        let gone = traces::of_recording(folder, described);
+        recording.missing.extend(gone.iter().map(|trace| traces::text(trace, described)));
+        recording.gone.extend(gone);
     }
 }
 
@@ -177,24 +162,18 @@ fn learn_reasons(recording: &mut Recording, trace: usize, described: &Value) {
     }
 }
 
-/// Says that a trace is gone that the description lists.
-fn gone_trace(folder: &Path, name: &str, described: &Value) -> Option<String> {
-    let path = folder.join(name);
-    let streams = streams(&described[format!("{name}_streams")]);
-    let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
-    let is_gone = streams.values().any(|stream| stream.bytes > 0) && !path.join("metadata").exists();
-    is_gone.then(|| format!("{} is missing, with {events} events", path.display()))
-}
-
-/// The streams of a trace by their files.
-fn streams(described: &Value) -> BTreeMap<String, Listed> {
-    let stream = |stream: &Value| {
-        let number = |key: &str| stream[key].as_u64().unwrap_or(0);
-        let listed = Listed { events: number("events"), bytes: number("bytes"), lost: number("lost_events") };
-        let name = stream["name"].as_str()?;
-        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), listed))
-    };
-    described.as_array().into_iter().flatten().filter_map(stream).collect()
+/// The loss of a whole stream whose file is gone. One that has lost everything had none.
+fn gone_stream(recording: &mut Recording, trace: usize, path: &Path, listed: Listed) -> Option<Gap> {
+    let Listed { events, bytes, lost, .. } = listed;
+    if bytes > 0 {
+        recording.missing.push(format!("{} is missing, with {events} events", path.display()));
+    }
+    let has_lost_more = !listed.more().is_nothing();
+    (bytes > 0 || lost > 0 || has_lost_more).then(|| Gap {
+        stream: recording.add_missing(trace, path),
+        count: known(events.saturating_add(lost)).filter(|_| !has_lost_more),
+        age: Duration::MAX,
+    })
 }
 
 /// The loss at the end of a stream, whose description is taken out of the map; unknown for a stream of
@@ -207,8 +186,12 @@ fn gap(
 ) -> Option<Gap> {
     let [file] = &recording.streams()[at].files[..] else { return None };
     let path = file.path.clone();
-    let listed =
-        listed.remove(path.file_name()?.to_str()?).unwrap_or(Listed { events: 0, bytes: 0, lost: 0 });
+    let listed = listed.remove(path.file_name()?.to_str()?).unwrap_or_default();
+    if listed.is_lost_unknown {
+        recording.streams[at].loses_more = true;
+        let why = "a process has written nonsense into its counters of lost events: their number is unknown";
+        recording.missing.push(format!("{}: {why}", path.display()));
+    }
     let size = fs::metadata(&path).map_or(0, |meta| meta.len());
     if size < listed.bytes {
         let (gone, bytes) = (listed.bytes - size, listed.bytes);
@@ -223,10 +206,6 @@ fn gap(
         (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
         (later, _) => Some(Gap { stream: at, count: known(later), age: Duration::MAX }),
     }
-}
-
-fn known(events: u64) -> Option<u64> {
-    Some(events).filter(|events| *events < MOST_EVENTS)
 }
 
 /// The last packet of a stream.

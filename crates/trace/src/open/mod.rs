@@ -5,6 +5,7 @@ pub(crate) mod carried;
 pub(crate) mod description;
 pub(crate) mod extract;
 pub(crate) mod find;
+pub(crate) mod gone;
 pub(crate) mod missing;
 mod opening;
 pub(crate) mod recording;

@@ -53,6 +53,7 @@ impl Recording {
             traces: Vec::new(),
             streams: Vec::new(),
             missing: Vec::new(),
+            gone: Vec::new(),
             warnings,
         };
         for group in groups {
@@ -147,6 +148,7 @@ impl Recording {
                     files: vec![file],
                     lost_at_begin: None,
                     lost_at_end: None,
+                    loses_more: false,
                     loses_of_others: false,
                 }),
             }

@@ -1,7 +1,10 @@
 //! A recording: traces, and the streams of each.
 
+use crate::open::gone::GoneTrace;
 use crate::stream::cursor::{Lost, Stop, StreamCursor};
 use crate::stream::file::StreamFile;
+use crate::stream::index_source;
+use crate::stream::losses::Losses;
 use crate::stream::packet::PacketFile;
 use crate::{Error, uuid_text};
 use std::path::{Path, PathBuf};
@@ -18,6 +21,7 @@ pub struct Recording {
     pub(super) traces: Vec<Trace>,
     pub(super) streams: Vec<Stream>,
     pub(super) missing: Vec<String>,
+    pub(super) gone: Vec<GoneTrace>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -43,6 +47,8 @@ pub struct Stream {
     pub(crate) lost_at_begin: Option<Lost>,
     /// The loss after its last packet.
     pub(crate) lost_at_end: Option<Lost>,
+    /// Whether an unknown number of events is lost anywhere in it.
+    pub(crate) loses_more: bool,
     /// See [`Stream::loses_of_others`].
     pub(crate) loses_of_others: bool,
 }
@@ -70,6 +76,16 @@ impl Recording {
         &self.missing
     }
 
+    /// Traces that the recording had and whose folders are gone.
+    pub fn gone(&self) -> &[GoneTrace] {
+        &self.gone
+    }
+
+    /// The names of their folders.
+    pub(crate) fn gone_names(&self) -> Vec<String> {
+        self.gone.iter().map(GoneTrace::folder_name).collect()
+    }
+
     /// Has `say` called when a reader of a file finds something in it that makes numbers unknown but is no
     /// error, once for each file.
     pub fn say_remarks(&self, say: fn(&str)) {
@@ -83,9 +99,15 @@ impl Recording {
 
     /// Adds a stream without a file; returns its index.
     pub(crate) fn add_missing(&mut self, trace: usize, path: &Path) -> usize {
-        let others = self.streams.iter().filter(|stream| stream.trace == trace);
-        let id = others.map(|stream| stream.id.saturating_add(1)).max().unwrap_or(0);
-        let class_id = self.traces[trace].class().data_stream_classes.first().map_or(0, |class| class.id);
+        let (class_id, id) = self.listed_ids(trace, path).unwrap_or_else(|| {
+            let classes = &self.traces[trace].class().data_stream_classes;
+            let class_id = classes.first().map_or(0, |class| class.id);
+            let is_free = |id: &u64| {
+                let mut of_it = self.streams.iter().filter(|stream| stream.trace == trace);
+                of_it.all(|stream| (stream.class_id, stream.id) != (class_id, *id))
+            };
+            (class_id, (0..).find(is_free).unwrap_or_default())
+        });
         let name = path.to_string_lossy().into_owned();
         let files = Vec::new();
         self.streams.push(Stream {
@@ -97,9 +119,19 @@ impl Recording {
             files,
             lost_at_begin: None,
             lost_at_end: None,
+            loses_more: false,
             loses_of_others: false,
         });
         self.streams.len() - 1
+    }
+
+    /// The ids of a stream whose file is gone or empty, if its index is left.
+    fn listed_ids(&self, trace: usize, path: &Path) -> Option<(u64, u64)> {
+        let entry = index_source::first_entry(&self.traces[trace].folders[0], path)?;
+        let class = self.traces[trace].class().data_stream_class(entry.stream_id)?;
+        let id = entry.stream_instance_id?;
+        let is_it = |stream: &Stream| (stream.trace, stream.class_id, stream.id) == (trace, class.id, id);
+        (!self.streams.iter().any(is_it)).then_some((class.id, id))
     }
 
     /// Sets the loss before the first packet of a stream.
@@ -197,6 +229,11 @@ impl Stream {
     /// Its own id within that class; a number is given to one that does not say.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What it has lost at an unknown time.
+    pub(crate) fn lost_anywhere(&self) -> Losses {
+        if self.loses_more { Losses::of_events(None) } else { Losses::default() }
     }
 
     /// Whether all that it loses is of threads of which the recording has nothing at that time, so that no

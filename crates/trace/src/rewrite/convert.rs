@@ -127,7 +127,7 @@ impl Conversion {
             run.trace(index, trace, &folder)?;
         }
         if let [input] = recording.inputs()
-            && let Some(how) = description::for_copy(input, recording.missing())
+            && let Some(how) = description::for_copy(input, recording.missing(), recording.gone_names())
         {
             let copy = top.path().join(description::NAME);
             top.replace(description::NAME, &how).map_err(Error::io(&copy))?;

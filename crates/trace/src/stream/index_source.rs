@@ -28,6 +28,9 @@ use tracewing_units::Timestamp;
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
 const LEAST_KEPT: usize = 64;
 
+/// Bytes that hold the header and the first entry of any index file.
+const FIRST_LOOK: u64 = 4096;
+
 /// The index of a stream file, built on first use.
 #[derive(Debug, Default)]
 pub(crate) struct IndexSlot(Mutex<Known>);
@@ -160,6 +163,14 @@ fn next_to(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
     let size = file.metadata().ok().map(|meta| meta.len()).filter(|size| *size <= most)?;
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes).ok().filter(|read| *read as u64 == size).map(|_| bytes)
+}
+
+/// The first entry of LTTng's index of a stream file, which may be gone itself.
+pub(crate) fn first_entry(root: &Path, stream: &Path) -> Option<Entry> {
+    let mut bytes = Vec::new();
+    let file = Tree::open_file(root, &path_next_to(stream)?).ok()?;
+    file.take(FIRST_LOOK).read_to_end(&mut bytes).ok()?;
+    index::decode(&bytes).ok()?.next()
 }
 
 /// The entries of an index file, if they agree with a few of the file's packets.

@@ -5,6 +5,7 @@ pub(crate) mod cursor;
 pub(crate) mod file;
 pub(crate) mod index_cache;
 pub(crate) mod index_source;
+pub(crate) mod losses;
 pub(crate) mod packet;
 pub(crate) mod packet_index;
 pub(crate) mod positions;
