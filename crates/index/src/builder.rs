@@ -7,7 +7,7 @@ use crate::row::{Entry, Row, RowId, RowKind};
 use crate::table::Table;
 use std::collections::BTreeMap;
 use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId};
-use tracewing_units::{Pid, Timestamp};
+use tracewing_units::{Duration, Pid, Timestamp};
 
 /// Takes the states of a recording.
 pub(crate) struct Builder<'w> {
@@ -18,7 +18,7 @@ pub(crate) struct Builder<'w> {
     rows: Vec<OpenRow>,
     room: Room,
     /// Before this time, user mode of some thread was of unknown mode.
-    doubted: u64,
+    doubted: Duration,
 }
 
 /// A row while it is made.
@@ -36,7 +36,7 @@ struct OpenRow {
 /// Memory that is used again for each block.
 #[derive(Default)]
 struct Room {
-    sums: Vec<(StateId, u64)>,
+    sums: Vec<(StateId, Duration)>,
     block: Vec<u8>,
 }
 
@@ -48,14 +48,14 @@ impl<'w> Builder<'w> {
             table: Table::new(&StateNames::default()),
             rows: Vec::new(),
             room: Room::default(),
-            doubted: 0,
+            doubted: Duration::ZERO,
         }
     }
 
-    /// A moment in nanoseconds since the beginning; 0 before that.
+    /// A moment as the time since the beginning; 0 before that.
     #[inline]
-    pub(crate) fn time(&mut self, moment: Timestamp) -> u64 {
-        (moment - *self.begin.get_or_insert(moment)).as_ns()
+    pub(crate) fn time(&mut self, moment: Timestamp) -> Duration {
+        moment - *self.begin.get_or_insert(moment)
     }
 
     /// The row was in this state.
@@ -63,7 +63,7 @@ impl<'w> Builder<'w> {
     fn did(&mut self, of: TrackId, state: StateId, from: Timestamp, to: Timestamp) {
         let (from, to) = (self.time(from), self.time(to));
         let open = &mut self.rows[of as usize];
-        let from = from.max(open.last.map_or(0, |last| last.to));
+        let from = from.max(open.last.map_or(Duration::ZERO, |last| last.to));
         if from >= to {
             return;
         }

@@ -1,6 +1,7 @@
 //! Numbers and texts as bytes, and how damage of bytes is noticed.
 
 use crate::error::Damaged;
+use tracewing_units::Duration;
 
 /// Appends a number in 7-bit groups, the lowest first.
 #[inline]
@@ -10,6 +11,12 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// Appends a time.
+#[inline]
+pub(crate) fn put_time(out: &mut Vec<u8>, time: Duration) {
+    put(out, time.as_ns());
 }
 
 /// Appends a text with its length.
@@ -31,6 +38,12 @@ impl<'b> Bytes<'b> {
             return Ok(u64::from(*byte));
         }
         self.long_number()
+    }
+
+    /// The next time.
+    #[inline]
+    pub(crate) fn time(&mut self) -> Result<Duration, Damaged> {
+        self.number().map(Duration::from_ns)
     }
 
     fn long_number(&mut self) -> Result<u64, Damaged> {

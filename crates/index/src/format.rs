@@ -10,11 +10,11 @@
 //! Nothing before the tail is written twice, so an index can be made while a recording runs. All numbers in
 //! head and foot are little-endian and have 8 bytes.
 
-use crate::bytes::{Bytes, checksum, put, put_text};
+use crate::bytes::{Bytes, checksum, put, put_text, put_time};
 use crate::error::Damaged;
 use crate::row::{Row, RowId};
 use tracewing_timeline::{Class, StateId};
-use tracewing_units::{Cpu, Timestamp};
+use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
 const MAGIC: [u8; 8] = *b"TWStats1";
@@ -65,10 +65,10 @@ pub struct LossMark {
     pub scope: u8,
     /// The CPU whose buffer was full, if the stream declares it.
     pub cpu: Option<Cpu>,
-    /// After this time, in nanoseconds since the index begins.
-    pub from: u64,
+    /// After this time, since the index begins.
+    pub from: Duration,
     /// Before this time.
-    pub to: u64,
+    pub to: Duration,
     /// How many; `None` if unknown.
     pub events: Option<u64>,
 }
@@ -78,8 +78,8 @@ pub struct LossMark {
 pub struct Tail {
     /// Beginning of the recording, on its clock: time 0 of the index.
     pub begin: Timestamp,
-    /// Its end, in nanoseconds since then.
-    pub length: u64,
+    /// Its end, since then.
+    pub length: Duration,
     /// Events that were read.
     pub events: u64,
     /// Whether the recording follows only some threads, so that others appear without being complete.
@@ -98,7 +98,7 @@ impl Tail {
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.begin.as_ns().cast_unsigned());
-        put(&mut out, self.length);
+        put_time(&mut out, self.length);
         put(&mut out, self.events);
         put(&mut out, u64::from(self.is_partial) | u64::from(self.is_cut_off) << 1);
         put(&mut out, self.states.len() as u64);
@@ -114,8 +114,8 @@ impl Tail {
         for loss in &self.losses {
             put(&mut out, u64::from(loss.scope));
             put(&mut out, loss.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1));
-            put(&mut out, loss.from);
-            put(&mut out, loss.to);
+            put_time(&mut out, loss.from);
+            put_time(&mut out, loss.to);
             put(&mut out, u64::from(loss.events.is_some()));
             put(&mut out, loss.events.unwrap_or(0));
         }
@@ -126,7 +126,7 @@ impl Tail {
     pub(crate) fn read(bytes: &[u8], body: u64) -> Result<Tail, Damaged> {
         let mut bytes = Bytes(bytes);
         let begin = Timestamp::from_ns(bytes.number()?.cast_signed());
-        let (length, events, flags) = (bytes.number()?, bytes.number()?, bytes.number()?);
+        let (length, events, flags) = (bytes.time()?, bytes.number()?, bytes.number()?);
         let mut tail = Tail {
             begin,
             length,
@@ -172,7 +172,7 @@ impl LossMark {
     fn read(bytes: &mut Bytes<'_>) -> Result<LossMark, Damaged> {
         let scope = bytes.number()?.try_into().map_err(|_| Damaged("a scope does not exist"))?;
         let cpu = bytes.small()?.checked_sub(1).map(Cpu);
-        let (from, to) = (bytes.number()?, bytes.number()?);
+        let (from, to) = (bytes.time()?, bytes.time()?);
         let (is_known, events) = (bytes.number()? != 0, bytes.number()?);
         Ok(LossMark { scope, cpu, from, to, events: is_known.then_some(events) })
     }

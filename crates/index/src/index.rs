@@ -11,6 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracewing_timeline::{Class, StateId};
+use tracewing_units::Duration;
 
 /// An open index.
 #[derive(Debug)]
@@ -110,10 +111,10 @@ impl Index {
     }
 
     /// Before this time, user mode of this state of this row was of unknown mode.
-    pub(crate) fn doubted(&self, row: &Row, state: StateId) -> u64 {
+    pub(crate) fn doubted(&self, row: &Row, state: StateId) -> Duration {
         match (row.kind, self.state(state).and_then(|state| state.thread)) {
             (RowKind::Cpu(_), Some(thread)) => self.row(thread).doubted,
-            (RowKind::Cpu(_), None) => 0,
+            (RowKind::Cpu(_), None) => Duration::ZERO,
             _ => row.doubted,
         }
     }
@@ -123,7 +124,7 @@ impl Index {
         &self,
         entry: &Entry,
         room: &'b mut Vec<u8>,
-    ) -> Result<(Vec<(StateId, u64)>, Spans<'b>), Error> {
+    ) -> Result<(Vec<(StateId, Duration)>, Spans<'b>), Error> {
         self.block(entry, room)?;
         Ok(leaf::read(room, entry)?)
     }

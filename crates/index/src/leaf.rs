@@ -5,23 +5,24 @@
 //! that time if so, and how long the state lasted. Times are in nanoseconds; when the block begins is stored
 //! in its [`Entry`](crate::row::Entry).
 
-use crate::bytes::{Bytes, put};
+use crate::bytes::{Bytes, put, put_time};
 use crate::error::Damaged;
 use crate::row::Entry;
 use tracewing_timeline::StateId;
+use tracewing_units::Duration;
 
 /// Most spans in a block.
 pub(crate) const SPANS: u32 = 512;
 
-/// A state from one time to another, in nanoseconds since the index begins.
+/// A state from one time to another, each since the index begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The state.
     pub state: StateId,
     /// Its beginning.
-    pub from: u64,
+    pub from: Duration,
     /// Its end, which is after its beginning.
-    pub to: u64,
+    pub to: Duration,
 }
 
 /// The block that is being filled.
@@ -29,8 +30,8 @@ pub struct Span {
 pub(crate) struct OpenLeaf {
     spans: Vec<u8>,
     pub(crate) count: u32,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
 }
 
 impl OpenLeaf {
@@ -41,11 +42,11 @@ impl OpenLeaf {
             (self.from, self.to) = (span.from, span.from);
         }
         let gap = span.from - self.to;
-        put(&mut self.spans, u64::from(span.state.0) << 1 | u64::from(gap > 0));
-        if gap > 0 {
-            put(&mut self.spans, gap);
+        put(&mut self.spans, u64::from(span.state.0) << 1 | u64::from(!gap.is_zero()));
+        if !gap.is_zero() {
+            put_time(&mut self.spans, gap);
         }
-        put(&mut self.spans, span.to - span.from);
+        put_time(&mut self.spans, span.to - span.from);
         self.to = span.to;
         self.count += 1;
     }
@@ -56,11 +57,11 @@ impl OpenLeaf {
     }
 
     /// Writes the block to `out`; it is empty then.
-    pub(crate) fn finish(&mut self, sums: &[(StateId, u64)], out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, sums: &[(StateId, Duration)], out: &mut Vec<u8>) {
         put(out, sums.len() as u64);
         for (state, ns) in sums {
             put(out, u64::from(state.0));
-            put(out, *ns);
+            put_time(out, *ns);
         }
         out.extend_from_slice(&self.spans);
         self.spans.clear();
@@ -73,9 +74,9 @@ impl OpenLeaf {
 pub(crate) struct Spans<'b> {
     bytes: Bytes<'b>,
     left: u32,
-    at: u64,
+    at: Duration,
     /// No span ends later.
-    end: u64,
+    end: Duration,
 }
 
 impl Iterator for Spans<'_> {
@@ -93,9 +94,9 @@ impl Spans<'_> {
     fn read(&mut self) -> Result<Span, Damaged> {
         const LATE: Damaged = Damaged("a time is too large");
         let state = self.bytes.number()?;
-        let gap = if state & 1 == 1 { self.bytes.number()? } else { 0 };
+        let gap = if state & 1 == 1 { self.bytes.time()? } else { Duration::ZERO };
         let from = self.at.checked_add(gap).ok_or(LATE)?;
-        let to = from.checked_add(self.bytes.number()?);
+        let to = from.checked_add(self.bytes.time()?);
         self.at = to.filter(|to| *to <= self.end).ok_or(LATE)?;
         let state = u32::try_from(state >> 1).map_err(|_| Damaged("a state is too large"))?;
         Ok(Span { state: StateId(state), from, to: self.at })
@@ -103,11 +104,14 @@ impl Spans<'_> {
 }
 
 /// A block that was read: its sums and its spans.
-pub(crate) fn read<'b>(block: &'b [u8], entry: &Entry) -> Result<(Vec<(StateId, u64)>, Spans<'b>), Damaged> {
+pub(crate) fn read<'b>(
+    block: &'b [u8],
+    entry: &Entry,
+) -> Result<(Vec<(StateId, Duration)>, Spans<'b>), Damaged> {
     let mut bytes = Bytes(block);
     let mut sums = Vec::new();
     for _ in 0..bytes.number()? {
-        sums.push((StateId(bytes.small()?), bytes.number()?));
+        sums.push((StateId(bytes.small()?), bytes.time()?));
     }
     Ok((sums, Spans { bytes, left: entry.count, at: entry.from, end: entry.to }))
 }

@@ -8,11 +8,12 @@
 //! these, and state and whole length of the longest span that touches it.
 
 use crate::body::Body;
-use crate::bytes::{Bytes, put};
+use crate::bytes::{Bytes, put, put_time};
 use crate::error::Damaged;
 use crate::leaf::Span;
 use crate::row::Entry;
 use tracewing_timeline::{CLASSES, Class, StateId};
+use tracewing_units::Duration;
 
 /// Length of a bucket of level 0, as a power of two of nanoseconds.
 const FINEST: u32 = 14;
@@ -30,29 +31,44 @@ pub(crate) fn shift(level: usize) -> u32 {
     FINEST + STEP * level as u32
 }
 
+/// The bucket in which a time lies, where buckets have a length of two to the power of `shift`.
+#[inline]
+pub(crate) fn bucket_of(time: Duration, shift: u32) -> u64 {
+    time.as_ns() >> shift
+}
+
+/// When a bucket begins; [`Duration::MAX`] if that is too large a number, as after the last bucket of all
+/// times.
+#[inline]
+pub(crate) fn begin_of(bucket: u64, shift: u32) -> Duration {
+    match bucket.leading_zeros() >= shift {
+        true => Duration::from_ns(bucket << shift),
+        false => Duration::MAX,
+    }
+}
+
 /// What lies in a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Content {
-    /// Time in each class, in nanoseconds.
-    pub times: [u64; CLASSES],
+    /// Time in each class.
+    pub times: [Duration; CLASSES],
     /// How many states begin in it.
     pub changes: u64,
-    /// The longest span that touches it, with its whole length in nanoseconds.
-    pub longest: Option<(StateId, u64)>,
+    /// The longest span that touches it, with its whole length.
+    pub longest: Option<(StateId, Duration)>,
 }
 
 impl Content {
     /// Adds the part of a span from `from` to `to`.
     #[inline]
-    pub(crate) fn add(&mut self, class: Class, span: Span, from: u64, to: u64) {
-        let sum = &mut self.times[class as usize];
-        *sum = sum.saturating_add(to - from);
+    pub(crate) fn add(&mut self, class: Class, span: Span, from: Duration, to: Duration) {
+        self.times[class as usize] += to - from;
         self.changes = self.changes.saturating_add(u64::from(span.from == from));
         self.keep_longest((span.state, span.to - span.from));
     }
 
     #[inline]
-    fn keep_longest(&mut self, other: (StateId, u64)) {
+    fn keep_longest(&mut self, other: (StateId, Duration)) {
         if self.longest.is_none_or(|longest| longest.1 < other.1) {
             self.longest = Some(other);
         }
@@ -60,10 +76,7 @@ impl Content {
 
     /// Adds what lies in a part of this bucket.
     pub(crate) fn add_all(&mut self, other: &Content) {
-        // Only a forged index has more.
-        for (sum, ns) in self.times.iter_mut().zip(other.times) {
-            *sum = sum.saturating_add(ns);
-        }
+        self.times.iter_mut().zip(other.times).for_each(|(sum, time)| *sum += time);
         self.changes = self.changes.saturating_add(other.changes);
         other.longest.into_iter().for_each(|longest| self.keep_longest(longest));
     }
@@ -101,25 +114,25 @@ impl Levels {
         level: usize,
         class: Class,
         span: Span,
-        (mut from, to): (u64, u64),
+        (mut from, to): (Duration, Duration),
         body: &mut Body<'_>,
     ) {
         let shift = shift(level);
-        let (last, is_top) = ((to - 1) >> shift, level + 1 == LEVELS);
+        let (last, is_top) = (bucket_of(to - Duration::from_ns(1), shift), level + 1 == LEVELS);
         while from < to {
-            let bucket = from >> shift;
+            let bucket = bucket_of(from, shift);
             if bucket == last || is_top {
-                let end = if bucket == last { to } else { (bucket + 1) << shift };
+                let end = if bucket == last { to } else { begin_of(bucket + 1, shift) };
                 self.fill(level, bucket, class, span, (from, end), body);
                 from = end;
-            } else if from != bucket << shift || self.is_open(level, bucket) {
-                let end = (bucket + 1) << shift;
+            } else if from != begin_of(bucket, shift) || self.is_open(level, bucket) {
+                let end = begin_of(bucket + 1, shift);
                 self.fill(level, bucket, class, span, (from, end), body);
                 from = end;
             } else {
                 self.close(level, body);
-                self.add(level + 1, class, span, (from, last << shift), body);
-                from = last << shift;
+                self.add(level + 1, class, span, (from, begin_of(last, shift)), body);
+                from = begin_of(last, shift);
             }
         }
     }
@@ -135,7 +148,7 @@ impl Levels {
         bucket: u64,
         class: Class,
         span: Span,
-        (from, to): (u64, u64),
+        (from, to): (Duration, Duration),
         body: &mut Body<'_>,
     ) {
         if !self.is_open(level, bucket) {
@@ -197,12 +210,12 @@ impl Level {
         }
         put(&mut self.block, bucket - self.last);
         put(&mut self.block, content.changes);
-        let present = content.times.iter().enumerate().filter(|(_, ns)| **ns > 0);
+        let present = content.times.iter().enumerate().filter(|(_, time)| !time.is_zero());
         put(&mut self.block, present.clone().map(|(class, _)| 1 << class).sum());
-        present.for_each(|(_, ns)| put(&mut self.block, *ns));
-        let (state, ns) = content.longest.unwrap_or((StateId::UNKNOWN, 0));
+        present.for_each(|(_, time)| put_time(&mut self.block, *time));
+        let (state, length) = content.longest.unwrap_or((StateId::UNKNOWN, Duration::ZERO));
         put(&mut self.block, u64::from(state.0));
-        put(&mut self.block, ns);
+        put_time(&mut self.block, length);
         self.last = bucket;
         self.nodes += 1;
         if self.nodes == NODES {
@@ -213,10 +226,9 @@ impl Level {
     fn flush(&mut self, level: usize, body: &mut Body<'_>) {
         if self.nodes > 0 {
             let shift = shift(level);
-            // The end of the last bucket of all times is too large a number.
-            let to = (self.last << shift).saturating_add(1 << shift);
+            let (from, to) = (begin_of(self.first, shift), begin_of(self.last + 1, shift));
             let (offset, length) = body.block(&self.block);
-            self.entries.push(Entry { from: self.first << shift, to, offset, length, count: self.nodes });
+            self.entries.push(Entry { from, to, offset, length, count: self.nodes });
             self.block.clear();
             self.nodes = 0;
         }
@@ -236,10 +248,10 @@ pub(crate) fn read(
     mut each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
 ) -> Result<(), Damaged> {
     let mut bytes = Bytes(block);
-    let mut bucket = entry.from >> shift(level);
+    let mut bucket = bucket_of(entry.from, shift(level));
     for _ in 0..entry.count {
         bucket = bucket.checked_add(bytes.number()?).ok_or(Damaged("a bucket is too large"))?;
-        if bucket > (entry.to - 1) >> shift(level) {
+        if bucket > bucket_of(entry.to - Duration::from_ns(1), shift(level)) {
             return Err(Damaged("a bucket lies outside of its block"));
         }
         let mut content = Content { changes: bytes.number()?, ..Content::default() };
@@ -248,12 +260,10 @@ pub(crate) fn read(
             return Err(Damaged("a class does not exist"));
         }
         for class in (0..CLASSES).filter(|class| present >> class & 1 == 1) {
-            content.times[class] = bytes.number()?;
+            content.times[class] = bytes.time()?;
         }
-        content.longest = Some((StateId(bytes.small()?), bytes.number()?));
-        // Whatever the bytes say, sums of them do not overflow.
-        let total = content.times.iter().try_fold(0_u64, |sum, ns| sum.checked_add(*ns));
-        if total.is_none_or(|total| total > 1 << shift(level)) {
+        content.longest = Some((StateId(bytes.small()?), bytes.time()?));
+        if content.times.iter().copied().sum::<Duration>() > begin_of(1, shift(level)) {
             return Err(Damaged("a bucket has more time than it lasts"));
         }
         each(bucket, &content)?;

@@ -24,12 +24,13 @@
 //! use std::ops::ControlFlow;
 //! use tracewing_index::{Cache, Window};
 //! use tracewing_trace::Recording;
+//! use tracewing_units::Duration;
 //!
 //! let recording = Recording::open(&["my-trace"])?;
 //! let cache = Cache::new(None)?;
 //! cache.make(&recording, &mut |_| ControlFlow::Continue(()))?;
 //! let index = cache.find(&recording).expect("made just now");
-//! let window = Window::covering(0, index.tail().length, 1920);
+//! let window = Window::covering(Duration::ZERO, index.tail().length, 1920);
 //! for (row, _) in index.rows() {
 //!     let buckets = index.picture(row, window)?;
 //! }

@@ -93,7 +93,7 @@ pub(crate) fn make(
     let (builder, names) = states.finish().map_err(io)?;
     let tail = Tail {
         begin: ran.begin_ns,
-        length: ran.duration_ns().as_ns(),
+        length: ran.duration_ns(),
         events: ran.events,
         is_partial: ran.partial,
         is_cut_off: ran.failure.is_some(),

@@ -4,9 +4,10 @@
 use crate::error::{Damaged, Error};
 use crate::index::Index;
 use crate::leaf::Span;
-use crate::levels::{Content, shift};
+use crate::levels::{Content, begin_of, bucket_of, shift};
 use crate::row::{Entry, Row, RowId, RowKind};
 use tracewing_timeline::{Class, StateId};
+use tracewing_units::Duration;
 
 /// A window that is cut into buckets, which begin at whole multiples of their length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +32,18 @@ pub struct Bucket {
 
 impl Window {
     /// The window that covers the times from `from` to `to` with at most `most` buckets, at least 2.
-    pub fn covering(from: u64, to: u64, most: u32) -> Self {
-        let count = |shift: u32| ((to.max(from.saturating_add(1)) - 1) >> shift) - (from >> shift) + 1;
+    pub fn covering(from: Duration, to: Duration, most: u32) -> Self {
+        const SHORTEST: Duration = Duration::from_ns(1);
+        let last = to.max(from + SHORTEST) - SHORTEST;
+        let count = |shift: u32| bucket_of(last, shift) - bucket_of(from, shift) + 1;
         let shift = (0..62).find(|shift| count(*shift) <= u64::from(most.max(2))).unwrap_or(62);
-        Window { shift, first: from >> shift, count: count(shift) as u32 }
+        Window { shift, first: bucket_of(from, shift), count: count(shift) as u32 }
     }
 
-    /// Its beginning and its end, in nanoseconds since the index begins.
-    pub fn times(&self) -> (u64, u64) {
-        let time = |bucket: u64| u64::try_from(u128::from(bucket) << self.shift).unwrap_or(u64::MAX);
-        (time(self.first), time(self.first.saturating_add(self.count.into())))
+    /// Its beginning and its end, each since the index begins.
+    pub fn times(&self) -> (Duration, Duration) {
+        let end = self.first.saturating_add(self.count.into());
+        (begin_of(self.first, self.shift), begin_of(end, self.shift))
     }
 }
 
@@ -60,11 +63,11 @@ impl Index {
             for entry in overlapping(&row.levels[level], from, to) {
                 let mut nodes = Vec::new();
                 self.nodes(level, entry, &mut room, |bucket, content| {
-                    nodes.push((bucket << shift(level), *content));
+                    nodes.push((bucket, *content));
                     Ok(())
                 })?;
-                for (begin, content) in nodes {
-                    let end = begin.saturating_add(1 << shift(level));
+                for (bucket, content) in nodes {
+                    let [begin, end] = [bucket, bucket + 1].map(|bucket| begin_of(bucket, shift(level)));
                     if begin < from || end > to || !painter.is_exact(begin, end) {
                         continue;
                     }
@@ -85,7 +88,7 @@ fn level(row: &Row, wanted: u32) -> Option<usize> {
 }
 
 /// The blocks that have to do with a time.
-pub(crate) fn overlapping(entries: &[Entry], from: u64, to: u64) -> &[Entry] {
+pub(crate) fn overlapping(entries: &[Entry], from: Duration, to: Duration) -> &[Entry] {
     let first = entries.partition_point(|entry| entry.to <= from);
     let count = entries[first..].partition_point(|entry| entry.from < to);
     &entries[first..first + count]
@@ -101,7 +104,7 @@ struct Painter<'i> {
 
 impl Painter<'_> {
     /// Whether the node of a bucket says what is known now: what is doubted there is all of it.
-    fn is_exact(&self, begin: u64, end: u64) -> bool {
+    fn is_exact(&self, begin: Duration, end: Duration) -> bool {
         let is_cpu = matches!(self.row.kind, RowKind::Cpu(_));
         begin >= self.row.doubted || (end <= self.row.doubted && !is_cpu)
     }
@@ -114,25 +117,24 @@ impl Painter<'_> {
         &mut self.buckets[last].content
     }
 
-    fn node(&mut self, begin: u64, end: u64, mut content: Content) {
+    fn node(&mut self, begin: Duration, end: Duration, mut content: Content) {
         if end <= self.row.doubted {
             let user = std::mem::take(&mut content.times[Class::User as usize]);
             content.times[Class::Running as usize] += user;
             content.longest = content.longest.map(|(state, ns)| (self.certain(state, begin), ns));
         }
-        self.bucket(begin >> self.shift).add_all(&content);
+        self.bucket(bucket_of(begin, self.shift)).add_all(&content);
     }
 
     /// A span, of which the part between two times is wanted.
     #[inline]
-    fn span(&mut self, span: Span, from: u64, to: u64) -> Result<(), Damaged> {
+    fn span(&mut self, span: Span, from: Duration, to: Duration) -> Result<(), Damaged> {
         for span in certain(self.index, self.row, span)?.into_iter().flatten() {
             let class = self.index.class(span.state)?;
             let (mut at, to) = (span.from.max(from), span.to.min(to));
             while at < to {
-                let number = at >> self.shift;
-                let end = number.checked_add(1).and_then(|next| next.checked_mul(1 << self.shift));
-                let end = end.map_or(to, |end| end.min(to));
+                let number = bucket_of(at, self.shift);
+                let end = begin_of(number + 1, self.shift).min(to);
                 self.bucket(number).add(class, span, at, end);
                 at = end;
             }
@@ -141,7 +143,7 @@ impl Painter<'_> {
     }
 
     /// The state as it is known now, if that at `time` is.
-    fn certain(&self, state: StateId, time: u64) -> StateId {
+    fn certain(&self, state: StateId, time: Duration) -> StateId {
         match self.index.class(state) {
             Ok(Class::User) if time < self.index.doubted(self.row, state) => StateId::RUNNING,
             _ => state,
@@ -181,8 +183,8 @@ impl<'i> Leaves<'i> {
     /// Passes on the spans that have a part between two times, which are not before those of the last call.
     fn visit(
         &mut self,
-        from: u64,
-        to: u64,
+        from: Duration,
+        to: Duration,
         mut each: impl FnMut(Span) -> Result<(), Damaged>,
     ) -> Result<(), Error> {
         if from >= to {

@@ -1,8 +1,8 @@
 //! Rows: what has states over time, and where its blocks are.
 
-use crate::bytes::{Bytes, put, put_text};
+use crate::bytes::{Bytes, put, put_text, put_time};
 use crate::error::Damaged;
-use tracewing_units::{Cpu, Pid, Task, Tid};
+use tracewing_units::{Cpu, Duration, Pid, Task, Tid};
 
 /// A row's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub enum RowKind {
     Task(Task),
 }
 
-/// Something with states over time. Times are in nanoseconds since the index begins.
+/// Something with states over time. Its times are since the index begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// What it is of. Numbers of threads are reused: several rows may have the same.
@@ -35,13 +35,13 @@ pub struct Row {
     /// The row of its process.
     pub parent: Option<RowId>,
     /// Its first and its last time.
-    pub begin: u64,
+    pub begin: Duration,
     /// The end of its last state; before `begin` if it has none.
-    pub end: u64,
+    pub end: Duration,
     /// Whether the recording follows it; always true for CPUs.
     pub is_followed: bool,
     /// User mode before this time was of unknown mode; of a CPU, that of some threads.
-    pub(crate) doubted: u64,
+    pub(crate) doubted: Duration,
     pub(crate) leaves: Vec<Entry>,
     pub(crate) levels: Vec<Vec<Entry>>,
 }
@@ -49,8 +49,8 @@ pub struct Row {
 /// Where a block is, and what time it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
     /// In the file, in bytes.
     pub(crate) offset: u64,
     /// In bytes, without the sum.
@@ -66,17 +66,17 @@ impl Row {
             name: String::new(),
             process: None,
             parent: None,
-            begin: u64::MAX,
-            end: 0,
+            begin: Duration::MAX,
+            end: Duration::ZERO,
             is_followed: false,
-            doubted: 0,
+            doubted: Duration::ZERO,
             leaves: Vec::new(),
             levels: Vec::new(),
         }
     }
 
     /// Extends its lifetime.
-    pub(crate) fn covers(&mut self, begin: u64, end: u64) {
+    pub(crate) fn covers(&mut self, begin: Duration, end: Duration) {
         (self.begin, self.end) = (self.begin.min(begin), self.end.max(end));
     }
 
@@ -99,7 +99,7 @@ impl Row {
         put_text(out, &self.name);
         put(out, u64::from(self.is_followed));
         for time in [self.begin, self.end, self.doubted] {
-            put(out, time);
+            put_time(out, time);
         }
         put(out, self.levels.len() as u64);
         std::iter::once(&self.leaves).chain(&self.levels).for_each(|entries| write_entries(entries, out));
@@ -119,7 +119,7 @@ impl Row {
         let process = process(bytes.number()?)?;
         let parent = bytes.small()?.checked_sub(1).map(RowId);
         let (name, is_followed) = (bytes.text()?, bytes.number()? != 0);
-        let [begin, end, doubted] = [bytes.number()?, bytes.number()?, bytes.number()?];
+        let [begin, end, doubted] = [bytes.time()?, bytes.time()?, bytes.time()?];
         let levels = bytes.number()?;
         let leaves = read_entries(bytes, body)?;
         let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
@@ -139,10 +139,10 @@ fn process(number: u64) -> Result<Option<Pid>, Damaged> {
 
 fn write_entries(entries: &[Entry], out: &mut Vec<u8>) {
     put(out, entries.len() as u64);
-    let (mut time, mut offset) = (0, 0);
+    let (mut time, mut offset) = (Duration::ZERO, 0);
     for entry in entries {
-        put(out, entry.from - time);
-        put(out, entry.to - entry.from);
+        put_time(out, entry.from - time);
+        put_time(out, entry.to - entry.from);
         put(out, entry.offset - offset);
         put(out, u64::from(entry.length));
         put(out, u64::from(entry.count));
@@ -153,10 +153,10 @@ fn write_entries(entries: &[Entry], out: &mut Vec<u8>) {
 fn read_entries(bytes: &mut Bytes<'_>, body: u64) -> Result<Vec<Entry>, Damaged> {
     const LATE: Damaged = Damaged("a block lies outside of the index");
     let mut entries = Vec::new();
-    let (mut time, mut offset) = (0_u64, 0_u64);
+    let (mut time, mut offset) = (Duration::ZERO, 0_u64);
     for _ in 0..bytes.number()? {
-        let from = time.checked_add(bytes.number()?).ok_or(LATE)?;
-        let to = from.checked_add(bytes.number()?).filter(|to| *to > from).ok_or(LATE)?;
+        let from = time.checked_add(bytes.time()?).ok_or(LATE)?;
+        let to = from.checked_add(bytes.time()?).filter(|to| *to > from).ok_or(LATE)?;
         offset = offset.checked_add(bytes.number()?).ok_or(LATE)?;
         let (length, count) = (bytes.small()?, bytes.small()?);
         let end =

@@ -6,6 +6,7 @@ use crate::leaf::Span;
 use crate::picture::{certain, overlapping};
 use crate::row::RowId;
 use std::ops::ControlFlow;
+use tracewing_units::Duration;
 
 impl Index {
     /// Passes on the states of a row that have a part between two times, whole and in the order of time,
@@ -16,8 +17,8 @@ impl Index {
     pub fn spans(
         &self,
         row: RowId,
-        from: u64,
-        to: u64,
+        from: Duration,
+        to: Duration,
         mut each: impl FnMut(Span) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let row = self.row(row);
@@ -38,15 +39,15 @@ impl Index {
     ///
     /// # Errors
     /// See [`Index::spans`].
-    pub fn at(&self, row: RowId, time: u64) -> Result<Option<Span>, Error> {
-        self.after(row, time, time.saturating_add(1))
+    pub fn at(&self, row: RowId, time: Duration) -> Result<Option<Span>, Error> {
+        self.after(row, time, time + Duration::from_ns(1))
     }
 
     /// The first state of a row that ends after `time` and begins before `to`.
     ///
     /// # Errors
     /// See [`Index::spans`].
-    pub fn after(&self, row: RowId, time: u64, to: u64) -> Result<Option<Span>, Error> {
+    pub fn after(&self, row: RowId, time: Duration, to: Duration) -> Result<Option<Span>, Error> {
         let mut found = None;
         self.spans(row, time, to, |span| {
             found = Some(span);
@@ -59,8 +60,10 @@ impl Index {
     ///
     /// # Errors
     /// See [`Index::spans`].
-    pub fn before(&self, row: RowId, time: u64) -> Result<Option<Span>, Error> {
-        let Some(entry) = overlapping(&self.row(row).leaves, 0, time).last() else { return Ok(None) };
+    pub fn before(&self, row: RowId, time: Duration) -> Result<Option<Span>, Error> {
+        let Some(entry) = overlapping(&self.row(row).leaves, Duration::ZERO, time).last() else {
+            return Ok(None);
+        };
         let mut found = None;
         self.spans(row, entry.from, time, |span| {
             found = Some(span);

@@ -7,13 +7,19 @@ use crate::picture::{certain, overlapping};
 use crate::row::RowId;
 use std::collections::BTreeMap;
 use tracewing_timeline::StateId;
+use tracewing_units::Duration;
 
 impl Index {
-    /// How long a row was in each state between two times, in nanoseconds since the index begins.
+    /// How long a row was in each state between two times, each since the index begins.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn statistics(&self, row: RowId, from: u64, to: u64) -> Result<BTreeMap<StateId, u64>, Error> {
+    pub fn statistics(
+        &self,
+        row: RowId,
+        from: Duration,
+        to: Duration,
+    ) -> Result<BTreeMap<StateId, Duration>, Error> {
         let row = self.row(row);
         let mut sums = BTreeMap::new();
         let mut room = Vec::new();
@@ -27,8 +33,8 @@ impl Index {
             }
             for span in spans {
                 for Span { state, from: begin, to: end } in certain(self, row, span?)?.into_iter().flatten() {
-                    let ns = end.min(to).saturating_sub(begin.max(from));
-                    if ns > 0 {
+                    let ns = end.min(to) - begin.max(from);
+                    if !ns.is_zero() {
                         add(&mut sums, state, ns);
                     }
                 }
@@ -38,8 +44,6 @@ impl Index {
     }
 }
 
-fn add(sums: &mut BTreeMap<StateId, u64>, state: StateId, ns: u64) {
-    let sum = sums.entry(state).or_default();
-    // Only a forged index has more.
-    *sum = sum.saturating_add(ns);
+fn add(sums: &mut BTreeMap<StateId, Duration>, state: StateId, ns: Duration) {
+    *sums.entry(state).or_default() += ns;
 }

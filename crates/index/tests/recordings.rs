@@ -34,7 +34,7 @@ fn index_of(recording: &Recording, folder: &Path) -> Index {
 
 /// What the index says of all threads, or tasks, of a window; without those that the recording does not
 /// follow.
-fn found(index: &Index, tasks: bool, from: u64, to: u64) -> BTreeMap<u64, Vec<Sums>> {
+fn found(index: &Index, tasks: bool, from: Duration, to: Duration) -> BTreeMap<u64, Vec<Sums>> {
     let mut found: BTreeMap<u64, Vec<Sums>> = BTreeMap::new();
     for (id, row) in index.rows() {
         let number = match row.kind {
@@ -48,7 +48,7 @@ fn found(index: &Index, tasks: bool, from: u64, to: u64) -> BTreeMap<u64, Vec<Su
         let sums = index.statistics(id, from, to).unwrap();
         let named = sums.into_iter().map(|(state, ns)| {
             let state = index.state(state).unwrap();
-            (slow::key(state.class, &state.about), ns)
+            (slow::key(state.class, &state.about), ns.as_ns())
         });
         found.entry(number).or_default().push(slow::summed(named));
     }
@@ -56,7 +56,8 @@ fn found(index: &Index, tasks: bool, from: u64, to: u64) -> BTreeMap<u64, Vec<Su
 }
 
 /// Times in the recording's length, evenly and from its beginning: the same in each run.
-fn moments(length: u64) -> impl Iterator<Item = (u64, u64)> {
+fn moments(length: Duration) -> impl Iterator<Item = (Duration, Duration)> {
+    let end = length.as_ns() + 1;
     let mut state = 0x1234_5678_9abc_def1_u64;
     let mut random = move || {
         state ^= state << 13;
@@ -65,8 +66,8 @@ fn moments(length: u64) -> impl Iterator<Item = (u64, u64)> {
         state
     };
     (0..24).map(move |_| {
-        let (one, other) = (random() % (length + 1), random() % (length + 1));
-        (one.min(other), one.max(other))
+        let (one, other) = (random() % end, random() % end);
+        (Duration::from_ns(one.min(other)), Duration::from_ns(one.max(other)))
     })
 }
 
@@ -81,15 +82,19 @@ fn statistics_of_windows_are_those_of_the_analysis() {
         let mut whole = Lives::default();
         let ran = run(&recording, &Filter::default(), &mut whole);
         let windows = moments(length).flat_map(|(from, to)| [(from, to), (from, length)]);
-        for (from, to) in windows.chain([(0, length)]) {
+        for (from, to) in windows.chain([(Duration::ZERO, length)]) {
             for tasks in [false, true] {
                 let ours = found(&index, tasks, from, to);
-                assert_eq!(ours, whole.sums(&ran, tasks, begin, (from, to)), "{path:?} {from} {to} {tasks}");
+                assert_eq!(
+                    ours,
+                    whole.sums(&ran, tasks, begin, (from, to)),
+                    "{path:?} {from:?} {to:?} {tasks}"
+                );
                 let theirs = analysed(&recording, tasks, begin, (from, to));
                 for (number, theirs) in theirs {
                     let is_same = ours.get(&number).is_some_and(|ours| slow::holds(ours, &theirs));
                     // No later event can show that a state was assumed wrongly.
-                    assert!(is_same || to < length, "{path:?} {from} {number}: {theirs:?} {ours:?}");
+                    assert!(is_same || to < length, "{path:?} {from:?} {number}: {theirs:?} {ours:?}");
                     *(if is_same { &mut same } else { &mut revised }) += 1;
                 }
             }
@@ -112,9 +117,9 @@ fn analysed(
     recording: &Recording,
     tasks: bool,
     begin: Timestamp,
-    (from, to): (u64, u64),
+    (from, to): (Duration, Duration),
 ) -> BTreeMap<u64, Vec<Sums>> {
-    let at = |ns| Some(TimePoint::Absolute(begin + Duration::from_ns(ns)));
+    let at = |time| Some(TimePoint::Absolute(begin + time));
     let filter = Filter { from: at(from), to: at(to), ..Filter::default() };
     let mut threads = Threads::new();
     let ran = run(recording, &filter, &mut threads);
@@ -128,24 +133,23 @@ fn cpus_do_what_their_threads_do() {
         let folder = tempfile::tempdir().unwrap();
         let index = index_of(&recording, &folder.path().join("cache"));
         let length = index.tail().length;
-        let mut threads = 0;
-        let mut cpus = 0;
+        let (mut threads, mut cpus) = (Duration::ZERO, Duration::ZERO);
         for (id, row) in index.rows() {
-            let sums = index.statistics(id, 0, length).unwrap();
+            let sums = index.statistics(id, Duration::ZERO, length).unwrap();
             let running = sums.iter().filter_map(|(state, ns)| {
                 let state = index.state(*state).unwrap();
                 let counts = state.class.is_running() && (state.thread.is_some() || of_thread(row.kind));
                 counts.then_some(*ns)
             });
             match row.kind {
-                RowKind::Cpu(_) => cpus += running.sum::<u64>(),
-                RowKind::Thread(_) => threads += running.sum::<u64>(),
+                RowKind::Cpu(_) => cpus += running.sum::<Duration>(),
+                RowKind::Thread(_) => threads += running.sum::<Duration>(),
                 RowKind::Process(_) | RowKind::Task(_) => {}
             }
-            assert!(sums.values().sum::<u64>() <= length);
+            assert!(sums.values().copied().sum::<Duration>() <= length);
         }
         // Where events contradict each other, two threads may seem to have one CPU.
-        assert!(cpus <= threads && cpus * 100 >= threads * 99, "{path:?}: {cpus} ns, {threads} ns");
+        assert!(cpus <= threads && cpus * 100 >= threads * 99, "{path:?}: {cpus:?}, {threads:?}");
     }
 }
 

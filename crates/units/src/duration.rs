@@ -29,6 +29,15 @@ impl Duration {
         self.0
     }
 
+    /// The sum; `None` if it is too long.
+    #[inline]
+    pub const fn checked_add(self, other: Duration) -> Option<Duration> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Duration(sum)),
+            None => None,
+        }
+    }
+
     /// The absolute difference of two durations.
     #[inline]
     pub const fn abs_diff(self, other: Duration) -> Duration {
@@ -131,6 +140,14 @@ impl fmt::Debug for Duration {
 }
 
 crate::transparent!(Duration);
+
+/// A number of nanoseconds.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Duration {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u64::deserialize(deserializer).map(Duration)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracewing_index::{Cache, Class, Error, Index, RowId, RowKind, Window};
 use tracewing_trace::Recording;
+use tracewing_units::Duration;
 
 /// A recording that is viewed.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct Viewed {
 pub(crate) struct Ready {
     pub(crate) index: Index,
     /// Time on CPUs of each row, in nanoseconds; of processes, that of their threads.
-    pub(crate) used: Vec<u64>,
+    pub(crate) used: Vec<Duration>,
     /// The members of each row that is a process: threads and tasks.
     pub(crate) members: Vec<Vec<RowId>>,
     pub(crate) cpus: Vec<RowId>,
@@ -81,8 +82,8 @@ impl Viewed {
 impl Ready {
     fn new(index: Index) -> Result<Self, Error> {
         let count = index.tail().rows.len();
-        let whole = Window::covering(0, index.tail().length, 2);
-        let (mut used, mut members) = (vec![0_u64; count], vec![Vec::new(); count]);
+        let whole = Window::covering(Duration::ZERO, index.tail().length, 2);
+        let (mut used, mut members) = (vec![Duration::ZERO; count], vec![Vec::new(); count]);
         let mut cpus = Vec::new();
         for (id, row) in index.rows() {
             let buckets = index.picture(id, whole)?;
@@ -93,8 +94,8 @@ impl Ready {
                     .filter(|class| running(class))
                     .map(|class| bucket.content.times[*class as usize])
             });
-            let time = times.fold(0, u64::saturating_add);
-            used[id.0 as usize] = used[id.0 as usize].saturating_add(time);
+            let time: Duration = times.sum();
+            used[id.0 as usize] += time;
             if let RowKind::Cpu(_) = row.kind {
                 cpus.push(id);
             }
@@ -102,7 +103,7 @@ impl Ready {
                 members[parent.0 as usize].push(id);
                 // A task runs on a thread of the same process, whose time this is.
                 if let RowKind::Thread(_) = row.kind {
-                    used[parent.0 as usize] = used[parent.0 as usize].saturating_add(time);
+                    used[parent.0 as usize] += time;
                 }
             }
         }

@@ -7,14 +7,15 @@ use crate::row::RowId;
 use crate::{Error, Index};
 use proptest::prelude::*;
 use proptest::sample::Index as Place;
+use tracewing_units::Duration;
 
 /// Asks everything of an index.
 fn read(index: &Index) -> Result<(), Error> {
     index.check()?;
-    let window = Window::covering(0, index.tail().length.max(1 << 40), 300);
+    let window = Window::covering(Duration::ZERO, index.tail().length.max(Duration::from_ns(1 << 40)), 300);
     for row in (0..index.tail().rows.len() as u32).map(RowId) {
         index.picture(row, window)?;
-        index.statistics(row, 5, u64::MAX)?;
+        index.statistics(row, Duration::from_ns(5), Duration::MAX)?;
     }
     Ok(())
 }

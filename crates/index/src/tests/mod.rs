@@ -31,7 +31,7 @@ fn written(models: &[Model]) -> Vec<u8> {
     body.write(&head);
     let mut builder = Builder::new(body);
     builder.begin = Some(BEGIN);
-    let moment = |ns| BEGIN + Duration::from_ns(ns);
+    let moment = |time| BEGIN + time;
     for (number, model) in (0..).zip(models) {
         let thread = builder.track(Track::Lwp(Tid(number)));
         let cpu = builder.track(Track::Cpu(Cpu(number.cast_unsigned())));
@@ -66,7 +66,7 @@ proptest! {
         for (model, number) in models.iter().zip((0..).step_by(2)) {
             for (from, length, most) in &windows {
                 let from = model.scaled(*from);
-                let window = Window::covering(from, from + model.scaled(*length).max(1), *most);
+                let window = Window::covering(from, from + model.scaled(*length).max(Duration::from_ns(1)), *most);
                 prop_assert_eq!(index.picture(RowId(number), window).unwrap(), model.picture(window));
                 let of_cpu = model.of_cpu().picture(window);
                 let found = index.picture(RowId(number + 1), window).unwrap();
@@ -111,7 +111,7 @@ proptest! {
                 let at = all.iter().copied().find(|span| span.from <= from && from < span.to);
                 prop_assert_eq!(index.at(row, from).unwrap(), at);
                 let after = all.iter().copied().find(|span| span.to > from);
-                prop_assert_eq!(index.after(row, from, u64::MAX).unwrap(), after);
+                prop_assert_eq!(index.after(row, from, Duration::MAX).unwrap(), after);
                 let before = all.iter().copied().rfind(|span| span.from < from);
                 prop_assert_eq!(index.before(row, from).unwrap(), before);
             }
@@ -120,7 +120,7 @@ proptest! {
 }
 
 /// The times in each bucket: states of CPUs have numbers of their own.
-fn times(buckets: &[crate::Bucket]) -> Vec<(u64, [u64; crate::CLASSES], u64)> {
+fn times(buckets: &[crate::Bucket]) -> Vec<(u64, [Duration; crate::CLASSES], u64)> {
     buckets.iter().map(|bucket| (bucket.number, bucket.content.times, bucket.content.changes)).collect()
 }
 
@@ -136,9 +136,9 @@ fn a_bucket_of_a_dense_level_has_even_the_shortest_unknown_time() {
         model.push(Class::System, 1_000);
     }
     let index = opened(&written(&[model])).unwrap().unwrap();
-    let window = Window::covering(0, 120_000_001, 2);
+    let window = Window::covering(Duration::ZERO, Duration::from_ns(120_000_001), 2);
     let buckets = index.picture(RowId(0), window).unwrap();
-    let unknown: u64 = buckets.iter().map(|bucket| bucket.content.times[Class::Unknown as usize]).sum();
-    assert_eq!(unknown, 1);
+    let unknown: Duration = buckets.iter().map(|bucket| bucket.content.times[Class::Unknown as usize]).sum();
+    assert_eq!(unknown, Duration::from_ns(1));
     assert!(!index.row(RowId(0)).levels.is_empty());
 }

@@ -7,12 +7,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tracewing_timeline::{Class, StateId, StateNames};
+use tracewing_units::Duration;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) spans: Vec<Span>,
     /// User mode before is of unknown mode.
-    pub(super) doubted: u64,
+    pub(super) doubted: Duration,
 }
 
 /// What a row does in a phase: so often these states with these lengths.
@@ -42,7 +43,7 @@ impl Model {
                 }
             }
         }
-        model.doubted = doubted % model.end().max(1);
+        model.doubted = Duration::from_ns(doubted % model.end().as_ns().max(1));
         model
     }
 
@@ -55,20 +56,21 @@ impl Model {
 
     /// A state of this length, after a gap; one that continues the last is merged with it.
     fn add(&mut self, state: StateId, length: u64, gap: u64) {
+        let [length, gap] = [length, gap].map(Duration::from_ns);
         let from = self.end() + gap;
         match self.spans.last_mut() {
-            Some(last) if last.state == state && gap == 0 => last.to += length,
+            Some(last) if last.state == state && gap.is_zero() => last.to += length,
             _ => self.spans.push(Span { state, from, to: from + length }),
         }
     }
 
-    fn end(&self) -> u64 {
-        self.spans.last().map_or(0, |last| last.to)
+    fn end(&self) -> Duration {
+        self.spans.last().map_or(Duration::ZERO, |last| last.to)
     }
 
     /// A moment as a share of the row's life.
-    pub(super) fn scaled(&self, share: f64) -> u64 {
-        (self.end() as f64 * share) as u64
+    pub(super) fn scaled(&self, share: f64) -> Duration {
+        Duration::from_ns((self.end().as_ns() as f64 * share) as u64)
     }
 
     /// What the CPU does that runs it.
@@ -95,8 +97,8 @@ impl Model {
         for span in self.certain() {
             let (mut at, end) = (span.from.max(from), span.to.min(to));
             while at < end {
-                let number = at >> window.shift;
-                let next = end.min((number + 1) << window.shift);
+                let number = at.as_ns() >> window.shift;
+                let next = end.min(Duration::from_ns((number + 1) << window.shift));
                 buckets.entry(number).or_default().add(names.class(span.state), span, at, next);
                 at = next;
             }
@@ -104,11 +106,11 @@ impl Model {
         buckets.into_iter().map(|(number, content)| Bucket { number, content }).collect()
     }
 
-    pub(super) fn statistics(&self, from: u64, to: u64) -> BTreeMap<StateId, u64> {
+    pub(super) fn statistics(&self, from: Duration, to: Duration) -> BTreeMap<StateId, Duration> {
         let mut sums = BTreeMap::new();
         for span in self.certain() {
-            let ns = span.to.min(to).saturating_sub(span.from.max(from));
-            if ns > 0 {
+            let ns = span.to.min(to) - span.from.max(from);
+            if !ns.is_zero() {
                 *sums.entry(span.state).or_default() += ns;
             }
         }

@@ -82,10 +82,10 @@ impl Lives {
         ran: &Ran,
         tasks: bool,
         begin: Timestamp,
-        (from, to): (u64, u64),
+        (from, to): (Duration, Duration),
     ) -> BTreeMap<u64, Vec<Sums>> {
         let mut all: BTreeMap<u64, Vec<Sums>> = BTreeMap::new();
-        let [from, to] = [from, to].map(|ns| begin + Duration::from_ns(ns));
+        let [from, to] = [from, to].map(|time| begin + time);
         let lives = if tasks { &self.tasks } else { &self.lwps };
         for life in lives.values().filter(|life| tasks || !ran.partial || !life.is_left_out) {
             let spans = life.spans.iter().map(|(doing, begin, end)| {

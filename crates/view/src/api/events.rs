@@ -13,8 +13,8 @@ const MOST: u64 = 500;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: u64,
-    to: u64,
+    from: Duration,
+    to: Duration,
     most: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("there is no such window"));
     }
     let begin = ready(viewed)?.index.tail().begin;
-    let at = |ns| begin.checked_add(Duration::from_ns(ns)).map(TimePoint::Absolute);
+    let at = |time| begin.checked_add(time).map(TimePoint::Absolute);
     let (Some(first), Some(last)) = (at(from), at(to)) else { return Err(refused("there is no such time")) };
     let listing = Listing {
         format: Format::Pretty,

@@ -19,6 +19,7 @@ use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
 use tracewing_index::{Bucket, CLASSES, RowId, RowKind, Window};
+use tracewing_units::Duration;
 
 /// Most buckets of a row.
 const MOST_BUCKETS: u32 = 4096;
@@ -123,14 +124,15 @@ fn push(runs: &mut Vec<Run>, run: Run) {
 
 fn group(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Run>, Refusal> {
     let count = window.count as usize;
-    let (mut times, mut living) = (vec![[0_u64; CLASSES]; count], vec![0_u64; count]);
+    let (mut times, mut living) = (vec![[Duration::ZERO; CLASSES]; count], vec![0_u64; count]);
     let mut changes = vec![0_u64; count];
     for id in members {
         let row = ready.index.row(*id);
-        let bucket =
-            |time: u64| (time >> window.shift).saturating_sub(window.first).min(count as u64) as usize;
+        let bucket = |time: Duration| {
+            (time.as_ns() >> window.shift).saturating_sub(window.first).min(count as u64) as usize
+        };
         if row.has_states() {
-            let last = bucket((row.end - 1).max(row.begin));
+            let last = bucket((row.end - Duration::from_ns(1)).max(row.begin));
             living[bucket(row.begin)..(last + 1).min(count)].iter_mut().for_each(|living| *living += 1);
         }
         for Bucket { number, content } in ready.index.picture(*id, window)? {
@@ -140,7 +142,8 @@ fn group(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Run>, R
         }
     }
     let mut runs = Vec::new();
-    for (at, times) in times.iter().enumerate().filter(|(_, times)| times.iter().any(|ns| *ns > 0)) {
+    for (at, times) in times.iter().enumerate().filter(|(_, times)| times.iter().any(|time| !time.is_zero()))
+    {
         let length = u128::from(living[at].max(1)) << window.shift;
         let changes = changes[at].min(u64::from(u16::MAX)) as u16;
         let shares = shares(times, length);
@@ -150,8 +153,8 @@ fn group(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Run>, R
 }
 
 /// Times of a bucket in 255ths of its length. What is there has at least one; together they have at most 255.
-fn shares(times: &[u64; CLASSES], length: u128) -> [u8; CLASSES] {
-    let share = |ns: u64| match ns {
+fn shares(times: &[Duration; CLASSES], length: u128) -> [u8; CLASSES] {
+    let share = |time: Duration| match time.as_ns() {
         0 => 0,
         ns => ((u128::from(ns) * 255 + length / 2) / length).clamp(1, 255) as u8,
     };
@@ -168,14 +171,15 @@ fn shares(times: &[u64; CLASSES], length: u128) -> [u8; CLASSES] {
 
 #[cfg(test)]
 mod tests {
-    use super::shares;
+    use super::*;
 
     #[test]
     fn shares_are_times_and_nothing_is_lost() {
-        assert_eq!(shares(&[0, 1 << 40, 0, 0, 0, 0, 0, 0, 0, 0], 1 << 40)[1], 255);
-        let some = shares(&[1, (1 << 40) - 2, 0, 0, 0, 0, 0, 1, 0, 0], 1 << 40);
+        let shares = |times: [u64; CLASSES]| shares(&times.map(Duration::from_ns), 1 << 40);
+        assert_eq!(shares([0, 1 << 40, 0, 0, 0, 0, 0, 0, 0, 0])[1], 255);
+        let some = shares([1, (1 << 40) - 2, 0, 0, 0, 0, 0, 1, 0, 0]);
         assert_eq!(some, [1, 253, 0, 0, 0, 0, 0, 1, 0, 0]);
-        let half = shares(&[0, 1 << 39, 0, 0, 0, 0, 0, 1 << 39, 0, 0], 1 << 40);
+        let half = shares([0, 1 << 39, 0, 0, 0, 0, 0, 1 << 39, 0, 0]);
         assert_eq!(u32::from(half[1]) + u32::from(half[7]), 255);
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tracewing_index::{Index, Span, StateId};
+use tracewing_units::Duration;
 
 /// Most states of a row: of one that has more, none are given.
 const MOST_SPANS: usize = 2048;
@@ -17,8 +18,8 @@ const MOST_ROWS: usize = 256;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: u64,
-    to: u64,
+    from: Duration,
+    to: Duration,
     rows: Vec<u32>,
 }
 
@@ -26,14 +27,14 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 struct AskedAt {
     row: u32,
-    time: u64,
+    time: Duration,
     /// The state that is then (0), the next one that begins then or later (1), the last one that ends before
     /// or then (-1).
     step: i8,
 }
 
 /// States of a row: number, beginning and end.
-type Spans = Vec<(u32, u64, u64)>;
+type Spans = Vec<(u32, Duration, Duration)>;
 
 #[derive(Debug, Serialize, Default)]
 struct Answer {
@@ -55,8 +56,8 @@ pub(super) struct Named {
 #[derive(Debug, Serialize)]
 struct AnswerAt {
     state: Named,
-    from: u64,
-    to: u64,
+    from: Duration,
+    to: Duration,
 }
 
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
@@ -87,7 +88,7 @@ pub(super) fn at(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let (index, id) = (&ready.index, row(&ready.index, number)?);
     let found: Option<Span> = match step {
         0 => index.at(id, time)?,
-        1 => index.after(id, time, u64::MAX)?,
+        1 => index.after(id, time, Duration::MAX)?,
         -1 => index.before(id, time)?,
         _ => return Err(refused("a step is -1, 0 or 1")),
     };

@@ -4,7 +4,7 @@ use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::Serialize;
 use tracewing_index::{Class, LossMark, Tail};
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Duration};
 
 /// Most marks of losses in an answer.
 const LOSSES: usize = 1000;
@@ -33,7 +33,7 @@ struct Facts {
     begin_ns: String,
     /// When that was, for people.
     begin: String,
-    length: u64,
+    length: Duration,
     events: u64,
     rows: usize,
     is_partial: bool,
@@ -47,8 +47,8 @@ struct Facts {
 struct Loss {
     scope: &'static str,
     cpu: Option<Cpu>,
-    from: u64,
-    to: u64,
+    from: Duration,
+    to: Duration,
     events: Option<u64>,
 }
 

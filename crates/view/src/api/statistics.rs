@@ -8,6 +8,7 @@ use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tracewing_index::{CLASSES, Class, Index, RowId, RowKind, StateId};
+use tracewing_units::Duration;
 
 /// Most rows of an answer: those that used CPUs the longest.
 const MOST_ROWS: usize = 1000;
@@ -17,8 +18,8 @@ const MOST_STATES: usize = 100;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: u64,
-    to: u64,
+    from: Duration,
+    to: Duration,
     /// All rows with states if it is missing. A process, or the row of all CPUs, stands for its members.
     rows: Option<Vec<u32>>,
 }
@@ -34,9 +35,9 @@ struct Answer {
 struct Sums {
     row: u32,
     /// Nanoseconds by class.
-    classes: [u64; CLASSES],
+    classes: [Duration; CLASSES],
     /// Nanoseconds by state, the longest first.
-    states: Vec<(u32, u64)>,
+    states: Vec<(u32, Duration)>,
 }
 
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
@@ -81,13 +82,13 @@ fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
     Ok(ids.into_iter().collect())
 }
 
-fn running(sums: &Sums) -> u64 {
+fn running(sums: &Sums) -> Duration {
     let running = Class::ALL.iter().filter(|class| class.is_running());
-    running.map(|class| sums.classes[*class as usize]).fold(0, u64::saturating_add)
+    running.map(|class| sums.classes[*class as usize]).sum()
 }
 
-fn sums(index: &Index, id: RowId, from: u64, to: u64) -> Result<Option<Sums>, Refusal> {
-    let mut classes = [0_u64; CLASSES];
+fn sums(index: &Index, id: RowId, from: Duration, to: Duration) -> Result<Option<Sums>, Refusal> {
+    let mut classes = [Duration::ZERO; CLASSES];
     let all = index.statistics(id, from, to)?;
     let mut states = Vec::with_capacity(all.len());
     for (state, ns) in all {

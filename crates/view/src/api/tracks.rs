@@ -6,6 +6,7 @@ use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Serialize;
 use tracewing_index::{Row, RowId, RowKind};
+use tracewing_units::Duration;
 
 /// Most rows of an answer.
 const MOST: usize = 20_000;
@@ -24,11 +25,11 @@ pub(super) struct Track {
     number: String,
     name: String,
     parent: Option<u32>,
-    begin: u64,
-    end: u64,
+    begin: Duration,
+    end: Duration,
     is_followed: bool,
     /// Time on CPUs; of a CPU, the time that it was busy.
-    used: u64,
+    used: Duration,
 }
 
 pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
