@@ -9,6 +9,7 @@ mod rows;
 mod text;
 
 use crate::format::TableFormat;
+use crate::input::warn_of_incomplete;
 use crate::options::TimeZone;
 use crate::output::{print_error, raise_file_limit, warn_of_missing};
 use crate::screen;
@@ -21,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_trace::{ClockReport, Recording, Report, TraceReport, Zone};
+use tracewing_trace::{ClockReport, Filter, Recording, Report, TraceReport, Zone};
 use tracewing_units::{Duration, Timestamp};
 
 #[derive(Debug, clap::Args)]
@@ -71,6 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     );
     let recording = Recording::open(args.traces.folders()?)?;
     warn_of_missing(&recording);
+    warn_of_incomplete(&recording, &Filter::default())?;
     let (report, errors) = Report::new(&recording);
     let zone = args.time_zone.zone();
     let mut out = screen::stdout(format.into());

@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
-use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
-use tracewing_units::{Cpu, Tid};
+use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimeRange, Zone};
+use tracewing_units::{Cpu, Tid, Timestamp};
 
 /// The exit code of a command that Ctrl-C has ended, as shells have it.
 pub const STOPPED: u8 = 130;
@@ -183,12 +183,31 @@ pub fn warn_of_losses(ran: &Ran) {
             lost.join(" and ")
         ));
     }
-    if let Some(until) = ran.incomplete_until.filter(|until| *until > ran.begin_ns) {
+    warn_of_overwritten(ran.begin_ns, ran.incomplete_until);
+}
+
+/// Warns that events are missing from the beginning until a time.
+fn warn_of_overwritten(begin: Timestamp, incomplete_until: Option<Timestamp>) {
+    if let Some(until) = incomplete_until.filter(|until| *until > begin) {
         print_warning(&format!(
             "older events were overwritten in some buffers: the first {} are incomplete, and what the missing events would show is unknown",
-            period(until.abs_diff(ran.begin_ns))
+            period(until.abs_diff(begin))
         ));
     }
+}
+
+/// Warns that events are missing at the beginning of what is chosen, for commands that analyse nothing.
+///
+/// # Errors
+/// The filter makes no sense for the recording.
+pub fn warn_of_incomplete(recording: &Recording, filter: &Filter) -> Result<()> {
+    // To find a range, it may have to be read.
+    if recording.incomplete_until(TimeRange::ALL).is_some() {
+        let range = filter.range(recording)?;
+        let begin = recording.begin().unwrap_or(Timestamp::MIN).max(range.begin);
+        warn_of_overwritten(begin, recording.incomplete_until(range));
+    }
+    Ok(())
 }
 
 /// Called after an analysis has printed its result: explains why it does not cover the whole recording.

@@ -2,7 +2,7 @@
 //! as JSON.
 
 use crate::format::{EventFormat, EventFormatOption, TableFormat};
-use crate::input::Input;
+use crate::input::{Input, warn_of_incomplete};
 use crate::no_result::ANY;
 use crate::output::{Output, print_warning, raise_file_limit};
 use crate::parts::{Part, RECORD_KERNEL, explain_missing};
@@ -181,7 +181,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         listing.follow(args.input.traces()?, &mut Output::new(format.into()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (recording, _) = args.input.open()?;
+    let (recording, filter) = args.input.open()?;
+    warn_of_incomplete(recording, &filter)?;
     let mut output = Output::new(format.into());
     listing.print(recording, &mut output)?;
     let has_head = match format {

@@ -1,7 +1,7 @@
 //! `tracewing stats`: how many events there are and how often they come, as tables, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::input::Input;
+use crate::input::{Input, warn_of_incomplete};
 use crate::losses;
 use crate::no_result::{ANY, say};
 use crate::output::print_error;
@@ -47,6 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     check(&args.table.sort, &args.table.choice, &heads_of(format))?;
     let (recording, filter) = args.input.open()?;
     let statistics = Statistics::collect(recording, &filter)?;
+    warn_of_incomplete(recording, &filter)?;
     let parts = [
         ("events", of_events(&statistics), event_columns()),
         ("streams", of_streams(&statistics), stream_columns()),

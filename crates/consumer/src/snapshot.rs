@@ -13,9 +13,11 @@
 //! since the recording began.
 
 mod contents;
+mod dropped;
 
 use contents::Packet;
 pub use contents::{Contents, Writers};
+pub use dropped::Dropped;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -160,6 +162,21 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Reports what programs held that is kept no longer.
+    pub fn add_dropped(&mut self, dropped: &Dropped) {
+        if dropped.regions == 0 {
+            return;
+        }
+        for (name, (cpu, range)) in &dropped.ranges {
+            self.overwritten.push(range.clone());
+            self.summary(name, *cpu, None).overwritten.add(range.total());
+        }
+        self.notes.push(format!(
+            "the buffers of {} ended programs had no room beside those of later ones: larger buffers keep more",
+            dropped.regions
+        ));
+    }
+
     /// If events of programs were overwritten: adds the recorder's own events of the class with this id, each
     /// with its thread and payload, at the time at which the remaining events begin.
     ///
@@ -222,21 +239,28 @@ impl Snapshot {
             stream.write(&whole[..len], times)?;
             events += count;
         }
-        let summary = self.streams.entry(stream.name().to_owned()).or_insert_with(|| StreamSummary {
-            name: stream.name().to_owned(),
-            cpu: stream.cpu(),
+        let summary = self.summary(stream.name(), stream.cpu(), Some(first.begin));
+        summary.events += events;
+        (summary.packets, summary.bytes, summary.lost) = (stream.packets(), stream.bytes(), stream.lost());
+        summary.overwritten.add(first.overwritten.into());
+        Ok(stream)
+    }
+
+    /// The totals of a stream, whose first packet begins at `begin` if it has one.
+    fn summary(&mut self, name: &str, cpu: Cpu, begin: Option<Cycles>) -> &mut StreamSummary {
+        let summary = self.streams.entry(name.to_owned()).or_insert_with(|| StreamSummary {
+            name: name.to_owned(),
+            cpu,
             events: 0,
             packets: 0,
             bytes: 0,
             lost: 0,
             is_lost_unknown: false,
-            begin: Some(first.begin),
+            begin,
             overwritten: OverwrittenTotal::default(),
         });
-        summary.events += events;
-        (summary.packets, summary.bytes, summary.lost) = (stream.packets(), stream.bytes(), stream.lost());
-        summary.overwritten.add(first.overwritten.into());
-        Ok(stream)
+        summary.begin = summary.begin.or(begin);
+        summary
     }
 
     /// Completes the folder and moves it to its final place. `description` is the recording's; the snapshot

@@ -104,4 +104,16 @@ impl OverwrittenRange {
         let Overwritten { sub_buffers, bytes } = overwritten;
         Self { stream: stream.to_owned(), sub_buffers, bytes, events: None, begin, end }
     }
+
+    /// Adds what another range has, whose events are not counted either.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.sub_buffers = self.sub_buffers.saturating_add(other.sub_buffers);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        (self.begin, self.end) = (self.begin.min(other.begin), self.end.max(other.end));
+    }
+
+    /// Its size.
+    pub(crate) fn total(&self) -> OverwrittenTotal {
+        OverwrittenTotal { sub_buffers: self.sub_buffers, bytes: self.bytes }
+    }
 }

@@ -84,6 +84,62 @@ fn events_overwritten_unread_are_reported_with_their_time_range() {
     let info = harness::tracewing().arg("info").arg(&trace).ran();
     let info = info.text();
     assert!(info.contains("sub-buffers overwritten") && info.contains("packets from "), "{info}");
+    let stats = harness::tracewing().args(["stats", "--format", "json"]).arg(&trace).ran();
+    let total = stats.json()["total"].clone();
+    let packets: u64 = ranges.iter().map(|range| range["sub_buffers"].as_u64().unwrap()).sum();
+    assert_eq!((&total["lost_events"], &total["lost_packets"]), (&Value::Null, &packets.into()), "{total}");
+}
+
+/// Runs a script in a flight recorder with small buffers; `$1` is the program `pilot`.
+fn fly(script: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = recorder(folder.path(), &[&["--flight-recorder"], &SMALL[..]].concat());
+    let output = command.args(["sh", "-ec", script, "sh"]).arg(program("pilot")).ran();
+    assert!(output.status.success(), "{}", output.notes());
+    folder
+}
+
+/// Checks that the snapshot at the end has what so many programs held. Gives what `stats` says of it.
+fn check_programs(folder: &Path, programs: u64) -> Value {
+    let snapshot = folder.join("t/snapshot-1");
+    let stats =
+        harness::tracewing().args(["stats", "-e", "pilot:*", "--format", "json"]).arg(&snapshot).ran();
+    let stats = stats.json();
+    let cpus = description(&snapshot)["host"]["cpus"].as_u64().unwrap();
+    let least = cpus * (SUB_BUFFERS - 1) * (SUB_BUFFER - 100) / LARGEST_EVENT;
+    let most = cpus * SUB_BUFFERS * SUB_BUFFER / EVENT;
+    let events = stats["total"]["events"].as_u64().unwrap();
+    assert!((programs * least..=programs * most).contains(&events), "{programs}, {least} to {most}: {stats}");
+    stats
+}
+
+/// Two programs fill their buffers, and end before the recording does, one after the other.
+const TWO: &str = r#"d=$(mktemp -d); trap 'rm -r "$d"' EXIT
+    mkfifo "$d/a" "$d/b" "$d/said-a" "$d/said-b"
+    "$1" <"$d/a" >"$d/said-a" & "$1" <"$d/b" >"$d/said-b" &
+    exec 3>"$d/a" 4>"$d/b" 5<"$d/said-a" 6<"$d/said-b"
+    echo emit 8000 >&3; read -r _ <&5; echo emit 8000 >&4; read -r _ <&6
+    exec 3>&- 4>&-; wait; "#;
+
+#[test]
+fn programs_that_lived_together_are_kept_together() {
+    check_programs(fly(TWO).path(), 2);
+}
+
+#[test]
+fn what_later_programs_leave_no_room_for_is_reported_as_lost() {
+    let folder = fly(&format!("{TWO} for i in 1 2 3 4 5 6 7 8; do echo emit 8000 | \"$1\"; done"));
+    let snapshot = folder.path().join("t/snapshot-1");
+    let notes = description(&snapshot)["notes"].to_string();
+    let dropped = notes.split_once("the buffers of ").and_then(|(_, rest)| rest.split(' ').next());
+    let dropped: u64 = dropped.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{notes}"));
+    assert!((1..10).contains(&dropped), "{notes}");
+    let stats = check_programs(folder.path(), 10 - dropped);
+    assert_eq!(stats["total"]["lost_events"], Value::Null, "{stats}");
+    for command in ["list", "info", "stats", "threads"] {
+        let notes = harness::tracewing().arg(command).arg(&snapshot).ran().notes();
+        assert!(notes.contains("older events were overwritten"), "{command}: {notes}");
+    }
 }
 
 #[test]

@@ -128,12 +128,6 @@ impl Recorder<'_> {
         description.losses = kernel.losses;
         description.overwritten = kernel.overwritten;
         description.clock.end = Some(self.join.clock.calibrate());
-        let dropped = self.join.regions.dropped();
-        if dropped > 0 {
-            description
-                .notes
-                .push(format!("buffers of {dropped} processes that ended long before were given up"));
-        }
         let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
         if kernel.error.is_some() {
             description.state = State::CutShort;

@@ -196,6 +196,7 @@ impl Regions {
         let holder = (!for_child).then_some(peer);
         let living = Living { drain, peer, holder, pace, due, question, asked, is_prepared, is_spare, news };
         self.living.insert(key, living);
+        self.past.see(self.living.len());
         Ok(key)
     }
 

@@ -138,7 +138,7 @@ impl Regions {
                 self.maker.let_go(drain.name());
                 return Ok(());
             }
-            for given_up in self.past.keep(drain, &self.firsts) {
+            for given_up in self.past.keep(drain, &self.firsts, self.living.len()) {
                 self.maker.let_go(&given_up);
             }
             return Ok(());

@@ -240,11 +240,6 @@ impl Regions {
         Some(contents)
     }
 
-    /// Programs that ended and whose events a flight recorder keeps no longer.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.past.dropped()
-    }
-
     /// Numbers so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();

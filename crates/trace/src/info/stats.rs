@@ -169,7 +169,7 @@ impl Statistics {
                 trace: trace.name().to_owned(),
                 stream: format!("{}:{}", stream.class_id(), stream.id()),
                 count: all,
-                lost: tally.lost.and(stream.lost_anywhere()),
+                lost: tally.lost.and(recording.lost_besides(stream, asked)),
             });
             let ranges = [range, tally.range].into_iter().flatten();
             range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::open::recording::{Recording, Stream};
 use crate::stream::cursor::{Item, Lost, Totals};
 use crate::stream::losses::Losses;
+use crate::time::range::TimeRange;
 use std::collections::HashMap;
 use tracewing_units::Timestamp;
 
@@ -124,7 +125,7 @@ fn count(
             Err(error) => break Some(error),
         }
     };
-    summary.lost = summary.lost.and(stream.lost_anywhere());
+    summary.lost = summary.lost.and(recording.lost_besides(stream, TimeRange::ALL));
     let totals = cursor.totals();
     summary.packets = totals.packets;
     summary.bytes = totals.bytes;

@@ -131,7 +131,8 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     }
 }
 
-/// Learns what was overwritten before the streams of a trace begin.
+/// Learns what was overwritten before the streams of a trace begin; of a snapshot also what programs held
+/// that had ended, in whose place another program's stream may be.
 fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value) {
     for range in described["overwritten"].as_array().into_iter().flatten() {
         let begin = recording.streams().iter().position(|stream| {
@@ -140,8 +141,15 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
         });
         let Some(stream) = begin else { continue };
         let Some(to) = recording.streams()[stream].files[0].begin else { continue };
+        let time = |key: &str| real_time(described, &range[key]);
+        let to = match described["snapshot"].is_object() {
+            true => time("end_cycles").map_or(to, |end| end.max(to)),
+            false => to,
+        };
         // Data that were overwritten later lie between two packets, which report them.
-        if let Some(from) = real_time(described, &range["begin_cycles"]).filter(|from| *from < to) {
+        if let Some(from) = time("begin_cycles").filter(|from| *from < to) {
+            let before = recording.streams()[stream].lost_at_begin.and_then(|lost| lost.range);
+            let (from, to) = before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)));
             let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
             recording.set_lost_at_begin(stream, lost);
         }

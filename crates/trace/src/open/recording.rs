@@ -6,6 +6,7 @@ use crate::stream::file::StreamFile;
 use crate::stream::index_source;
 use crate::stream::losses::Losses;
 use crate::stream::packet::PacketFile;
+use crate::time::range::TimeRange;
 use crate::{Error, uuid_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,6 +145,28 @@ impl Recording {
         self.streams[stream].lost_at_end = Some(lost);
     }
 
+    /// Until when some events are missing in a range, since buffers overwrote them before a snapshot was
+    /// taken: streams begin at different times.
+    pub fn incomplete_until(&self, range: TimeRange) -> Option<Timestamp> {
+        self.streams.iter().filter_map(|stream| self.unseen(stream, range)?.range).map(|(_, to)| to).max()
+    }
+
+    /// What a stream lost before its first packet, after the recording's beginning.
+    fn unseen(&self, stream: &Stream, range: TimeRange) -> Option<Lost> {
+        let begin = self.begin().map_or(range.begin, |begin| begin.max(range.begin));
+        let mut lost = stream.lost_at_begin?;
+        let is_there =
+            lost.cut(&TimeRange { begin, ..range }) && lost.range.is_none_or(|(from, to)| from < to);
+        is_there.then_some(lost)
+    }
+
+    /// What a stream has lost in a range besides what its packets and its end show.
+    pub(crate) fn lost_besides(&self, stream: &Stream, range: TimeRange) -> Losses {
+        let mut lost = if stream.loses_more { Losses::of_events(None) } else { Losses::default() };
+        self.unseen(stream, range).iter().for_each(|unseen| lost.note(unseen));
+        lost
+    }
+
     /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.
     pub fn begin(&self) -> Option<Timestamp> {
         self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
@@ -229,11 +252,6 @@ impl Stream {
     /// Its own id within that class; a number is given to one that does not say.
     pub fn id(&self) -> u64 {
         self.id
-    }
-
-    /// What it has lost at an unknown time.
-    pub(crate) fn lost_anywhere(&self) -> Losses {
-        if self.loses_more { Losses::of_events(None) } else { Losses::default() }
     }
 
     /// Whether all that it loses is of threads of which the recording has nothing at that time, so that no
