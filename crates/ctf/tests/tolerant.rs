@@ -50,14 +50,14 @@ fn bytes_after_the_last_metadata_packet_are_ignored() {
     let whole = std::fs::read(format!("{folder}/metadata")).unwrap();
     let (class, warnings) = metadata::parse_with_warnings(&whole).unwrap();
     assert_eq!(warnings, [""; 0]);
-    for rest in [vec![7; 1], vec![7; 36], vec![0; 4096]] {
+    for rest in [vec![7; 1], vec![7; 36], vec![7; 64], vec![0; 4096]] {
         let (again, warnings) = metadata::parse_with_warnings(&[&whole[..], &rest].concat()).unwrap();
         let warning =
             format!("metadata, byte {}: {} bytes after the last packet are ignored", whole.len(), rest.len());
         assert_eq!((again == class, warnings), (true, vec![warning]));
     }
-    // This may be a packet that has been damaged.
-    let error = metadata::parse(&[&whole[..], &[7; 64]].concat()).unwrap_err().to_string();
+    // This is a packet that has been damaged.
+    let error = metadata::parse(&[&whole[..], &[7; 4], &whole[4..]].concat()).unwrap_err().to_string();
     assert!(error.contains("magic 0x07070707"), "{error}");
 }
 

@@ -41,9 +41,7 @@ fn unpack(bytes: &[u8], order: ByteOrder) -> Result<Contents, Error> {
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
         let bad = |at: usize, fault| Err(Error::MetadataPacket { offset: (offset + at) as u64, fault });
-        // What begins as a packet and is too short for its header is one that has been cut off.
-        let is_none = !rest.starts_with(&bytes[..4]);
-        if offset > 0 && is_none && (rest.len() < HEADER_SIZE || rest.iter().all(|byte| *byte == 0)) {
+        if offset > 0 && !has_packets(rest, bytes) {
             let fault = Fault::Ignored(rest.len());
             ignored = Some(Error::MetadataPacket { offset: offset as u64, fault });
             break;
@@ -86,6 +84,18 @@ fn unpack(bytes: &[u8], order: ByteOrder) -> Result<Contents, Error> {
     Ok(Contents { text, version: first_version.unwrap_or((1, 8)), order, rest: ignored })
 }
 
+/// Whether the bytes after a packet, of a stream that begins with `first`, are packets, maybe damaged ones:
+/// the first of them has its magic number or UUID, or a later one has both. One may also be too short for its
+/// header.
+fn has_packets(rest: &[u8], first: &[u8]) -> bool {
+    const UUID_END: usize = 20;
+    let begin = &first[..UUID_END];
+    let is_zero = || rest.iter().all(|byte| *byte == 0);
+    rest.starts_with(&begin[..4])
+        || rest.get(4..UUID_END).is_some_and(|uuid| *uuid == begin[4..] && !is_zero())
+        || rest.windows(UUID_END).any(|bytes| bytes == begin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +124,29 @@ mod tests {
             assert_eq!(text(&stream).unwrap(), b"trace {");
             // The last packet's padding may be missing.
             assert_eq!(text(&stream[..stream.len() - 2]).unwrap(), b"trace {");
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_last_packet_are_ignored_unless_they_may_be_packets() {
+        let stream = packet(b"trace", 3, u32::to_le_bytes);
+        let rest = |more: &[u8]| {
+            let bytes = [&stream, more].concat();
+            contents(&bytes).unwrap().map(|contents| contents.rest.map(|rest| rest.to_string()))
+        };
+        assert_eq!(rest(b"").unwrap(), None);
+        for more in
+            [&b"/* a comment that is longer than a header, with its end */\n"[..], b"x", &[0; 100], &[0; 3]]
+        {
+            let said = rest(more).unwrap().unwrap();
+            assert!(
+                said.starts_with("metadata, byte 45:") && said.contains(&more.len().to_string()),
+                "{said}"
+            );
+        }
+        for more in [[b"????", &stream[4..]].concat(), [b"text", &stream[..]].concat(), stream[..30].to_vec()]
+        {
+            assert!(rest(&more).is_err(), "{more:?}");
         }
     }
 
