@@ -55,9 +55,4 @@ impl Lines {
             (Format::Csv, ..) => self.csv.iter_mut().for_each(|csv| csv.event(out, event)),
         }
     }
-    /// The warning that a stamp has caused, once.
-    pub fn stamp_warning(&mut self) -> Option<&'static str> {
-        let places = self.super_trace.as_mut().and_then(SuperPrinter::stamp_warning);
-        self.text.stamps().warning().or(places)
-    }
 }

@@ -91,11 +91,6 @@ impl SuperPrinter {
         out.push(b'\n');
     }
 
-    /// The warning that a stamp has caused, once.
-    pub(crate) fn stamp_warning(&mut self) -> Option<&'static str> {
-        self.stamps.warning()
-    }
-
     fn text(&mut self, out: &mut Vec<u8>, seen: &Seen<'_>) {
         let (event, place) = (seen.event, &seen.place);
         out.extend_from_slice(self.level(event).as_bytes());

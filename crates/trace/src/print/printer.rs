@@ -89,7 +89,7 @@ impl<'l> Printer<'l> {
                     {
                         warning.clear();
                         lines.text.backwards(warning, range, source);
-                        warn(lines, warning, sink)?;
+                        sink.warning(warning).map_err(Error::Output)?;
                     }
                     selection.event(&event, |seen| {
                         *left -= 1;
@@ -99,7 +99,6 @@ impl<'l> Printer<'l> {
                         }
                     });
                     if lines.batch.len() >= *enough {
-                        warn(lines, &[], sink)?;
                         sink.events(&lines.batch).map_err(Error::Output)?;
                         lines.batch.clear();
                     }
@@ -110,7 +109,7 @@ impl<'l> Printer<'l> {
                     };
                     warning.clear();
                     lines.text.lost(warning, &lost, trace, stream);
-                    warn(lines, warning, sink)?;
+                    sink.warning(warning).map_err(Error::Output)?;
                 }
                 None => return Ok(false),
             }
@@ -189,7 +188,6 @@ impl<'l> Printer<'l> {
         if matches!(result, Err(Error::Output(_))) {
             return result;
         }
-        warn(&mut self.lines, &[], sink)?;
         let batch = &mut self.lines.batch;
         if batch.is_empty() {
             return result;
@@ -198,16 +196,6 @@ impl<'l> Printer<'l> {
         batch.clear();
         printed.and(result)
     }
-}
-
-/// Hands on a warning that is not empty, after the one that a stamp may have caused.
-fn warn(lines: &mut Lines, warning: &[u8], sink: &mut impl Sink) -> Result<(), Error> {
-    for line in [lines.stamp_warning().unwrap_or_default().as_bytes(), warning] {
-        if !line.is_empty() {
-            sink.warning(line).map_err(Error::Output)?;
-        }
-    }
-    Ok(())
 }
 
 /// Number of selected events, at most `most`, before the first damage.

@@ -1,4 +1,5 @@
-//! Prints time stamps and the time between them, as babeltrace2 does.
+//! Prints time stamps and the time between them, as babeltrace2 does; but the date of a time before the
+//! clock's origin, of which babeltrace2 drops the sign.
 
 use crate::append::number;
 use crate::print::style::{ClockStyle, Style};
@@ -20,9 +21,6 @@ impl PrintedStamp {
 /// The same for distances.
 const NO_DISTANCE: u64 = u64::MAX;
 
-/// babeltrace2's warning of a negative stamp.
-const FALLBACK: &str = "[warning] Fallback to [sec.ns] to print negative time value. Use --clock-seconds.\n";
-
 /// Prints stamps; remembers the previous one and the previous second.
 #[derive(Debug)]
 pub(crate) struct StampPrinter {
@@ -36,10 +34,6 @@ pub(crate) struct StampPrinter {
     /// The second whose date and time of day `text` holds.
     second: Option<i64>,
     text: Vec<u8>,
-    /// Whether a negative stamp has been printed as seconds: only the first one is.
-    fell_back: bool,
-    /// Whether that is still to be reported.
-    unreported: bool,
     /// Whether stamps are printed as most people want them: time of day, distance, no names.
     is_common: bool,
 }
@@ -55,8 +49,6 @@ impl StampPrinter {
             distance: NO_DISTANCE,
             second: None,
             text: Vec::new(),
-            fell_back: false,
-            unreported: false,
             is_common: style.clock == ClockStyle { zone: style.clock.zone, ..ClockStyle::default() }
                 && style.delta
                 && !style.names.header,
@@ -172,32 +164,23 @@ impl StampPrinter {
         }
     }
 
-    /// Appends a stamp as date, time of day or seconds.
+    /// Appends a stamp as date, time of day or seconds. Before the origin, a time of day alone would be taken
+    /// for one of the day that begins with it.
     pub(crate) fn wall(&mut self, out: &mut Vec<u8>, time: Timestamp) {
-        let ns = time.as_ns();
-        // babeltrace2 splits towards zero and prints magnitudes; a negative stamp gets a sign only as
-        // seconds.
-        let (second, rest) = (ns / NS_PER_S, (ns % NS_PER_S).unsigned_abs());
-        let negative = ns < 0;
-        let falls_back = negative && !self.clock.seconds && !self.fell_back;
-        if falls_back {
-            (self.fell_back, self.unreported) = (true, true);
-        }
-        if self.clock.seconds || falls_back || !self.remember(second.abs()) {
-            if negative {
-                out.push(b'-');
-            }
-            number::unsigned(out, second.unsigned_abs());
-        } else {
+        let (second, rest) = time.as_seconds();
+        if !self.clock.seconds && self.remember(second) {
             out.extend_from_slice(&self.text);
+            out.push(b'.');
+            number::padded::<9>(out, rest.into());
+            return;
         }
+        let ns = time.as_ns();
+        if ns < 0 {
+            out.push(b'-');
+        }
+        number::unsigned(out, ns.unsigned_abs() / NS_PER_S as u64);
         out.push(b'.');
-        number::padded::<9>(out, rest);
-    }
-
-    /// The warning of a negative stamp, once: babeltrace2 gives it before the stamp.
-    pub(crate) fn warning(&mut self) -> Option<&'static str> {
-        std::mem::take(&mut self.unreported).then_some(FALLBACK)
+        number::padded::<9>(out, ns.unsigned_abs() % NS_PER_S as u64);
     }
 
     /// Formats `second` as date and time of day in `text`; false if it is out of range.
@@ -207,7 +190,7 @@ impl StampPrinter {
         }
         let Some(civil) = self.clock.zone.civil(second) else { return false };
         self.text.clear();
-        let written = if self.clock.date {
+        let written = if self.clock.date || second < 0 {
             write!(
                 self.text,
                 "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
@@ -269,6 +252,22 @@ mod tests {
         let cycles = print(ClockStyle { cycles: true, ..utc }, &[30, 7, -1, 9]);
         assert_eq!(cycles[1], "[00000000000000000007] (-000000000023) ");
         assert_eq!(cycles[3], "[00000000000000000009] (+????????????) ", "-1 is babeltrace2's none");
+    }
+
+    #[test]
+    fn times_before_the_origin_have_their_date() {
+        let utc = ClockStyle { zone: Zone::Utc, ..ClockStyle::default() };
+        for clock in [utc, ClockStyle { date: true, ..utc }] {
+            assert_eq!(
+                print(clock, &[-4_000_000_000, -1_500_000_000, -1_400_000_000]),
+                [
+                    "[1969-12-31 23:59:56.000000000] (+?.?????????) ",
+                    "[1969-12-31 23:59:58.500000000] (+2.500000000) ",
+                    "[1969-12-31 23:59:58.600000000] (+0.100000000) ",
+                ]
+            );
+        }
+        assert_eq!(print(utc, &[-500_000_000, 500_000_000])[1], "[00:00:00.500000000] (+1.000000000) ");
     }
 
     #[test]

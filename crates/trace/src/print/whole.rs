@@ -64,8 +64,9 @@ fn print_all(
 mod tests {
     use super::*;
     use crate::merge::slices::{Slice, slices};
-    use crate::print::style::Format;
+    use crate::print::style::{ClockStyle, Format, Style};
     use crate::time::range::TimeRange;
+    use crate::time::zone::Zone;
     use std::fs;
     use std::path::Path;
 
@@ -144,18 +145,23 @@ mod tests {
     }
 
     #[test]
-    fn the_sink_is_warned_of_negative_stamps_once() {
+    fn events_before_the_origin_have_their_date() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), None);
         let metadata = METADATA.replace("offset_s = 1000000", "offset_s = -1");
         fs::write(folder.path().join("metadata"), metadata).unwrap();
         let alone = Plan { alone: 0, slice: 0, threads: 1 };
+        let style =
+            Style { clock: ClockStyle { zone: Zone::Utc, ..ClockStyle::default() }, ..Style::default() };
         for super_trace in [false, true] {
-            let (events, warnings, _) =
-                print(folder.path(), &Listing { super_trace, ..Listing::default() }, alone);
-            assert!(events.contains("-1.000000000"), "{events}");
-            let warned = warnings.lines().filter(|line| line.contains("Fallback to [sec.ns]")).count();
-            assert_eq!(warned, 1, "{warnings}");
+            let listing = Listing { super_trace, style, ..Listing::default() };
+            let (events, warnings, _) = print(folder.path(), &listing, alone);
+            assert!(events.contains("1969-12-31 23:59:59.000000000"), "{events}");
+            let begin = "between [1969-12-31 23:59:59.";
+            assert!(
+                warnings.lines().count() > 1 && warnings.lines().all(|line| line.contains(begin)),
+                "{warnings}"
+            );
         }
     }
 

@@ -108,8 +108,9 @@ fn parse(text: &str, zone: Zone) -> Option<TimePoint> {
 }
 
 fn absolute(seconds: i64, ns: i64) -> Option<TimePoint> {
-    let ns = seconds.checked_mul(NS_PER_S)?.checked_add(ns)?;
-    Some(TimePoint::Absolute(Timestamp::from_ns(ns)))
+    // The first second that 64 bits can hold begins before them.
+    let ns = i128::from(seconds) * i128::from(NS_PER_S) + i128::from(ns);
+    Some(TimePoint::Absolute(Timestamp::from_ns(ns.try_into().ok()?)))
 }
 
 /// Parses a duration such as `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds); `None` if the
@@ -250,6 +251,18 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(TimePoint::parse(text, Zone::Utc).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_what_is_printed() {
+        for ns in [i64::MIN, -4_000_000_000, -1_000_000_001, -1_000_000_000, -999_999_999, -1, 0, 1, i64::MAX]
+        {
+            let time = Timestamp::from_ns(ns);
+            for zone in [Zone::Utc, Zone::Local] {
+                let text = zone.format(time);
+                assert_eq!(TimePoint::parse(&text, zone).ok(), Some(TimePoint::Absolute(time)), "{text}");
+            }
         }
     }
 

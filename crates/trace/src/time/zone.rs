@@ -61,14 +61,15 @@ impl Zone {
         tm.tm_min = i32::try_from(civil.minute).ok()?;
         tm.tm_sec = i32::try_from(civil.second).ok()?;
         tm.tm_isdst = -1;
+        // Set to a day of the week unless the time cannot be said: -1 is also the last second of 1969.
+        tm.tm_wday = -1;
         let seconds = match self {
             // SAFETY: `tm` is a valid, initialised structure that is borrowed exclusively.
             Zone::Local => unsafe { libc::mktime(&mut tm) },
             // SAFETY: as above.
             Zone::Utc => unsafe { libc::timegm(&mut tm) },
         };
-        // Both say -1 for "cannot be said"; the last second of 1969 goes with it.
-        (seconds != -1).then_some(seconds)
+        (tm.tm_wday != -1).then_some(seconds)
     }
 }
 
@@ -123,12 +124,16 @@ mod tests {
             (1_795_235_140, 2026, 11, 21, 4, 25, 40),
             (951_782_399, 2000, 2, 28, 23, 59, 59),
             (4_102_444_800, 2100, 1, 1, 0, 0, 0),
+            (-1, 1969, 12, 31, 23, 59, 59),
         ] {
             let civil = Civil { year, month, day, hour, minute, second };
             assert_eq!(Zone::Utc.civil(seconds), Some(civil));
             assert_eq!(Zone::Utc.seconds(civil), Some(seconds));
         }
         assert_eq!(Zone::Utc.civil(i64::MAX), None);
+        let late =
+            Civil { year: i64::from(i32::MAX) + 1900, month: 12, day: 31, hour: 48, ..Civil::default() };
+        assert_eq!((Zone::Utc.seconds(late), Zone::Local.seconds(late)), (None, None));
         assert_eq!(Zone::Utc.format(Timestamp::from_ns(-1)), "1969-12-31 23:59:59.999999999");
     }
 }
