@@ -163,6 +163,7 @@ fn open(traces: &[PathBuf], filter: &Filter) -> Result<Recording> {
     let recording = Recording::open(traces)?;
     warn_of_missing(&recording);
     warn_of_unmatched(&recording, &filter.events);
+    filter.remark(&recording).iter().for_each(|line| print_warning(line));
     Ok(recording)
 }
 

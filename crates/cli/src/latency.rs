@@ -10,7 +10,7 @@ use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{ANY, say};
-use crate::output::shown;
+use crate::output::{print_warning, shown};
 use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
@@ -146,6 +146,8 @@ fn find(question: &Question, input: &Input) -> Result<(LatencyTable, Ran)> {
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
     let mut latency = Latency::new(question, recording)?;
+    let remarks = [&question.begin, &question.end].into_iter().filter_map(|side| side.remark(recording));
+    remarks.for_each(|line| print_warning(&line));
     let mut ran = analysis::run(recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
     let (mut table, mut episodes) = latency.finish();
     if let Some(until) = episodes.until().filter(|_| !ran.stopped) {

@@ -48,10 +48,11 @@
 //!   optional field has a value (1 or 0).
 //! - A relation with something that the event does not have is unknown, `!=` and `!~` included: an optional
 //!   field without a value, an element after the end of a slice, a field that only events of other classes
+//!   have, or that has an incompatible type in this one. So is one with a label that the enumeration does not
 //!   have. The opposite of unknown is unknown, too; `unknown && false` is false, `unknown || true` is true
 //!   (Kleene's logic). An event matches if the predicate is true.
-//! - A predicate holds for no event of a class whose field has an incompatible type, or of one that lacks all
-//!   fields on which its truth depends; a [`CompileError`] says why.
+//! - A predicate holds for no event of a class that lacks fields without which it cannot be true, or has them
+//!   with an incompatible type; a [`CompileError`] says why. [`Fit`] says what no class has.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]

@@ -166,6 +166,21 @@ fn a_value_that_is_not_there_is_in_no_relation() {
 }
 
 #[test]
+fn a_comparison_of_another_type_is_unknown() {
+    for (text, expected) in [
+        ("depth == 'x' || delta == -5", true),
+        ("!(depth == 'x') || delta == -6", false),
+        ("depth != 'x' || delta == -6", false),
+        ("!(depth == 'x' && delta == -6)", true),
+        ("!(state == 'walking') || delta == -6", false),
+        ("len(depth) == 1 || sizes == 3 || customer || ratio & 1 || delta == -5", true),
+        ("!(customer < 'x' || grid[3] == 1) || delta == -5", true),
+    ] {
+        assert_eq!(accepts(&compile(text).unwrap(), &payload(true), &CONTEXT), expected, "{text}");
+    }
+}
+
+#[test]
 fn what_a_comparison_leaves_out_is_still_found_by_the_next_one() {
     // The second comparison needs the position after "sizes", which the first computes only if "maybe" is
     // present.

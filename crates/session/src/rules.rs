@@ -6,7 +6,7 @@ use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::outside::is_of_other_namespace;
-use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules, Variable};
+use tracewing_rules::{Action, Decision, Fit as PredicateFit, Glob, Process, Rule, Rules, TooManyRules};
 use tracewing_units::Pid;
 use tracewing_vocabulary::function::Entry;
 use tracewing_vocabulary::own;
@@ -94,7 +94,7 @@ impl RecordingRules {
                 hints.push(format!("no event matched -e '{glob}'; see `tracewing sites`"));
             }
             if unmet.is_empty() {
-                hints.extend(Fit::of(rule, classes).note(rule));
+                hints.extend(Fit::of(rule, classes).notes(rule));
             }
         }
         // If functions are excluded, these may be the only ones that were called.
@@ -145,55 +145,84 @@ pub(crate) struct Fit {
     /// Why its predicate does not fit those that it does not fit.
     misfits: Vec<String>,
     /// What its predicate asks for and none of the classes has.
-    lacking: Option<HashSet<Variable>>,
+    absent: Option<String>,
+    /// A comparison of its predicate that is unknown in all classes, though some have its fields.
+    mistyped: Option<String>,
 }
 
 impl Fit {
     pub(crate) fn of(rule: &Rule, classes: &Classes) -> Self {
         let anywhere = Rule { processes: Vec::new(), ..rule.clone() };
         let any = Process { pid: Pid(0), name: "" };
-        let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new(), lacking: None };
+        let mut this = Self {
+            matching: HashSet::new(),
+            is_any: false,
+            misfits: Vec::new(),
+            absent: None,
+            mistyped: None,
+        };
+        let predicate = match &rule.action {
+            Action::Enable(predicate) => predicate.as_ref(),
+            Action::Disable => None,
+        };
+        let mut fit = predicate.map(|predicate| (predicate, PredicateFit::new(predicate)));
         for (id, class) in classes.described().filter(|(_, class)| !is_own(class)) {
             this.is_any = true;
             if !anywhere.matches(&class, &any) {
                 continue;
             }
             this.matching.insert(id);
-            if let Action::Enable(Some(predicate)) = &rule.action {
+            if let Some((predicate, fit)) = &mut fit {
                 this.misfits.extend(predicate.compile(&class).err().map(|error| error.to_string()));
-                let lacking = predicate.lacking(&class);
-                this.lacking = Some(match &this.lacking {
-                    Some(others) => others & &lacking,
-                    None => lacking,
-                });
+                fit.add_class(&class);
             }
+        }
+        if let Some((_, fit)) = fit {
+            this.absent = fit.absent();
+            this.mistyped = fit.mistyped().map(ToString::to_string);
         }
         this
     }
 
     /// What the user should know of it.
-    pub(crate) fn note(&self, rule: &Rule) -> Option<String> {
+    pub(crate) fn notes(&self, rule: &Rule) -> Vec<String> {
         if self.matching.is_empty() {
-            return self.is_any.then(|| {
-                format!("no event of the recorded programs matches `{rule}` so far; `tracewing sites PROGRAM` lists events")
-            });
+            let none = format!(
+                "no event of the recorded programs matches `{rule}` so far; `tracewing sites PROGRAM` lists events"
+            );
+            return self.is_any.then_some(none).into_iter().collect();
         }
-        if self.misfits.is_empty() {
-            let name = self.lacking.iter().flatten().map(Variable::to_string).min()?;
-            return Some(format!("`{rule}`: none of the events that it names has `{name}`"));
-        }
+        let notes = [self.note_on_misfits(), self.note_on_comparisons()];
+        notes.into_iter().flatten().map(|note| format!("`{rule}`: {note}")).collect()
+    }
+
+    fn note_on_misfits(&self) -> Option<String> {
         let (misfits, all) = (self.misfits.len(), self.matching.len());
-        let which = if misfits == all {
-            "none of the events that it names can satisfy the condition".to_owned()
-        } else {
-            format!(
+        let which = match misfits {
+            0 => return None,
+            _ if misfits == all => "none of the events that it names can satisfy the condition".to_owned(),
+            _ => format!(
                 "{misfits} of the {all} events that it names cannot satisfy the condition and are disabled"
-            )
+            ),
         };
         let mut why = self.misfits[..misfits.min(MOST_NAMED)].join("; ");
         if misfits > MOST_NAMED {
             why += &format!("; and {} more", misfits - MOST_NAMED);
         }
-        Some(format!("`{rule}`: {which}: {why}"))
+        Some(format!("{which}: {why}"))
+    }
+
+    /// A condition that some events can satisfy may still have been meant otherwise.
+    fn note_on_comparisons(&self) -> Option<String> {
+        if self.misfits.len() == self.matching.len() {
+            return None;
+        }
+        let absent =
+            self.absent.as_ref().map(|name| format!("none of the events that it names has `{name}`"));
+        let mistyped = || {
+            let why = self.mistyped.as_ref()?;
+            Some(format!("a comparison is unknown for all events that it names: {why}"))
+        };
+        absent.or_else(mistyped)
     }
 }

@@ -473,6 +473,16 @@ fn left_out_and_unmatched_events_of_a_condition_are_reported() {
                 notes[0].contains("none of the events that it names can satisfy the condition"),
                 "{notes:?}"
             );
+            let either = enable_where("a:*", "customer < 'x' || $cpu >= 0").into();
+            let (changed, ()) = meanwhile(&recording, &either, || {
+                let (number, grants) = change(&program);
+                assert_eq!(grants, [(1, true), (2, true)], "the other side can be true");
+                confirm(&program, number);
+            });
+            let notes = changed.unwrap().notes;
+            let [note] = &notes[..] else { panic!("{notes:?}") };
+            assert!(note.contains("a comparison is unknown for all events that it names"), "{note}");
+            assert!(note.contains("event \"a:x\": `customer` is a text"), "{note}");
             let notes = recording.change(&enable("nobody:*")).unwrap().notes;
             assert!(notes[0].contains("no event of the recorded programs matches"), "{notes:?}");
         },

@@ -58,6 +58,16 @@ impl std::str::FromStr for EventPattern {
 }
 
 impl EventPattern {
+    /// What a user should know of its condition in a recording ([`Filter::remark`]).
+    pub fn remark(&self, recording: &Recording) -> Option<String> {
+        self.filter().remark(recording)
+    }
+
+    fn filter(&self) -> Filter {
+        let (events, predicate) = (vec![self.name.clone()], self.condition.clone());
+        Filter { events, predicate, ..Filter::default() }
+    }
+
     /// The pattern for names.
     pub fn name(&self) -> &str {
         &self.name
@@ -159,17 +169,16 @@ impl Side {
         by: impl Iterator<Item = &'v Variable>,
         recording: &Recording,
     ) -> Result<Self, Error> {
-        let EventPattern { name, condition } = pattern;
+        let EventPattern { name, .. } = pattern;
         if !recording.has_event(name) {
             return Err(QuestionFault::NoEvent(recording.no_event(name)).into());
         }
-        let filter = Filter { events: vec![name.clone()], predicate: condition.clone(), ..Filter::default() };
         let glob = Glob::new(name.as_str());
         let keys = Keys::new(by.cloned().collect());
         if let Some(variable) = keys.missing(recording, |name| glob.matches(name)).first() {
             return Err(QuestionFault::NoMatch(name.clone(), (*variable).clone()).into());
         }
-        Ok(Side { selection: Selection::new(&filter, recording)?, glob, keys })
+        Ok(Side { selection: Selection::new(&pattern.filter(), recording)?, glob, keys })
     }
 
     /// Reads the key of an event of this side; `None` if it is none.

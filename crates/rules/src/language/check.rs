@@ -6,7 +6,7 @@ use super::glob::Glob;
 use super::integer::Integer;
 use super::relation::Orders;
 use super::selection::LEVELS;
-use super::tree::{Leaf, Literal, Node, Operand, Variable};
+use super::tree::{Comparison, Leaf, Literal, Node, Operand, Variable};
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
@@ -110,14 +110,14 @@ const ONLY_INTEGERS: &str = "`&` takes bits of integers";
 
 /// Resolves a predicate to the tests for one class.
 ///
-/// A comparison with a field that the class lacks is unknown for all its events.
+/// A comparison with a field that the class lacks, or has with another type, is unknown for all its events.
 ///
 /// # Errors
-/// The predicate has no meaning for the class, or holds for none of its events because of such a field.
+/// The predicate holds for none of its events because of such a comparison.
 pub(crate) fn resolve<S: Schema>(node: &Node, schema: &S) -> Result<Condition<S::Place>, Problem> {
-    let mut resolver = Resolver { schema, absent: None };
-    let condition = resolver.node(node, true)?;
-    match (&condition, resolver.absent) {
+    let mut resolver = Resolver { schema, unknown: None };
+    let condition = resolver.node(node, true);
+    match (&condition, resolver.unknown) {
         (Condition::Constant(false), Some(problem)) => Err(problem),
         _ => Ok(condition),
     }
@@ -125,58 +125,69 @@ pub(crate) fn resolve<S: Schema>(node: &Node, schema: &S) -> Result<Condition<S:
 
 struct Resolver<'s, S> {
     schema: &'s S,
-    /// The first field that the class lacks.
-    absent: Option<Problem>,
+    /// Why a comparison is unknown: the first reason, but a type rather than an absence.
+    unknown: Option<Problem>,
 }
 
 impl<S: Schema> Resolver<'_, S> {
     /// The condition that holds where the node's truth is known and is `expected`.
-    fn node(&mut self, node: &Node, expected: bool) -> Result<Condition<S::Place>, Problem> {
-        let condition = match node {
-            Node::Any(nodes) if expected => return self.nodes(nodes, expected).map(Condition::any),
-            Node::All(nodes) if !expected => return self.nodes(nodes, expected).map(Condition::any),
-            Node::Any(nodes) | Node::All(nodes) => return self.nodes(nodes, expected).map(Condition::all),
-            Node::Not(node) => return self.node(node, !expected),
-            Node::True(operand) => self.look_up(operand).and_then(|side| truth(side, expected)),
-            Node::Compare(left, orders, right) => self.comparison(left, *orders, right, expected),
-            Node::Match { operand, pattern, negated } => {
-                self.look_up(operand).and_then(|side| matching(side, pattern, *negated == expected))
+    fn node(&mut self, node: &Node, expected: bool) -> Condition<S::Place> {
+        match node {
+            Node::Any(nodes) if expected => Condition::any(self.nodes(nodes, expected)),
+            Node::All(nodes) if !expected => Condition::any(self.nodes(nodes, expected)),
+            Node::Any(nodes) | Node::All(nodes) => Condition::all(self.nodes(nodes, expected)),
+            Node::Not(node) => self.node(node, !expected),
+            Node::Comparison(comparison) => {
+                resolve_comparison(comparison, self.schema, expected).unwrap_or_else(|problem| {
+                    if self.unknown.as_ref().is_none_or(|first| first.is_absence() && !problem.is_absence()) {
+                        self.unknown = Some(problem);
+                    }
+                    // Neither the comparison nor its opposite is true.
+                    Condition::Constant(false)
+                })
             }
-        };
-        condition.or_else(|problem| match problem.is_absence() {
-            true => {
-                self.absent.get_or_insert(problem);
-                // Unknown: neither the comparison nor its opposite is true.
-                Ok(Condition::Constant(false))
-            }
-            false => Err(problem),
-        })
-    }
-
-    fn nodes(&mut self, nodes: &[Node], expected: bool) -> Result<Vec<Condition<S::Place>>, Problem> {
-        nodes.iter().map(|node| self.node(node, expected)).collect()
-    }
-
-    fn comparison(
-        &self,
-        left: &Operand,
-        orders: Orders,
-        right: &Operand,
-        expected: bool,
-    ) -> Result<Condition<S::Place>, Problem> {
-        match (self.look_up(left)?, self.look_up(right)?) {
-            (Side::Literal(left, name), Side::Literal(right, other)) => {
-                let (left, right) = (with_level(left, other)?, with_level(right, name)?);
-                Ok(Condition::Constant(fold(&left, name, orders, &right)? == expected))
-            }
-            (Side::Literal(left, _), right) => with_literal(right, orders.mirrored(), left, expected),
-            (left, Side::Literal(right, _)) => with_literal(left, orders, right, expected),
-            (left, right) => Ok(Condition::Test(pair(left, orders, right)?, expected)),
         }
     }
 
-    fn look_up<'n>(&self, operand: &'n Operand) -> Result<Side<'n, S::Place>, Problem> {
-        look_up(operand, self.schema)
+    fn nodes(&mut self, nodes: &[Node], expected: bool) -> Vec<Condition<S::Place>> {
+        nodes.iter().map(|node| self.node(node, expected)).collect()
+    }
+}
+
+/// The condition that holds where the comparison's truth is known and is `expected`.
+///
+/// # Errors
+/// The truth is unknown for all events of the class.
+pub(crate) fn resolve_comparison<S: Schema>(
+    comparison: &Comparison,
+    schema: &S,
+    expected: bool,
+) -> Result<Condition<S::Place>, Problem> {
+    match comparison {
+        Comparison::True(operand) => truth(look_up(operand, schema)?, expected),
+        Comparison::Relation(left, orders, right) => {
+            relation(look_up(left, schema)?, *orders, look_up(right, schema)?, expected)
+        }
+        Comparison::Match { operand, pattern, negated } => {
+            matching(look_up(operand, schema)?, pattern, *negated == expected)
+        }
+    }
+}
+
+fn relation<P: Clone>(
+    left: Side<'_, P>,
+    orders: Orders,
+    right: Side<'_, P>,
+    expected: bool,
+) -> Result<Condition<P>, Problem> {
+    match (left, right) {
+        (Side::Literal(left, name), Side::Literal(right, other)) => {
+            let (left, right) = (with_level(left, other)?, with_level(right, name)?);
+            Ok(Condition::Constant(fold(&left, name, orders, &right)? == expected))
+        }
+        (Side::Literal(left, _), right) => with_literal(right, orders.mirrored(), left, expected),
+        (left, Side::Literal(right, _)) => with_literal(left, orders, right, expected),
+        (left, right) => Ok(Condition::Test(pair(left, orders, right)?, expected)),
     }
 }
 

@@ -51,7 +51,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the class merely lacks a compared field, so that the comparison is unknown.
+    /// Whether the class lacks a compared field, rather than has it with another type.
     pub(crate) fn is_absence(&self) -> bool {
         matches!(self, Self::Missing(..) | Self::AfterEnd(..))
     }

@@ -6,7 +6,7 @@ use super::glob::Glob;
 use super::integer::Integer;
 use super::lexer::{Lexer, Token};
 use super::relation::Orders;
-use super::tree::{Leaf, Literal, Node, Operand, Scope, Variable};
+use super::tree::{Comparison, Leaf, Literal, Node, Operand, Scope, Variable};
 
 /// Deepest nesting of parentheses and `!`.
 const DEEPEST: u32 = 64;
@@ -105,11 +105,11 @@ impl Parser<'_> {
         }
         let left = operand(left, start)?;
         self.advance()?;
-        let node = match orders {
+        let comparison = match orders {
             Some(orders) => {
                 let start = self.at;
                 let right = self.term()?;
-                Node::Compare(left, orders, operand(right, start)?)
+                Comparison::Relation(left, orders, operand(right, start)?)
             }
             None => {
                 let Token::Text(text) = &self.token else {
@@ -117,13 +117,13 @@ impl Parser<'_> {
                 };
                 let pattern = Glob::new(text.as_str());
                 self.advance()?;
-                Node::Match { operand: left, pattern, negated: sign == "!~" }
+                Comparison::Match { operand: left, pattern, negated: sign == "!~" }
             }
         };
         if self.at_relation() {
             return Err(self.fault(PredicateFault::Chain));
         }
-        Ok(node)
+        Ok(Node::Comparison(comparison))
     }
 
     fn negation(&mut self) -> Result<Node, Fault> {
@@ -149,7 +149,7 @@ impl Parser<'_> {
             self.expect(")", PredicateFault::Unclosed)?;
             inner
         } else {
-            Node::True(Operand { value: self.leaf()?, mask: None })
+            single(Operand { value: self.leaf()?, mask: None })
         };
         let sign = self.at;
         if !self.take("&")? {
@@ -166,7 +166,7 @@ impl Parser<'_> {
             return Err(self.fault(PredicateFault::NegativeBits));
         }
         self.advance()?;
-        Ok(Node::True(Operand { mask: Some(mask), ..operand }))
+        Ok(single(Operand { mask: Some(mask), ..operand }))
     }
 
     fn leaf(&mut self) -> Result<Leaf, Fault> {
@@ -252,10 +252,14 @@ impl Parser<'_> {
     }
 }
 
+fn single(operand: Operand) -> Node {
+    Node::Comparison(Comparison::True(operand))
+}
+
 /// The side of a relation that begins at `start`.
 fn operand(node: Node, start: usize) -> Result<Operand, Fault> {
     match node {
-        Node::True(operand) => Ok(operand),
+        Node::Comparison(Comparison::True(operand)) => Ok(operand),
         _ => Err(Fault::new(start, PredicateFault::RelationAsOperand)),
     }
 }

@@ -5,9 +5,8 @@ use super::class::ClassSchema;
 use super::condition::Condition;
 use super::error::CompileError;
 use super::fault::{Fault, PredicateError, PredicateFault};
-use super::tree::{Leaf, Node, Operand, Scope, Variable};
+use super::tree::{Comparison, Leaf, Node, Operand, Scope, Variable};
 use super::{compile, parser};
-use std::collections::HashSet;
 use std::fmt;
 use tracewing_abi::schema::ClassView;
 
@@ -26,7 +25,9 @@ impl std::str::FromStr for Variable {
 
     fn from_str(text: &str) -> Result<Self, PredicateError> {
         match Predicate::parse(text)?.root {
-            Node::True(Operand { value: Leaf::Variable(variable), mask: None }) => Ok(variable),
+            Node::Comparison(Comparison::True(Operand { value: Leaf::Variable(variable), mask: None })) => {
+                Ok(variable)
+            }
             _ => Err(PredicateError::new(text, Fault::new(0, PredicateFault::NoVariable))),
         }
     }
@@ -96,20 +97,9 @@ impl Predicate {
         uses
     }
 
-    /// The variables that a program's class lacks; comparisons with them are unknown for its events.
-    pub fn lacking(&self, class: &ClassView<'_>) -> HashSet<Variable> {
-        self.lacking_in(&ClassSchema::new(class))
-    }
-
-    /// As [`Predicate::lacking`], for a class that another `schema` describes.
-    pub fn lacking_in<S: Schema>(&self, schema: &S) -> HashSet<Variable> {
-        let mut lacking = HashSet::new();
-        self.root.variables(&mut |variable| {
-            if schema.find(variable).is_err_and(|problem| problem.is_absence()) {
-                lacking.insert(variable.clone());
-            }
-        });
-        lacking
+    /// Whether a class that `schema` describes has every variable that it reads.
+    pub fn finds_all<S: Schema>(&self, schema: &S) -> bool {
+        self.asks_only_for(|variable| !schema.find(variable).is_err_and(|problem| problem.is_absence()))
     }
 }
 

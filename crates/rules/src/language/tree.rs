@@ -5,15 +5,21 @@ use super::integer::Integer;
 use super::relation::Orders;
 use std::fmt;
 
-/// A part of a predicate that is true or false.
+/// A part of a predicate that is true, false or unknown.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     Any(Vec<Node>),
     All(Vec<Node>),
     Not(Box<Node>),
+    Comparison(Comparison),
+}
+
+/// The smallest part that is true, false or unknown.
+#[derive(Debug, Clone)]
+pub(crate) enum Comparison {
     /// An operand alone.
     True(Operand),
-    Compare(Operand, Orders, Operand),
+    Relation(Operand, Orders, Operand),
     Match {
         operand: Operand,
         pattern: Glob,
@@ -22,18 +28,25 @@ pub(crate) enum Node {
 }
 
 impl Node {
+    /// Calls `visit` with each comparison, in the order of the text.
+    pub(crate) fn comparisons(&self, visit: &mut impl FnMut(&Comparison)) {
+        match self {
+            Self::Any(nodes) | Self::All(nodes) => nodes.iter().for_each(|node| node.comparisons(visit)),
+            Self::Not(node) => node.comparisons(visit),
+            Self::Comparison(comparison) => visit(comparison),
+        }
+    }
+
     pub(crate) fn variables(&self, visit: &mut impl FnMut(&Variable)) {
         let mut operand = |operand: &Operand| {
             if let Leaf::Variable(variable) = &operand.value {
                 visit(variable);
             }
         };
-        match self {
-            Self::Any(nodes) | Self::All(nodes) => nodes.iter().for_each(|node| node.variables(visit)),
-            Self::Not(node) => node.variables(visit),
-            Self::True(one) | Self::Match { operand: one, .. } => operand(one),
-            Self::Compare(left, _, right) => [left, right].into_iter().for_each(operand),
-        }
+        self.comparisons(&mut |comparison| match comparison {
+            Comparison::True(one) | Comparison::Match { operand: one, .. } => operand(one),
+            Comparison::Relation(left, _, right) => [left, right].into_iter().for_each(&mut operand),
+        });
     }
 }
 

@@ -88,7 +88,7 @@ impl Recorder<'_> {
 
     fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), TooManyRules> {
         let fit = Fit::of(&rule, &self.join.classes);
-        waiting.notes.extend(fit.note(&rule));
+        waiting.notes.extend(fit.notes(&rule));
         self.join.change_rules(rule.clone())?;
         self.describe_change(rule.to_string());
         for (number, client) in &mut self.connections.clients {

@@ -12,10 +12,9 @@ use crate::select::values::{Path, Values, value};
 use crate::super_trace::{Column, Seen};
 use schema::ClassSchema;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use tracewing_ctf::decode::{Event, MemberHandle};
 use tracewing_rules::{
-    CompileError, Condition, Found, Integer, Literal, Predicate, Problem, Schema, Value, Variable,
+    CompileError, Condition, Fit, Found, Integer, Literal, Predicate, Problem, Schema, Value, Variable,
 };
 
 /// A predicate for the events of one class.
@@ -50,19 +49,14 @@ impl EventCondition {
         event: usize,
     ) -> Result<Self, CompileError> {
         let class = ClassSchema { trace, stream, event, paths: RefCell::default() };
-        let name = class.event().name.as_deref().unwrap_or("(without name)");
-        let condition = predicate.resolve(name, &class)?;
+        let condition = predicate.resolve(class.name(), &class)?;
         Ok(Self { condition, paths: class.paths.into_inner() })
     }
 
-    /// The variables of the predicate that the class lacks.
-    pub(crate) fn lacking(
-        predicate: &Predicate,
-        trace: &Trace,
-        stream: usize,
-        event: usize,
-    ) -> HashSet<Variable> {
-        predicate.lacking_in(&ClassSchema { trace, stream, event, paths: RefCell::default() })
+    /// Adds an event class to those that a predicate shall fit.
+    pub(crate) fn add_to(fit: &mut Fit<'_>, trace: &Trace, stream: usize, event: usize) {
+        let class = ClassSchema { trace, stream, event, paths: RefCell::default() };
+        fit.add(class.name(), &class);
     }
 
     /// Whether it uses columns that only the super-trace provides.

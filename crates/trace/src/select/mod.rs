@@ -3,6 +3,7 @@
 pub(crate) mod condition;
 pub(crate) mod decisions;
 pub(crate) mod filter;
+mod fit;
 pub(crate) mod in_order;
 pub(crate) mod key;
 pub(crate) mod no_event;

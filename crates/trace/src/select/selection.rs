@@ -1,15 +1,16 @@
 //! Selects events: by name, by content, and by place.
 
+use crate::Error;
 use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::condition::EventCondition;
 use crate::select::filter::{Filter, Level};
+use crate::select::fit::ConditionFit;
 use crate::select::values::Values;
 use crate::super_trace::{Seen, is_kernel};
-use crate::{Error, NoFit, UsageFault};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tracewing_ctf::decode::Event;
-use tracewing_rules::{Glob, Variable};
+use tracewing_rules::{Glob, Predicate};
 use tracewing_units::Cpu;
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
@@ -40,9 +41,20 @@ impl Selection {
     /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of
     /// them, or none has a field that it asks for.
     pub fn new(filter: &Filter, recording: &Recording) -> Result<Self, Error> {
+        let mut selection = Self::unfitted(filter);
+        if let Some(predicate) = &filter.predicate {
+            let mut fit = selection.fit(predicate, recording);
+            fit.check()?;
+            selection.needs_places |= fit.needs_places;
+        }
+        Ok(selection)
+    }
+
+    /// One whose condition has not been compared with a recording.
+    fn unfitted(filter: &Filter) -> Self {
         let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text.as_str())).collect();
         let Filter { events, exclude, predicate, level, cpus, .. } = filter;
-        let mut selection = Selection {
+        Selection {
             globs: globs(events),
             exclude: globs(exclude),
             everything: events.is_empty()
@@ -55,44 +67,12 @@ impl Selection {
             filter: filter.clone(),
             known: HashMap::new(),
             values: Values::default(),
-        };
-        selection.fit(recording)?;
-        Ok(selection)
+        }
     }
 
-    /// Looks which classes the predicate fits, and whether it asks for places there.
-    fn fit(&mut self, recording: &Recording) -> Result<(), Error> {
-        let Some(predicate) = &self.filter.predicate else { return Ok(()) };
-        let (mut fits, mut reasons, mut needs_places) = (false, Vec::new(), false);
-        let mut lacking: Option<HashSet<Variable>> = None;
-        for trace in recording.traces() {
-            for (stream, class) in trace.class().data_stream_classes.iter().enumerate() {
-                for (event, class) in class.event_record_classes.iter().enumerate() {
-                    if !self.names(class.name.as_deref()) || !self.has_level(trace) {
-                        continue;
-                    }
-                    match EventCondition::new(predicate, trace, stream, event) {
-                        Ok(condition) => {
-                            (fits, needs_places) = (true, needs_places | condition.asks_for_places())
-                        }
-                        Err(reason) => reasons.push(reason),
-                    }
-                    let here = EventCondition::lacking(predicate, trace, stream, event);
-                    lacking = Some(match lacking {
-                        None => here,
-                        Some(others) => &others & &here,
-                    });
-                }
-            }
-        }
-        self.needs_places |= needs_places;
-        if !fits && !reasons.is_empty() {
-            return Err(UsageFault::NoFit(NoFit::new(reasons)).into());
-        }
-        match lacking.iter().flatten().map(Variable::to_string).min() {
-            Some(name) => Err(UsageFault::NoField(name).into()),
-            None => Ok(()),
-        }
+    /// How a condition fits the classes that names and levels choose.
+    fn fit<'p>(&self, predicate: &'p Predicate, recording: &Recording) -> ConditionFit<'p> {
+        ConditionFit::of(predicate, recording, |trace, name| self.has_level(trace) && self.names(name))
     }
 
     /// Whether it uses values that only the super-trace provides, so that all earlier events must be read.
@@ -196,5 +176,16 @@ impl Selection {
             Ok(condition) => Choice::Some(Box::new(condition)),
             Err(_) => Choice::None,
         }
+    }
+}
+
+impl Filter {
+    /// What a user should know of the condition, though it can be true: a comparison that no event has the
+    /// types for.
+    pub fn remark(&self, recording: &Recording) -> Option<String> {
+        let mut fit = Selection::unfitted(self).fit(self.predicate.as_ref()?, recording);
+        fit.check().ok()?;
+        let mistyped = fit.mistyped()?;
+        Some(format!("a comparison of the condition is unknown for all events: {mistyped}"))
     }
 }

@@ -29,6 +29,9 @@ pub(crate) enum Measure {
     Length,
     /// 1 if the variant's chosen option is this one, else 0.
     IsOption(&'static str),
+    /// 1 if the optional field has a value, else 0. Optional fields may be directly inside one another: from
+    /// this number of steps on.
+    HasValue(usize),
 }
 
 /// A decoded value as a predicate compares it.
@@ -160,16 +163,20 @@ impl Visitor for Finder<'_> {
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
         self.step(name, |values, number, measure, last| {
             values.taken[number] += 1;
+            if let (Compound::Optional { present }, Measure::HasValue(from)) = (compound, measure)
+                && values.taken[number] >= from
+            {
+                values.found[number] = Some(Held::Integer(present.into()));
+            }
             if !last {
                 return;
             }
-            values.found[number] = match (compound, measure) {
-                (Compound::Array { length }, Measure::Length) => Some(Held::Integer(length.into())),
-                (Compound::Variant { option }, Measure::IsOption(expected)) => {
-                    Some(Held::Integer((option == expected).into()))
-                }
-                _ => None,
+            let found = match (compound, measure) {
+                (Compound::Array { length }, Measure::Length) => length.into(),
+                (Compound::Variant { option }, Measure::IsOption(expected)) => (option == expected).into(),
+                _ => return,
             };
+            values.found[number] = Some(Held::Integer(found));
         });
         self.values.counts.push(0);
     }

@@ -172,8 +172,7 @@ pub struct TimeCondition(Condition<Column>);
 impl TimeCondition {
     /// Fits a predicate to times; `None` where it asks for anything else than derived columns.
     pub fn new(predicate: &Predicate) -> Option<Self> {
-        let asks_for_columns = predicate.lacking_in(&Times).is_empty();
-        asks_for_columns.then(|| predicate.resolve("time", &Times).ok().map(Self)).flatten()
+        predicate.finds_all(&Times).then(|| predicate.resolve("time", &Times).ok().map(Self)).flatten()
     }
 
     /// Whether it holds for a time.

@@ -30,8 +30,13 @@ impl<'t> ClassSchema<'t> {
         &self.trace.class().data_stream_classes[self.stream]
     }
 
-    pub(super) fn event(&self) -> &'t EventRecordClass {
+    fn event(&self) -> &'t EventRecordClass {
         &self.stream().event_record_classes[self.event]
+    }
+
+    /// The event's name, as errors have it.
+    pub(super) fn name(&self) -> &'t str {
+        self.event().name.as_deref().unwrap_or("(without name)")
     }
 
     fn structure(&self, scope: Scope) -> Option<&'t StructureClass> {
@@ -99,29 +104,25 @@ impl<'t> ClassSchema<'t> {
         for part in name.split('.') {
             let mut words = part.split(['[', ']']).filter(|word| !word.is_empty());
             let part = words.next().unwrap_or_default();
-            let members = class.map_or_else(|| members(root), parts);
+            let members = class.map_or_else(|| members(root), |class| parts(value_class(&mut steps, class)));
             let Some(&(_, found)) = members.iter().find(|(name, _)| *name == part) else {
                 return Err(Problem::Missing(variable.clone(), names(&members, &joined(&steps))));
             };
             steps.push(Step::Name(part.to_owned()));
-            class = Some(found);
-            while let Some(FieldClass::Optional(optional)) = class {
-                // Its field is shown inside of it, with its name.
-                steps.push(Step::Name(part.to_owned()));
-                class = Some(&optional.class);
-            }
+            let mut inner = found;
             for index in words.filter_map(|word| word.parse().ok()) {
                 let outer = variable.clone();
-                class = match class {
-                    Some(FieldClass::StaticArray(array)) if index >= array.length => {
+                inner = match value_class(&mut steps, inner) {
+                    FieldClass::StaticArray(array) if index >= array.length => {
                         return Err(Problem::AfterEnd(outer, array.length));
                     }
-                    Some(FieldClass::StaticArray(array)) => Some(&array.element),
-                    Some(FieldClass::DynamicArray(array)) => Some(&array.element),
+                    FieldClass::StaticArray(array) => &array.element,
+                    FieldClass::DynamicArray(array) => &array.element,
                     _ => return Err(Problem::Single(outer)),
                 };
                 steps.push(Step::Index(index));
             }
+            class = Some(inner);
         }
         let class = class.ok_or_else(|| Problem::Missing(variable.clone(), Vec::new()))?;
         self.end(scope, steps, class, variable)
@@ -138,6 +139,7 @@ impl<'t> ClassSchema<'t> {
         if variable.length {
             return self.length(scope, steps, class, variable);
         }
+        class = value_class(&mut steps, class);
         // CTF 1.8 has optional fields as variants: a condition means the value, as in CTF 2.
         if let FieldClass::Variant(variant) = class
             && let Some(some) = optional(variant)
@@ -147,7 +149,7 @@ impl<'t> ClassSchema<'t> {
         }
         if let Some((index, element)) = indexed(class, variable)? {
             steps.push(Step::Index(index));
-            class = element;
+            class = value_class(&mut steps, element);
         }
         let kind = match class {
             class if is_text(class) => Type::Text,
@@ -186,16 +188,26 @@ impl<'t> ClassSchema<'t> {
     fn length(
         &self,
         scope: Scope,
-        steps: Vec<Step>,
+        mut steps: Vec<Step>,
         class: &FieldClass,
         variable: &Variable,
     ) -> Result<Found<Place>, Problem> {
         let measure = match class {
             class if is_text(class) => Measure::Length,
-            FieldClass::StaticArray(array) => {
+            // Inside of other fields, it need not be there.
+            FieldClass::StaticArray(array) if steps.len() == 1 => {
                 return Ok(Found::Known(Literal::Integer(array.length.into())));
             }
-            FieldClass::DynamicArray(_) => Measure::Length,
+            FieldClass::StaticArray(_) | FieldClass::DynamicArray(_) => Measure::Length,
+            FieldClass::Optional(outer) => {
+                let from = steps.len();
+                let mut inner = &outer.class;
+                while let FieldClass::Optional(optional) = inner {
+                    steps.push(inside(&steps));
+                    inner = &optional.class;
+                }
+                Measure::HasValue(from)
+            }
             FieldClass::Variant(variant) if optional(variant).is_some() => Measure::IsOption(SOME),
             _ => return Err(Problem::NoLength(variable.clone())),
         };
@@ -222,7 +234,29 @@ impl Schema for ClassSchema<'_> {
         // A program's field may have a name for which CTF has no place; this is how it is written then.
         let letter = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
         let flat: String = variable.name.chars().map(letter).collect();
-        let name = if payload.member(&flat).is_some() { &flat } else { &variable.name };
-        self.find_in(Scope::Payload, payload, name, variable)
+        match self.find_in(Scope::Payload, payload, &variable.name, variable) {
+            Err(Problem::Missing(..)) if payload.member(&flat).is_some() => {
+                self.find_in(Scope::Payload, payload, &flat, variable)
+            }
+            found => found,
+        }
+    }
+}
+
+/// The class of an optional field's value, which is shown inside of the field; `steps` lead there.
+fn value_class<'t>(steps: &mut Vec<Step>, mut class: &'t FieldClass) -> &'t FieldClass {
+    while let FieldClass::Optional(optional) = class {
+        steps.push(inside(steps));
+        class = &optional.class;
+    }
+    class
+}
+
+/// The step from an optional field to its value, which has the same name.
+fn inside(steps: &[Step]) -> Step {
+    match steps.last() {
+        Some(Step::Name(name)) => Step::Name(name.clone()),
+        // An element has none.
+        _ => Step::Index(0),
     }
 }
