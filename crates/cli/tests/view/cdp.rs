@@ -49,6 +49,10 @@ impl Browser {
 
     /// Calls a method of the protocol.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": parameters });
         if let Some(session) = &self.session {
@@ -61,8 +65,10 @@ impl Browser {
             assert_eq!(bytes.pop(), Some(0), "the browser has ended");
             let message: Value = serde_json::from_slice(&bytes).unwrap();
             if message["id"] == self.last {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return match &message["error"] {
+                    Value::Null => Ok(message["result"].clone()),
+                    error => Err(error.clone()),
+                };
             }
             let is_error = message["method"] == "Runtime.exceptionThrown"
                 || (message["method"] == "Log.entryAdded" && message["params"]["entry"]["level"] == "error")
@@ -76,7 +82,14 @@ impl Browser {
     /// The value of an expression, or of its promise.
     pub fn value(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", asked);
+        let answer = loop {
+            match self.try_call("Runtime.evaluate", asked.clone()) {
+                Ok(answer) => break answer,
+                // The page gives way to another one: that is asked.
+                Err(error) if error["message"] == "Inspected target navigated or closed" => {}
+                Err(error) => panic!("{expression}: {error}"),
+            }
+        };
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
