@@ -261,7 +261,7 @@ fn print_totals(
         (unmatched.replaced, "calls lasted until their process executed another program"),
         (
             unmatched.left,
-            "functions were left without returning, and count until a function around them returned",
+            "functions were left without returning: total and self have them up to the event before, figures of single calls do not",
         ),
         (unmatched.ends, "ends of functions have no beginning and are left out"),
         (unmatched.not_followed, "calls were nested too deeply to be followed, and are left out"),

@@ -58,13 +58,13 @@ pub enum Call {
         inner_ns: Duration,
         /// Whether another call of the same function is around it.
         is_nested: bool,
-        /// Where events were lost between its beginning and its end, which may then be another call's: what
-        /// is certain of it.
+        /// Where events were lost between its beginning and its end, which may then be another call's, or a
+        /// jump left it or one that it called: what is certain of it.
         certain: Option<Certain>,
     },
 }
 
-/// The part of a call before events were lost, ns.
+/// The part of a call before events were lost, or before a jump, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Certain {
     /// How long it was.
@@ -78,8 +78,8 @@ pub struct Certain {
 pub struct Unmatched {
     /// Ends of functions whose beginning is not recorded.
     pub ends: u64,
-    /// Functions that were left without an end, by a jump or an exception: they lasted until a function below
-    /// them ended.
+    /// Functions that were left without an end, by a jump or an exception, at an unknown time between two
+    /// events.
     pub left: u64,
     /// Functions that had not ended where events were lost: how long they lasted after that is unknown.
     pub lost: u64,
@@ -193,7 +193,13 @@ impl Calls {
                 };
                 let certain = self.is_blind.then(Certain::default);
                 let caller_known = thread.frames.last().is_none_or(Frame::is_known);
-                thread.frames.push(Frame { function, begin: time, inner_ns: Duration::ZERO, certain });
+                thread.frames.push(Frame {
+                    function,
+                    begin: time,
+                    inner_ns: Duration::ZERO,
+                    certain,
+                    is_left: false,
+                });
                 *thread.active.entry(function).or_default() += 1;
                 report(key, time, Call::Begins { function, depth, caller_known });
             }
@@ -215,21 +221,24 @@ impl Calls {
     ) {
         let function = self.number(key.0, which);
         let thread = self.threads.entry(key).or_default();
-        thread.last = time;
+        let before = std::mem::replace(&mut thread.last, time);
         if !thread.active.contains_key(&function) {
             self.unmatched.ends += 1;
             return;
         }
+        if !thread.is_doubtful() && thread.frames.last().is_some_and(|frame| frame.function != function) {
+            thread.leave(function, before, time);
+        }
         while let Some(last) = thread.frames.last().map(|frame| frame.function) {
-            let is_doubtful = last != function && thread.is_doubtful();
-            let end = if is_doubtful { thread.doubtful_at } else { time };
-            let is_known = thread
-                .end_last(end, &mut |call| report(key, end, call))
-                .is_some_and(|frame| frame.is_known());
-            match is_known {
-                false => self.unmatched.lost += 1,
-                true if last == function => {}
-                true => self.unmatched.left += 1,
+            let end = match last == function {
+                true => time,
+                false if thread.is_doubtful() => thread.doubtful_at,
+                false => before,
+            };
+            let Some(frame) = thread.end_last(end, &mut |call| report(key, end, call)) else { return };
+            match frame.is_left {
+                true => self.unmatched.left += u64::from(last != function),
+                false => self.unmatched.lost += u64::from(!frame.is_known()),
             }
             if last == function {
                 return;

@@ -131,16 +131,15 @@ fn every_call_is_counted_however_it_is_left() {
 /// longest.
 fn check_times(rows: &BTreeMap<String, Value>, what: &str) {
     assert!(rows["waits"]["total_ns"].as_u64().unwrap() >= 20_000_000, "{what}");
-    for (name, row) in rows {
+    // A function that a jump leaves each time has no figures of single calls.
+    let ended = rows.iter().filter(|(_, row)| !row["total_avg_ns"].is_null());
+    for (name, row) in ended {
         let number = |column: &str| row[column].as_u64().unwrap();
         for part in ["total", "self"] {
             let [avg, min, max] = ["avg", "min", "max"].map(|figure| number(&format!("{part}_{figure}_ns")));
             assert!(min <= avg && avg <= max, "{what}: {name}: {row}");
         }
-        assert!(
-            number("self_ns") <= number("total_avg_ns") * number("calls") + number("calls"),
-            "{name}: {row}"
-        );
+        assert!(number("self_ns") <= number("total_ns"), "{name}: {row}");
     }
 }
 

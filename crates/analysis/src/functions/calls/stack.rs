@@ -14,6 +14,8 @@ pub(super) struct Frame {
     pub(super) begin: Timestamp,
     pub(super) inner_ns: Duration,
     pub(super) certain: Option<Certain>,
+    /// Whether a jump left it, or others that it had called.
+    pub(super) is_left: bool,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +59,22 @@ impl Thread {
         }
     }
 
+    /// A function ends around others, which a jump left some time after `from`, the event before: until then,
+    /// all is known, and since then, that the function went on.
+    pub(super) fn leave(&mut self, function: FunctionId, from: Timestamp, end: Timestamp) {
+        let Some(place) = self.frames.iter().rposition(|frame| frame.function == function) else { return };
+        let mut called_ns = Duration::ZERO;
+        for (depth, frame) in self.frames.iter_mut().enumerate().skip(place).rev() {
+            let known_ns = from - frame.begin;
+            let own_ns = known_ns - frame.inner_ns - called_ns;
+            if frame.is_known() {
+                let total_ns = if depth == place { end - frame.begin } else { known_ns };
+                (frame.certain, frame.is_left) = (Some(Certain { total_ns, own_ns }), true);
+            }
+            called_ns = known_ns;
+        }
+    }
+
     /// Whether the innermost function began before events were lost.
     pub(super) fn is_doubtful(&self) -> bool {
         self.doubtful > 0 && self.doubtful == self.frames.len()
@@ -71,7 +89,7 @@ impl Thread {
     /// Ends the innermost function, and gives that.
     pub(super) fn end_last(&mut self, time: Timestamp, report: &mut impl FnMut(Call)) -> Option<Frame> {
         let frame = self.frames.pop()?;
-        let Frame { function, begin, inner_ns, certain } = frame;
+        let Frame { function, begin, inner_ns, certain, .. } = frame;
         self.doubtful = self.doubtful.min(self.frames.len());
         let active = self.active.get_mut(&function)?;
         *active -= 1;

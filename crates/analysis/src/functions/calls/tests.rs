@@ -50,6 +50,15 @@ fn a_call_that_begins_again_after_a_loss_had_ended_in_it() {
 }
 
 #[test]
+fn a_function_that_a_jump_leaves_lasted_at_least_to_the_event_before() {
+    let (found, unmatched) = calls(&["main", "try", "a", "leaf", "-leaf", "b", "-try", "-main"]);
+    let expected =
+        ["leaf 3..4 at 3", "b 5..5 at 3: 0/0", "a 2..5 at 2: 3/2", "try 1..6 at 1: 5/1", "main 0..7 at 0"];
+    assert_eq!(found, expected);
+    assert_eq!(unmatched, Unmatched { left: 2, ..Unmatched::default() });
+}
+
+#[test]
 fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
     let (found, unmatched) = calls(&["main", "a", "leaf", "!", "-a", "-main"]);
     assert_eq!(found, ["leaf 2..3 at 2: 1/1", "a 1..4 at 1: 2/1", "main 0..5 at 0: 3/1"]);
