@@ -97,14 +97,18 @@ const CAUSES: [(&str, &[&str]); 4] = [
     ("oversized", &["oversized"]),
 ];
 
-/// Checks that a message names the cause that the reference names, where that is known.
+/// Checks that a message names the place, and the cause that the reference names.
 fn fits(message: &str, reference: &str) -> Result<()> {
     let (lower, reference) = (message.to_lowercase(), reference.to_lowercase());
-    for (theirs, ours) in CAUSES {
-        if reference.contains(theirs) && !ours.iter().any(|words| lower.contains(words)) {
-            bail!("refused for another cause than `{}`: {message}", reference.trim());
-        }
-    }
+    let Some((_, ours)) = CAUSES.iter().find(|(theirs, _)| reference.contains(theirs)) else {
+        bail!("no words of ours are known for `{}`: {message}", reference.trim());
+    };
+    ensure!(
+        ours.iter().any(|words| lower.contains(words)),
+        "refused for another cause than `{}`: {message}",
+        reference.trim()
+    );
+    ensure!(lower.contains("(at byte "), "the message has no place: {message}");
     Ok(())
 }
 
@@ -121,8 +125,10 @@ mod tests {
     #[test]
     fn another_cause_does_not_fit() {
         let reference = "unsupported oversized (more than 64 bits of data) variable-length integer field";
-        assert!(fits("an oversized integer", reference).is_ok());
-        assert!(fits("a string without end", reference).is_err());
-        assert!(fits("a string without end", "Insufficient data in file to fulfill request").is_ok());
+        assert!(fits("an oversized integer (at byte 0, bit 1)", reference).is_ok());
+        assert!(fits("an oversized integer", reference).is_err(), "without a place");
+        assert!(fits("a string without end (at byte 0, bit 1)", reference).is_err());
+        assert!(fits("a string without end (at byte 0, bit 1)", "Insufficient data in file").is_ok());
+        assert!(fits("anything (at byte 0, bit 1)", "a cause that is not known").is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Whole traces: read to their end, or refused; printed in detail where the reference's details are there.
 
-use super::{Case, fits};
+use super::Case;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use tracewing_trace::{Merge, Message, Recording, TimeRange, print_details};
+use tracewing_oracle::event_difference;
+use tracewing_trace::{Listing, Merge, Message, Recording, TimeRange, print_details};
 
 /// The cases below `folder`/traces, by CTF version.
 pub fn cases(folder: &Path) -> Result<Vec<Case>> {
@@ -18,12 +18,13 @@ pub fn cases(folder: &Path) -> Result<Vec<Case>> {
                 let name = super::file_name(&trace);
                 let expected = expectations.of(&name, &number);
                 let twin = folder.join("traces/1").join(outcome).join(&name);
+                let case = format!("traces/{number}/{outcome}/{name}");
                 cases.push(Case {
-                    name: format!("traces/{number}/{outcome}/{name}"),
+                    name: case.clone(),
                     run: Box::new(move || match (outcome, &expected) {
-                        ("fail", expected) => refused(&trace, expected.as_deref()),
+                        ("fail", expected) => refused(&trace, &case, expected.as_deref()),
                         (_, Some(expected)) => same_details(&trace, expected),
-                        (_, None) => same_count(&trace, &twin),
+                        (_, None) => same_events(&trace, &twin),
                     }),
                 });
             }
@@ -98,21 +99,31 @@ fn same_text(text: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// Without the reference's details, the number of events is to be that of babeltrace2, or of the same trace
-/// of version 1.
-fn same_count(trace: &Path, twin: &Path) -> Result<()> {
-    let events = count(trace)?;
+/// Without the reference's details, the events are to be those of babeltrace2, or of the same trace of
+/// version 1; where neither can be read, as many as the details show.
+fn same_events(trace: &Path, twin: &Path) -> Result<()> {
     let (text, outcome) = details(trace, true);
     outcome?;
     let printed = text.lines().filter(|line| line.contains("} Event")).count() as u64;
+    let events = count(trace)?;
     ensure!(printed == events, "{events} events, but the details show {printed}");
-    let expected = match babeltrace2_count(trace) {
-        Some(count) => count,
-        None if twin.is_dir() && twin != trace => count(twin).context("its twin of version 1")?,
-        None => return Ok(()),
-    };
-    ensure!(events == expected, "{events} events, expected {expected}");
-    Ok(())
+    match event_difference(trace) {
+        Some(difference) => match difference? {
+            Some(difference) => bail!("events differ from babeltrace2's{difference}"),
+            None => Ok(()),
+        },
+        None if twin.is_dir() && twin != trace => {
+            same_text(&listed(trace)?, &listed(twin).context("its twin of version 1")?)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The events, as text.
+fn listed(trace: &Path) -> Result<String> {
+    let mut out = (Vec::new(), Vec::new());
+    Listing::default().print(&Recording::open(&[trace])?, &mut out)?;
+    Ok(String::from_utf8_lossy(&out.0).into_owned())
 }
 
 fn count(trace: &Path) -> Result<u64> {
@@ -125,22 +136,22 @@ fn count(trace: &Path) -> Result<u64> {
     Ok(events)
 }
 
-/// The events that babeltrace2 finds; `None` where it is not installed or does not read the trace.
-fn babeltrace2_count(trace: &Path) -> Option<u64> {
-    // Names and values may have line ends, so that lines are no count.
-    let counter = ["--component=sink.utils.counter", "--params=step=+0"];
-    let output = Command::new("babeltrace2").arg(trace).args(counter).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line =
-        text.lines().find(|line| line.contains("Event message")).filter(|_| output.status.success())?;
-    line.split_whitespace().next()?.replace(',', "").parse().ok()
-}
-
-/// Checks that such a trace is refused; its valid part may be read first.
-fn refused(trace: &Path, expect: Option<&Path>) -> Result<()> {
+/// Checks that such a trace is refused for the reason that is listed; its valid part may be read first.
+fn refused(trace: &Path, case: &str, expect: Option<&Path>) -> Result<()> {
     let (text, outcome) = details(trace, false);
     let Err(error) = outcome else { bail!("it is to be refused, but gives\n{text}") };
-    let Some(expect) = expect else { return fits(&error.to_string(), "") };
+    let error = error.to_string();
+    match reason(case) {
+        Some(reason) => ensure!(error.contains(reason), "refused, but not for `{reason}`: {error}"),
+        None => bail!("why it is to be refused is not listed in refused.txt; it is for\n{error}"),
+    }
+    let Some(expect) = expect else { return Ok(()) };
     let expected = std::fs::read_to_string(expect).with_context(|| format!("{}", expect.display()))?;
     same_text(&text, &expected)
+}
+
+/// Where and why a case is to be refused.
+fn reason(case: &str) -> Option<&'static str> {
+    let lines = include_str!("refused.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == case).map(|(_, reason)| reason)
 }

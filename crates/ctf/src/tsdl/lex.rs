@@ -136,6 +136,8 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), Error> 
         let place = at + 1 + offset;
         match c {
             '\n' => break,
+            // For C programs, the text would end here.
+            '\0' => return Err(error_at(text, place, TsdlFault::Character(c))),
             '\\' if continuation(&text[place..]).is_some() => {
                 while chars.next().is_some_and(|(_, c)| c != '\n') {}
             }
