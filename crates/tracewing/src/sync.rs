@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `call` | tries, spins, waits, and records it |
 //! | `held` | guards |
-//! | `mutex`, `rwlock`, `condvar` | the standard library's |
+//! | `mutex`, `rwlock`, `condvar` | the standard library's; `like_std` what they do as there |
 //! | `parking_lot` | those of that crate |
 //! | `events` | the events of provider `lock` |
 
@@ -35,6 +35,7 @@ mod condvar;
 #[doc(hidden)]
 pub mod events;
 mod held;
+mod like_std;
 mod mutex;
 #[cfg(feature = "parking_lot")]
 pub mod parking_lot;

@@ -6,6 +6,7 @@ use std::sync::{self, LockResult, TryLockResult};
 use super::call::{Call, address};
 use super::events::Kind;
 use super::held::{Held, had, hold, tried};
+use super::like_std::like_std;
 
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = Held<sync::MutexGuard<'a, T>>;
@@ -14,20 +15,7 @@ pub type MutexGuard<'a, T> = Held<sync::MutexGuard<'a, T>>;
 #[derive(Default)]
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
-impl<T> Mutex<T> {
-    /// As the standard library's.
-    pub const fn new(value: T) -> Self {
-        Self(sync::Mutex::new(value))
-    }
-
-    /// As the standard library's.
-    ///
-    /// # Errors
-    /// It is poisoned.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.0.into_inner()
-    }
-}
+like_std!(Mutex);
 
 impl<T: ?Sized> Mutex<T> {
     /// As the standard library's.
@@ -50,35 +38,5 @@ impl<T: ?Sized> Mutex<T> {
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let call = Call::new(self, Kind::Mutex);
         tried(address(self), call.attempt(|| had(self.0.try_lock())))
-    }
-
-    /// As the standard library's.
-    pub fn is_poisoned(&self) -> bool {
-        self.0.is_poisoned()
-    }
-
-    /// As the standard library's.
-    pub fn clear_poison(&self) {
-        self.0.clear_poison();
-    }
-
-    /// As the standard library's.
-    ///
-    /// # Errors
-    /// It is poisoned.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.0.get_mut()
-    }
-}
-
-impl<T> From<T> for Mutex<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{self, LockResult, TryLockResult};
 use super::call::{Call, address, released};
 use super::events::Kind;
 use super::held::{Held, had, hold, tried};
+use super::like_std::like_std;
 
 /// Holds a [`RwLock`], for reading.
 pub type RwLockReadGuard<'a, T> = Held<sync::RwLockReadGuard<'a, T>>;
@@ -16,20 +17,7 @@ pub type RwLockWriteGuard<'a, T> = Held<sync::RwLockWriteGuard<'a, T>>;
 #[derive(Default)]
 pub struct RwLock<T: ?Sized>(sync::RwLock<T>);
 
-impl<T> RwLock<T> {
-    /// As the standard library's.
-    pub const fn new(value: T) -> Self {
-        Self(sync::RwLock::new(value))
-    }
-
-    /// As the standard library's.
-    ///
-    /// # Errors
-    /// It is poisoned.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.0.into_inner()
-    }
-}
+like_std!(RwLock);
 
 impl<T: ?Sized> RwLock<T> {
     /// As the standard library's.
@@ -75,24 +63,6 @@ impl<T: ?Sized> RwLock<T> {
         let call = Call::new(self, Kind::Write);
         tried(address(self), call.attempt(|| had(self.0.try_write())))
     }
-
-    /// As the standard library's.
-    pub fn is_poisoned(&self) -> bool {
-        self.0.is_poisoned()
-    }
-
-    /// As the standard library's.
-    pub fn clear_poison(&self) {
-        self.0.clear_poison();
-    }
-
-    /// As the standard library's.
-    ///
-    /// # Errors
-    /// It is poisoned.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.0.get_mut()
-    }
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
@@ -105,17 +75,5 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         let guard = sync::RwLockWriteGuard::downgrade(guard);
         call.acquired(false);
         Held::new(lock, guard)
-    }
-}
-
-impl<T> From<T> for RwLock<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
     }
 }
