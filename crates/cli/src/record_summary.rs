@@ -275,6 +275,32 @@ fn events(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_consumer::summary::OverwrittenTotal;
+    use tracewing_units::Cpu;
+
+    #[test]
+    fn a_number_that_is_unknown_is_no_zero() {
+        let said =
+            [(0, false), (0, true), (1500, false), (1500, true)].map(|(events, more)| lost(events, more));
+        assert_eq!(said, ["0", "an unknown number", "1,500", "at least 1,500"]);
+    }
+
+    #[test]
+    fn overwritten_sub_buffers_make_losses_unknown() {
+        let stream = |sub_buffers| StreamSummary {
+            name: "uid0_0".to_owned(),
+            cpu: Cpu(0),
+            events: 7,
+            packets: 1,
+            bytes: 100,
+            lost: 0,
+            is_lost_unknown: false,
+            begin: None,
+            overwritten: OverwrittenTotal { sub_buffers, bytes: 0 },
+        };
+        assert!(stream(2).loses_more() && !stream(0).loses_more());
+        assert!(StreamSummary { is_lost_unknown: true, ..stream(0) }.loses_more());
+    }
 
     #[test]
     fn numbers_are_readable() {

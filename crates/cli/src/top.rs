@@ -15,7 +15,8 @@ mod view;
 
 use crate::format::{TableFormat, TextFormat, TextFormatOption};
 use crate::input::STOPPED;
-use crate::output::{count_of, print_warning, raise_file_limit};
+use crate::losses;
+use crate::output::{print_warning, raise_file_limit};
 use crate::owner::Which;
 use crate::progress::Watch;
 use crate::record::parse_seconds;
@@ -119,11 +120,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let end = show(args, &mut source, &mut output, &watch);
     drop(output);
-    if source.lost() > 0 {
-        print_warning(&format!(
-            "{} were lost in the time that was shown",
-            count_of(source.lost() as usize, "event")
-        ));
+    if !source.lost().is_nothing() {
+        print_warning(&format!("{} were lost in the time that was shown", losses::text(&source.lost())));
     }
     end
 }
@@ -210,7 +208,8 @@ fn print_json(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> 
         ("begin_ns", Cell::Number(ran.begin_ns.as_ns())),
         ("end_ns", Cell::Number(ran.end_ns.as_ns())),
         ("late_ns", Cell::count(late_ns)),
-        ("lost_events", Cell::Count(ran.lost_events)),
+        ("lost_events", losses::events(&ran.lost())),
+        ("least_lost_events", Cell::Count(ran.lost_events)),
         ("losses_of_unknown_size", Cell::Count(ran.lost_parts)),
     ];
     let mut out = stdout(Form::Json);

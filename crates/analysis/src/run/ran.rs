@@ -68,6 +68,16 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What was lost, as one sum.
+    pub fn lost(&self) -> Losses {
+        let unknown = Losses::of_events(None);
+        Losses::of_events(Some(self.lost_events)).and(if self.lost_parts > 0 {
+            unknown
+        } else {
+            Losses::default()
+        })
+    }
+
     /// How long what was analysed lasted, in nanoseconds.
     pub fn duration_ns(&self) -> Duration {
         self.end_ns - self.begin_ns

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracewing_analysis::{Live, Window};
-use tracewing_trace::{Error, Growing, TimeRange};
+use tracewing_trace::{Error, Growing, Losses, TimeRange};
 use tracewing_units::Timestamp;
 
 /// For how long an event waits for earlier ones of streams in which nothing happens: a recorder writes each
@@ -22,7 +22,7 @@ pub struct Source {
     interval: tracewing_units::Duration,
     /// `None` before the first window.
     live: Option<Live>,
-    lost: u64,
+    lost: Losses,
     has_ended: bool,
 }
 
@@ -36,7 +36,7 @@ impl Source {
             }
         };
         let interval = tracewing_units::Duration::from_ns(interval.as_nanos().min(u64::MAX.into()) as u64);
-        Ok(Self { growing, interval, live: None, lost: 0, has_ended: false })
+        Ok(Self { growing, interval, live: None, lost: Losses::default(), has_ended: false })
     }
 
     /// Looks for what has been added; has to be called often, since what is old enough depends on when it was
@@ -71,12 +71,12 @@ impl Source {
         if window.ran.stopped {
             return Ok(None);
         }
-        self.lost = self.lost.saturating_add(window.ran.lost_events);
+        self.lost = self.lost.and(window.ran.lost());
         Ok(Some(window))
     }
 
-    /// Events that were lost in the time of all windows.
-    pub fn lost(&self) -> u64 {
+    /// What was lost in the time of all windows.
+    pub fn lost(&self) -> Losses {
         self.lost
     }
 
