@@ -72,6 +72,7 @@ const MAKERS: &[&str] = &[
     "crates/session/src/preload.rs",
     "crates/session/src/rules.rs",
     "crates/trace/src/open/missing.rs",
+    "crates/trace/src/select/selection.rs",
 ];
 
 /// Functions of this type take what a number is without.

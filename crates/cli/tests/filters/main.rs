@@ -275,4 +275,17 @@ fn a_word_that_a_column_never_has_is_refused() {
     let said = String::from_utf8_lossy(&tracewing.ran().stderr).into_owned();
     assert_eq!(said.matches("`nosuch`").count(), 1, "{said}");
     assert!(!run(&["list", "trace", "--where", "$state != 'blocked' || $mode =~ 'sys*'"]).is_empty());
+    // What else is true selects, and a warning says that the word does not.
+    let known = run(&["list", "trace", "--where", "$mode =~ 'u*'"]);
+    let mut tracewing = harness::tracewing();
+    tracewing.current_dir(recording()).args([
+        "list",
+        "trace",
+        "--where",
+        "$state == 'bogus' || $mode =~ 'u*'",
+    ]);
+    let output = tracewing.ran();
+    let said = output.notes();
+    assert_eq!(said.matches("a comparison of the condition is unknown for all events").count(), 1, "{said}");
+    assert!(output.status.success() && output.text() == known && !known.is_empty());
 }
