@@ -109,6 +109,9 @@ struct Run<'a, A> {
     blind_until: Option<Timestamp>,
     /// Whether the range has begun.
     begun: bool,
+    /// Whether other ranges come before and after this one, and a loss in several of them is counted in the
+    /// first to which its packet comes.
+    is_one_of_many: bool,
     ran: Ran,
 }
 
@@ -138,6 +141,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             order: Order::default(),
             blind_until: None,
             begun: false,
+            is_one_of_many: false,
             ran: Ran {
                 cpus: kernel_cpus(recording),
                 recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
@@ -236,16 +240,20 @@ impl<'a, A: Analysis> Run<'a, A> {
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
         self.follower.restart(begin);
         self.filtered.input(Input::Begins { time: begin });
-        let (lost, before) = (std::mem::take(&mut self.lost_before), self.before);
+        let lost = std::mem::take(&mut self.lost_before);
         for loss in lost.into_iter().filter(|loss| loss.to >= begin) {
-            // It is unknown how many of them are in the range.
-            let events = loss.events.filter(|_| !before || loss.from >= begin);
-            self.misses(&Loss { from: loss.from.max(begin), events, ..loss }, !A::BEFORE);
+            self.misses(loss, !A::BEFORE);
         }
     }
 
-    /// Counts a loss in the range, and reports it if `is_reported`.
-    fn misses(&mut self, loss: &Loss, is_reported: bool) {
+    /// Counts the part of a loss that is in the range, and reports it if `is_reported`.
+    fn misses(&mut self, loss: Loss, is_reported: bool) {
+        let begin = if self.begun { self.ran.begin_ns } else { self.range.begin };
+        let (from, to) = (loss.from.max(begin), loss.to.min(self.range.end));
+        // If a part lies outside, it is unknown how many of the events do.
+        let begins_before = self.before && loss.from < begin;
+        let is_split = (begins_before || loss.to > self.range.end) && !self.is_one_of_many;
+        let loss = &Loss { from, to, events: loss.events.filter(|_| !is_split), ..loss };
         match (loss.scope, loss.events) {
             (Scope::Samples, events) => {
                 self.ran.lost_samples = self.ran.lost_samples.and(Losses::of_events(events));
@@ -316,8 +324,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted), is_of_others };
         match self.begun {
             true => {
-                let (from, to) = (from.max(self.ran.begin_ns), to.min(self.range.end));
-                self.misses(&Loss { from, to, ..loss }, true);
+                self.misses(loss, true);
                 self.follower.lost(lost, scope, &mut self.filtered);
             }
             false => {
@@ -338,7 +345,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
             false => {
                 self.ran.end_ns = Timestamp::ORIGIN;
-                std::mem::take(&mut self.lost_before).iter().for_each(|loss| self.misses(loss, false));
+                std::mem::take(&mut self.lost_before).into_iter().for_each(|loss| self.misses(loss, false));
             }
         }
         self.ran.names = self.filtered.into_names();

@@ -413,3 +413,61 @@ fn no_thread_runs_where_no_event_shows_one() {
     fs::write(&stream, whole).unwrap();
     assert!(running(cut + 1) > 0);
 }
+
+/// A loss from 1500 to 3500 ns, of three events.
+#[test]
+fn a_loss_that_a_window_cuts_is_of_unknown_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = &folder.path().join("trace");
+    let packets = [(0, 0, 1000), (1, 3, 3000)].into_iter().flat_map(|(seq, discarded, begin)| {
+        let packet = Packet { seq, discarded, ..Packet::new(1, 0, begin, begin + 500) };
+        packet.bytes(&[tick(begin, 1), tick(begin + 400, 2)])
+    });
+    write_trace(trace, &class(Some(1), 1_000_000_000), &[("s_0", packets.collect())]);
+    let (known, unknown) = ("3 events were lost in this time", "an unknown number of events in 1 place");
+    let windows: [(&[&str], &str); 5] = [
+        (&[], known),
+        (&["--to", "+2us"], unknown),
+        (&["--from", "+1us"], unknown),
+        (&["--from", "+1us", "--to", "+1.5us"], unknown),
+        (&["--from", "+0.4us", "--to", "+2.4us"], unknown),
+    ];
+    for (number, (window, expected)) in windows.into_iter().enumerate() {
+        let [_, warnings] = said(&[&["threads"], window].concat(), trace);
+        assert!(warnings.contains(expected), "{window:?}: {warnings}");
+        let copy = folder.path().join(number.to_string());
+        harness::tracewing().arg("extract").args(window).args([trace, &copy]).succeeds();
+        let [_, warnings] = said(&["threads"], &copy);
+        assert!(warnings.contains(expected), "extract {window:?}: {warnings}");
+    }
+}
+
+/// No description says how long the stream was, but its index has more packets.
+#[test]
+fn a_stream_that_was_cut_off_at_a_packets_end() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let copies = tempfile::tempdir().unwrap();
+    let copy = copies.path().join("copy");
+    // It has indexes.
+    run(&["convert", "--to", "ctf1"], folder.path(), &copy);
+    let stream = copy.join("user/uid0_1");
+    let whole = fs::read(&stream).unwrap();
+    assert_eq!(said(&["list"], &copy)[1].lines().count(), 2);
+    fs::write(&stream, &whole[..whole.len() / 2]).unwrap();
+    let half = whole.len() / 2;
+    let note = format!("user/uid0_1: {half} of its {} bytes are missing", whole.len());
+    for command in ["list", "info", "threads", "stats"] {
+        let [_, warnings] = said(&[command], &copy);
+        assert!(warnings.contains(&note), "{command}: {warnings}");
+    }
+    let [_, warnings] = said(&["list"], &copy);
+    assert!(warnings.contains("WARNING: Tracer discarded 1 packet between"), "{warnings}");
+    let lost = parsed(&["stats"], &copy)["streams"].clone();
+    assert_eq!((&lost[0]["lost_packets"], &lost[1]["lost_packets"]), (&0.into(), &1.into()));
+    let [_, warnings] = said(&["threads"], &copy);
+    assert!(warnings.contains("an unknown number of events in 1 place"), "{warnings}");
+    // The index of another file shows nothing.
+    fs::copy(copy.join("user/index/uid0_0.idx"), copy.join("user/index/uid0_1.idx")).unwrap();
+    assert_eq!(said(&["info"], &copy)[1], "");
+}

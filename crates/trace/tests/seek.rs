@@ -1,71 +1,16 @@
 //! Reading from any time returns the same as the end of reading everything, whatever the index says.
 
 mod common;
+mod random;
 
 use common::{Packet, class, tick, write_trace};
+use random::{Numbers, ORIGIN, rest, stream};
 use std::path::Path;
 use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_oracle::assert_same_as_babeltrace2;
 use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
 use tracewing_units::{Cycles, Timestamp};
-
-/// Nanoseconds since the origin at cycle 0 of the traces here.
-const ORIGIN: i64 = 1_795_235_140_123_456_789;
-
-/// Numbers that look random and are the same every time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// A stream file of up to 40 packets with gaps, equal beginnings, events after the packet's end, losses, and
-/// its index.
-fn stream(numbers: &mut Numbers, instance: u64, begin: u64) -> (Vec<u8>, Vec<u8>) {
-    let (mut bytes, mut index) = (Vec::new(), index::encode_header().to_vec());
-    let (mut time, mut seq, mut discarded) = (begin, 0, 0);
-    for _ in 0..5 + numbers.below(36) {
-        let begin = time;
-        let mut events = Vec::new();
-        for _ in 0..numbers.below(5) {
-            time += numbers.below(4) * 5;
-            events.push(tick(time, (bytes.len() + events.len()) as u32));
-        }
-        // A third of the packets end before their last events, or before they begin.
-        let end = if numbers.below(3) == 0 { time.saturating_sub(numbers.below(30)) } else { time };
-        seq += 1 + numbers.below(8) / 7;
-        discarded += numbers.below(6) / 5;
-        let packet = Packet { seq, discarded, ..Packet::new(1, instance, begin, end) };
-        let packet = packet.bytes(&events);
-        let bits = packet.len() as u64 * 8;
-        let (packet_bits, offset) = (bits, bytes.len() as u64);
-        let (begin, end) = (Cycles(begin), Cycles(end));
-        index.extend(index::encode_entry(&Entry { offset, packet_bits, begin, end, ..Entry::default() }));
-        bytes.extend(packet);
-        time += numbers.below(3) * 10;
-    }
-    (bytes, index)
-}
-
-/// The stamps and streams of events, and the losses.
-type Seen = (Vec<(i64, usize)>, Vec<Lost>);
-
-fn rest(merge: &mut Merge<'_>) -> Seen {
-    let (mut events, mut losses) = Seen::default();
-    while let Some(message) = merge.advance().unwrap() {
-        match message {
-            Message::Event(event) => events.push((event.stamp().unwrap().time.as_ns(), event.stream_index())),
-            Message::Lost(lost, ..) => losses.push(*lost),
-        }
-    }
-    (events, losses)
-}
 
 /// Seeks forwards and backwards over all of the trace, and compares with a merge that began at the first
 /// packet.
@@ -98,7 +43,7 @@ fn from_any_time_with_good_and_bad_indexes() {
         let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15_u64.rotate_left(seed));
         let folder = tempfile::tempdir().unwrap();
         let streams: Vec<_> =
-            (0..3).map(|instance| stream(&mut numbers, instance, 1000 + instance * 150)).collect();
+            (0..3).map(|instance| stream(&mut numbers, instance, 1000 + instance * 150, true)).collect();
         let names = ["s0", "s1", "s2"];
         let files: Vec<_> =
             names.iter().zip(&streams).map(|(name, (bytes, _))| (*name, bytes.clone())).collect();
@@ -193,7 +138,7 @@ fn with_metadata(change: impl Fn(String) -> String) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut numbers = Numbers(12345);
     let streams: Vec<_> =
-        (0..2).map(|instance| stream(&mut numbers, instance, 1000 + instance * 40)).collect();
+        (0..2).map(|instance| stream(&mut numbers, instance, 1000 + instance * 40, true)).collect();
     let files: Vec<_> =
         ["s0", "s1"].into_iter().zip(streams.iter().map(|(bytes, _)| bytes.clone())).collect();
     write_trace(folder.path(), &class(Some(1), 2_445_000_123), &files);

@@ -81,6 +81,8 @@ keys! {
     LOST_AT_BEGIN = "lost_at_begin";
     /// In a trace that was made from another one: losses after the last packet, likewise.
     LOST_AT_END = "lost_at_end";
+    /// In a trace that was made from another one: other losses that its packets do not report, likewise.
+    LOST_WITHIN = "lost_within";
 }
 
 /// Prefix of all keys of extracts.

@@ -56,6 +56,7 @@ impl Between {
         let (filter, begin) = (Filter::default(), self.begin);
         let mut run = Run::with(self.follower, recording, &filter, analysis)?;
         (run.blind_until, run.range) = (self.blind_until, TimeRange { begin, ..TimeRange::ALL });
+        run.is_one_of_many = true;
         if self.continues {
             while run.unseen.by(begin).is_some() {}
             run.before = true;

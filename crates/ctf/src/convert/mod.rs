@@ -40,7 +40,7 @@ mod whole_stamps;
 
 pub use to_ctf1::to_ctf1;
 pub use to_ctf2::to_ctf2;
-pub use whole_stamps::with_whole_stamps;
+pub use whole_stamps::{with_independent_packets, with_whole_stamps};
 
 use crate::model::{FieldLocation, Place, Uuid};
 use crate::{Error, TraceClassFault};

@@ -10,7 +10,7 @@ use super::{Fields, candidates, leb128};
 use crate::decode::Decoder;
 use crate::decode::packet::RoleValues;
 use crate::decode::program::Role;
-use crate::model::{DataStreamClass, Scope};
+use crate::model::{DataStreamClass, Scope, Version};
 use crate::{Error, ValueFault};
 use tracewing_units::Cycles;
 
@@ -102,7 +102,11 @@ impl StreamWriter {
             seq: start.seq,
             ..Known::default()
         };
-        let clock = self.body.roles.clock;
+        let clock = match self.classes.trace_class().version {
+            Version::V1_8 => self.body.roles.clock,
+            // It begins anew for readers of the packet.
+            Version::V2 => Cycles::ZERO,
+        };
         self.body.bytes.clear();
         self.body.at = 0;
         self.body.later.clear();

@@ -119,8 +119,10 @@ impl Statistics {
                             return;
                         }
                         let Ok(mut selection) = Selection::new(filter, recording) else { return };
+                        let all = decisions.reads_before();
+                        let events = recording.events_from(stream, range.begin, all);
                         let decisions = decisions.of_stream(stream, recording, &mut selection);
-                        let tally = Tally::of(recording, stream, range, decisions);
+                        let tally = Tally::of(recording, stream, range, events, decisions);
                         if let Ok(mut counted) = counted.lock() {
                             counted.insert(stream, tally);
                         }
@@ -237,10 +239,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(recording: &Recording, index: usize, range: TimeRange, mut decisions: StreamDecisions<'_>) -> Self {
+    fn of(
+        recording: &Recording,
+        index: usize,
+        range: TimeRange,
+        mut events: StreamEvents,
+        mut decisions: StreamDecisions<'_>,
+    ) -> Self {
         let stream = &recording.streams()[index];
         let mut tally = Tally::default();
-        let mut events = recording.events_from(index, range.begin);
         let mut member = None;
         // Runs of events of one thread are the rule.
         let (mut actor, mut run) = (Actor::Unknown, Count::default());

@@ -20,12 +20,15 @@ impl Recording {
     /// # Panics
     /// There is no such stream.
     pub fn events_of(&self, stream: usize) -> StreamEvents {
-        self.events_from(stream, Timestamp::MIN)
+        self.events_from(stream, Timestamp::MIN, false)
     }
 
-    /// The same from a time on, in nanoseconds since the clock's origin.
-    pub(crate) fn events_from(&self, stream: usize, from: Timestamp) -> StreamEvents {
-        StreamEvents { cursor: self.cursor(&self.streams()[stream], from) }
+    /// The same from a time on, in nanoseconds since the clock's origin; with `all`, all packets before are
+    /// looked at.
+    pub(crate) fn events_from(&self, stream: usize, from: Timestamp, all: bool) -> StreamEvents {
+        let stream = &self.streams()[stream];
+        let cursor = if all { self.cursor_over_all(stream, from) } else { self.cursor(stream, from) };
+        StreamEvents { cursor }
     }
 }
 

@@ -1,5 +1,7 @@
-//! Losses before the first and after the last packets of streams, which a converted trace declares in its
-//! environment: its own files lack nothing, and the description next to it lists the original's files.
+//! Losses that a converted trace declares in its environment, since its packets cannot report them: those
+//! before the first and after the last packets of streams, and the parts inside an extract of losses that
+//! begin or end outside of it. Its own files lack nothing, and the description next to it lists the files of
+//! the original.
 
 use crate::open::recording::Trace;
 use crate::stream::cursor::{Lost, LostKind};
@@ -7,22 +9,28 @@ use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_units::Timestamp;
 use tracewing_vocabulary::environment;
 
+/// After a number of packets.
+const PACKETS: &str = "p";
+
 /// Where something was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
     /// Before the first packet.
     Begin,
-    /// After the last packet.
+    /// After the last packet, or up to the end of the extract.
     End,
+    /// Elsewhere.
+    Within,
 }
 
 impl At {
-    /// The name in the environment of a line for each stream: how many events, since when, until when, and
-    /// the file's name; `-` for what is unknown.
+    /// The name in the environment of a line for each loss: how many events, since when, until when, and the
+    /// name of the stream's file; `-` for what is unknown. A `p` after the number stands for packets.
     fn key(self) -> &'static str {
         match self {
             Self::Begin => environment::LOST_AT_BEGIN,
             Self::End => environment::LOST_AT_END,
+            Self::Within => environment::LOST_WITHIN,
         }
     }
 }
@@ -37,7 +45,8 @@ pub(crate) fn set(class: &mut TraceClass, at: At, lost: &[(String, Lost)]) {
     let line = |(name, lost): &(String, Lost)| {
         let (count, begin) = (lost.count.map(i128::from), lost.range.map(|range| range.0.as_ns().into()));
         let end = lost.range.map(|range| range.1.as_ns().into());
-        format!("{} {} {} {name}", number(count), number(begin), number(end))
+        let packets = if lost.kind == LostKind::Packets { PACKETS } else { "" };
+        format!("{}{packets} {} {} {name}", number(count), number(begin), number(end))
     };
     let lines: Vec<String> = lost.iter().map(line).collect();
     class.set_env(at.key(), lines.join("\n").as_str());
@@ -52,8 +61,12 @@ pub(crate) fn get(trace: &Trace, at: At) -> Vec<(String, Lost)> {
 fn line(text: &str) -> Option<(String, Lost)> {
     let mut parts = text.splitn(4, ' ');
     let (count, begin, end) = (parts.next()?, parts.next()?, parts.next()?);
+    let (kind, count) = match count.strip_suffix(PACKETS) {
+        Some(count) => (LostKind::Packets, count),
+        None => (LostKind::Events, count),
+    };
     let name = parts.next().filter(|name| !name.is_empty() && !name.contains('/'))?;
     let time = |text: &str| text.parse().ok().map(Timestamp::from_ns);
     let range = time(begin).zip(time(end)).filter(|(begin, end)| begin <= end);
-    Some((name.to_owned(), Lost { kind: LostKind::Events, count: count.parse().ok(), range }))
+    Some((name.to_owned(), Lost { kind, count: count.parse().ok(), range }))
 }

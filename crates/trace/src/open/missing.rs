@@ -8,11 +8,12 @@
 mod traces;
 
 use crate::open::carried::{self, At};
+use crate::open::cut;
 use crate::open::description::{self, Listed, known, real_time, streams};
 use crate::open::recording::{Recording, Stream};
 use crate::stream::cursor::{Lost, LostKind};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use traces::TRACES;
@@ -37,6 +38,7 @@ pub(crate) fn learn(recording: &mut Recording) {
         learn_carried(recording, trace);
     }
     let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+    let mut is_described: HashSet<usize> = HashSet::new();
     for (index, trace) in recording.traces().iter().enumerate() {
         // If several are merged into one, their order is unknown.
         if let [folder] = trace.folders()
@@ -47,7 +49,10 @@ pub(crate) fn learn(recording: &mut Recording) {
     }
     for (folder, traces) in folders {
         match description::parsed(&folder) {
-            Some(described) if described.is_object() => learn_from(recording, &folder, &traces, &described),
+            Some(described) if described.is_object() => {
+                is_described.extend(traces.iter().filter(|_| described[description::COPIED] != true));
+                learn_from(recording, &folder, &traces, &described);
+            }
             None if description::read(&folder).is_none() => {}
             _ => {
                 let path = folder.join(description::NAME);
@@ -57,13 +62,19 @@ pub(crate) fn learn(recording: &mut Recording) {
             }
         }
     }
+    for stream in 0..recording.streams().len() {
+        if !is_described.contains(&recording.streams()[stream].trace_index()) {
+            cut::learn(recording, stream);
+        }
+    }
 }
 
 /// Learns what a trace that was made of another one says of the begins and ends of its streams.
 fn learn_carried(recording: &mut Recording, trace: usize) {
     let of_file = |recording: &Recording, path: &Path| {
         let is_this = |stream: &Stream| {
-            stream.trace_index() == trace && stream.files().any(|file| file.file_name() == path.file_name())
+            let mut files = stream.files().chain(stream.files.is_empty().then(|| Path::new(stream.name())));
+            stream.trace_index() == trace && files.any(|file| file.file_name() == path.file_name())
         };
         recording.streams().iter().position(is_this)
     };
@@ -72,10 +83,12 @@ fn learn_carried(recording: &mut Recording, trace: usize) {
             recording.set_lost_at_begin(stream, lost);
         }
     }
-    for (name, lost) in carried::get(&recording.traces()[trace], At::End) {
+    let of_trace = &recording.traces()[trace];
+    let declared = [At::Within, At::End].into_iter().flat_map(|at| carried::get(of_trace, at));
+    for (name, lost) in declared.collect::<Vec<_>>() {
         let path = recording.traces()[trace].folders()[0].join(&name);
         let stream = of_file(recording, &path).unwrap_or_else(|| recording.add_missing(trace, &path));
-        recording.set_lost_at_end(stream, Lost { count: lost.count.and_then(known), ..lost });
+        recording.add_lost(stream, Lost { count: lost.count.and_then(known), ..lost });
     }
 }
 
@@ -257,6 +270,6 @@ fn note(recording: &mut Recording, traces: &[usize], gaps: &[Gap]) {
         if gap.count.is_none() && range.is_some_and(|(from, end)| from == end) {
             continue;
         }
-        recording.set_lost_at_end(gap.stream, Lost { kind: LostKind::Events, count: gap.count, range });
+        recording.add_lost(gap.stream, Lost { kind: LostKind::Events, count: gap.count, range });
     }
 }

@@ -2,6 +2,7 @@
 //! itself, and what of that is missing.
 
 pub(crate) mod carried;
+mod cut;
 pub(crate) mod description;
 pub(crate) mod extract;
 pub(crate) mod find;

@@ -147,7 +147,7 @@ impl Recording {
                     id: 0,
                     files: vec![file],
                     lost_at_begin: None,
-                    lost_at_end: None,
+                    lost: Vec::new(),
                     loses_more: false,
                     loses_of_others: false,
                 }),

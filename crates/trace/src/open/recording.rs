@@ -46,8 +46,8 @@ pub struct Stream {
     pub(crate) files: Vec<StreamFile>,
     /// What is missing before its first packet.
     pub(crate) lost_at_begin: Option<Lost>,
-    /// The loss after its last packet.
-    pub(crate) lost_at_end: Option<Lost>,
+    /// Losses that its packets do not report: after the last packet, or declared.
+    pub(crate) lost: Vec<Lost>,
     /// Whether an unknown number of events is lost anywhere in it.
     pub(crate) loses_more: bool,
     /// See [`Stream::loses_of_others`].
@@ -119,7 +119,7 @@ impl Recording {
             id,
             files,
             lost_at_begin: None,
-            lost_at_end: None,
+            lost: Vec::new(),
             loses_more: false,
             loses_of_others: false,
         });
@@ -140,9 +140,9 @@ impl Recording {
         self.streams[stream].lost_at_begin = Some(lost);
     }
 
-    /// Sets the loss after the last packet of a stream.
-    pub(crate) fn set_lost_at_end(&mut self, stream: usize, lost: Lost) {
-        self.streams[stream].lost_at_end = Some(lost);
+    /// Adds a loss that the packets of a stream do not report.
+    pub(crate) fn add_lost(&mut self, stream: usize, lost: Lost) {
+        self.streams[stream].lost.push(lost);
     }
 
     /// Until when some events are missing in a range, since buffers overwrote them before a snapshot was
@@ -180,8 +180,12 @@ impl Recording {
 
     /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: Timestamp) -> StreamCursor {
-        let decoder = &self.traces[stream.trace].decoder;
-        StreamCursor::new(decoder, &stream.files, from).losing_at_end(stream.lost_at_end)
+        StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from).losing(&stream.lost)
+    }
+
+    /// The same, but all packets are looked at, whether or not their stamps are before `from`.
+    pub(crate) fn cursor_over_all(&self, stream: &Stream, from: Timestamp) -> StreamCursor {
+        StreamCursor::at_begin(&self.traces[stream.trace].decoder, &stream.files, from).losing(&stream.lost)
     }
 
     /// Reads on from where `stops` say, up to each file's `limit`.

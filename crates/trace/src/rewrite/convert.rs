@@ -1,17 +1,18 @@
 //! Writes a recording as CTF traces of either version: all of it, or chosen events of a time range.
 //!
 //! Packets stay what they are, with fewer events where some are left out: their stamps, sequence numbers and
-//! counters of discarded events are carried over, so that losses are reported as before. Each data stream
+//! counters of discarded events are carried over, so that losses are reported as before. In a time range,
+//! they begin and end in it, and what they cannot say of losses is declared in the metadata. Each data stream
 //! becomes one file, even if it was several, with LTTng's index of it.
 //!
 //! The folder is written next to its final place, hidden and without metadata, and gets its name when it is
 //! complete.
 
 mod folders;
+mod losses;
 mod packets;
 
 use crate::Error;
-use crate::open::carried::{self, At};
 use crate::open::description;
 use crate::open::extract::Extract;
 use crate::open::recording::{Recording, Trace};
@@ -25,10 +26,11 @@ use crate::stream::index_source;
 use crate::super_trace::{forget_scope, is_of_interrupt, is_of_system_call};
 use crate::time::range::TimeRange;
 use folders::{free_name, make_below, place};
+use losses::Declared;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
+use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_independent_packets, with_whole_stamps};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{TraceClass, Version};
 use tracewing_ctf::{json, tsdl};
@@ -113,7 +115,7 @@ impl Conversion {
             recording,
             range,
             selection,
-            decisions,
+            decisions: &decisions,
             naming,
             filter: &self.filter,
             version: self.version,
@@ -141,7 +143,7 @@ struct Run<'r> {
     recording: &'r Recording,
     range: TimeRange,
     selection: Selection,
-    decisions: Decisions,
+    decisions: &'r Decisions,
     /// The events that give the names of user threads.
     naming: Naming,
     filter: &'r Filter,
@@ -163,6 +165,8 @@ impl Run<'_> {
             };
             if !self.selection.is_everything() || self.range != TimeRange::ALL {
                 class = with_whole_stamps(&class)?;
+            } else if version != trace.class().version {
+                class = with_independent_packets(&class)?;
             }
             if !self.selection.is_everything() {
                 forget_scope(&mut class);
@@ -173,31 +177,32 @@ impl Run<'_> {
         let classes = convert().map_err(Error::ctf(&metadata))?;
         let recording = self.recording;
         let streams = recording.streams().iter().enumerate();
-        let (mut lost_at_begin, mut lost_at_end) = (Vec::new(), Vec::new());
+        let mut declared = Declared::default();
         for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
             let name = free_name(folder, stream);
-            if let Some(mut lost) = stream.lost_at_end
-                && lost.cut(&self.range)
-            {
-                self.converted.note(&lost);
-                lost_at_end.push((name.to_string_lossy().into_owned(), lost));
+            let of_file = name.to_string_lossy();
+            for mut lost in stream.lost.iter().copied() {
+                if lost.cut(&self.range) {
+                    self.converted.note(&lost);
+                    declared.add(&of_file, lost, &self.range);
+                }
             }
             if let Some(mut lost) = stream.lost_at_begin
                 && lost.cut(&self.range)
             {
-                lost_at_begin.push((name.to_string_lossy().into_owned(), lost));
+                declared.at_begin.push((of_file.clone().into_owned(), lost));
             }
             if stream.files().next().is_none() {
                 continue;
             }
-            if let Some(file) = self.stream(at, stream, &classes, folder, &name)? {
+            if let Some((file, lost)) = self.stream(at, stream, &classes, folder, &name)? {
+                lost.into_iter().for_each(|lost| declared.add(&of_file, lost, &self.range));
                 index_source::write_next_to(folder, &name, file, classes.clone())?;
             }
             self.converted.streams += 1;
         }
         let mut class = TraceClass::clone(classes.trace_class());
-        carried::set(&mut class, At::Begin, &lost_at_begin);
-        carried::set(&mut class, At::End, &lost_at_end);
+        declared.set(&mut class);
         let text = match version {
             Version::V1_8 => tsdl::print(&class),
             Version::V2 => json::print(&class),

@@ -107,6 +107,11 @@ impl Naming {
         !self.spots.is_empty() && self.spots.contains(spot)
     }
 
+    /// Whether there are any in the extract.
+    pub(crate) fn has_late(&self) -> bool {
+        self.spots.iter().any(|spot| !spot.early)
+    }
+
     /// Whether a stream has any before the extract.
     pub(crate) fn is_early_in(&self, stream: usize) -> bool {
         self.spots.iter().any(|spot| spot.early && spot.stream == stream)

@@ -24,6 +24,8 @@ const PERIOD: u64 = 1 << 16;
 pub(crate) struct Decisions {
     /// By their places in [`Recording::streams`].
     streams: Option<Vec<Bits>>,
+    /// Whether all that is before the range was read for them, too.
+    reads_before: bool,
     /// The LWPs that are selected, where certain ones are.
     lwps: Option<Lwps>,
 }
@@ -118,7 +120,14 @@ impl Decisions {
             }
         }
         let lwps = chosen.zip(selection.follower()).map(|(chosen, follower)| chosen.known_to(follower));
-        Ok(Self { streams: Some(streams), lwps })
+        let reads_before = selection.reads().begin < range.begin;
+        Ok(Self { streams: Some(streams), reads_before, lwps })
+    }
+
+    /// Whether the events of a stream have to be counted from its first packet on. Which packets lie before
+    /// the range is known by their stamps, but their events may have others.
+    pub(crate) fn reads_before(&self) -> bool {
+        self.reads_before
     }
 
     /// The LWPs that are selected, where certain ones are.

@@ -3,6 +3,7 @@
 //! Packets are read one at a time, large ones in parts.
 
 mod item;
+mod losses;
 mod place;
 mod resume;
 
@@ -11,8 +12,10 @@ pub use item::{Lost, LostKind};
 pub(crate) use place::Place;
 pub(crate) use resume::Stop;
 
+pub(crate) use crate::stream::packet::{Counter, PacketHead};
+
 use crate::stream::file::StreamFile;
-use crate::stream::packet::{PacketFile, PacketHead, PacketReader};
+use crate::stream::packet::{PacketFile, PacketReader};
 use crate::time::clock::Clock;
 use crate::time::stamp::Stamp;
 use crate::{Error, StreamFault};
@@ -47,11 +50,15 @@ pub(crate) struct StreamCursor {
     from: Timestamp,
     previous: Option<PacketHead>,
     pending: VecDeque<Lost>,
-    /// What comes last.
-    lost_at_end: Option<Lost>,
+    /// How many of these no packet reports; they come before the others.
+    uncounted: usize,
+    /// Losses that no packet reports, by the times at which they begin.
+    apart: VecDeque<Lost>,
     clock: Option<Clock>,
     /// The current event's.
     stamp: Option<Stamp>,
+    /// Up to when the packets so far reach: see [`PacketIndex`](crate::stream::packet_index::PacketIndex).
+    reach: Timestamp,
     ahead: Ahead,
     totals: Totals,
     /// What [`StreamCursor::stop`] has to know.
@@ -68,15 +75,19 @@ impl StreamCursor {
         cursor
     }
 
-    /// The same, with a loss after all packets, unless it ends before the data that are read.
-    pub(crate) fn losing_at_end(mut self, lost: Option<Lost>) -> Self {
-        let is_over = |lost: &Lost| lost.range.is_some_and(|(_, end)| end < self.from);
-        self.lost_at_end = lost.filter(|lost| !is_over(lost));
+    /// The same, with losses that no packet reports, except those that end before the data that are read.
+    /// They come before the first packet that does not begin before them, and after all packets if there is
+    /// none.
+    pub(crate) fn losing(mut self, lost: &[Lost]) -> Self {
+        let is_over = |lost: &&Lost| lost.range.is_some_and(|(_, end)| end < self.from);
+        self.apart = lost.iter().filter(|lost| !is_over(lost)).copied().collect();
+        let begin = |lost: &Lost| lost.range.map_or(Timestamp::MAX, |(begin, _)| begin);
+        self.apart.make_contiguous().sort_by_key(begin);
         self
     }
 
     /// The same, but all packets are looked at.
-    fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
+    pub(crate) fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
         StreamCursor {
             joined: files.len() > 1,
             files: files.iter().map(|file| file.packets(decoder)).collect(),
@@ -84,9 +95,11 @@ impl StreamCursor {
             from,
             previous: None,
             pending: VecDeque::new(),
-            lost_at_end: None,
+            uncounted: 0,
+            apart: VecDeque::new(),
             clock: None,
             stamp: None,
+            reach: Timestamp::MIN,
             ahead: Ahead::No,
             totals: Totals::default(),
             mark: Mark::default(),
@@ -102,7 +115,7 @@ impl StreamCursor {
             }
             let Some(current) = self.current else {
                 if !self.next_packet()? {
-                    return Ok(self.lost_at_end.take().map(Item::Lost));
+                    return Ok(self.apart.pop_front().map(Item::Lost));
                 }
                 continue;
             };
@@ -153,14 +166,24 @@ impl StreamCursor {
         Some((file.reader()?, file.path()))
     }
 
-    /// When the packet that was begun begins, in nanoseconds since the clock's origin.
-    pub(crate) fn packet_begin(&self) -> Option<Timestamp> {
-        self.previous.and_then(|packet| packet.begin_ns)
+    /// What the header of the packet that was begun says.
+    pub(crate) fn head(&self) -> Option<&PacketHead> {
+        self.previous.as_ref()
+    }
+
+    /// The clock of the packet that was begun.
+    pub(crate) fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
     }
 
     /// What was lost before the packet that was begun.
     pub(crate) fn losses(&self) -> impl Iterator<Item = &Lost> {
         self.pending.iter()
+    }
+
+    /// What its counters show of that, for callers that process whole packets.
+    pub(crate) fn counted_losses(&self) -> impl Iterator<Item = &Lost> {
+        self.pending.iter().skip(self.uncounted)
     }
 
     /// Advances to the next event and returns its time, in nanoseconds since the clock's origin, if it is in
@@ -198,8 +221,10 @@ impl StreamCursor {
     /// there, is shown to `lost`.
     pub(crate) fn enter_packet(&mut self, mut lost: impl FnMut(Lost)) -> Result<bool, Error> {
         let there = self.current.is_some() || self.next_packet()?;
-        let at_end = self.lost_at_end.take_if(|_| !there);
-        self.pending.drain(..).chain(at_end).for_each(&mut lost);
+        if !there {
+            self.pending.append(&mut self.apart);
+        }
+        self.pending.drain(..).for_each(&mut lost);
         Ok(there)
     }
 
@@ -246,6 +271,8 @@ impl StreamCursor {
                 self.files[file].leave_packet();
                 continue;
             }
+            self.note_late_events(file, &head);
+            self.note_apart(&head);
             self.note_losses(&head);
             self.mark.packet(self.previous, self.files[file].clock_set_by_packets().is_some());
             self.previous = Some(head);
@@ -283,35 +310,6 @@ impl StreamCursor {
             others.for_each(|(_, file)| file.rest());
         }
         Ok(earliest)
-    }
-
-    /// What babeltrace2 concludes from the counters of this packet and the one before.
-    fn note_losses(&mut self, head: &PacketHead) {
-        let previous = self.previous;
-        let events = match (previous.and_then(|previous| previous.discarded), head.discarded) {
-            // Before the first packet, or in it: how many of them belong to this recording is unknown.
-            (None, Some(now)) if now.value > 0 => Some((None, head.begin_ns)),
-            (Some(before), Some(now)) => match now.since(before) {
-                Some(0) => None,
-                count => Some((count, previous.and_then(|previous| previous.end_ns.or(previous.begin_ns)))),
-            },
-            _ => None,
-        };
-        if let Some((count, begin)) = events {
-            self.note(LostKind::Events, count, begin.zip(head.end_ns));
-        }
-        let Some(previous) = previous else { return };
-        let (Some(before), Some(now)) = (previous.sequence, head.sequence) else { return };
-        let missing = match now.since(before) {
-            Some(0 | 1) => return,
-            Some(step) => Some(step - 1),
-            None => None,
-        };
-        self.note(LostKind::Packets, missing, previous.end_ns.or(previous.begin_ns).zip(head.begin_ns));
-    }
-
-    fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(Timestamp, Timestamp)>) {
-        self.pending.push_back(Lost { kind, count, range });
     }
 
     /// The event that the last step gave.

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +25,9 @@ use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::index::{self, Entry};
 use tracewing_files::{Dir, Tree};
 use tracewing_units::Timestamp;
+
+/// More than any version of LTTng's index has for a packet.
+const MOST_ENTRY_BYTES: u64 = 4096;
 
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
 const LEAST_KEPT: usize = 64;
@@ -139,6 +143,54 @@ pub(crate) fn write_next_to(
     name.push(".idx");
     let mut file = index.create_file(&name).map_err(Error::io(&index.path().join(&name)))?;
     file.write_all(&encode(&entries)).map_err(Error::io(&index.path().join(&name)))
+}
+
+/// What LTTng's index of a stream file lists after the end of the file.
+pub(crate) struct Beyond {
+    /// Number of packets.
+    pub(crate) packets: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// From the end of the last packet in the file to the end of the last one that is listed.
+    pub(crate) range: Option<(Timestamp, Timestamp)>,
+    /// Bytes of the file.
+    pub(crate) size: u64,
+}
+
+/// What LTTng's index of a stream file lists after the end of the file. `None` where the file has all, or
+/// ends inside a packet, or the index is of another one.
+pub(crate) fn beyond_end(file: &mut PacketFile) -> Option<Beyond> {
+    let (path, size) = (path_next_to(file.path())?, file.metadata()?.len());
+    let mut index = Tree::open_file(file.root(), &path).ok()?;
+    let mut bytes = vec![0; index::HEADER_SIZE];
+    index.read_exact(&mut bytes).ok()?;
+    let entry = u64::from(u32::from_be_bytes(*bytes.last_chunk()?)).max(1);
+    let listed = index.metadata().ok()?.len().saturating_sub(bytes.len() as u64) / entry;
+    if entry > MOST_ENTRY_BYTES || listed == 0 || listed * entry > index_cache::MOST_BYTES {
+        return None;
+    }
+    // For most files, the last entry shows that there is nothing more.
+    let mut last = vec![0; entry as usize];
+    index.read_exact_at(&mut last, bytes.len() as u64 + (listed - 1) * entry).ok()?;
+    let last = index::decode(&[&bytes[..], &last].concat()).ok()?.next()?;
+    if last.offset.checked_add(last.packet_bits / 8)? <= size {
+        return None;
+    }
+    index.take(listed * entry).read_to_end(&mut bytes).ok()?;
+    let mut there: Vec<Entry> = index::decode(&bytes).ok()?.collect();
+    let gone = there.split_off(there.partition_point(|entry| entry.offset < size));
+    let packets = make(file, &there)?;
+    let last = there.len().checked_sub(1)?;
+    let is_this = covered(&there) == size && [0, last].into_iter().all(|packet| packets.agrees(packet, file));
+    is_this.then(|| {
+        let time = |entry: &Entry| file.clock()?.time(entry.end.max(entry.begin));
+        Beyond {
+            packets: gone.len() as u64,
+            bytes: gone.iter().fold(0, |sum, entry| sum.saturating_add(entry.packet_bits / 8)),
+            range: time(&there[last]).zip(gone.iter().filter_map(time).max()).filter(|(from, to)| from <= to),
+            size,
+        }
+    })
 }
 
 fn encode(entries: &[Entry]) -> Vec<u8> {

@@ -8,7 +8,7 @@ mod bytes;
 mod head;
 mod whole;
 
-pub(crate) use head::{PacketHead, has_size};
+pub(crate) use head::{Counter, PacketHead, has_size};
 pub(crate) use whole::Whole;
 
 use crate::stream::remark::Remarks;
@@ -317,6 +317,19 @@ impl PacketFile {
         if let Some(reader) = &self.reader {
             reader.visit_packet(scope, visitor);
         }
+    }
+
+    /// Remarks on events of the packet before the one at hand, later than their packet and than the begin of
+    /// this one.
+    #[cold]
+    pub(crate) fn remark_late_events(&self) {
+        self.remarks.remark(|| {
+            let (path, packet) = (self.path.display(), self.index.saturating_sub(1));
+            format!(
+                "{path}: events of packet {packet} are later than its end and than the next packet begins: where a part \
+                 of the time is read, such events may be left out"
+            )
+        });
     }
 
     /// The clock of the packet at hand.

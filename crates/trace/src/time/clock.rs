@@ -45,6 +45,28 @@ impl Clock {
         let cycles = (since * u128::from(self.frequency)).div_ceil(u128::from(NS_PER_S));
         u64::try_from(cycles).ok().map(Cycles)
     }
+
+    /// The first cycle that is not before a time.
+    pub(crate) fn first_cycle(&self, time: Timestamp) -> Cycles {
+        let (mut first, mut end) = (0, u64::MAX);
+        while first < end {
+            let middle = first + (end - first) / 2;
+            // Where 64 bits cannot hold the time, it is after all others.
+            match self.time(Cycles(middle)).is_some_and(|at| at < time) {
+                true => first = middle + 1,
+                false => end = middle,
+            }
+        }
+        Cycles(first)
+    }
+
+    /// The last cycle that is not after a time; the first one if all are.
+    pub(crate) fn last_cycle(&self, time: Timestamp) -> Cycles {
+        match time {
+            Timestamp::MAX => Cycles::MAX,
+            _ => Cycles(self.first_cycle(time.next()).0.saturating_sub(1)),
+        }
+    }
 }
 
 #[inline]

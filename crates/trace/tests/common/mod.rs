@@ -91,6 +91,14 @@ pub fn class(uuid: Option<u8>, frequency: u64) -> TraceClass {
     class
 }
 
+/// Removes the losses that the metadata of a CTF 1.8 trace declares: babeltrace2 does not know them.
+pub fn forget_declared_losses(folder: &Path) {
+    let metadata = std::fs::read_to_string(folder.join("metadata")).unwrap();
+    let lines = metadata.lines().filter(|line| !line.trim_start().starts_with("lost_"));
+    std::fs::write(folder.join("metadata"), lines.map(|line| format!("{line}\n")).collect::<String>())
+        .unwrap();
+}
+
 /// Writes a trace: its metadata, and its stream files by name.
 pub fn write_trace(folder: &Path, class: &TraceClass, files: &[(&str, Vec<u8>)]) {
     std::fs::create_dir_all(folder).unwrap();

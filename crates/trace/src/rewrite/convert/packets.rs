@@ -1,18 +1,22 @@
 //! Writes the packets of a stream anew.
 
+use super::losses::PacketNumbers;
 use super::{Converted, Run};
 use crate::Error;
 use crate::merge::event::EventRef;
 use crate::open::recording::Stream;
 use crate::rewrite::names::{explains, names_lwp, names_task};
 use crate::rewrite::naming::Spot;
+use crate::select::decisions::StreamDecisions;
+use crate::select::selection::Selection;
 use crate::stream::cursor::{Lost, LostKind, StreamCursor};
+use crate::time::range::TimeRange;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::decode::{Decoder, Packet};
 use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
 use tracewing_ctf::model::DataStreamClass;
 use tracewing_files::Dir;
@@ -34,13 +38,31 @@ impl Always {
 struct StreamCopy<'p> {
     /// Its place in the recording.
     at: usize,
+    stream: &'p Stream,
     always: Always,
     writer: StreamWriter,
     file: File,
     path: &'p Path,
+    losses: PacketNumbers,
+}
+
+/// Which events of a stream are written.
+struct Choice<'d> {
+    decisions: StreamDecisions<'d>,
+    /// Of the next event of the range.
+    index: usize,
+}
+
+/// Where a packet lies.
+#[derive(PartialEq, Eq)]
+enum Side {
+    Before,
+    Within,
+    After,
 }
 
 impl Run<'_> {
+    /// Writes a stream. Returns its file, and the losses that its packets do not report.
     pub(super) fn stream(
         &mut self,
         at: usize,
@@ -48,7 +70,7 @@ impl Run<'_> {
         classes: &Arc<Decoder>,
         folder: &Dir,
         name: &OsStr,
-    ) -> Result<Option<File>, Error> {
+    ) -> Result<Option<(File, Vec<Lost>)>, Error> {
         let path = &folder.path().join(name);
         let streams = &classes.trace_class().data_stream_classes;
         let Some(class) = streams.iter().position(|class| class.id == stream.class_id()) else {
@@ -56,81 +78,117 @@ impl Run<'_> {
         };
         let writer = StreamWriter::new(classes.clone(), class);
         let file = folder.create_file(name).map_err(Error::io(path))?;
-        let mut copy = StreamCopy { at, always: self.always(&streams[class]), writer, file, path };
-        let mut cursor = self.recording.cursor(stream, self.range.begin);
-        let has_packet = cursor.begin_packet()?;
-        let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
-        // Up to when packets have been written.
-        let mut written = None;
-        let explains = copy.always.explains.contains(&true) || self.naming.is_early_in(at);
-        if self.range.begin != Timestamp::MIN && explains {
-            written = self.before(stream, seq, &mut copy)?;
-            self.converted.write(&mut copy)?;
+        let (always, losses) = (self.always(&streams[class]), PacketNumbers::new(self.range));
+        let mut copy = StreamCopy { at, stream, always, writer, file, path, losses };
+        let recording = self.recording;
+        let mut selection = Selection::new(self.filter, recording)?;
+        let decisions = self.decisions.of_stream(at, recording, &mut selection);
+        let mut choice = Choice { decisions, index: 0 };
+        self.packets(&mut choice, &mut copy)?;
+        if !copy.losses.has_packets() {
+            // Readers know of the stream by a packet of it. PacketNumbers have been looked at.
+            let mut first = recording.cursor(stream, Timestamp::MIN);
+            if first.enter_packet(|_| {})? {
+                self.packet(&mut first, false, &mut choice, &mut copy)?;
+            }
         }
-        if has_packet {
-            self.packets(&mut cursor, written, &mut copy)?;
-        }
-        Ok(Some(copy.file))
+        Ok(Some((copy.file, copy.losses.declared)))
     }
 
-    /// The packets of a stream from the begun one on, up to the range's end; their stamps follow `written`.
-    fn packets(
-        &mut self,
-        cursor: &mut StreamCursor,
-        mut written: Option<Cycles>,
-        copy: &mut StreamCopy<'_>,
-    ) -> Result<(), Error> {
-        let (recording, at) = (self.recording, copy.at);
-        // The counter of discarded events at the beginning of the output. Counters of the packets that are
-        // read may wrap, or go back.
-        let mut discarded = 0_u64;
-        // Of the next event of the range.
-        let mut index = 0;
-        let mut decisions = self.decisions.of_stream(at, recording, &mut self.selection);
-        let mut continues = true;
-        while continues {
-            if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
+    /// Writes the packets of a stream that lie in the range.
+    fn packets(&mut self, choice: &mut Choice<'_>, copy: &mut StreamCopy<'_>) -> Result<(), Error> {
+        let all = self.decisions.reads_before() || self.naming.has_late();
+        let (recording, from) = (self.recording, self.range.begin);
+        let mut cursor = match all {
+            true => recording.cursor_over_all(copy.stream, from),
+            false => recording.cursor(copy.stream, from),
+        };
+        while cursor.begin_packet()? {
+            let has_event = cursor.step()?;
+            let side = self.side(&cursor, has_event);
+            match side {
+                Side::Within => self.packet(&mut cursor, has_event, choice, copy)?,
+                Side::Before | Side::After => copy.losses.skip(&cursor, &mut self.converted),
+            }
+            if side == Side::After {
                 break;
             }
-            let Some((reader, from)) = cursor.reader() else { break };
-            let packet = reader.packet().clone();
-            discarded = counted(cursor, discarded, packet.discarded.unwrap_or(0));
-            cursor.losses().for_each(|lost| self.converted.note(lost));
-            let from = from.to_owned();
-            let failed = |error| Error::ctf(&from)(error);
-            let start = PacketStart {
-                stream_instance_id: packet.stream_instance_id,
-                begin: packet.begin.max(written.take()),
-                seq: packet.seq,
-            };
-            copy.writer.begin_packet(&start, reader).map_err(failed)?;
-            while cursor.step()? {
-                let event = EventRef::new(recording, cursor, at);
-                if event.stamp().is_some_and(|stamp| stamp.time > self.range.end) {
-                    continue;
-                }
-                let decoded = event.decoded();
-                let class = decoded.class_index();
-                let is_selected = decisions.takes(&decoded);
-                self.converted.chosen += u64::from(is_selected);
-                let named = self.naming.has(&Spot { stream: at, early: false, index });
-                index += 1;
-                if !(is_selected || copy.always.has(class) || named) {
-                    continue;
-                }
-                copy.writer.event(class, decoded.clock_value(), &decoded).map_err(failed)?;
-                self.converted.events += 1;
-            }
-            let end = PacketEnd { end: packet.end, discarded, least_bytes: 0 };
-            copy.writer.end_packet(&end).map_err(failed)?;
-            self.converted.write(copy)?;
-            self.progress.done += packet.packet_bits / 8;
+            self.progress.done += cursor.head().map_or(0, |head| head.bytes);
             if (self.watch)(self.progress).is_break() {
                 return Err(Error::Stopped);
             }
-            continues = cursor.begin_packet()?;
         }
         Ok(())
+    }
+
+    /// Where the begun packet lies. Its first event in the range counts, if there is one, since some tracers
+    /// stamp events before or after their packet.
+    fn side(&self, cursor: &StreamCursor, has_event: bool) -> Side {
+        let Some(head) = cursor.head() else { return Side::Within };
+        let is_in_range = has_event && cursor.stamp().is_none_or(|stamp| stamp.time <= self.range.end);
+        if !is_in_range && head.begin_ns > Some(self.range.end) {
+            Side::After
+        } else if !has_event && head.end_ns.is_some_and(|end| end < self.range.begin) {
+            Side::Before
+        } else {
+            Side::Within
+        }
+    }
+
+    /// Writes the begun packet; `has_event` if its cursor is at an event.
+    fn packet(
+        &mut self,
+        cursor: &mut StreamCursor,
+        mut has_event: bool,
+        choice: &mut Choice<'_>,
+        copy: &mut StreamCopy<'_>,
+    ) -> Result<(), Error> {
+        let (recording, at) = (self.recording, copy.at);
+        let Some(head) = cursor.head().copied() else { return Ok(()) };
+        let explained = match copy.losses.has_packets() {
+            true => None,
+            false => self.explain(head.sequence.map(|number| number.value), copy)?,
+        };
+        let Some((reader, path)) = cursor.reader() else { return Ok(()) };
+        let (packet, path) = (reader.packet(), path.to_owned());
+        let failed = |error| Error::ctf(&path)(error);
+        let (begin, end) = self.clipped(cursor, packet);
+        let seq = copy.losses.packet(cursor, &head, &mut self.converted);
+        let stream_instance_id = packet.stream_instance_id;
+        let start = PacketStart { stream_instance_id, begin: begin.max(explained), seq };
+        copy.writer.begin_packet(&start, reader).map_err(failed)?;
+        while has_event {
+            let event = EventRef::new(recording, cursor, at);
+            if event.stamp().is_none_or(|stamp| stamp.time <= self.range.end) {
+                let decoded = event.decoded();
+                let class = decoded.class_index();
+                let is_selected = choice.decisions.takes(&decoded);
+                self.converted.chosen += u64::from(is_selected);
+                let named = self.naming.has(&Spot { stream: at, early: false, index: choice.index });
+                choice.index += 1;
+                if is_selected || copy.always.has(class) || named {
+                    copy.writer.event(class, decoded.clock_value(), &decoded).map_err(failed)?;
+                    self.converted.events += 1;
+                }
+            }
+            has_event = cursor.step()?;
+        }
+        let end = PacketEnd { end, discarded: copy.losses.discarded(), least_bytes: 0 };
+        copy.writer.end_packet(&end).map_err(failed)?;
+        self.converted.write(copy)
+    }
+
+    /// Begin and end stamps of a packet within the range.
+    fn clipped(&self, cursor: &StreamCursor, packet: &Packet) -> (Option<Cycles>, Option<Cycles>) {
+        let (begin, end) = (packet.begin, packet.end);
+        let Some(clock) = cursor.clock().filter(|_| self.range != TimeRange::ALL) else {
+            return (begin, end);
+        };
+        let (first, last) = (clock.first_cycle(self.range.begin), clock.last_cycle(self.range.end));
+        let inside = |stamp: Cycles| stamp.min(last).max(first);
+        // One that was left open by a crash stays so.
+        let is_open = end < begin;
+        (begin.map(inside), end.map(|end| if is_open { end } else { inside(end) }))
     }
 
     /// The classes of a stream whose events are written whether or not they are selected.
@@ -146,19 +204,18 @@ impl Run<'_> {
 
     /// Puts the events of a stream that give names and lie before the range into a packet before number
     /// `seq`. Returns the stamp of the last one, in cycles. Damaged parts are left out.
-    fn before(
-        &mut self,
-        stream: &Stream,
-        seq: Option<u64>,
-        copy: &mut StreamCopy<'_>,
-    ) -> Result<Option<Cycles>, Error> {
-        let (recording, at) = (self.recording, copy.at);
+    fn explain(&mut self, seq: Option<u64>, copy: &mut StreamCopy<'_>) -> Result<Option<Cycles>, Error> {
+        let (recording, at, stream) = (self.recording, copy.at, copy.stream);
+        let explains = copy.always.explains.contains(&true) || self.naming.is_early_in(at);
+        if self.range.begin == Timestamp::MIN || !explains {
+            return Ok(None);
+        }
         let StreamCopy { always: Always { explains, .. }, writer, .. } = copy;
         let mut cursor = recording.cursor(stream, Timestamp::MIN);
         let mut last = None;
         let mut index = 0;
         while let Ok(true) = cursor.begin_packet() {
-            if cursor.packet_begin().is_some_and(|begin| begin >= self.range.begin) {
+            if cursor.head().is_some_and(|head| head.begin_ns >= Some(self.range.begin)) {
                 break;
             }
             while let Ok(true) = cursor.step() {
@@ -192,19 +249,10 @@ impl Run<'_> {
         if last.is_some() {
             let end = PacketEnd { end: last, discarded: 0, least_bytes: 0 };
             writer.end_packet(&end).map_err(Error::ctf(Path::new(stream.name())))?;
+            copy.losses.explain();
+            self.converted.write(copy)?;
         }
         Ok(last)
-    }
-}
-
-/// The counter of discarded events for the begun packet, whose own is `here`, after `before` in the previous
-/// one. If it is unknown how many of them belong to the recording, the counter is unchanged, so that readers
-/// of the copy do not know either.
-fn counted(cursor: &StreamCursor, before: u64, here: u64) -> u64 {
-    match cursor.losses().find(|lost| lost.kind == LostKind::Events).map(|lost| lost.count) {
-        None => before,
-        Some(Some(lost)) => before.saturating_add(lost),
-        Some(None) => here,
     }
 }
 

@@ -28,9 +28,13 @@ pub enum LostKind {
 impl Lost {
     /// Cuts off the part outside of `range`; false if nothing is left.
     ///
-    /// The number of events lost inside is unknown then, as in babeltrace2.
-    pub(crate) fn cut(&mut self, range: &TimeRange) -> bool {
-        let Some((begin, end)) = &mut self.range else { return true };
+    /// The number of events lost inside is unknown then, as in babeltrace2; also where the time of the loss
+    /// is.
+    pub fn cut(&mut self, range: &TimeRange) -> bool {
+        let Some((begin, end)) = &mut self.range else {
+            self.count = self.count.filter(|_| *range == TimeRange::ALL);
+            return true;
+        };
         if *end < range.begin || *begin > range.end {
             return false;
         }

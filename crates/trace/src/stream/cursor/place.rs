@@ -17,6 +17,8 @@ pub(crate) struct Place {
     pending: Vec<Lost>,
     /// A loss that is given next.
     lost: Option<Lost>,
+    /// How many losses that no packet reports are still to come.
+    apart: usize,
 }
 
 impl StreamCursor {
@@ -29,6 +31,7 @@ impl StreamCursor {
             previous: self.previous,
             pending: self.pending.iter().copied().collect(),
             lost,
+            apart: self.apart.len(),
         }
     }
 

@@ -31,6 +31,11 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    /// One of the same size.
+    pub(crate) fn with(self, value: u64) -> Self {
+        Counter { value, ..self }
+    }
+
     /// The increase since `before`; `None` if it went back, as it does if packets are not in the order in
     /// which they were written. An increase of more than half of the counter's range is a step back; any
     /// other value below `before` has wrapped.
