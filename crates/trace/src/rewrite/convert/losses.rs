@@ -3,7 +3,7 @@
 //!
 //! A loss within the time range lies between the same two packets as before, and their numbers say it. Of
 //! one that crosses a bound of the range, a part is left, and how many events were lost in it is unknown,
-//! which no counter can say. That part is declared in the metadata. PacketNumbers outside of the range are in
+//! which no counter can say. That part is declared in the metadata. Losses outside of the range are in
 //! neither.
 
 use super::Converted;
@@ -12,7 +12,7 @@ use crate::stream::cursor::{Counter, Lost, LostKind, PacketHead, StreamCursor};
 use crate::time::range::TimeRange;
 use tracewing_ctf::model::TraceClass;
 
-/// PacketNumbers that the metadata of a trace declares, each with the name of its stream's file.
+/// Losses that the metadata of a trace declares, each with the name of its stream's file.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) at_begin: Vec<(String, Lost)>,
@@ -155,6 +155,7 @@ impl PacketNumbers {
             (false, _) => {}
         }
     }
+
     /// Whether readers of the copy take the declared part of a loss for what the counter of this packet
     /// shows.
     fn stands_for_counter(&self, part: &Lost, head: &PacketHead) -> bool {
