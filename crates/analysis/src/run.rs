@@ -145,6 +145,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             ran: Ran {
                 cpus: kernel_cpus(recording),
                 recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
+                is_part: recording.is_extract(),
                 some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
                 some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
                 torn: filter.tears(recording, A::TOGETHER, A::SAME),

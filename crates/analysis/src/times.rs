@@ -26,6 +26,8 @@ pub struct Times {
     pub system_ns: Duration,
     /// Part of `running_ns`: taken from it by interrupts and softirqs.
     pub interrupted_ns: Duration,
+    /// Part of `running_ns`: in its program's code or in a system call, which no event says.
+    pub undetermined_ns: Duration,
     /// Parts of `blocked_ns`, longest first.
     pub blocked_on: Vec<Part>,
     /// Parts of `interrupted_ns`: which interrupts and softirqs, longest first.
@@ -52,6 +54,7 @@ impl Times {
         grow(&mut self.user_ns, other.user_ns);
         grow(&mut self.system_ns, other.system_ns);
         grow(&mut self.interrupted_ns, other.interrupted_ns);
+        grow(&mut self.undetermined_ns, other.undetermined_ns);
         add_parts(&mut self.blocked_on, &other.blocked_on);
         add_parts(&mut self.interrupted_by, &other.interrupted_by);
     }
@@ -136,6 +139,7 @@ impl Clock {
             user_ns: self.user,
             system_ns: self.system,
             interrupted_ns,
+            undetermined_ns: self.unknown_mode,
             blocked_on,
             interrupted_by,
         }

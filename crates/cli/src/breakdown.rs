@@ -88,14 +88,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut out = screen::stdout(format.into());
     match format {
         // Without switches all figures would be 0 or unknown: the reason is printed below instead.
-        TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
+        TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers, &ran)?,
         TableFormat::Table => {
             text::print(&mut out, &found, known, &layout, &mut symbols)?;
             let more = all - found.processes.len();
             if more > 0 {
                 writeln!(out, "and {more} more processes; without --processes, all are printed")?;
             }
-            print_strangers(&mut out, found.strangers)?;
+            print_strangers(&mut out, found.strangers, &ran)?;
         }
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));

@@ -9,6 +9,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use tracewing_analysis::Ran;
 use tracewing_trace::Sink;
 
 pub use tracewing_trace::{is_unsafe, shown};
@@ -32,13 +33,17 @@ pub fn interrupt(name: &str) -> String {
 
 /// Says how many threads are not in a table: they appear in events of the table's threads, and have no
 /// times, as they were not followed.
-pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
-    let others = match count {
-        0 => return Ok(()),
-        1 => "1 other thread also appears, but was not followed, so its times are unknown".to_owned(),
-        _ => format!("{count} other threads also appear, but were not followed, so their times are unknown"),
+pub fn print_strangers(out: &mut impl Write, count: u64, ran: &Ran) -> std::io::Result<()> {
+    let others = match (count, ran.is_part) {
+        (0, _) => return Ok(()),
+        (1, false) => "1 other thread also appears, but was not followed, so its times are unknown; ".to_owned(),
+        (_, false) => {
+            format!("{count} other threads also appear, but were not followed, so their times are unknown; ")
+        }
+        (1, true) => "1 other thread also appears, but has no events in this part of a recording".to_owned(),
+        (_, true) => format!("{count} other threads also appear, but have no events in this part of a recording"),
     };
-    print_note(out, &format!("{others}; --system-wide records all threads"))
+    print_note(out, &(others + if ran.is_part { "" } else { "--system-wide records all threads" }))
 }
 
 /// Prints a line below a table, broken between words where it is wider than the output.

@@ -166,5 +166,5 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, ran: &Ran) -
     } else if ran.cpus == 0 {
         writeln!(out, "The recording has no events of the kernel: the times of threads are unknown (-).")?;
     }
-    print_strangers(out, table.strangers)
+    print_strangers(out, table.strangers, ran)
 }

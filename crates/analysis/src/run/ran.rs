@@ -49,6 +49,9 @@ pub struct Ran {
     pub died_unseen: u64,
     /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
+    /// Whether the recording is a part of another one
+    /// ([`Recording::is_extract`](tracewing_trace::Recording::is_extract)): what began before it may be unknown.
+    pub is_part: bool,
     /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on
     /// another one.
     pub some_cpus: bool,

@@ -161,6 +161,10 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
                    tracewing-tokio whose events do not show which of them belong together.";
         say(out, args.table.format(), why)?;
     }
+    if ran.is_part {
+        let why = "The recording is a part of another one: waits that neither begin nor end in it are not shown.";
+        say(out, args.table.format(), why)?;
+    }
     explain_left_out(found, args, out)?;
     let is_table = args.graph.is_none() && args.histogram.is_none();
     if is_table && args.by != By::Lock {

@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 "The recording lacks some wakes of threads (sched_waking, sched_wakeup): {not_known}."
             )?;
         }
-        print_strangers(out, strangers)
+        print_strangers(out, strangers, &ran)
     })?;
     if rows.is_empty() {
         SWITCHES.explain(&mut out, format, &args.input, &ran)?;

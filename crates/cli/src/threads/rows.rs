@@ -107,6 +107,8 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
             => line.of_mode(line.times.system_ns);
         duration "irq" "interrupted_ns" normal, "part of running: interrupts"
             => Cell::ns_if(line.known.recorded.interrupts && line.known.switches, line.times.interrupted_ns);
+        duration "undetermined" "undetermined_ns" extra, "part of running: in user or system, which no event says"
+            => Cell::ns_if(line.known.switches, line.times.undetermined_ns);
         parts "blocked-on" "blocked_on" normal, "what it waited for longest; ? if no event shows it"
             => match line.waits {
                 true => cell_of(&line.times.blocked_on),
