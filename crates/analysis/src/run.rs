@@ -146,6 +146,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 cpus: kernel_cpus(recording),
                 recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
                 is_part: recording.is_extract(),
+                is_part_of_time: recording.is_extract_of_time(),
                 some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
                 some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
                 torn: filter.tears(recording, A::TOGETHER, A::SAME),
@@ -341,6 +342,9 @@ impl<'a, A: Analysis> Run<'a, A> {
     }
 
     fn finish(mut self) -> Ran {
+        if self.ran.failure.is_some() {
+            self.ran.lost_samples = self.ran.lost_samples.and(Losses::unknown());
+        }
         self.sum_up();
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),

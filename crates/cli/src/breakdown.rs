@@ -6,6 +6,7 @@ mod text;
 
 use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
+use crate::losses;
 use crate::no_result::SWITCHES;
 use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
@@ -99,8 +100,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
+            let [lost, least_lost] = losses::members(&ran);
             let members = [
                 ("duration_ns", Cell::Ns(found.duration_ns)),
+                lost,
+                least_lost,
                 ("cpus", cpus),
                 ("strangers", Cell::Count(found.strangers)),
             ];

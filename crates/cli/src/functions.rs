@@ -6,6 +6,7 @@ mod replay;
 
 use crate::flame_graph;
 use crate::input::{Input, conclude};
+use crate::losses;
 use crate::no_result::{How, Needed, say};
 use crate::output::{count_of, print_warning};
 use crate::screen;
@@ -118,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             args.table.layout(&columns())?.table(&lines)
         }
     };
-    table.write(&mut out, format, ("functions", &members(&found)), |out| {
+    table.write(&mut out, format, ("functions", &members(&found, &ran)), |out| {
         print_totals(out, &found, &ran, has_ends)
     })?;
     if found.rows.is_empty() {
@@ -131,7 +132,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The members of JSON in addition to the table.
-fn members(found: &FunctionsTable) -> [(&'static str, Cell); 7] {
+fn members(found: &FunctionsTable, ran: &Ran) -> [(&'static str, Cell); 9] {
+    let [lost, least_lost] = losses::members(ran);
     [
         ("duration_ns", Cell::Ns(found.duration_ns)),
         ("unmatched_ends", Cell::Count(found.unmatched.ends)),
@@ -140,6 +142,8 @@ fn members(found: &FunctionsTable) -> [(&'static str, Cell); 7] {
         ("replaced", Cell::Count(found.unmatched.replaced)),
         ("unfinished", Cell::Count(found.unmatched.last)),
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
+        lost,
+        least_lost,
     ]
 }
 

@@ -18,6 +18,7 @@ pub use args::Args;
 
 use crate::across::{HINT, warning};
 use crate::input::{Input, conclude, warn_of_losses};
+use crate::losses;
 use crate::no_result::{How, Needed};
 use crate::output::print_warning;
 use crate::parts::{has_all, leaves_out};
@@ -26,8 +27,8 @@ use crate::table::reference::View;
 use crate::table::{Cell, Column, Table, TableOptions, heads};
 use anyhow::{Result, ensure};
 use args::{By, GraphForm};
-use remarks::{OTHER_RELEASES, PARTS, REFUSALS, is_of_programs};
-use rows::Known;
+use remarks::{OTHER_RELEASES, PARTS, REFUSALS};
+use rows::{Known, Sums};
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{Bins, Locks, LocksLack, LocksTable, Ran, Unpaired, Window};
@@ -69,14 +70,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(conclude(ran));
     }
     let mut symbols = Symbols::new();
-    let (table, name) = table(args, &found, &ran, &mut symbols)?;
-    let members =
-        [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
+    let (table, name, sums) = table(args, &found, &ran, &mut symbols)?;
+    let [lost, least_lost] = losses::members(&ran);
+    let duration = ("duration_ns", Cell::Ns(found.duration_ns));
+    let members = [duration, lost, least_lost, ("incomplete", Cell::Count(found.incomplete))];
     table.write(&mut out, format, (name, &members), |out| {
         if args.graph.is_some() {
             graph::print_deadlocks(out, &found.graph, &mut symbols)?;
         }
-        remarks::print_totals(out, &found)
+        remarks::print_totals(out, &found, &sums)
     })?;
     remarks::warn_of_strangers(&found);
     match found.rows.is_empty() {
@@ -94,14 +96,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-/// The table that the options choose, and its name in JSON.
-fn table(args: &Args, found: &LocksTable, ran: &Ran, symbols: &mut Symbols) -> Result<(Table, &'static str)> {
-    if args.histogram.is_some() {
-        return Ok((histogram::table(&found.histogram, &args.table)?, "histogram"));
-    }
-    if args.graph.is_some() {
-        return Ok((graph::table(&found.graph, &args.table, symbols)?, "graph"));
-    }
+/// The table that the options choose, its name in JSON, and sums over all locks.
+fn table(
+    args: &Args,
+    found: &LocksTable,
+    ran: &Ran,
+    symbols: &mut Symbols,
+) -> Result<(Table, &'static str, Sums)> {
     let is_torn = found.unpaired == Some(Unpaired::Events);
     let [acquisitions, requests, releases] = has_all(&PARTS, &args.input, is_torn)?;
     let refusals = !leaves_out(&REFUSALS, &args.input)?;
@@ -109,7 +110,14 @@ fn table(args: &Args, found: &LocksTable, ran: &Ran, symbols: &mut Symbols) -> R
     let subjects = args.by != By::Task || !ran.recorded.lacks_user_switches;
     let known = Known { acquisitions, requests, refusals, releases, subjects };
     let lines = rows::lines(&found.rows, known, symbols);
-    Ok((args.table.layout(&rows::columns(args.by))?.table(&lines), "locks"))
+    let sums = Sums::of(&lines);
+    if args.histogram.is_some() {
+        return Ok((histogram::table(&found.histogram, &args.table)?, "histogram", sums));
+    }
+    if args.graph.is_some() {
+        return Ok((graph::table(&found.graph, &args.table, symbols)?, "graph", sums));
+    }
+    Ok((args.table.layout(&rows::columns(args.by))?.table(&lines), "locks", sums))
 }
 
 /// The graph for graphviz. What a table says below it is a warning here.

@@ -2,6 +2,7 @@
 
 use crate::output::plural;
 use crate::table::Cell;
+use tracewing_analysis::Ran;
 use tracewing_trace::Losses;
 
 /// Numbers of lost events and packets in words: `an unknown number of events and 2 packets`. Packets are
@@ -27,6 +28,12 @@ pub fn number(lost: &Losses) -> String {
         (None, 0) => "an unknown number".to_owned(),
         (None, least) => format!("at least {least}"),
     }
+}
+
+/// What an analysis says in JSON of the events that were lost in its time.
+pub fn members(ran: &Ran) -> [(&'static str, Cell); 2] {
+    let lost = ran.lost();
+    [("lost_events", events(&lost)), ("least_lost_events", Cell::Count(lost.least_events))]
 }
 
 /// The number of lost events.

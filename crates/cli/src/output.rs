@@ -36,12 +36,16 @@ pub fn interrupt(name: &str) -> String {
 pub fn print_strangers(out: &mut impl Write, count: u64, ran: &Ran) -> std::io::Result<()> {
     let others = match (count, ran.is_part) {
         (0, _) => return Ok(()),
-        (1, false) => "1 other thread also appears, but was not followed, so its times are unknown; ".to_owned(),
+        (1, false) => {
+            "1 other thread also appears, but was not followed, so its times are unknown; ".to_owned()
+        }
         (_, false) => {
             format!("{count} other threads also appear, but were not followed, so their times are unknown; ")
         }
         (1, true) => "1 other thread also appears, but has no events in this part of a recording".to_owned(),
-        (_, true) => format!("{count} other threads also appear, but have no events in this part of a recording"),
+        (_, true) => {
+            format!("{count} other threads also appear, but have no events in this part of a recording")
+        }
     };
     print_note(out, &(others + if ran.is_part { "" } else { "--system-wide records all threads" }))
 }

@@ -6,6 +6,7 @@ mod warnings;
 use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
+use crate::losses;
 use crate::no_result::{TASKS, explain_nameless, say};
 use crate::output::{plural, print_note};
 use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
@@ -141,7 +142,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and while events are missing"
             => Cell::Ns(line.task.unknown_ns);
         duration "longest" "longest_poll_ns" normal, "the longest poll"
-            => Cell::ns_if(line.polls(), line.task.longest_ns);
+            => Cell::ns_if(line.polls() && line.task.polls > 0, line.task.longest_ns);
         clock "at" "longest_poll_begin_ns" low, "beginning of the longest poll" => line.time(line.task.longest_begin);
         duration "running" "running_ns" extra, "part of busy: its worker ran on a CPU"
             => Cell::ns_if(line.worker(), line.task.running_ns);
@@ -210,7 +211,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
     let format = args.table.format();
     let mut out = screen::stdout(format.into());
-    let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
+    let [lost, least_lost] = losses::members(&ran);
+    let members = [("duration_ns", Cell::Ns(ran.duration_ns())), lost, least_lost];
     layout.table(&lines).write(&mut out, format, ("tasks", &members), |out| {
         let count: u64 = tasks.iter().map(|task| task.tasks).sum();
         let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));

@@ -3,6 +3,7 @@
 mod rows;
 
 use crate::input::{Input, conclude, warn_of_losses};
+use crate::losses;
 use crate::no_result::{ANY, TASKS, explain_nameless};
 use crate::output::{count_of, print_strangers};
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_missing};
@@ -92,11 +93,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let table = threads.finish(&ran);
     let mut out = screen::stdout(format.into());
     let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
-    let members = [("duration_ns", duration), ("strangers", strangers)];
+    let [lost, least_lost] = losses::members(&ran);
+    let members = [("duration_ns", duration), lost, least_lost, ("strangers", strangers)];
     let known = Known { recorded: ran.recorded, modes: !ran.modeless, switches: !ran.switchless };
     let processes = if args.by == By::Process { table.processes() } else { Vec::new() };
     let (lines, document) = match args.by {
-        By::Task => (of_tasks(&table.user_threads, known), ("user_threads", &members[..1])),
+        By::Task => (of_tasks(&table.user_threads, known), ("user_threads", &members[..3])),
         By::Thread => (of_threads(&table.threads, known), ("threads", &members[..])),
         By::Process => (of_processes(&processes, known), ("processes", &members[..])),
     };

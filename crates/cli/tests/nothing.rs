@@ -106,6 +106,11 @@ fn a_filter_that_leaves_nothing_is_named() {
     );
     let [table, _] = said(&recording, &["locks"]);
     assert!(!table.contains("events about locks"), "{table}");
+    // Sums know no more than the lines.
+    let part = recording.folder.path().join("part");
+    said(&recording, &["extract", "--exclude", "lock:acquired", "-o", part.to_str().unwrap()]);
+    let table = harness::of(&part, &["locks"]).ran().text();
+    assert!(table.contains("\nunknown acquisitions, unknown waits, in "), "{table}");
 }
 
 #[test]

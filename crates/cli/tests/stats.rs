@@ -136,5 +136,9 @@ fn what_comes_before_damage_is_counted() {
     assert!(!output.status.success());
     assert!(output.notes().contains("the file ends"), "{}", output.notes());
     let json: Value = output.json();
-    assert_eq!(json["total"]["events"], 5);
+    assert_eq!((&json["total"]["events"], &json["total"]["lost_events"]), (&json!(5), &Value::Null));
+    let info: Value = harness::of(folder.path(), &["info", "--format", "json"]).ran().json();
+    assert_eq!(info["traces"][0]["streams"][0]["lost_events"], Value::Null, "{info}");
+    let threads: Value = harness::of(folder.path(), &["threads", "--format", "json"]).ran().json();
+    assert_eq!(threads["lost_events"], Value::Null, "{threads}");
 }

@@ -50,8 +50,11 @@ pub struct Ran {
     /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
     /// Whether the recording is a part of another one
-    /// ([`Recording::is_extract`](tracewing_trace::Recording::is_extract)): what began before it may be unknown.
+    /// ([`Recording::is_extract`](tracewing_trace::Recording::is_extract)), and may lack events that explain
+    /// others.
     pub is_part: bool,
+    /// Whether it is a part of its time.
+    pub is_part_of_time: bool,
     /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on
     /// another one.
     pub some_cpus: bool,
@@ -73,12 +76,9 @@ pub struct Ran {
 impl Ran {
     /// What was lost, as one sum.
     pub fn lost(&self) -> Losses {
-        let unknown = Losses::of_events(None);
-        Losses::of_events(Some(self.lost_events)).and(if self.lost_parts > 0 {
-            unknown
-        } else {
-            Losses::default()
-        })
+        let has_more = self.lost_parts > 0 || self.failure.is_some();
+        let more = if has_more { Losses::of_events(None) } else { Losses::default() };
+        Losses::of_events(Some(self.lost_events)).and(more)
     }
 
     /// How long what was analysed lasted, in nanoseconds.

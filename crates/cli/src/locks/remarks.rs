@@ -1,15 +1,15 @@
 //! What `tracewing locks` says below its table: sums, and why times are unknown.
 
 use super::args::{Args, By};
+use super::rows::{Sums, Waits, is_of_programs};
 use crate::no_result::say;
 use crate::output::{count_of, print_note, print_warning, shown};
 use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, leaves_out};
 use crate::table::period;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{LocksTable, Ran, Row, Unpaired, total, total_count};
+use tracewing_analysis::{LocksTable, Ran, Unpaired};
 use tracewing_trace::Recording;
-use tracewing_units::Duration;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
 /// How to record all of [`PARTS`].
@@ -79,29 +79,20 @@ fn has_each(recording: &Recording, part: &Part) -> bool {
     part.names.iter().all(|name| recording.has_event(name))
 }
 
-/// How many waits there were, and how long those took whose length is known.
-fn waits(known: u64, unknown: u64, total: Duration) -> String {
+fn waits(Waits { known, unknown, total }: &Waits) -> String {
     let waits = known + unknown;
     match (known, unknown) {
-        (_, 0) => format!("{waits} waits of {} in total", period(total)),
+        (_, 0) => format!("{waits} waits of {} in total", period(*total)),
         (0, _) => format!("{waits} waits of unknown length"),
-        _ => format!("{waits} waits ({unknown} of unknown length, the others {} in total)", period(total)),
+        _ => format!("{waits} waits ({unknown} of unknown length, the others {} in total)", period(*total)),
     }
 }
 
-pub fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
-    let count = |part: fn(&Row) -> u64| total_count(found.rows.iter().map(part));
-    let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
-        true => "unknown waits".to_owned(),
-        false => waits(
-            count(|row| row.account.waits.count),
-            count(|row| row.account.unknown_waits),
-            total(found.rows.iter().map(|row| row.account.waits.total_ns)),
-        ),
-    };
-    let acquired = match found.unpaired {
-        Some(Unpaired::Events) => "unknown".to_owned(),
-        _ => count(|row| row.account.acquired).to_string(),
+pub fn print_totals(out: &mut impl Write, found: &LocksTable, sums: &Sums) -> std::io::Result<()> {
+    let waits = sums.waits.as_ref().map_or_else(|| "unknown waits".to_owned(), waits);
+    let acquired = match (found.unpaired, sums.acquired) {
+        (Some(Unpaired::Events), _) | (_, None) => "unknown".to_owned(),
+        (_, Some(count)) => count.to_string(),
     };
     writeln!(out, "{acquired} acquisitions, {waits}, in {}", period(found.duration_ns))?;
     if found.incomplete > 0 {
@@ -161,8 +152,8 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
                    tracewing-tokio whose events do not show which of them belong together.";
         say(out, args.table.format(), why)?;
     }
-    if ran.is_part {
-        let why = "The recording is a part of another one: waits that neither begin nor end in it are not shown.";
+    if ran.is_part_of_time {
+        let why = "The recording is a part of the time of another one: waits that neither begin nor end in it are not shown.";
         say(out, args.table.format(), why)?;
     }
     explain_left_out(found, args, out)?;
@@ -219,10 +210,4 @@ pub fn without_owners(found: &LocksTable) -> impl Iterator<Item = String> {
             "Waits of {of} are not in the graph: the recording lacks some of their requests, acquisitions and releases."
         )
     })
-}
-
-/// Whether programs recorded some of its locks, not only the kernel.
-pub fn is_of_programs(row: &Row) -> bool {
-    let names = row.account.kinds.names();
-    names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
 }

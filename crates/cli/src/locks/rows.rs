@@ -2,7 +2,6 @@
 
 use super::args::By;
 use super::graph::party;
-use super::is_of_programs;
 use crate::place;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};
@@ -29,6 +28,12 @@ pub struct Known {
     pub subjects: bool,
 }
 
+/// Whether programs recorded some of its locks, not only the kernel.
+pub fn is_of_programs(row: &Row) -> bool {
+    let names = row.account.kinds.names();
+    names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
+}
+
 pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Line<'r>> {
     let all = Known { acquisitions: true, requests: true, refusals: true, releases: true, ..known };
     let of_programs = rows.iter().any(is_of_programs);
@@ -40,6 +45,39 @@ pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Li
         Line { row, known, at: place::chain(&row.frames, symbols) }
     };
     rows.iter().map(line).collect()
+}
+
+/// Sums over all lines, where each line knows its part.
+pub struct Sums {
+    pub acquired: Option<u64>,
+    pub waits: Option<Waits>,
+}
+
+/// How many waits there were, and how long those took whose length is known.
+#[derive(Default)]
+pub struct Waits {
+    pub known: u64,
+    pub unknown: u64,
+    pub total: Duration,
+}
+
+impl Sums {
+    pub fn of(lines: &[Line<'_>]) -> Self {
+        // Which task acquired it does not matter for the sum.
+        let mut sums = Sums { acquired: Some(0), waits: Some(Waits::default()) };
+        for Line { row, known, .. } in lines {
+            let account = &row.account;
+            let acquired = Some(account.acquired).filter(|_| known.acquisitions);
+            sums.acquired = sums.acquired.zip(acquired).map(|(sum, count)| sum.saturating_add(count));
+            let knows_waits = known.acquisitions && known.requests && known.refusals && account.unpaired == 0;
+            sums.waits = sums.waits.filter(|_| knows_waits).map(|sum| Waits {
+                known: sum.known.saturating_add(account.waits.count),
+                unknown: sum.unknown.saturating_add(account.unknown_waits),
+                total: sum.total + account.waits.total_ns,
+            });
+        }
+        sums
+    }
 }
 
 impl Line<'_> {

@@ -2,6 +2,7 @@
 
 use super::name_of_waker;
 use crate::input::{Input, conclude, warn_of_losses};
+use crate::losses;
 use crate::no_result::SWITCHES;
 use crate::output::{count_of, print_strangers};
 use crate::screen;
@@ -88,7 +89,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (running, switches) = rows
         .iter()
         .fold((Duration::ZERO, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
-    let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
+    let [lost, least_lost] = losses::members(&ran);
+    let duration = ("duration_ns", Cell::Ns(ran.duration_ns()));
+    let members = [duration, lost, least_lost, ("strangers", Cell::Count(strangers))];
     layout.table(&lines).write(&mut out, format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
         let threads = count_of(rows.len(), "thread");

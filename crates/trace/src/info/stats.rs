@@ -280,7 +280,9 @@ impl Tally {
             first = first.or(last);
         };
         let result = tally.read(&mut events, range, &mut count);
-        tally.error = result.err();
+        if let Err(error) = result {
+            (tally.error, tally.lost) = (Some(error), tally.lost.and(Losses::unknown()));
+        }
         tally.actors.entry(actor).or_default().add(run);
         let time = |cycles: Option<Cycles>| events.time(cycles?);
         tally.range = time(first).zip(time(last));

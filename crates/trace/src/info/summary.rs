@@ -126,6 +126,9 @@ fn count(
         }
     };
     summary.lost = summary.lost.and(recording.lost_besides(stream, TimeRange::ALL));
+    if error.is_some() {
+        summary.lost = summary.lost.and(Losses::unknown());
+    }
     let totals = cursor.totals();
     summary.packets = totals.packets;
     summary.bytes = totals.bytes;

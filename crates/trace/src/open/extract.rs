@@ -204,6 +204,11 @@ impl Recording {
         env.any(|(name, _)| name.starts_with(EXTRACT))
     }
 
+    /// Whether it is of a part of the time.
+    pub fn is_extract_of_time(&self) -> bool {
+        [BEGIN, END].iter().any(|name| self.read_times(name).is_some())
+    }
+
     /// The LWPs that it is of, each with its process, if it is of certain ones or of certain processes.
     pub(crate) fn extract_tids(&self) -> Option<Lwps> {
         let texts = self.traces().iter().filter_map(|trace| match trace.class().env(TIDS) {

@@ -23,6 +23,11 @@ impl Losses {
         Self { least_events: count.unwrap_or(0), has_more_events: count.is_none(), ..Self::default() }
     }
 
+    /// What cannot be read: an unknown number of packets and events.
+    pub fn unknown() -> Self {
+        Self { has_more_events: true, has_more_packets: true, ..Self::default() }
+    }
+
     /// Adds a loss.
     pub fn note(&mut self, lost: &Lost) {
         let count = lost.count.unwrap_or(0);
