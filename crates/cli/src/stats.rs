@@ -7,7 +7,7 @@ use crate::no_result::{ANY, say};
 use crate::output::print_error;
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, Column, Head, Table, TableOptions, check, columns, heads, write_json};
+use crate::table::{Cell, Column, Head, Table, TableOptions, check, columns, heads, seconds, write_json};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -236,10 +236,10 @@ fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics
     }
     writeln!(
         out,
-        "{} events, {} bytes, {:.9} s, {} lost",
+        "{} events, {} bytes, {} s, {} lost",
         statistics.total.events,
         statistics.total.bytes,
-        statistics.duration_ns.as_ns() as f64 / 1e9,
+        seconds(statistics.duration_ns),
         // Of all streams, however many rows are printed.
         losses::text(&statistics.lost())
     )

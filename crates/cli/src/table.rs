@@ -20,7 +20,7 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{Cell, bytes, milliseconds, number, period};
+pub use cell::{Cell, bytes, milliseconds, number, period, seconds};
 pub(crate) use column::columns;
 pub use column::{Column, Head, heads};
 pub use layout::Layout;

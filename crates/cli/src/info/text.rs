@@ -5,12 +5,12 @@ use crate::format::TableFormat;
 use crate::output::shown;
 use crate::recorded;
 use crate::style::HEADER;
-use crate::table::Layout;
+use crate::table::{Layout, seconds};
 use crate::terminal;
 use crate::wrap::wrapped;
 use std::io::Write;
 use tracewing_trace::{ClassReport, LossReport, Report, StreamReport, TraceReport, Zone};
-use tracewing_units::{Duration, Timestamp};
+use tracewing_units::Timestamp;
 
 /// Losses of a stream that are listed one by one.
 const MAX_LOSSES: usize = 10;
@@ -157,9 +157,4 @@ fn level_text(level: i64) -> String {
         other => return format!("level {other}"),
     };
     word.to_owned()
-}
-
-fn seconds(duration: Duration) -> String {
-    let ns = duration.as_ns();
-    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

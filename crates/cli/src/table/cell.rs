@@ -265,6 +265,12 @@ pub fn number(value: u64) -> String {
     text
 }
 
+/// Seconds with all nine digits.
+pub fn seconds(period: Duration) -> String {
+    let ns = period.as_ns();
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
 /// Milliseconds with three digits; a sum that no number holds is unknown.
 pub fn milliseconds(period: Duration) -> String {
     Milliseconds(period).to_string()
