@@ -3,9 +3,9 @@
 //!
 //! The folder is created under a temporary name and renamed when it is complete, so a partial snapshot is
 //! never visible. It contains everything that was emitted before the snapshot began, as far as the buffers
-//! still held it when they were copied. A sub-buffer is copied, put back into the ring, and only then
-//! written, since writers do not wait for the disk; the next snapshot has it again unless writers needed its
-//! place first. With protocol `Smp`, a sub-buffer is left to the next snapshot if a thread is descheduled in
+//! still held it when they were copied, and nothing later, of which only some buffers have anything. A
+//! sub-buffer is copied, put back into the ring, and only then written, since writers do not wait for the
+//! disk; the next snapshot has it again unless writers needed its place first. With protocol `Smp`, a sub-buffer is left to the next snapshot if a thread is descheduled in
 //! the middle of an event for 0.1 s.
 //!
 //! A buffer's snapshot has no gap: if writers were faster than the copy, everything before the gap is left
@@ -128,7 +128,8 @@ impl Snapshot {
     /// A file cannot be written.
     pub fn add(&mut self, contents: &Contents, firsts: &Firsts) -> Result<(), Error> {
         for buffer in &contents.buffers {
-            let Some(first) = buffer.packets.first() else {
+            let (packets, until) = buffer.up_to(self.taken);
+            let Some(first) = packets.first() else {
                 let name = format!("{}_{}", contents.label, buffer.cpu);
                 self.notes.extend(buffer.damages.iter().map(|damage| format!("user/{name}: {damage}")));
                 continue;
@@ -149,7 +150,7 @@ impl Snapshot {
             }
             let losses = buffer.losses.iter().filter(|range| range.end >= first.begin);
             self.losses.extend(losses.map(|range| LossRange { stream: name.clone(), ..range.clone() }));
-            let stream = self.write(stream, &buffer.packets, firsts)?;
+            let stream = self.write(stream, packets, until, firsts)?;
             if buffer.is_lost_unknown {
                 self.notes.push(format!("user/{name}: {UNKNOWN_LOSSES}"));
                 self.streams.entry(name).and_modify(|summary| summary.is_lost_unknown = true);
@@ -203,16 +204,22 @@ impl Snapshot {
         }
         let packet = Packet { events, begin: at, end: at, lost: 0, overwritten: Overwritten::default() };
         let stream = self.trace.stream(name, Cpu(0))?;
-        self.write(stream, &[packet], &Firsts::default()).map(drop)
+        self.write(stream, &[packet], at, &Firsts::default()).map(drop)
     }
 
-    /// Continues a stream with these packets, at least one.
-    fn write(&mut self, mut stream: Stream, packets: &[Packet], firsts: &Firsts) -> Result<Stream, Error> {
+    /// Continues a stream with the events of these packets, at least one, that are not after `until`.
+    fn write(
+        &mut self,
+        mut stream: Stream,
+        packets: &[Packet],
+        until: Cycles,
+        firsts: &Firsts,
+    ) -> Result<Stream, Error> {
         let [first, ..] = packets else { return Ok(stream) };
         let (lost_before, skipped_before) = (stream.lost(), stream.skipped());
         let (mut events, mut lost_here, cpu) = (0, 0_u64, stream.cpu());
         for packet in packets {
-            let mut whole = packet.whole().to_vec();
+            let mut whole = packet.up_to(until).to_vec();
             if let Some(replaced) = firsts.replace(&mut whole, cpu, true, |_| {})
                 && replaced.lost > 0
             {
@@ -227,7 +234,7 @@ impl Snapshot {
             }
             let times = PacketTimes {
                 begin: packet.begin,
-                end: packet.end,
+                end: packet.end.min(until),
                 // Losses before the first packet are not part of this snapshot.
                 lost: lost_before
                     .saturating_add(packet.lost.saturating_sub(first.lost))

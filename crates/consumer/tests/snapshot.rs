@@ -49,9 +49,15 @@ impl Recorder {
     }
 
     fn snapshot(&mut self, folder: &Path) -> StreamSummary {
+        self.snapshot_before(folder, 0)
+    }
+
+    /// Takes a snapshot after the beginning of which so many events are emitted.
+    fn snapshot_before(&mut self, folder: &Path, events: u64) -> StreamSummary {
         self.taken += 1;
         let path = folder.join(self.taken.to_string());
         let mut snapshot = Snapshot::begin(&path, [self.taken; 16], &self.clock).unwrap();
+        self.emit(events);
         snapshot.add(&Contents::of(&mut self.drain, Writers::Living), &Firsts::default()).unwrap();
         let buffers = BufferDescription {
             sub_buffer_bytes: 4096,
@@ -81,6 +87,22 @@ fn snapshots_repeat_each_other_and_count_what_is_not_in_them() {
     assert_eq!(later.events * EVENT + later.overwritten.bytes, 10_000 * EVENT);
     assert_eq!((later.packets, later.lost), (8, 0));
     assert_eq!(recorder.snapshot(folder.path()), later);
+}
+
+#[test]
+fn events_after_the_beginning_are_left_to_the_next_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new();
+    recorder.emit(300);
+    let snapshot = recorder.snapshot_before(folder.path(), 200);
+    // Of the second packet, a part.
+    assert_eq!((snapshot.events, snapshot.packets, snapshot.lost), (300, 2, 0));
+    assert_eq!(snapshot.overwritten.sub_buffers, 0);
+    assert_eq!(recorder.snapshot(folder.path()).events, 500);
+    // All that was there is overwritten since: what is there instead is kept.
+    let newer = recorder.snapshot_before(folder.path(), 9_500);
+    assert_eq!(newer.packets, 8);
+    assert_eq!(newer.events * EVENT + newer.overwritten.bytes, 10_000 * EVENT);
 }
 
 #[test]

@@ -110,14 +110,22 @@ impl KernelFlightRecorder {
         })
     }
 
-    /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those
-    /// that were recorded right before the call, while recording continues. What an earlier snapshot has
-    /// written is in this one too, as far as it is not overwritten; each trace needs a `uuid` of its own.
+    /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those of
+    /// the moment `taken`, which is not after the call, while recording continues. CPUs are read one after
+    /// the other: what they recorded since then would be missing on some of them, and is left out, unless
+    /// all that a CPU had at that moment is overwritten. What an earlier snapshot has written is in this one
+    /// too, as far as it is not overwritten; each trace needs a `uuid` of its own.
     ///
     /// # Errors
     /// What fails in tracefs, or before anything was written. What fails later is
     /// [`Summary::unwritten`], and the folder good up to there. In every case the recording continues.
-    pub fn snapshot(&mut self, parent: &Dir, name: &str, uuid: Uuid) -> Result<Summary, Error> {
+    pub fn snapshot(
+        &mut self,
+        parent: &Dir,
+        name: &str,
+        uuid: Uuid,
+        taken: Cycles,
+    ) -> Result<Summary, Error> {
         // All pages first: converting takes much longer than reading, and the kernel overwrites meanwhile.
         for (reader, kept) in &mut self.cpus {
             reader.drain(kept)?;
@@ -133,15 +141,15 @@ impl KernelFlightRecorder {
         let mut summary = Summary::default();
         let mut written = Ok(());
         for (reader, kept) in &self.cpus {
-            let mut stream = Stream::new(reader.cpu);
+            let mut stream = Stream::new(reader.cpu).up_to(kept.until(taken));
             written = written.and(kept.convert(&mut stream, &self.programs, &mut trace));
-            let now = self.options.clock.now();
+            let end = taken.max(stream.last());
             if reader.cpu.index() == here {
                 for thread in &threads {
-                    written = written.and(stream.event(now, dump.thread, &thread.encode(), &mut trace));
+                    written = written.and(stream.event(end, dump.thread, &thread.encode(), &mut trace));
                 }
             }
-            written = written.and(stream.finish(now, &mut trace));
+            written = written.and(stream.finish(end, &mut trace));
             let mut of_cpu = stream.summary().clone();
             of_cpu.overwritten = kept.gone_since(self.began);
             summary.streams.push(of_cpu);

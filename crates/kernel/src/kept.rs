@@ -75,6 +75,14 @@ impl Kept {
         (self.overwritten > 0).then_some(LossRange { begin, end, events: self.overwritten })
     }
 
+    /// Up to when a snapshot of the moment `taken` has these pages' events: other CPUs' pages, which were
+    /// read earlier or later, are complete until then. If all that was here then is overwritten, nothing is
+    /// left out: an end of other streams before the first of these events shows to readers what is unknown.
+    pub(crate) fn until(&self, taken: Cycles) -> Cycles {
+        let is_newer = self.overwritten > 0 && self.first_stamp().is_some_and(|first| first > taken);
+        if is_newer { Cycles::MAX } else { taken }
+    }
+
     fn first_stamp(&self) -> Option<Cycles> {
         self.pages.iter().find_map(|bytes| Page::parse(&self.layout, bytes).ok()).map(|page| page.stamp)
     }

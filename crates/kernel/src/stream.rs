@@ -146,6 +146,8 @@ pub(crate) struct Stream {
     discarded: u64,
     /// In order of `at`.
     gaps: Vec<Gap>,
+    /// Later events of the kernel's are left out.
+    until: Cycles,
 }
 
 impl Stream {
@@ -160,7 +162,12 @@ impl Stream {
             foreign: 0,
             damaged: 0,
         };
-        Self { summary, gathered: Gathered::new(ENOUGH), discarded: 0, gaps: Vec::new() }
+        Self { summary, gathered: Gathered::new(ENOUGH), discarded: 0, gaps: Vec::new(), until: Cycles::MAX }
+    }
+
+    /// Leaves out what the kernel recorded later.
+    pub(crate) fn up_to(self, until: Cycles) -> Self {
+        Self { until, ..self }
     }
 
     pub(crate) fn summary(&self) -> &StreamSummary {
@@ -192,6 +199,9 @@ impl Stream {
                 self.damage();
                 break;
             };
+            if record.stamp > self.until {
+                break;
+            }
             if record.stamp >= gap_at {
                 written = written.and(self.close_gaps(record.stamp, sink));
                 gap_at = self.next_gap();
@@ -234,9 +244,10 @@ impl Stream {
 
     /// Announces `events` lost between `begin` (or the last event) and the first event stamped `at` or later.
     pub(crate) fn expect_gap(&mut self, begin: Option<Cycles>, at: Cycles, events: u64) {
-        if events == 0 {
+        if events == 0 || begin.is_some_and(|begin| begin > self.until) {
             return;
         }
+        let at = at.min(self.until);
         match self.gaps.last_mut() {
             Some(gap) if (gap.begin, gap.at) == (begin, at) => gap.events = gap.events.saturating_add(events),
             _ => {

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use tracewing_files::Dir;
-use tracewing_kernel::{KernelFlightRecorder, Options, Scope, Summary};
+use tracewing_kernel::{KernelClock, KernelFlightRecorder, Options, Scope, Summary};
+use tracewing_units::Cycles;
 
 /// The kernel's event whose one argument numbers the events of a test, and its name in the trace.
 const NUMBERED: &str = "sys_enter_getpriority";
@@ -65,9 +66,19 @@ fn start(globs: &[&str], buffer_kib: u32) -> KernelFlightRecorder {
 
 /// A snapshot into `dir/name`, which must be complete.
 fn snapshot(recorder: &mut KernelFlightRecorder, dir: &Path, nth: u8) -> (Summary, Option<Vec<Line>>) {
+    snapshot_of(recorder, dir, nth, KernelClock::Mono.now())
+}
+
+/// One of the moment `taken`.
+fn snapshot_of(
+    recorder: &mut KernelFlightRecorder,
+    dir: &Path,
+    nth: u8,
+    taken: Cycles,
+) -> (Summary, Option<Vec<Line>>) {
     let (parent, name) = (Dir::parent(dir).unwrap(), nth.to_string());
     let trace = dir.join(&name);
-    let summary = recorder.snapshot(&parent, &name, [nth; 16]).unwrap();
+    let summary = recorder.snapshot(&parent, &name, [nth; 16], taken).unwrap();
     assert!(summary.unwritten.is_none(), "{summary:?}");
     assert!(summary.streams.iter().all(|stream| stream.losses.events == 0), "{summary:?}");
     let lines = babeltrace(&trace);
@@ -109,6 +120,37 @@ fn each_snapshot_has_the_newest_events_and_overlaps_the_one_before() {
         assert_eq!(numbers(&lines, own_tid()).last(), Some(&i128::from(emitted + 1)));
     }
     assert_eq!(recorder.finish(), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_ends_on_every_cpu_at_its_moment() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&[NUMBERED], 1024);
+    let last = std::cell::Cell::new(0);
+    let emit_everywhere = || {
+        on_every_cpu(|| {
+            emit(last.get() + 1..last.get() + 101);
+            last.set(last.get() + 100);
+        });
+    };
+    emit_everywhere();
+    let (before, taken) = (last.get(), KernelClock::Mono.now());
+    emit_everywhere();
+    for (nth, taken, end) in [(1, taken, before), (2, KernelClock::Mono.now(), last.get())] {
+        let (_, Some(lines)) = snapshot_of(&mut recorder, dir.path(), nth, taken) else { return };
+        assert_eq!(numbers(&lines, own_tid()), (1..=i128::from(end)).collect::<Vec<_>>());
+        assert!(lines.iter().all(|line| line.stamp <= taken.0), "{:?} after {taken:?}", lines.last());
+    }
+    // All that was there is overwritten since: what is there instead is kept, and its moment is later.
+    pin_to_one_cpu();
+    let taken = KernelClock::Mono.now();
+    emit(1..100_000);
+    let (summary, lines) = snapshot_of(&mut recorder, dir.path(), 3, taken);
+    assert!(gone(&summary) > 0);
+    assert_eq!(numbers(&lines.unwrap(), own_tid()).last(), Some(&99_999));
 }
 
 #[test]
@@ -254,7 +296,8 @@ fn a_dropped_recorder_leaves_no_instance_and_its_snapshots() {
     let mut recorder = start(&[NUMBERED], KIB);
     emit(1..11);
     snapshot(&mut recorder, dir.path(), 1);
-    let error = recorder.snapshot(&Dir::parent(dir.path()).unwrap(), "1", [2; 16]).unwrap_err().to_string();
+    let (parent, taken) = (Dir::parent(dir.path()).unwrap(), KernelClock::Mono.now());
+    let error = recorder.snapshot(&parent, "1", [2; 16], taken).unwrap_err().to_string();
     assert!(error.contains("/1: File exists"), "a folder that is there is refused: {error}");
     emit(11..21);
     let (_, lines) = snapshot(&mut recorder, dir.path(), 2);

@@ -15,7 +15,7 @@ use tracewing_kernel::{
     KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope as KernelScope,
     default_buffer_kib,
 };
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::environment;
 
 use crate::options::Options;
@@ -159,7 +159,8 @@ impl Kernel {
         self.recorder.recorded().filter(|_| self.follows)
     }
 
-    /// Writes what a flight recorder's buffers hold as a trace; nothing where no kernel events are recorded.
+    /// Writes what a flight recorder's buffers hold of the time up to `taken` as a trace; nothing where no
+    /// kernel events are recorded.
     ///
     /// # Errors
     /// Nothing of it could be written.
@@ -167,9 +168,10 @@ impl Kernel {
         &mut self,
         folder: &Dir,
         uuid: Uuid,
+        taken: Cycles,
     ) -> Result<KernelSummary, tracewing_kernel::Error> {
         let Source::Flight(recorder) = &mut self.recorder else { return Ok(KernelSummary::default()) };
-        let summary = match recorder.snapshot(folder, KERNEL, uuid).map_err(unwritten) {
+        let summary = match recorder.snapshot(folder, KERNEL, uuid, taken).map_err(unwritten) {
             Ok(summary) => summary,
             // The user's part is good.
             Err(Err(error)) => return Ok(KernelSummary { error: Some(error), ..KernelSummary::default() }),

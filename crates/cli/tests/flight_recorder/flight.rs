@@ -212,3 +212,32 @@ pub fn assert_full(found: &BTreeMap<u64, (u64, u64)>) {
         assert!(*kept.start() <= SUB_BUFFERS * SUB_BUFFER, "{kept:?} bytes were kept");
     }
 }
+
+/// Checks that nothing is in a snapshot of later than its moment: it would not be in all streams.
+pub fn assert_ends_at_its_moment(trace: &Path) {
+    let taken = description(trace)["snapshot"]["taken_cycles"].as_u64().unwrap();
+    let late: Vec<String> =
+        list(trace).into_iter().filter(|event| event.stamp > taken).map(|event| event.name).collect();
+    assert!(late.is_empty(), "later than the snapshot's moment: {late:?}");
+}
+
+/// Checks that a snapshot whose streams continue after its moment, as earlier versions wrote them, has unknown
+/// losses from there on, and none before.
+pub fn assert_later_events_are_doubted(trace: &Path) {
+    let mut description = description(trace);
+    let frequency = description["clock"]["frequency_hz"].as_u64().unwrap();
+    let last = list(trace).iter().map(|event| event.stamp).max().unwrap();
+    let file = trace.join("tracewing.json");
+    let written = std::fs::read(&file).unwrap();
+    let mut lost_at_end = |taken: u64| {
+        description["snapshot"]["taken_cycles"] = taken.into();
+        std::fs::write(&file, description.to_string()).unwrap();
+        let info = harness::tracewing().args(["info", "--format", "json"]).arg(trace).ran().json();
+        let streams = info["traces"].as_array().unwrap().iter().flat_map(|trace| trace["streams"].as_array());
+        let losses = streams.flatten().flat_map(|stream| stream["losses"].as_array().unwrap().clone());
+        losses.filter(|loss| loss["end_ns"] == info["end_ns"]).count()
+    };
+    assert_eq!(lost_at_end(last), 0);
+    assert!(lost_at_end(last - frequency / 1000) > 0, "a millisecond after the moment is known");
+    std::fs::write(&file, written).unwrap();
+}

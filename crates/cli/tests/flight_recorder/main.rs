@@ -197,12 +197,15 @@ fn kernel_and_user_events_are_in_one_snapshot() {
         let trace = flight.command();
         assert_eq!(trace, flight.path(round));
         assert_ends(&check(&trace), &emitted);
+        assert_ends_at_its_moment(&trace);
         last = Some(trace);
     }
-    let names: Vec<String> = list(&last.unwrap()).into_iter().map(|event| event.name).collect();
+    let last = last.unwrap();
+    let names: Vec<String> = list(&last).into_iter().map(|event| event.name).collect();
     for name in ["sched_switch", "syscall_entry_write", "pilot:count"] {
         assert!(names.iter().any(|other| other == name), "no {name}");
     }
+    assert_later_events_are_doubted(&last);
     let ended = flight.end();
     let kernel = ended.summary["snapshots"][2]["kernel_streams"].as_array().unwrap();
     assert!(kernel.iter().any(|stream| stream["events"].as_u64().unwrap() > 0));

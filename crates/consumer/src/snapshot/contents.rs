@@ -9,6 +9,7 @@ use crate::drain::Drain;
 use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
 use crate::outside::Insider;
+use crate::packet_events::{Event, Walk};
 use crate::summary::LossRange;
 use crate::whole_events::whole_events;
 
@@ -90,6 +91,16 @@ impl Contents {
 }
 
 impl BufferContents {
+    /// Its packets up to the moment `taken`, and up to when they have events. Buffers are copied one after
+    /// the other, so all of them together are complete until then only. If all that was here then is
+    /// overwritten, nothing is left out: an end of other streams before the first of these packets shows to
+    /// readers what is unknown.
+    pub(super) fn up_to(&self, taken: Cycles) -> (&[Packet], Cycles) {
+        let is_newer = |first: &Packet| first.begin > taken && first.overwritten != Overwritten::default();
+        let until = if self.packets.first().is_some_and(is_newer) { Cycles::MAX } else { taken };
+        (&self.packets[..self.packets.partition_point(|packet| packet.begin <= until)], until)
+    }
+
     fn is_empty(&self) -> bool {
         self.packets.is_empty() && self.damages.is_empty()
     }
@@ -120,6 +131,20 @@ impl Packet {
         // SAFETY: the vector is this process's own.
         let (_, len) = unsafe { whole_events(self.events.as_slice().into(), |_| {}) };
         &self.events[..len]
+    }
+
+    /// The bytes of its whole events up to this time.
+    pub(super) fn up_to(&self, until: Cycles) -> &[u8] {
+        let whole = self.whole();
+        if self.end <= until {
+            return whole;
+        }
+        let mut stamp = self.begin;
+        let is_later = |event: &Event| {
+            stamp = event.stamp(whole, stamp);
+            stamp > until
+        };
+        Walk { bytes: whole, at: 0 }.find(is_later).map_or(whole, |event| &whole[..event.at])
     }
 }
 

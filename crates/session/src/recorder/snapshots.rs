@@ -110,8 +110,8 @@ impl Recorder<'_> {
         let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock)?;
         self.join.resolve_firsts(); // of programs that have ended
         self.join.regions.add_past(&mut snapshot)?;
-        // Writers are not stopped: each region is copied as it is at its turn, so regions end at different
-        // times.
+        // Writers are not stopped: each region is copied as it is at its turn, and what it has of later than
+        // the snapshot's moment is left out.
         for key in self.join.regions.keys() {
             let Some(contents) = self.join.regions.copy(key, reason == Reason::Exit) else { continue };
             self.join.resolve_firsts();
@@ -121,7 +121,7 @@ impl Recorder<'_> {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
             threads.write_names(&mut self.join.classes, &mut snapshot)?;
         }
-        let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?)?;
+        let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?, snapshot.taken())?;
 
         let mut description = self.join.description.clone();
         description.kernel_streams = kernel.streams;

@@ -21,14 +21,28 @@ use tracewing_units::{Duration, Timestamp};
 
 const NS_PER_MS: u64 = 1_000_000;
 
+/// More than times of a description and of its streams differ by rounding.
+const ROUNDING: Duration = Duration::from_ns(1000);
+
 /// What is missing at the end of a stream.
 struct Gap {
     /// The stream's place in [`Recording::streams`].
     stream: usize,
     /// How many events, where that is known.
     count: Option<u64>,
+    /// They are not before this, nor before the stream's last packet ends.
+    since: Since,
+}
+
+/// Since when events may be missing.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    /// Since the stream's last packet.
+    LastPacket,
     /// They are no older at the recording's end.
-    age: Duration,
+    Age(Duration),
+    /// Since then.
+    Time(Timestamp),
 }
 
 /// Learns from the descriptions around the traces what is missing. A recording that is being made has not
@@ -111,7 +125,12 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     recording.missing.extend(why.map(|why| format!("{}: {why}", folder.display())));
     // What was older had been written when the recorder was killed.
     let flush = || described["buffers"]["flush_ms"].as_u64().and_then(|ms| ms.checked_mul(NS_PER_MS));
-    let unwritten = (state == description::KILLED).then(|| flush().map_or(Duration::MAX, Duration::from_ns));
+    let unwritten = match state {
+        description::KILLED => {
+            Some(flush().map_or(Since::LastPacket, |ns| Since::Age(Duration::from_ns(ns))))
+        }
+        _ => taken(described),
+    };
     let mut gaps = Vec::new();
     for &trace in traces {
         let folder = recording.traces()[trace].folders()[0].clone();
@@ -193,17 +212,25 @@ fn gone_stream(recording: &mut Recording, trace: usize, path: &Path, listed: Lis
     (bytes > 0 || lost > 0 || has_lost_more).then(|| Gap {
         stream: recording.add_missing(trace, path),
         count: known(events.saturating_add(lost)).filter(|_| !has_lost_more),
-        age: Duration::MAX,
+        since: Since::LastPacket,
     })
 }
 
+/// The moment of a snapshot: until then, nothing is missing after the end of a stream. Later events are not
+/// in all streams.
+fn taken(described: &Value) -> Option<Since> {
+    let taken = real_time(described, described.pointer("/snapshot/taken_cycles")?)?;
+    Some(Since::Time(taken + ROUNDING))
+}
+
 /// The loss at the end of a stream, whose description is taken out of the map; unknown for a stream of
-/// several files. If the recorder was killed, events that were not yet written may be missing.
+/// several files. Events since `unwritten` may be missing: those that a recorder had not written when it was
+/// killed, or those since the moment of a snapshot.
 fn gap(
     recording: &mut Recording,
     at: usize,
     listed: &mut BTreeMap<String, Listed>,
-    unwritten: Option<Duration>,
+    unwritten: Option<Since>,
 ) -> Option<Gap> {
     let [file] = &recording.streams()[at].files[..] else { return None };
     let path = file.path.clone();
@@ -217,15 +244,15 @@ fn gap(
     if size < listed.bytes {
         let (gone, bytes) = (listed.bytes - size, listed.bytes);
         recording.missing.push(format!("{}: {gone} of its {bytes} bytes are missing", path.display()));
-        return Some(Gap { stream: at, count: None, age: Duration::MAX });
+        return Some(Gap { stream: at, count: None, since: Since::LastPacket });
     }
     let later = match listed.lost {
         0 => 0,
         lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),
     };
     match (later, unwritten) {
-        (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
-        (later, _) => Some(Gap { stream: at, count: known(later), age: Duration::MAX }),
+        (0, unwritten) => Some(Gap { stream: at, count: None, since: unwritten? }),
+        (later, _) => Some(Gap { stream: at, count: known(later), since: Since::LastPacket }),
     }
 }
 
@@ -264,8 +291,11 @@ fn note(recording: &mut Recording, traces: &[usize], gaps: &[Gap]) {
     let end =
         streams.iter().zip(&ends).filter(|(stream, _)| of_these(stream)).filter_map(|(_, end)| *end).max();
     for gap in gaps {
-        let from =
-            ends[gap.stream].or(begin).zip(end).map(|(from, end)| from.max(end.saturating_sub(gap.age)));
+        let from = ends[gap.stream].or(begin).zip(end).map(|(from, end)| match gap.since {
+            Since::LastPacket => from,
+            Since::Age(age) => from.max(end.saturating_sub(age)),
+            Since::Time(time) => from.max(time),
+        });
         let range = from.zip(end).map(|(from, end)| (from, end.max(from)));
         if gap.count.is_none() && range.is_some_and(|(from, end)| from == end) {
             continue;
