@@ -97,7 +97,7 @@ const REMOVED: [(&str, &[&str]); 22] = [
 ];
 
 /// Counts of events, of which some are gone, and what is not known.
-const ALWAYS: [&str; 3] = ["events", "user_events", "unknown_ns"];
+const ALWAYS: [&str; 4] = ["events", "user_events", "undetermined_ns", "unknown_ns"];
 
 /// Up to the next event of a thread that runs, in the server: 8 and 11 µs were seen.
 const NEXT_EVENT_NS: f64 = 50_000.0;

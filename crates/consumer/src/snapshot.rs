@@ -5,8 +5,8 @@
 //! never visible. It contains everything that was emitted before the snapshot began, as far as the buffers
 //! still held it when they were copied, and nothing later, of which only some buffers have anything. A
 //! sub-buffer is copied, put back into the ring, and only then written, since writers do not wait for the
-//! disk; the next snapshot has it again unless writers needed its place first. With protocol `Smp`, a sub-buffer is left to the next snapshot if a thread is descheduled in
-//! the middle of an event for 0.1 s.
+//! disk; the next snapshot has it again unless writers needed its place first. With protocol `Smp`, a
+//! sub-buffer is left to the next snapshot if a thread is descheduled in the middle of an event for 0.1 s.
 //!
 //! A buffer's snapshot has no gap: if writers were faster than the copy, everything before the gap is left
 //! out and counted as overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers

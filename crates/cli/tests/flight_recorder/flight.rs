@@ -221,8 +221,8 @@ pub fn assert_ends_at_its_moment(trace: &Path) {
     assert!(late.is_empty(), "later than the snapshot's moment: {late:?}");
 }
 
-/// Checks that a snapshot whose streams continue after its moment, as earlier versions wrote them, has unknown
-/// losses from there on, and none before.
+/// Checks that a snapshot whose streams continue after its moment, as earlier versions wrote them, has
+/// unknown losses from there on, and none before.
 pub fn assert_later_events_are_doubted(trace: &Path) {
     let mut description = description(trace);
     let frequency = description["clock"]["frequency_hz"].as_u64().unwrap();

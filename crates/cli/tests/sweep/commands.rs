@@ -168,11 +168,12 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Columns of events that are counted, of which some are gone; what is not known, which grows; and numbers
 /// that are names.
-pub const ALWAYS: [&str; 12] = [
+pub const ALWAYS: [&str; 13] = [
     "user_events",
     "events",
     "bytes",
     "per_second",
+    "undetermined_ns",
     "unknown_ns",
     "unseen_ns",
     "process",
