@@ -16,6 +16,9 @@ pub trait Analysis: Fold {
     /// own state depends on them.
     const BEFORE: bool = false;
 
+    /// Whether it takes [`Input::Earlier`].
+    const EARLIER: bool = false;
+
     /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no
     /// changes of threads for which it is not known yet whether the filter lets them through.
     const AT_ONCE: bool = false;
@@ -58,6 +61,9 @@ pub enum Input<'a> {
     /// An event of any thread, whether or not the filter lets it through, from the recording's beginning on:
     /// for those that explain others.
     Explained(&'a EventRef<'a>),
+    /// An event before [`Input::Begins`], whether or not the filter lets it through: for those that explain
+    /// later ones, with their process.
+    Earlier(&'a Seen<'a>),
     /// An event that the filter lets through.
     Event(&'a Seen<'a>),
     /// A state dump names a living thread, or one that has ended since.

@@ -196,6 +196,9 @@ impl<'a, A: Analysis> Run<'a, A> {
                 self.does_not_see(&unseen);
             }
         }
+        if A::EARLIER && !self.begun {
+            self.filtered.input(Input::Earlier(&self.follower.seen(event, activity.as_ref())));
+        }
         if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.selects_seen(&seen) {

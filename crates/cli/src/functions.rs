@@ -59,8 +59,8 @@ Examples:
   tracewing functions my-trace --flame-graph server.svg
   tracewing functions before --diff after
 
-Times are in ns in JSON and CSV. Functions that have not returned when the recording ends count up to the last event \
-of their thread.
+Times are in ns in JSON and CSV. Of functions that have not returned when the recording ends, total and self have the \
+time up to the last event of their thread, or until they begin again.
 
 The program must have been built for it: with gcc's or clang's -finstrument-functions, or -pg -mfentry; or its Rust \
 functions must have the attribute #[tracewing::traced].
@@ -191,6 +191,11 @@ impl Line<'_> {
         self.time(ns.filter(|_| self.has_selves))
     }
 
+    /// A sum over calls. If none of them has ended, 0 is no sum: nothing is known of them.
+    fn sum(&self, ns: Duration) -> Option<Duration> {
+        Some(ns).filter(|ns| !ns.is_zero() || self.row.calls.count > 0)
+    }
+
     /// A figure of single calls, if any is known.
     fn of_calls(&self, ns: Duration) -> Option<Duration> {
         (self.row.calls.count > 0).then_some(ns)
@@ -200,14 +205,14 @@ impl Line<'_> {
 fn columns<'f>() -> Vec<Column<Line<'f>>> {
     columns! { line: Line<'f>;
         period "total" "total_ns" key, "time from begin to end; for recursive calls, of the outermost one"
-            => line.time(Some(line.row.total_ns));
+            => line.time(line.sum(line.row.total_ns));
         period "total-avg" "total_avg_ns" high, "mean total of a call" => line.time(line.row.calls.mean_ns());
         period "total-min" "total_min_ns" low, "the shortest call" => line.time(line.of_calls(line.row.calls.min_ns));
         period "total-max" "total_max_ns" normal, "the longest call" => line.time(line.of_calls(line.row.calls.max_ns));
         period "total-stdev" "total_stdev_ns" low, "standard deviation of total"
             => line.time(line.row.calls.deviation_ns());
         period "self" "self_ns" high, "total without the recorded functions that it called"
-            => line.own(Some(line.row.own_ns));
+            => line.own(line.sum(line.row.own_ns));
         period "self-avg" "self_avg_ns" normal, "mean self of a call" => line.own(line.row.own.mean_ns());
         period "self-min" "self_min_ns" low, "the shortest self of a call" => line.own(line.of_calls(line.row.own.min_ns));
         period "self-max" "self_max_ns" low, "the longest self of a call" => line.own(line.of_calls(line.row.own.max_ns));
@@ -257,15 +262,21 @@ fn print_totals(
         return writeln!(out, "{}.", without_ends(ran));
     }
     for (count, text) in [
-        (unmatched.last, "calls had not returned at the end, and count up to the last event of their thread"),
+        (
+            unmatched.last,
+            "calls had not returned at the end: total and self have what is certain of them, figures of single calls nothing",
+        ),
         (
             unmatched.lost,
             "calls had not ended where events were lost: total and self have them up to there, figures of single calls do not",
         ),
-        (unmatched.replaced, "calls lasted until their process executed another program"),
+        (
+            unmatched.replaced,
+            "calls had not returned when their process executed another program, and count as those at the end",
+        ),
         (
             unmatched.left,
-            "functions were left without returning: total and self have them up to the event before, figures of single calls do not",
+            "functions were left without returning: total and self have what is certain of them, figures of single calls nothing",
         ),
         (unmatched.ends, "ends of functions have no beginning and are left out"),
         (unmatched.not_followed, "calls were nested too deeply to be followed, and are left out"),

@@ -58,13 +58,13 @@ pub enum Call {
         inner_ns: Duration,
         /// Whether another call of the same function is around it.
         is_nested: bool,
-        /// Where events were lost between its beginning and its end, which may then be another call's, or a
-        /// jump left it or one that it called: what is certain of it.
+        /// Where events were lost between its beginning and its end, which may then be another call's, or it
+        /// or one that it called has no end: what is certain of it.
         certain: Option<Certain>,
     },
 }
 
-/// The part of a call before events were lost, or before a jump, ns.
+/// The part of a call before events were lost, before a jump, or before the recording's end, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Certain {
     /// How long it was.
@@ -83,9 +83,9 @@ pub struct Unmatched {
     pub left: u64,
     /// Functions that had not ended where events were lost: how long they lasted after that is unknown.
     pub lost: u64,
-    /// Functions that lasted until their process executed another program.
+    /// Functions that had not ended when their process executed another program.
     pub replaced: u64,
-    /// Functions that lasted to the last event of their thread.
+    /// Functions that had not ended at the last event of their thread.
     pub last: u64,
     /// Functions that the program could not report, since too many were nested.
     pub not_followed: u64,
@@ -140,6 +140,17 @@ impl Calls {
         true
     }
 
+    /// Learns where code is from an event before those whose calls are followed.
+    pub fn earlier(&mut self, seen: &Seen<'_>) {
+        self.images.follow(seen);
+        let process = seen.place.process;
+        let Some(FunctionEvent::Image { begin, end, bias, path }) = self.reader.read(seen) else { return };
+        if self.programs.changed(seen.state, process).is_some() {
+            self.images.forget(process);
+        }
+        self.images.learn(process, begin..end, bias, path);
+    }
+
     /// A process executes another program.
     fn replace(
         &mut self,
@@ -154,7 +165,7 @@ impl Calls {
                 return true;
             }
             let end = since.max(thread.last);
-            let Ended { known, lost } = thread.end_all(end, &mut |call| report(*key, end, call));
+            let Ended { known, lost } = thread.end_all(end, &mut |time, call| report(*key, time, call));
             self.unmatched.replaced += known;
             self.unmatched.lost += lost;
             false
@@ -173,7 +184,7 @@ impl Calls {
             FunctionEvent::Entry(which) => {
                 let function = self.number(process, which);
                 let thread = self.threads.entry(key).or_default();
-                thread.last = time;
+                let after = std::mem::replace(&mut thread.last, time);
                 let depth = thread.frames.len();
                 if depth == DEPTH {
                     self.unmatched.not_followed += 1;
@@ -184,7 +195,7 @@ impl Calls {
                     Some(place) => {
                         let end = thread.doubtful_at;
                         while thread.frames.len() > place {
-                            thread.end_last(end, &mut |call| report(key, end, call));
+                            thread.end_last(end, &mut |time, call| report(key, time, call));
                             self.unmatched.lost += 1;
                         }
                         place
@@ -196,9 +207,11 @@ impl Calls {
                 thread.frames.push(Frame {
                     function,
                     begin: time,
+                    after,
                     inner_ns: Duration::ZERO,
                     certain,
-                    is_left: false,
+                    is_lossy: self.is_blind,
+                    left_at: None,
                 });
                 *thread.active.entry(function).or_default() += 1;
                 report(key, time, Call::Begins { function, depth, caller_known });
@@ -227,18 +240,14 @@ impl Calls {
             return;
         }
         if !thread.is_doubtful() && thread.frames.last().is_some_and(|frame| frame.function != function) {
-            thread.leave(function, before, time);
+            thread.end_around(function, before, time);
         }
         while let Some(last) = thread.frames.last().map(|frame| frame.function) {
-            let end = match last == function {
-                true => time,
-                false if thread.is_doubtful() => thread.doubtful_at,
-                false => before,
-            };
-            let Some(frame) = thread.end_last(end, &mut |call| report(key, end, call)) else { return };
-            match frame.is_left {
-                true => self.unmatched.left += u64::from(last != function),
-                false => self.unmatched.lost += u64::from(!frame.is_known()),
+            let end = if last == function { time } else { thread.doubtful_at };
+            let Some(frame) = thread.end_last(end, &mut |time, call| report(key, time, call)) else { return };
+            match frame.is_lossy {
+                true => self.unmatched.lost += 1,
+                false => self.unmatched.left += u64::from(last != function),
             }
             if last == function {
                 return;
@@ -259,11 +268,11 @@ impl Calls {
         }
     }
 
-    /// The recording is over. What has not ended lasted to the last event of its thread.
+    /// The recording is over. How long calls last that have not ended is unknown.
     pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
             let last = thread.last;
-            let Ended { known, lost } = thread.end_all(last, &mut |call| report(key, last, call));
+            let Ended { known, lost } = thread.end_all(last, &mut |time, call| report(key, time, call));
             self.unmatched.last += known;
             self.unmatched.lost += lost;
         }

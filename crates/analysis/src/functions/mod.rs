@@ -33,11 +33,12 @@ pub struct FunctionRow {
     pub name: String,
     /// How often it was called.
     pub count: u64,
-    /// How long single calls lasted, without those that had not ended where events were lost. Its sum has
-    /// calls within calls of the same function, too: [`FunctionRow::total_ns`] has not.
+    /// How long single calls lasted, without those that had not ended where events were lost or at the end,
+    /// or that a jump left. Its sum has calls within calls of the same function, too:
+    /// [`FunctionRow::total_ns`] has not.
     pub calls: Figures,
-    /// How long the function was running or called others, ns. A call that had not ended where events were
-    /// lost counts up to there.
+    /// How long the function was running or called others, ns. Of the calls that `calls` does not have, it
+    /// has what is certain.
     pub total_ns: Duration,
     /// How long single calls lasted less what they called.
     pub own: Figures,
@@ -171,9 +172,12 @@ impl Fold for Functions {
 }
 
 impl Analysis for Functions {
+    const EARLIER: bool = true;
+
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
+            Input::Earlier(seen) => self.calls.earlier(seen),
             Input::Event(seen) => self.event(seen),
             Input::Lost(lost) => self.lost(lost),
             Input::LossOver { time } => self.loss_over(time),
@@ -256,11 +260,14 @@ impl Totals {
         let mut below: HashMap<NodeId, BTreeMap<String, CallNode>> = HashMap::new();
         for (id, above, function) in edges {
             let node = &self.nodes[id as usize];
+            let called = below.remove(&id).unwrap_or_default();
+            // Of calls without an end, less may be certain than of those that seem to be in them.
+            let within = total(called.values().map(|node| node.total_ns)) + node.own_ns;
             let made = CallNode {
                 calls: node.calls,
-                total_ns: node.total_ns,
+                total_ns: node.total_ns.max(within),
                 own_ns: node.own_ns,
-                below: below.remove(&id).unwrap_or_default(),
+                below: called,
             };
             let name = names[function as usize].clone();
             below.entry(above).or_default().entry(name).or_default().merge(made);

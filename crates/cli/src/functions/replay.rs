@@ -162,6 +162,8 @@ impl<W: Write> Fold for Replay<W> {
 impl<W: Write> Analysis for Replay<W> {
     const AT_ONCE: bool = true;
 
+    const EARLIER: bool = true;
+
     fn is_done(&self) -> bool {
         self.lines.written.is_err() || self.lines.left == 0
     }
@@ -170,6 +172,7 @@ impl<W: Write> Analysis for Replay<W> {
     fn input(&mut self, input: tracewing_analysis::Input<'_>) {
         use tracewing_analysis::Input;
         match input {
+            Input::Earlier(seen) => self.calls.earlier(seen),
             Input::Event(seen) => self.event(seen),
             Input::Lost(lost) => self.lost(lost),
             Input::LossOver { time } => self.loss_over(time),

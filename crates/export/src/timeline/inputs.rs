@@ -9,10 +9,13 @@ use tracewing_trace::super_trace::{self, Kind, Lwp, Scope};
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 impl Analysis for Timeline {
+    const EARLIER: bool = true;
+
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
             Input::Explained(event) => self.explained(event),
+            Input::Earlier(seen) => self.calls.earlier(seen),
             Input::Event(seen) => self.event(seen),
             Input::Dumped { tid, process, name } => self.dumped(tid, process, name),
             Input::LeftOut(super_trace::Change::LwpEnds { lwp }) => self.other_ends(lwp),

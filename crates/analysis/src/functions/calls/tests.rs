@@ -58,6 +58,30 @@ fn a_function_that_a_jump_leaves_lasted_at_least_to_the_event_before() {
     assert_eq!(unmatched, Unmatched { left: 2, ..Unmatched::default() });
 }
 
+/// A jump back into `main`, which never returns, leaves `try` and `a` again and again.
+#[test]
+fn of_functions_that_begin_again_without_an_end_only_the_time_until_then_is_certain() {
+    let events = ["main", "try", "a", "leaf", "-leaf", "try", "a", "leaf", "-leaf", "try"];
+    let (found, unmatched) = calls(&events);
+    let expected = [
+        "leaf 3..4 at 3",
+        "leaf 7..8 at 5",
+        "try 9..9 at 5: 0/0",
+        "a 6..8 at 4: 2/1",
+        "try 5..8 at 3: 3/1",
+        "a 2..4 at 2: 2/1",
+        "try 1..4 at 1: 3/1",
+        "main 0..9 at 0: 9/1",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(unmatched, Unmatched { last: 6, ..Unmatched::default() });
+    // The same where main returns.
+    let (found, unmatched) = calls(&[&events[..], &["-main"]].concat());
+    let expected = [&expected[..7], &["main 0..10 at 0: 10/1"]].concat();
+    assert_eq!(found, expected);
+    assert_eq!(unmatched, Unmatched { left: 5, ..Unmatched::default() });
+}
+
 #[test]
 fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
     let (found, unmatched) = calls(&["main", "a", "leaf", "!", "-a", "-main"]);
