@@ -217,6 +217,41 @@ fn packets_that_overlap_in_time() {
     assert_eq!(reported(folder.path()), expected);
 }
 
+/// A packet that ends after a window is followed by others that begin in it.
+#[test]
+fn windows_of_packets_that_overlap_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = |instance| {
+        let packets = [(0, 100, 500), (1, 200, 600), (2, 300, 400), (3, 550, 700)];
+        let packets = packets.into_iter().map(|(seq, begin, end)| {
+            Packet { seq, ..Packet::new(1, instance, begin, end) }
+                .bytes(&[tick(begin + 10 + instance, 1), tick(end - 10, 2)])
+        });
+        packets.flatten().collect::<Vec<u8>>()
+    };
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s_0", stream(0)), ("s_1", stream(1))]);
+    let out = tempfile::tempdir().unwrap();
+    // Where stamps go back, the order in which streams come depends on what is read.
+    let sorted = |folder: &Path, range| {
+        let mut events = seen(folder, range).0;
+        events.sort_unstable();
+        events
+    };
+    let all = sorted(folder.path(), TimeRange::ALL);
+    let windows = [(0, 320, 6), (0, 450, 8), (205, 320, 4), (305, 320, 2), (0, 505, 10), (0, 999, 16)];
+    for (from, to, count) in windows {
+        let range = TimeRange { begin: at(from), end: at(to) };
+        let mut expected = all.clone();
+        expected.retain(|event| (range.begin..=range.end).contains(&Timestamp::from_ns(event.0)));
+        assert_eq!((expected.len(), &sorted(folder.path(), range)), (count, &expected), "{from} to {to}");
+        let copied = out.path().join(format!("{from}-{to}"));
+        copy(folder.path(), &copied, Version::V2, false, &window(from, to));
+        assert_eq!(sorted(&copied, TimeRange::ALL), expected, "{from} to {to}");
+        let statistics = Statistics::collect(&open(folder.path()), &window(from, to)).unwrap();
+        assert_eq!(statistics.total.events, count as u64, "{from} to {to}");
+    }
+}
+
 /// An event with the extended header, whose stamp has 64 bits.
 fn whole_tick(stamp: u32) -> Event {
     let (high, id, tid) = ([0; 4], [0; 2], 7_i32.to_le_bytes());

@@ -60,7 +60,12 @@ impl StreamEvents {
     ) -> Result<(), Error> {
         while let Some(item) = self.cursor.advance()? {
             match item {
-                item if item.ns().is_some_and(|ns| ns > range.end) => break,
+                // Packets that overlap with this one may have earlier events.
+                item if item.ns().is_some_and(|ns| ns > range.end) => {
+                    if self.cursor.is_after(range.end) {
+                        break;
+                    }
+                }
                 Item::Event(_) => each(Some(self.cursor.event()), None),
                 Item::Lost(mut lost) => {
                     if lost.cut(&range) {

@@ -171,6 +171,11 @@ impl StreamCursor {
         self.previous.as_ref()
     }
 
+    /// Whether the packet that was begun, and so those that follow, begin after a time, for all that is known.
+    pub(crate) fn is_after(&self, time: Timestamp) -> bool {
+        self.head().and_then(|head| head.begin_ns).is_none_or(|begin| begin > time)
+    }
+
     /// The clock of the packet that was begun.
     pub(crate) fn clock(&self) -> Option<&Clock> {
         self.clock.as_ref()

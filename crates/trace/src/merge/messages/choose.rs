@@ -111,11 +111,30 @@ impl Merge<'_> {
         self.give(key)
     }
 
+    /// What is still in the range where all streams have come to something later: packets that begin in it may
+    /// follow, and overlap in time with those before them.
+    fn within_overlaps(&mut self) -> Option<Key> {
+        let is_end = self.until == self.range.end && self.until < Timestamp::MAX;
+        let waiting = if is_end { self.heap.drain().collect() } else { Vec::new() };
+        for Reverse(key) in waiting {
+            let (stream, mut next) = (key.stream(), Some(key));
+            while next.is_some_and(|key| key.ns > self.until) && !self.cursors[stream].is_after(self.until) {
+                next = self.refill(stream);
+            }
+            self.heap.extend(next.map(Reverse));
+        }
+        let is_within = self.heap.peek().is_some_and(|Reverse(key)| key.ns <= self.until);
+        if is_within { self.heap.pop().map(|Reverse(key)| key) } else { None }
+    }
+
     /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
-    fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
+    fn give(&mut self, mut key: Key) -> Result<Option<usize>, Error> {
         if key.ns > self.until {
             self.heap.push(Reverse(key));
-            return Ok(None);
+            match self.within_overlaps() {
+                Some(found) => key = found,
+                None => return Ok(None),
+            }
         }
         if let Head::Failed(_) = self.heads[key.stream()] {
             let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
