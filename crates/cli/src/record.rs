@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         TextFormat::Text if !args.quiet => {
             let has_rules = !matches!(args.selection.enable(&args.condition), Requested::Nothing);
-            record_summary::print(&outcome.summary, has_rules);
+            let has_kernel = !(args.kernel.kernel_events.is_empty() && options.probes.is_empty());
+            record_summary::print(&outcome.summary, has_rules, has_kernel);
         }
         TextFormat::Text => record_summary::print_losses(&outcome.summary),
     }

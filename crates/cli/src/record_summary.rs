@@ -24,8 +24,9 @@ const MOST_ATTACHED: usize = 8;
 /// Loss ranges that are shown one by one.
 const MOST_LOSSES: usize = 8;
 
-/// The whole summary. `has_rules`: whether the user has chosen events of programs.
-pub fn print(summary: &Summary, has_rules: bool) {
+/// The whole summary. `has_rules`: whether the user has chosen events of programs; `has_kernel`: whether
+/// any of the kernel.
+pub fn print(summary: &Summary, has_rules: bool, has_kernel: bool) {
     if let Some(snapshots) = &summary.snapshots {
         return print_flight(summary, snapshots);
     }
@@ -59,17 +60,21 @@ pub fn print(summary: &Summary, has_rules: bool) {
         };
         say!("No events of programs{hint}");
     } else if summary.events == 0 {
-        say!(
-            "No events: {}",
-            if summary.attached.is_empty() {
-                "no program that links the crate tracewing joined"
-            } else {
-                "nothing that is recorded happened in the processes"
-            }
-        );
+        say!("No events: {}", why_none(summary.attached.is_empty(), has_kernel));
     }
     if summary.events > 0 {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&summary.folder));
+    }
+}
+
+/// Why a recording that is complete has no events: of a command, or of processes that ran already.
+fn why_none(is_command: bool, has_kernel: bool) -> &'static str {
+    match (is_command, has_kernel) {
+        (false, _) => "nothing that is recorded happened in the processes",
+        (true, true) => {
+            "nothing that the kernel was to record happened in the command's threads, and no program joined"
+        }
+        (true, false) => "no program that links the crate tracewing joined",
     }
 }
 
@@ -283,6 +288,14 @@ mod tests {
         let said =
             [(0, false), (0, true), (1500, false), (1500, true)].map(|(events, more)| lost(events, more));
         assert_eq!(said, ["0", "an unknown number", "1,500", "at least 1,500"]);
+    }
+
+    /// Interrupts are recorded in the command's threads only, so `-k irq_handler_entry` may find none.
+    #[test]
+    fn events_of_the_kernel_that_were_chosen_may_not_have_happened() {
+        assert!(why_none(true, true).starts_with("nothing that the kernel was to record happened"));
+        assert_eq!(why_none(true, false), "no program that links the crate tracewing joined");
+        assert_eq!(why_none(false, true), "nothing that is recorded happened in the processes");
     }
 
     #[test]
