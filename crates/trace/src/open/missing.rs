@@ -180,12 +180,27 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
         };
         // Data that were overwritten later lie between two packets, which report them.
         if let Some(from) = time("begin_cycles").filter(|from| *from < to) {
-            let before = recording.streams()[stream].lost_at_begin.and_then(|lost| lost.range);
-            let (from, to) = before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)));
-            let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
-            recording.set_lost_at_begin(stream, lost);
+            let lost = Lost { range: Some((from, to)), ..overwritten(range) };
+            let before = recording.streams()[stream].lost_at_begin;
+            recording.set_lost_at_begin(stream, before.map_or(lost, |before| both(before, lost)));
         }
     }
+}
+
+/// How much a description says that was overwritten: of programs packets, of the kernel events.
+fn overwritten(range: &Value) -> Lost {
+    let number = |key: &str| range[key].as_u64().and_then(known).filter(|count| *count > 0);
+    match (number("sub_buffers"), number("events")) {
+        (None, events @ Some(_)) => Lost { kind: LostKind::Events, count: events, range: None },
+        (packets, _) => Lost { kind: LostKind::Packets, count: packets, range: None },
+    }
+}
+
+/// Two losses as one, from the begin of one of them to the end of the other.
+fn both(one: Lost, other: Lost) -> Lost {
+    let range = one.range.zip(other.range).map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)));
+    let sum = one.count.zip(other.count).map(|(one, other)| one.saturating_add(other));
+    Lost { count: sum.filter(|_| one.kind == other.kind), range, ..one }
 }
 
 /// Learns of which streams the losses leave no gap among a thread's events: children of `vfork` and of bare

@@ -163,7 +163,11 @@ impl Recording {
     /// What a stream has lost in a range besides what its packets and its end show.
     pub(crate) fn lost_besides(&self, stream: &Stream, range: TimeRange) -> Losses {
         let mut lost = if stream.loses_more { Losses::of_events(None) } else { Losses::default() };
-        self.unseen(stream, range).iter().for_each(|unseen| lost.note(unseen));
+        if let Some(unseen) = self.unseen(stream, range) {
+            // Of all of the time, its number is known, though it began before the first event that is left.
+            let count = stream.lost_at_begin.and_then(|lost| lost.count).filter(|_| range == TimeRange::ALL);
+            lost.note(&Lost { count: count.or(unseen.count), ..unseen });
+        }
         lost
     }
 
