@@ -102,6 +102,9 @@ pub struct Loss {
     /// Whether they are of threads of which the recording has nothing at that time, so that no other thread's
     /// events are missing.
     pub is_of_others: bool,
+    /// Whether they happened on CPUs that the filter leaves out: they are not counted as lost, but states may
+    /// have changed unseen.
+    pub is_elsewhere: bool,
 }
 
 impl Loss {

@@ -7,7 +7,7 @@ mod ran;
 mod recorded;
 pub(crate) mod window;
 
-pub use ran::Ran;
+pub use ran::{Lossy, Ran};
 pub use recorded::{LocksLack, Recorded};
 
 use crate::analysis::{Analysis, Input, Loss};
@@ -51,7 +51,7 @@ pub fn run<A: Analysis>(
         let continues = match merge.advance() {
             Ok(Some(Message::Event(ref event))) => run.event(event),
             Ok(Some(Message::Lost(lost, trace, stream))) => {
-                run.lost(&Missing::of(lost, trace, stream));
+                run.lost(&Missing::of(lost, trace, stream, &run.selection));
                 true
             }
             Ok(None) => {
@@ -259,7 +259,11 @@ impl<'a, A: Analysis> Run<'a, A> {
         let begins_before = self.before && loss.from < begin;
         let is_split = (begins_before || loss.to > self.range.end) && !self.is_one_of_many;
         let loss = &Loss { from, to, events: loss.events.filter(|_| !is_split), ..loss };
+        if !(loss.is_elsewhere || loss.is_of_others || loss.events == Some(0)) {
+            self.ran.lossy.note(loss.scope);
+        }
         match (loss.scope, loss.events) {
+            _ if loss.is_elsewhere => {}
             (Scope::Samples, events) => {
                 self.ran.lost_samples = self.ran.lost_samples.and(Losses::of_events(events));
             }
@@ -275,8 +279,11 @@ impl<'a, A: Analysis> Run<'a, A> {
     fn does_not_see(&mut self, unseen: &Unseen) {
         let &Unseen { scope, cpu, from, to } = unseen;
         let to = to.min(self.range.end);
-        if to >= self.range.begin && scope != Scope::Samples {
+        // Only snapshots have them, whose streams are of one CPU each.
+        let is_elsewhere = cpu.is_some_and(|cpu| !self.selection.has_cpu(cpu));
+        if to >= self.range.begin && scope != Scope::Samples && !is_elsewhere {
             self.ran.incomplete_until = self.ran.incomplete_until.max(Some(to));
+            self.ran.lossy.note(scope);
         }
         self.stay_blind_until(scope, to);
         let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
@@ -288,6 +295,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 to,
                 events: None,
                 is_of_others: false,
+                is_elsewhere,
             }));
         }
     }
@@ -318,7 +326,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.filtered.input(Input::Lost(doubt));
     }
 
-    fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others }: &Missing) {
+    fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others, is_elsewhere }: &Missing) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         if from > self.range.end {
             return;
@@ -326,7 +334,8 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.stay_blind_until(scope, to);
         // How many events a lost packet had is not known.
         let is_counted = lost.kind == LostKind::Events;
-        let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted), is_of_others };
+        let events = lost.count.filter(|_| is_counted);
+        let loss = Loss { scope, cpu, from, to, events, is_of_others, is_elsewhere };
         match self.begun {
             true => {
                 self.misses(loss, true);

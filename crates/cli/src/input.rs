@@ -203,10 +203,11 @@ fn warn_of_overwritten(begin: Timestamp, incomplete_until: Option<Timestamp>) {
 /// The filter makes no sense for the recording.
 pub fn warn_of_incomplete(recording: &Recording, filter: &Filter) -> Result<()> {
     // To find a range, it may have to be read.
-    if recording.incomplete_until(TimeRange::ALL).is_some() {
+    let until = |range| recording.incomplete_until(range, |stream| filter.may_miss(stream));
+    if until(TimeRange::ALL).is_some() {
         let range = filter.range(recording)?;
         let begin = recording.begin().unwrap_or(Timestamp::MIN).max(range.begin);
-        warn_of_overwritten(begin, recording.incomplete_until(range));
+        warn_of_overwritten(begin, until(range));
     }
     Ok(())
 }

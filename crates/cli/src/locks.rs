@@ -108,7 +108,7 @@ fn table(
     let refusals = !leaves_out(&REFUSALS, &args.input)?;
     let releases = releases && !leaves_out(&OTHER_RELEASES, &args.input)?;
     let subjects = args.by != By::Task || !ran.recorded.lacks_user_switches;
-    let known = Known { acquisitions, requests, refusals, releases, subjects };
+    let known = Known { acquisitions, requests, refusals, releases, subjects, lossy: ran.lossy };
     let lines = rows::lines(&found.rows, known, symbols);
     let sums = Sums::of(&lines);
     if args.histogram.is_some() {
@@ -150,6 +150,7 @@ pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>)
         refusals: requests,
         releases: has(|lack| lack.releases),
         subjects: true,
+        lossy: window.ran.lossy,
     };
     let lines = rows::lines(&window.locks.rows, known, &mut Symbols::new());
     options.layout_of_part(&live_columns()).within(width).table(&lines)

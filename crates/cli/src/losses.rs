@@ -36,6 +36,14 @@ pub fn members(ran: &Ran) -> [(&'static str, Cell); 2] {
     [("lost_events", events(&lost)), ("least_lost_events", Cell::Count(lost.least_events))]
 }
 
+/// Says which numbers of a table are the least that they can be, if events were lost in its time.
+pub fn least(ran: &Ran, numbers: &str) -> Option<String> {
+    let text = format!(
+        "Events were lost: {numbers} are the least that they can be; instead of 0 they are unknown (-)."
+    );
+    ran.lossy.any().then_some(text)
+}
+
 /// The number of lost events.
 pub fn events(lost: &Losses) -> Cell {
     lost.events().map_or(Cell::AtLeast(lost.least_events), Cell::Count)

@@ -115,6 +115,11 @@ impl Line<'_> {
         self.polls() && !lacks_effects && all_system_calls && self.task.pending_polls == 0
     }
 
+    /// A number of what events of tasks and of the kernel show, if they were recorded.
+    fn count(&self, is_recorded: bool, count: u64) -> Cell {
+        if is_recorded { Cell::least(self.ran.lossy.any(), count) } else { Cell::None }
+    }
+
     fn time(&self, at: Option<Timestamp>) -> Cell {
         at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
@@ -131,7 +136,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "task" "task" key, "number of the task" => line.task.task.into();
         number "tasks" "tasks" extra, "number of tasks that the line sums up (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
-        number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);
+        number "polls" "polls" high, "how often it was polled" => line.count(line.polls(), line.task.polls);
         duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
         duration "scheduled" "scheduled_ns" high, "time ready to run while no worker polled it"
             => Cell::ns_if(line.task_wakes(), line.task.scheduled_ns);
@@ -156,20 +161,20 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::ns_if(line.wakes(), line.task.longest_sleep_ns);
         text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on during that sleep" => line.slept_on();
         number "faults" "page_faults" low, "page faults in polls"
-            => Cell::count_if(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
+            => line.count(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
         duration "delay" "avg_delay_ns" normal, "mean time ready before a poll"
             => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.mean_delay_ns());
         duration "max-delay" "max_delay_ns" normal, "longest time ready before a poll"
             => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.max_delay_ns);
         clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
-        number "delays" "delays" extra, "number of known delays" => Cell::count_if(line.polls(), line.task.delays);
+        number "delays" "delays" extra, "number of known delays" => line.count(line.polls(), line.task.delays);
         duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
         number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without yielding to other tasks"
-            => Cell::count_if(line.worker(), line.task.long_polls);
+            => line.count(line.worker(), line.task.long_polls);
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
-            => Cell::count_if(line.wakes(), line.task.blocking_polls);
+            => line.count(line.wakes(), line.task.blocking_polls);
         number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
-            => Cell::count_if(line.effects(), line.task.vain_polls);
+            => line.count(line.effects(), line.task.vain_polls);
     }
 }
 
@@ -231,6 +236,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print_note(&mut out, &advice)?;
     }
     explain(&mut out, args, &tasks, &ran)?;
+    if let Some(line) = losses::least(&ran, "numbers of polls and delays").filter(|_| !tasks.is_empty()) {
+        say(&mut out, format, &line)?;
+    }
     out.flush()?;
     if !tasks.is_empty() && !ran.stopped {
         across::warn(&args.input, &args.input.filter()?, |_| true)?;

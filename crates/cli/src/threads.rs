@@ -4,7 +4,7 @@ mod rows;
 
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
-use crate::no_result::{ANY, TASKS, explain_nameless};
+use crate::no_result::{ANY, TASKS, explain_nameless, say};
 use crate::output::{count_of, print_strangers};
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_missing};
 use crate::screen;
@@ -95,7 +95,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
     let [lost, least_lost] = losses::members(&ran);
     let members = [("duration_ns", duration), lost, least_lost, ("strangers", strangers)];
-    let known = Known { recorded: ran.recorded, modes: !ran.modeless, switches: !ran.switchless };
+    let known =
+        Known { recorded: ran.recorded, modes: !ran.modeless, switches: !ran.switchless, lossy: ran.lossy };
     let processes = if args.by == By::Process { table.processes() } else { Vec::new() };
     let (lines, document) = match args.by {
         By::Task => (of_tasks(&table.user_threads, known), ("user_threads", &members[..3])),
@@ -121,6 +122,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if ran.cpus > 0 {
             explain_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
         }
+        if let Some(line) = losses::least(&ran, "numbers of events") {
+            say(&mut out, format, &line)?;
+        }
     }
     out.flush()?;
     warn_of_losses(&ran);
@@ -134,8 +138,8 @@ pub fn live_columns<'t>() -> Vec<Column<rows::Line<'t>>> {
 
 /// The threads of a running recording in the time of a window.
 pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
-    let Ran { recorded, modeless, switchless, .. } = window.ran;
-    let known = Known { recorded, modes: !modeless, switches: !switchless };
+    let Ran { recorded, modeless, switchless, lossy, .. } = window.ran;
+    let known = Known { recorded, modes: !modeless, switches: !switchless, lossy };
     let lines = of_threads(&window.threads.threads, known);
     options.layout_of_part(&live_columns()).within(width).table(&lines)
 }

@@ -471,3 +471,39 @@ fn a_stream_that_was_cut_off_at_a_packets_end() {
     fs::copy(copy.join("user/index/uid0_0.idx"), copy.join("user/index/uid0_1.idx")).unwrap();
     assert_eq!(said(&["info"], &copy)[1], "");
 }
+
+/// Three events were lost on CPU 0, and an unknown number on CPU 1.
+#[test]
+fn losses_of_other_cpus_are_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = &folder.path().join("trace");
+    let stream = |cpu: u64, second: Packet| {
+        let first = Packet::new(1, cpu, 0, 500).bytes(&[tick(0, 1), tick(400, 2)]);
+        [first, second.bytes(&[tick(3000, 1), tick(3400, 2)])].concat()
+    };
+    let second = |cpu| Packet { seq: 1, ..Packet::new(1, cpu, 3000, 3500) };
+    let zero = stream(0, Packet { discarded: 3, ..second(0) });
+    let one = stream(1, Packet { seq: 2, ..second(1) });
+    // The last one's name says CPU 2, but its packets that they are of another one.
+    let other = stream(3, Packet { discarded: 5, ..second(3) });
+    let streams = [("s_0", zero), ("s_1", one), ("s_2", other)];
+    write_trace(trace, &class(Some(1), 1_000_000_000), &streams);
+    let all = (Value::Null, Value::from(8), 3);
+    let cases: [(&[&str], _, _); 5] = [
+        (&[], all.clone(), "8 events and an unknown number of events in 1 place were lost"),
+        (&["--cpu", "0-3"], all, "8 events and an unknown number of events in 1 place were lost"),
+        (&["--cpu", "0"], (8.into(), 8.into(), 2), "8 events were lost"),
+        (&["--cpu", "1"], (Value::Null, 5.into(), 2), "5 events and an unknown number of events in 1 place"),
+        (&["--cpu", "4"], (5.into(), 5.into(), 1), "5 events were lost"),
+    ];
+    for (filter, (lost, least, warnings), said_of) in cases {
+        let threads = parsed(&[&["threads"], filter].concat(), trace);
+        assert_eq!((&threads["lost_events"], &threads["least_lost_events"]), (&lost, &least), "{filter:?}");
+        assert!(said(&[&["threads"], filter].concat(), trace)[1].contains(said_of), "{filter:?}");
+        let stats = parsed(&[&["stats"], filter].concat(), trace);
+        assert_eq!(stats["total"]["lost_events"], lost, "stats {filter:?}");
+        assert_eq!(stats["total"]["least_lost_events"], least, "stats {filter:?}");
+        let [_, listed] = said(&[&["list"], filter].concat(), trace);
+        assert_eq!(listed.matches("Tracer discarded").count(), warnings, "list {filter:?}: {listed}");
+    }
+}

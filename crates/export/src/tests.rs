@@ -57,6 +57,7 @@ fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
                     to: Timestamp::from_ns(to),
                     events: Some(7),
                     is_of_others: false,
+                    is_elsewhere: false,
                 };
                 analysis.input(Input::Lost(&lost));
                 state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), analysis);

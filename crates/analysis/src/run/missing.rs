@@ -1,7 +1,7 @@
 //! A loss as a run takes it.
 
 use tracewing_trace::super_trace::{Adapter, Scope};
-use tracewing_trace::{Lost, LostKind, Stream, Trace};
+use tracewing_trace::{Lost, LostKind, Selection, Stream, Trace};
 use tracewing_units::Cpu;
 
 /// A loss, and what is missing by it.
@@ -13,15 +13,18 @@ pub(super) struct Missing {
     pub(super) cpu: Option<Cpu>,
     /// See [`Loss::is_of_others`](crate::Loss::is_of_others).
     pub(super) is_of_others: bool,
+    /// See [`Loss::is_elsewhere`](crate::Loss::is_elsewhere).
+    pub(super) is_elsewhere: bool,
 }
 
 impl Missing {
-    pub(super) fn of(lost: &Lost, trace: &Trace, stream: &Stream) -> Self {
+    pub(super) fn of(lost: &Lost, trace: &Trace, stream: &Stream, selection: &Selection) -> Self {
         Self {
             lost: *lost,
             scope: Adapter::scope(trace, stream),
             cpu: Adapter::stream_cpu(stream),
             is_of_others: lost.kind == LostKind::Events && stream.loses_of_others(),
+            is_elsewhere: !selection.may_miss(stream),
         }
     }
 }

@@ -40,6 +40,7 @@ impl Order {
             to: self.latest,
             events: None,
             is_of_others: false,
+            is_elsewhere: false,
         };
         let is_first = self.doubt.replace(loss).is_none();
         is_first.then_some(loss)

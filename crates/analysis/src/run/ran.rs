@@ -2,8 +2,33 @@
 
 use super::recorded::Recorded;
 use crate::names::Names;
+use tracewing_trace::super_trace::Scope;
 use tracewing_trace::{Error, Losses};
 use tracewing_units::{Cpu, Duration, Timestamp};
+
+/// Whose events were lost in what was analysed, so that numbers of them are the least that they can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lossy {
+    /// Whether some of the kernel's were.
+    pub kernel: bool,
+    /// Whether some of programs' were.
+    pub programs: bool,
+}
+
+impl Lossy {
+    pub(super) fn note(&mut self, scope: Scope) {
+        match scope {
+            Scope::Kernel(_) => self.kernel = true,
+            Scope::User => self.programs = true,
+            Scope::Samples => {}
+        }
+    }
+
+    /// Whether any were.
+    pub fn any(self) -> bool {
+        self.kernel || self.programs
+    }
+}
 
 /// What is known at the end.
 #[derive(Debug, Default)]
@@ -24,6 +49,8 @@ pub struct Ran {
     pub lost_events: u64,
     /// Number of losses of unknown size.
     pub lost_parts: u64,
+    /// Whose events these are, and those that were overwritten.
+    pub lossy: Lossy,
     /// Events that were left out, as they have values that mean nothing, such as thread numbers below 0.
     pub misfits: u64,
     /// From when to when stamps of a stream go back: in which order its events happened is unknown.

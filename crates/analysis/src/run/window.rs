@@ -78,7 +78,9 @@ impl Between {
                     run.misses_late(recording, std::mem::take(&mut late));
                     run.event(&event);
                 }
-                Some(Message::Lost(lost, trace, stream)) => run.lost(&Missing::of(lost, trace, stream)),
+                Some(Message::Lost(lost, trace, stream)) => {
+                    run.lost(&Missing::of(lost, trace, stream, &run.selection))
+                }
                 None => break,
             }
         }
@@ -104,7 +106,8 @@ impl<A: Analysis> Run<'_, A> {
             let stream = &recording.streams()[stream];
             let range = Some((first, self.range.begin));
             let lost = Lost { kind: LostKind::Events, count: Some(count), range };
-            self.lost(&Missing::of(&lost, &recording.traces()[stream.trace_index()], stream));
+            let trace = &recording.traces()[stream.trace_index()];
+            self.lost(&Missing::of(&lost, trace, stream, &self.selection));
         }
     }
 

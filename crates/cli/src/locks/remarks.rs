@@ -2,6 +2,7 @@
 
 use super::args::{Args, By};
 use super::rows::{Sums, Waits, is_of_programs};
+use crate::losses;
 use crate::no_result::say;
 use crate::output::{count_of, print_note, print_warning, shown};
 use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, leaves_out};
@@ -17,6 +18,9 @@ const RECORD_ALL: &str = "`tracewing record` without -e and --exclude records al
 
 /// How to record waits for the kernel's locks, which are not among the events recorded by default.
 const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks` as root records them.";
+
+/// What events that were lost would have added to.
+const LEAST: &str = "`acquired`, `waited`, `refused`, `wait`, `held` and `hold`";
 
 /// Says that a graph is empty because nothing had to wait.
 pub const NO_WAITS: &str = "No thread or task waited for another one.";
@@ -158,6 +162,9 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
     }
     explain_left_out(found, args, out)?;
     let is_table = args.graph.is_none() && args.histogram.is_none();
+    if let Some(line) = losses::least(ran, LEAST).filter(|_| is_table) {
+        say(out, format, &line)?;
+    }
     if is_table && args.by != By::Lock {
         explain_missing(&OTHER_WAITS[..1], RECORD_KERNEL, out, format, &args.input)?;
         explain_missing(&OTHER_WAITS[1..], RECORD_KERNEL_LOCKS, out, format, &args.input)?;

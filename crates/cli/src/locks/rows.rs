@@ -4,7 +4,7 @@ use super::args::By;
 use super::graph::party;
 use crate::place;
 use crate::table::{Cell, Column, columns};
-use tracewing_analysis::{Party, Row, Subject, Sum};
+use tracewing_analysis::{Lossy, Party, Row, Subject, Sum};
 use tracewing_programs::symbols::Symbols;
 use tracewing_units::{Duration, Tid};
 
@@ -26,12 +26,19 @@ pub struct Known {
     pub releases: bool,
     /// What each line is of: tasks are, if it is known when each of them ran.
     pub subjects: bool,
+    /// Whose events were lost.
+    pub lossy: Lossy,
 }
 
 /// Whether programs recorded some of its locks, not only the kernel.
 pub fn is_of_programs(row: &Row) -> bool {
     let names = row.account.kinds.names();
     names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
+}
+
+/// Whether the kernel recorded some of its waits.
+fn has_kernels(row: &Row) -> bool {
+    row.account.kinds.names().iter().any(|name| *name == "futex" || name.starts_with("kernel"))
 }
 
 pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Line<'r>> {
@@ -42,6 +49,8 @@ pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Li
         let mut known = if is_of_programs(row) || of_programs && has_futex { known } else { all };
         // A wait for a program's lock is no wait for a futex, if both its ends are recorded.
         known.acquisitions &= known.requests || !has_futex;
+        known.lossy.programs &= is_of_programs(row);
+        known.lossy.kernel &= has_kernels(row);
         Line { row, known, at: place::chain(&row.frames, symbols) }
     };
     rows.iter().map(line).collect()
@@ -81,6 +90,17 @@ impl Sums {
 }
 
 impl Line<'_> {
+    /// A number of events, some of which may be lost.
+    fn count(&self, count: Option<u64>) -> Cell {
+        count.map_or(Cell::None, |count| Cell::least(self.known.lossy.any(), count))
+    }
+
+    /// A sum of periods, some of which may be lost.
+    fn total(&self, sum: Option<&Sum>) -> Cell {
+        let is_known = |sum: &&Sum| sum.count > 0 || !self.known.lossy.any();
+        Cell::period(sum.filter(is_known).map(|sum| sum.total_ns))
+    }
+
     fn knows_acquisitions(&self) -> bool {
         self.known.acquisitions && self.known.subjects
     }
@@ -117,10 +137,6 @@ impl Line<'_> {
 /// A figure of a sum of periods; there is none of no periods.
 fn of_some(sum: Option<&Sum>, figure: fn(&Sum) -> Duration) -> Cell {
     Cell::period(sum.filter(|sum| sum.count > 0).map(figure))
-}
-
-fn total(sum: Option<&Sum>) -> Cell {
-    Cell::period(sum.map(|sum| sum.total_ns))
 }
 
 pub fn columns<'r>(by: By) -> Vec<Column<Line<'r>>> {
@@ -162,22 +178,22 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
 fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
-            => Cell::count_if(line.knows_acquisitions(), line.row.account.acquired);
+            => line.count(Some(line.row.account.acquired).filter(|_| line.knows_acquisitions()));
         number "waited" "waited" high, "how often acquiring it took a wait"
-            => Cell::count(line.row.account.waited().filter(|_| line.knows_waits()));
+            => line.count(line.row.account.waited().filter(|_| line.knows_waits()));
         number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"
-            => Cell::count_if(line.knows_refusals(), line.row.account.refused);
-        period "wait" "wait_ns" key, "total time waited" => total(line.waits());
+            => line.count(Some(line.row.account.refused).filter(|_| line.knows_refusals()));
+        period "wait" "wait_ns" key, "total time waited" => line.total(line.waits());
         number "unknown-waits" "unknown_waits" extra, "waits of unknown length: a part of waited, and not of wait"
-            => Cell::count_if(line.knows_waits() && line.row.account.unpaired == 0, line.row.account.unknown_waits);
+            => Cell::count_if(line.knows_refusals(), line.row.account.unknown_waits);
         period "wait-avg" "wait_avg_ns" normal, "mean wait" => Cell::period(line.waits().and_then(Sum::mean_ns));
         period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);
         period "wait-min" "wait_min_ns" low, "the shortest wait" => of_some(line.waits(), |sum| sum.min_ns);
         number "spins" "spins" low, "attempts to acquire the lock while waiting, if the program records them"
             => Cell::count(line.row.account.spins.filter(|_| line.known.subjects));
         number "held" "held" low, "number of holds whose beginning and end are known"
-            => Cell::count(line.holds().map(|holds| holds.count));
-        period "hold" "hold_ns" high, "total time held" => total(line.holds());
+            => line.count(line.holds().map(|holds| holds.count));
+        period "hold" "hold_ns" high, "total time held" => line.total(line.holds());
         period "hold-avg" "hold_avg_ns" normal, "mean hold" => Cell::period(line.holds().and_then(Sum::mean_ns));
         period "hold-max" "hold_max_ns" normal, "the longest hold" => of_some(line.holds(), |sum| sum.max_ns);
         period "hold-min" "hold_min_ns" extra, "the shortest hold" => of_some(line.holds(), |sum| sum.min_ns);

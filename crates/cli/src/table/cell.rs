@@ -122,6 +122,11 @@ impl Cell {
         if is_recorded { Cell::Count(count) } else { Cell::None }
     }
 
+    /// A number of events, some of which may be lost: 0 of those that are left says nothing.
+    pub fn least(is_lossy: bool, count: u64) -> Self {
+        if is_lossy && count == 0 { Cell::None } else { Cell::Count(count) }
+    }
+
     /// As a table shows it.
     pub(super) fn shown(&self) -> Cow<'_, str> {
         match self {

@@ -2,7 +2,7 @@
 
 use super::By;
 use crate::table::{Cell, Column, columns};
-use tracewing_analysis::{Part, Process, Recorded, Thread, Times, UserThreadAccount, total};
+use tracewing_analysis::{Lossy, Part, Process, Recorded, Thread, Times, UserThreadAccount, total};
 use tracewing_units::{Duration, Pid};
 
 /// Of which kinds of events a recording has all.
@@ -13,6 +13,8 @@ pub struct Known {
     pub modes: bool,
     /// Whether it is known when threads have a CPU.
     pub switches: bool,
+    /// Whose events were lost.
+    pub lossy: Lossy,
 }
 
 impl Known {
@@ -48,6 +50,26 @@ struct Counts {
     page_faults: Option<u64>,
     user_events: Option<u64>,
     polls: Option<u64>,
+}
+
+impl Counts {
+    /// Without those of 0 if such events were lost: they may have been any number.
+    fn seen_in(self, lossy: Lossy) -> Self {
+        let of = |is_lossy: bool, count: Option<u64>| count.filter(|count| *count > 0 || !is_lossy);
+        let of_kernel = |count| of(lossy.kernel, count);
+        let of_programs = |count| of(lossy.programs, count);
+        Self {
+            switches: of_kernel(self.switches),
+            preemptions: of_kernel(self.preemptions),
+            cpu_migrations: of(lossy.any(), self.cpu_migrations),
+            lwp_migrations: of_programs(self.lwp_migrations),
+            wakeups: of(lossy.any(), self.wakeups),
+            system_calls: of_kernel(self.system_calls),
+            page_faults: of_kernel(self.page_faults),
+            user_events: of_programs(self.user_events),
+            polls: of_programs(self.polls),
+        }
+    }
 }
 
 impl Line<'_> {
@@ -177,7 +199,7 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
         times: &thread.times,
         known,
         waits: polls && !known.recorded.lacks_user_wakes,
-        counts: counts(thread),
+        counts: counts(thread).seen_in(known.lossy),
     });
     lines.collect()
 }
@@ -209,7 +231,7 @@ pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
         times: &thread.times,
         known: known.with_hidden(thread.lacks_calls || thread.dies_unseen),
         waits: waits_of_threads(known),
-        counts: counts_of!(thread, known),
+        counts: counts_of!(thread, known).seen_in(known.lossy),
     });
     lines.collect()
 }
@@ -223,7 +245,7 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
         times: &process.times,
         known: known.with_hidden(process.lacks_calls || process.dies_unseen),
         waits: waits_of_threads(known),
-        counts: counts_of!(process, known),
+        counts: counts_of!(process, known).seen_in(known.lossy),
     });
     lines.collect()
 }

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::merge::stream_events::StreamEvents;
 use crate::open::gone::GoneTrace;
-use crate::open::recording::Recording;
+use crate::open::recording::{Recording, Trace};
 use crate::select::decisions::{Decisions, StreamDecisions};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
@@ -131,7 +131,7 @@ impl Statistics {
             }
         });
         let counted = counted.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Ok(Self::gather(recording, counted, range))
+        Ok(Self::gather(recording, filter, counted, range))
     }
 
     /// What all streams have lost together.
@@ -139,7 +139,12 @@ impl Statistics {
         self.streams.iter().fold(Losses::default(), |sum, stream| sum.and(stream.lost))
     }
 
-    fn gather(recording: &Recording, tallies: BTreeMap<usize, Tally>, asked: TimeRange) -> Self {
+    fn gather(
+        recording: &Recording,
+        filter: &Filter,
+        tallies: BTreeMap<usize, Tally>,
+        asked: TimeRange,
+    ) -> Self {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
         let mut range: Option<(Timestamp, Timestamp)> = None;
@@ -156,23 +161,18 @@ impl Statistics {
                 all.add(*count);
             }
             for (actor, count) in tally.actors {
-                let process = match actor {
-                    Actor::Process(process) => Some(process),
-                    Actor::Thread(thread) => owners.get(&(stream.trace_index(), thread)).copied(),
-                    Actor::Unknown => match trace.class().env(environment::VPID) {
-                        Some(EnvValue::Integer(process)) => Some(*process),
-                        _ => None,
-                    },
-                };
-                processes.entry(process).or_default().add(count);
+                let owner = |thread| owners.get(&(stream.trace_index(), thread)).copied();
+                processes.entry(actor.process(trace, owner)).or_default().add(count);
             }
             statistics.total.add(all);
-            statistics.streams.push(StreamCount {
-                trace: trace.name().to_owned(),
-                stream: format!("{}:{}", stream.class_id(), stream.id()),
-                count: all,
-                lost: tally.lost.and(recording.lost_besides(stream, asked)),
-            });
+            if filter.may_miss(stream) {
+                statistics.streams.push(StreamCount {
+                    trace: trace.name().to_owned(),
+                    stream: format!("{}:{}", stream.class_id(), stream.id()),
+                    count: all,
+                    lost: tally.lost.and(recording.lost_besides(stream, asked)),
+                });
+            }
             let ranges = [range, tally.range].into_iter().flatten();
             range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
             statistics.errors.extend(tally.error);
@@ -223,6 +223,20 @@ enum Actor {
     Process(i64),
     Thread(i64),
     Unknown,
+}
+
+impl Actor {
+    /// Its process, if that is known.
+    fn process(self, trace: &Trace, owner: impl Fn(i64) -> Option<i64>) -> Option<i64> {
+        match self {
+            Actor::Process(process) => Some(process),
+            Actor::Thread(thread) => owner(thread),
+            Actor::Unknown => match trace.class().env(environment::VPID) {
+                Some(EnvValue::Integer(process)) => Some(*process),
+                _ => None,
+            },
+        }
+    }
 }
 
 /// A stream, counted.

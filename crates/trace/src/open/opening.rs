@@ -127,13 +127,13 @@ impl Recording {
             }
             // A file that cannot be read keeps its place as a stream of its own, for the merge to report.
             let head = first_packet(decoder, &path, root).ok();
-            let begin = head.as_ref().and_then(|head| head.begin);
+            let (begin, cpu) = head.as_ref().map_or((None, None), |head| (head.begin, head.cpu));
             let class_id = head.as_ref().map_or(0, |head| head.class_id);
             // Without stamps the order of two files is unknown, so they stay separate.
             let is_known = head.is_some();
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
             let (index, remarks) = (IndexSlot::default(), Arc::default());
-            let file = StreamFile { path, root: root.clone(), begin, is_known, index, remarks };
+            let file = StreamFile { path, root: root.clone(), begin, cpu, is_known, index, remarks };
             let same = |stream: &&mut Stream| {
                 instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
             };

@@ -145,10 +145,15 @@ impl Recording {
         self.streams[stream].lost.push(lost);
     }
 
-    /// Until when some events are missing in a range, since buffers overwrote them before a snapshot was
-    /// taken: streams begin at different times.
-    pub fn incomplete_until(&self, range: TimeRange) -> Option<Timestamp> {
-        self.streams.iter().filter_map(|stream| self.unseen(stream, range)?.range).map(|(_, to)| to).max()
+    /// Until when some events of chosen streams are missing in a range, since buffers overwrote them before a
+    /// snapshot was taken: streams begin at different times.
+    pub fn incomplete_until(
+        &self,
+        range: TimeRange,
+        is_chosen: impl Fn(&Stream) -> bool,
+    ) -> Option<Timestamp> {
+        let streams = self.streams.iter().filter(|stream| is_chosen(stream));
+        streams.filter_map(|stream| self.unseen(stream, range)?.range).map(|(_, to)| to).max()
     }
 
     /// What a stream lost before its first packet, after the recording's beginning.

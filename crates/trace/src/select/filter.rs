@@ -1,7 +1,7 @@
 //! Which part of a recording is selected: a time range, and in it events, threads, processes and CPUs.
 
-use crate::open::recording::Recording;
-use crate::super_trace::{Carried, Place, Seen, SuperTrace, is_kernel};
+use crate::open::recording::{Recording, Stream};
+use crate::super_trace::{Adapter, Carried, Place, Seen, SuperTrace, is_kernel};
 use crate::time::range::TimePoint;
 use crate::time::zone::Zone;
 use std::collections::BTreeSet;
@@ -137,6 +137,13 @@ impl Filter {
     /// Whether events of a CPU are selected; those of none only where all are.
     pub fn has_cpu(&self, cpu: Option<Cpu>) -> bool {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
+    }
+
+    /// Whether events that a stream has lost may be of a selected CPU: not if the names of the stream's files
+    /// and their packets say that all of them are of another one.
+    pub fn may_miss(&self, stream: &Stream) -> bool {
+        let is_of = |cpu: &Cpu| stream.files.iter().all(|file| file.cpu == Some(*cpu));
+        Adapter::stream_cpu(stream).filter(is_of).is_none_or(|cpu| self.has_cpu(Some(cpu)))
     }
 
     /// Whether an event belongs to a selected thread or task, or switches to one.

@@ -103,6 +103,6 @@ impl OrderedSelection {
             follower.lost(lost, Adapter::scope(trace, stream), &mut ());
         }
         let mut lost = *lost;
-        lost.cut(&self.range).then_some(lost)
+        (self.selection.may_miss(stream) && lost.cut(&self.range)).then_some(lost)
     }
 }

@@ -88,6 +88,16 @@ impl Selection {
                 && self.selects_decoded(event.trace(), event.stream(), &event.decoded(), None))
     }
 
+    /// Whether events of a CPU may be wanted.
+    pub fn has_cpu(&self, cpu: Cpu) -> bool {
+        self.filter.has_cpu(Some(cpu))
+    }
+
+    /// Whether events that a stream has lost may be wanted.
+    pub fn may_miss(&self, stream: &Stream) -> bool {
+        self.filter.may_miss(stream)
+    }
+
     /// Whether an event is wanted that was seen in its place.
     pub fn selects_seen(&mut self, seen: &Seen<'_>) -> bool {
         let event = seen.event;

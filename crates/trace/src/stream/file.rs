@@ -7,7 +7,7 @@ use crate::{Error, NoTrace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 
 /// A file of a data stream.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct StreamFile {
     pub(crate) root: Arc<Path>,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<Timestamp>,
+    /// The CPU of its first packet.
+    pub(crate) cpu: Option<Cpu>,
     /// Whether its first packet's header could be read; otherwise its stream is unknown.
     pub(crate) is_known: bool,
     pub(crate) index: IndexSlot,
@@ -44,6 +46,7 @@ pub(crate) struct FirstPacket {
     pub(crate) instance_id: Option<u64>,
     /// Nanoseconds since the clock's origin.
     pub(crate) begin: Option<Timestamp>,
+    pub(crate) cpu: Option<Cpu>,
 }
 
 /// Reads the first packet's header of a stream file.
@@ -55,5 +58,10 @@ pub(crate) fn first_packet(
     let mut file = PacketFile::new(path.to_owned(), root.clone(), decoder.clone());
     let head =
         file.head()?.ok_or_else(|| Error::NotATrace { path: path.to_owned(), cause: NoTrace::Empty })?;
-    Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
+    Ok(FirstPacket {
+        class_id: head.class_id,
+        instance_id: head.instance_id,
+        begin: head.begin_ns,
+        cpu: head.cpu.and_then(|cpu| u32::try_from(cpu).ok()).map(Cpu),
+    })
 }
