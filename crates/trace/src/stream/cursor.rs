@@ -171,7 +171,7 @@ impl StreamCursor {
         self.previous.as_ref()
     }
 
-    /// Whether the packet that was begun, and so those that follow, begin after a time, for all that is known.
+    /// Whether the packet that was begun, and so those that follow, begin after a time, as far as is known.
     pub(crate) fn is_after(&self, time: Timestamp) -> bool {
         self.head().and_then(|head| head.begin_ns).is_none_or(|begin| begin > time)
     }

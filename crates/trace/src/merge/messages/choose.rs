@@ -111,8 +111,8 @@ impl Merge<'_> {
         self.give(key)
     }
 
-    /// What is still in the range where all streams have come to something later: packets that begin in it may
-    /// follow, and overlap in time with those before them.
+    /// What is still in the range where all streams have come to something later: packets that begin in it
+    /// may follow, and overlap in time with those before them.
     fn within_overlaps(&mut self) -> Option<Key> {
         let is_end = self.until == self.range.end && self.until < Timestamp::MAX;
         let waiting = if is_end { self.heap.drain().collect() } else { Vec::new() };
