@@ -8,11 +8,13 @@ use tracewing_analysis::{
     Spent, Waits,
 };
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Interrupt, Kind, Name, SuperTrace};
+use tracewing_trace::super_trace::{
+    Activity, Context, Coverage, Interrupt, Interrupts, Kind, Name, SuperTrace,
+};
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "read",
     "write",
     "futex",
@@ -24,6 +26,7 @@ const NAMES: [&str; 11] = [
     "exit_group",
     "nanosleep",
     "kill",
+    "softirq",
 ];
 const READ: Name = Name(0);
 const WRITE: Name = Name(1);
@@ -36,6 +39,7 @@ const CLONE: Name = Name(7);
 const EXIT: Name = Name(8);
 const SLEEP: Name = Name(9);
 const KILL: Name = Name(10);
+const SOFTIRQ: Name = Name(11);
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -47,7 +51,12 @@ fn of(events: &[Event]) -> BreakdownTable {
 
 /// The same of a recording that has these kinds of events.
 fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
-    let (mut state, mut breakdown) = (SuperTrace::default(), Breakdown::new());
+    of_covered(events, recorded, Coverage::default(), Context::Unknown)
+}
+
+/// The same of one that has these events, all of them in one context.
+fn of_covered(events: &[Event], recorded: Recorded, coverage: Coverage, context: Context) -> BreakdownTable {
+    let (mut state, mut breakdown) = (SuperTrace::new(coverage), Breakdown::new());
     let mut names = Names::default();
     for (number, text) in (0..).zip(NAMES) {
         names.learn(Name(number), text);
@@ -55,7 +64,7 @@ fn of_recorded(events: &[Event], recorded: Recorded) -> BreakdownTable {
     }
     for (time, cpu, tid, kind) in events {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
-        let event = activity(*time, *cpu, *tid, process, *kind);
+        let event = Activity { context, ..activity(*time, *cpu, *tid, process, *kind) };
         state.event(&event, &mut breakdown);
     }
     state.finish(&mut breakdown);
@@ -273,6 +282,36 @@ fn calls_of_both_processes_show_how_they_communicate() {
     assert_eq!(over(SLEEP, Some(KILL), false), [(Ipc::Signal, 15)]);
     assert_eq!(over(SLEEP, Some(WRITE), false), []);
     assert_eq!(over(READ, Some(SLEEP), false), []);
+}
+
+/// Without interrupts, the context of a wake may say that a softirq made it, but not which; or nothing says
+/// whether the running thread did.
+#[test]
+fn what_ended_a_wait_is_unknown_without_interrupts() {
+    let waits = |waits: Name, context| {
+        let events = [
+            switch(0, 0, 0, 0, 7),
+            switch(0, 1, 0, 0, 200),
+            begins(10, 0, 7, waits),
+            switch(20, 0, 7, SLEEPS, 0),
+            begins(30, 1, 200, SENDTO),
+            waking(35, 1, 200, 7),
+            switch(40, 0, 0, 0, 7),
+        ];
+        let coverage = Coverage { interrupts: Interrupts::Unrecorded, ..Coverage::default() };
+        let table = of_covered(&events, Recorded::default(), coverage, context);
+        let row = row(process(&table, 1), NAMES[waits.0 as usize]);
+        [row.unexplained.ns, row.ipc().ns, row.blocked_ns].map(Duration::as_ns)
+    };
+    let softirq = Context::Softirq(SOFTIRQ);
+    assert_eq!([waits(RECVFROM, softirq), waits(READ, softirq)], [[15, 0, 0]; 2], "perhaps NET_RX");
+    assert_eq!(
+        [waits(FUTEX, softirq), waits(SLEEP, softirq)],
+        [[0, 0, 15]; 2],
+        "no thread, whichever it was"
+    );
+    assert_eq!([waits(FUTEX, Context::Unknown), waits(SLEEP, Context::Unknown)], [[15, 0, 0]; 2]);
+    assert_eq!(waits(RECVFROM, Context::Thread), [0, 15, 0]);
 }
 
 #[test]

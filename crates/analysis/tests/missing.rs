@@ -170,7 +170,7 @@ impl Machine {
                 self.emit(cpu, Kind::InterruptExit(Interrupt::Vector));
             }
             6 if carried.is_none() && self.threads.len() > 3 => {
-                self.emit(cpu, Kind::Exit);
+                self.emit(cpu, Kind::Exit { name: b"" });
                 self.switch(cpu, DEAD);
             }
             7 if self.threads.len() < 8 => {

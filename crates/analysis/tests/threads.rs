@@ -5,7 +5,7 @@ mod activity;
 use activity::activity;
 use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable, Times};
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Interrupt, Kind, Name, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Coverage, Interrupt, Kind, Name, Scope, SuperTrace};
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -147,7 +147,7 @@ fn without_the_event_of_its_end_the_user_time_of_a_killed_thread_is_unknown() {
             .by(110, 0, 7, Kind::SystemCall { call: READ })
             .by(120, 0, 7, Kind::SystemCallEnd { call: READ });
         let left = match exit {
-            Some(time) => read.by(time, 0, 7, Kind::Exit),
+            Some(time) => read.by(time, 0, 7, Kind::Exit { name: b"" }),
             None => read,
         };
         left.switch(140, 0, 7, GOES_ON, 9).switch(150, 0, 9, GOES_ON, 7).switch(190, 0, 7, DEAD, 9).table()
@@ -159,6 +159,22 @@ fn without_the_event_of_its_end_the_user_time_of_a_killed_thread_is_unknown() {
     };
     assert_eq!(figures(&story(Some(130))), ([80, 10, 10], false));
     assert_eq!(figures(&story(None)), ([80, 0, 10], true));
+}
+
+/// Nothing after it is its time, though the event may be all that there is of the thread.
+#[test]
+fn without_switches_a_thread_ends_with_the_event_of_its_exit() {
+    let coverage = Coverage { switches: false, ..Coverage::default() };
+    let mut fed = Fed { state: SuperTrace::new(coverage), ..Fed::default() };
+    fed.event((100, 0, 7, Kind::Exit { name: b"seven" }));
+    fed.event((110, 1, 8, Kind::SystemCall { call: READ }));
+    fed.event((150, 1, 8, Kind::Exit { name: b"eight" }));
+    fed.event((151, 1, 8, waking(9)));
+    fed.event((200, 0, 9, Kind::SystemCall { call: READ }));
+    let table = fed.finish();
+    let figures = [7, 8, 9].map(|tid| (thread(&table, tid).name.as_str(), times(thread(&table, tid))));
+    assert_eq!(figures[..2], [("seven", [0, 0, 0, 0]), ("eight", [0, 0, 0, 50])]);
+    assert_eq!(figures[2].1, [0, 0, 0, 100]);
 }
 
 #[test]

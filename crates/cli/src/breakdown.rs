@@ -1,20 +1,22 @@
 //! `tracewing breakdown`: what each process did in each system call and outside of them, and what others did
 //! for it.
 
+mod known;
 mod rows;
 mod text;
 
 use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
-use crate::no_result::SWITCHES;
+use crate::no_result::{SWITCHES, say};
 use crate::output::print_strangers;
 use crate::parts::{Part as MissingPart, RECORD_KERNEL, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Choice, Column, First, Layout, Sort, Table, TableOptions, heads};
 use anyhow::Result;
-use rows::{Known, Line};
+use known::Known;
+use rows::Line;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{Breakdown, BreakdownTable, ProcessBreakdown, Window};
@@ -63,15 +65,18 @@ pub struct Args {
 }
 
 /// Events that a recording may lack.
-const PARTS: [MissingPart; 5] = [
+const PARTS: [MissingPart; 6] = [
     MissingPart::switches("all times are unknown; only counts are known"),
     MissingPart::system_calls(
         "whether `unknown` time was spent in them or in the code of the program is unknown (-)",
     ),
-    MissingPart::wakes(
-        "waits for others, wakes, and what others did for a process are unknown; waits are `blocked`",
+    MissingPart::wakes("waits for others, wakes, and what others did for a process are unknown"),
+    MissingPart::interrupts(
+        "their time is part of `running` or `idle`, and whether one of them ended a wait may be unknown (-)",
     ),
-    MissingPart::interrupts("their time is part of `running` or `idle`"),
+    MissingPart::softirqs(
+        "whether another thread ended waits that a softirq ended, and what others did for a process, is unknown (-)",
+    ),
     MissingPart::page_faults("`faults` are unknown"),
 ];
 
@@ -113,7 +118,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     match is_known {
-        true => explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?,
+        true => {
+            if let Some(unexplained) = known::unexplained(&found, known, &ran) {
+                say(&mut out, format, &unexplained)?;
+            }
+            explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+        }
         false => SWITCHES.explain(&mut out, format, &args.input, &ran)?,
     }
     out.flush()?;

@@ -54,6 +54,11 @@ impl Part {
         Self { what: "interrupts (irq_*, x86_irq_vectors_*)", names: &Interrupt::GLOBS, without, has_all }
     }
 
+    pub const fn softirqs(without: &'static str) -> Self {
+        let has_all = |recording: &Recording| Interrupt::are_all_softirqs(|name| recording.has_event(name));
+        Self { what: "softirqs (irq_softirq_*)", names: &Interrupt::SOFTIRQ_GLOBS, without, has_all }
+    }
+
     pub const fn page_faults(without: &'static str) -> Self {
         const NAMES: [&str; 2] = [kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME];
         let has_all = |recording: &Recording| NAMES.iter().all(|name| recording.has_event(name));

@@ -5,13 +5,17 @@ mod harness;
 
 use harness::{Printed, RunExt, json_and_notes};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env::current_exe;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 use tracewing_testing::{Cause, skip};
 
 /// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what
 /// `breakdown` says.
-const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
+const REMOVED: [(&str, &[&str], &[&str], &str); 16] = [
     (
         "sched_switch",
         &["switches", "preemptions", "migrations"],
@@ -57,7 +61,10 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
         &["page_faults"],
         "The recording lacks some page faults",
     ),
-    ("irq_softirq_entry", &["interrupted_ns"], &["interrupted_ns"], "The recording lacks some interrupts"),
+    ("irq_softirq_entry", &["interrupted_ns"], &["interrupted_ns"], "The recording lacks some softirqs"),
+    ("irq_softirq_exit", &["interrupted_ns"], &["interrupted_ns"], "The recording lacks some softirqs"),
+    ("irq_softirq_raise", &[], &[], "The recording lacks some softirqs"),
+    ("irq_handler_*", &["interrupted_ns"], &["interrupted_ns"], "The recording lacks some interrupts"),
     (
         "x86_irq_vectors_local_timer_entry",
         &["interrupted_ns"],
@@ -72,6 +79,9 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     ),
 ];
 
+/// Set for the program that is recorded.
+const TALKS: &str = "TRACEWING_TEST_TALKS";
+
 /// Counts in the columns of `threads`: each is that of the whole recording, or unknown. Times are not
 /// compared: without interrupts, theirs is in that of the interrupted threads, and without `sched_waking` a
 /// thread is ready from `sched_wakeup` on, some microseconds later.
@@ -84,15 +94,16 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     }
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
-    let script =
-        "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.01; cat /proc/self/maps | wc -l; true";
-    let recorded =
-        harness::tracewing().args(["record", "-o"]).arg(&whole).args(["--", "sh", "-c", script]).ran();
+    let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.01; cat /proc/self/maps | wc -l; \"$0\" talks";
+    let mut record = harness::tracewing();
+    record.args(["record", "-o"]).arg(&whole).args(["--", "sh", "-c", script]).arg(current_exe().unwrap());
+    let recorded = record.env(TALKS, "1").ran();
     if !whole.join("kernel").exists() {
         let why = recorded.notes();
         return skip(Cause::KernelEvents, format_args!("no kernel events were recorded: {why}"));
     }
     let (all, _) = json_and_notes(&whole, &["threads"]);
+    let (all_places, _) = json_and_notes(&whole, &["breakdown"]);
     let classes = std::fs::read_to_string(whole.join("kernel/metadata")).unwrap();
     let mut tried = BTreeSet::new();
     for (name, of_threads, of_breakdown, says) in REMOVED {
@@ -133,10 +144,85 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
                 assert!(row[column].is_null(), "{name}: {column} of {row}");
             }
         }
+        if name.contains("irq_") {
+            assert_waits_are_the_same(name, &some, &all_places);
+        }
+        // Without switches, a thread may have no event at its begin or end.
+        if name != "sched_switch" {
+            assert_times_are_all_there(name, &some, &all_places);
+        }
         assert!(why.contains(says), "{name}: {why}");
         std::fs::remove_dir_all(&part).unwrap();
     }
     assert!(tried.contains("sched_switch"), "{tried:?}");
+}
+
+/// Time of columns without a value is in `unknown`, or in what else is known of that time.
+fn assert_times_are_all_there(name: &str, some: &Value, all: &Value) {
+    const TIMES: [&str; 6] =
+        ["running_ns", "ipc_ns", "interrupted_ns", "blocked_ns", "ready_ns", "unknown_ns"];
+    let sums = |document: &Value| {
+        let mut sums = BTreeMap::new();
+        for row in document["rows"].as_array().unwrap().iter().filter(|row| row["section"] == "inside") {
+            let ns: i64 = TIMES.iter().filter_map(|column| row[column].as_i64()).sum();
+            *sums.entry(row["process"].to_string()).or_insert(0) += ns;
+        }
+        sums
+    };
+    let (some, all) = (sums(some), sums(all));
+    for (process, ns) in &all {
+        // The first event may be among those that are left out.
+        let sum = some.get(process).copied().unwrap_or(0);
+        assert!((ns - sum).abs() < 100_000, "without {name}: {sum} of {ns} ns of process {process}");
+    }
+}
+
+/// Without some interrupts, waits are those of the whole recording, or unknown.
+fn assert_waits_are_the_same(name: &str, some: &Value, all: &Value) {
+    let rows = |document: &Value| document["rows"].as_array().unwrap().clone();
+    let all = rows(all);
+    let lacks_softirqs = name.starts_with("irq_softirq_");
+    let mut sockets = 0;
+    for row in rows(some) {
+        let is_same = |other: &&Value| {
+            ["process", "section", "activity"].iter().all(|column| other[column] == row[column])
+        };
+        let same = all.iter().find(is_same);
+        if row["section"] == "inside" {
+            for column in ["ipc_ns", "ipc_waits", "blocked_ns"] {
+                let is_same = same.is_some_and(|same| same[column] == row[column]);
+                assert!(is_same || row[column].is_null(), "{name}: {column} of {row}, and of {same:?}");
+            }
+            sockets += u32::from(row["activity"] == "recvfrom");
+        }
+        let is_of_process = row["activity"].as_str().is_some_and(|name| name.starts_with("process "));
+        if lacks_softirqs && row["section"] == "outside" && is_of_process {
+            assert!(row["running_ns"].is_null() && row["calls"].is_null(), "{name}: {row}");
+        }
+    }
+    assert!(sockets > 0, "nothing was received: {some}");
+}
+
+/// The program that is recorded is this one: a thread waits for what another one sends over the loopback
+/// device, which a softirq delivers.
+#[test]
+fn talks() {
+    if std::env::var_os(TALKS).is_none() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    let receives = std::thread::spawn(move || {
+        for _ in 0..10 {
+            receiver.read_exact(&mut [0]).unwrap();
+        }
+    });
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(1));
+        sender.write_all(&[0]).unwrap();
+    }
+    receives.join().unwrap();
 }
 
 /// A thread that waits on a CPU whose switches from its idle thread are missing runs again before its next

@@ -42,7 +42,7 @@ fn a_thread_that_replaces_the_first_one_by_exec_stays_the_same() {
         (20, 11, Kind::SystemCall { call: EXECVE }),
         (30, 11, Kind::Waking { tid: Tid(10), name: b"program" }),
         (40, 11, switch(11, 1, 10)),
-        (50, 10, Kind::Exit),
+        (50, 10, Kind::Exit { name: b"" }),
         (55, 10, Kind::Waking { tid: Tid(11), name: b"program" }),
         (60, 10, switch(10, ZOMBIE, 11)),
         (70, 10, Kind::PageFault { user: false, high: false }),

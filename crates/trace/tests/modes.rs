@@ -243,7 +243,11 @@ fn a_thread_that_sleeps_in_its_program_makes_calls_that_are_not_recorded() {
     assert_eq!(sleeps(&computes, TaskState::SLEEPING).3, 1, "it has long got its page");
     assert_eq!(sleeps(&[], TaskState(4)), (30, 0, 20, 0), "it was stopped");
     assert_eq!(sleeps(&[], TaskState::RUNNING), (30, 0, 20, 0), "it was preempted");
-    assert_eq!(sleeps(&[(15, 10, Kind::Exit)], TaskState::SLEEPING), (15, 15, 20, 0), "it was killed");
+    assert_eq!(
+        sleeps(&[(15, 10, Kind::Exit { name: b"" })], TaskState::SLEEPING),
+        (15, 15, 20, 0),
+        "it was killed"
+    );
     let executes =
         [(0, 10, end), (10, 10, Kind::Exec { file: b"program" }), (20, 10, leaves(TaskState::RUNNING))];
     assert_eq!(sums(&executes).3, 1, "it has executed a program by a call that is not recorded");

@@ -92,7 +92,10 @@ readers! {
         }
 
         /// The running thread exits (`sched.h`).
-        ThreadExit "sched_process_exit" {}
+        ThreadExit<'e> "sched_process_exit" {
+            /// Its name, at most 15 bytes.
+            @optional comm: &'e str,
+        }
 
         /// A thread that exists when the recording begins (LTTng's `lttng-statedump.h`).
         StateDump<'e> "lttng_statedump_process_state" {

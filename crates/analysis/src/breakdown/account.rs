@@ -1,7 +1,7 @@
 //! What one LWP did, by where it did it.
 
 use super::entries::First;
-use super::ipc::Ipc;
+use super::ipc::{Cause, Ipc};
 use crate::times::{add, grow};
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
@@ -54,6 +54,8 @@ pub(super) struct Sums {
     pub woke: u64,
     /// Waits for other threads, in the order of [`Ipc::ALL`].
     pub ipc: [Waits; 4],
+    /// Waits whose end no event explains.
+    pub unexplained: Waits,
     pub interrupts: Vec<(Option<Name>, Duration)>,
     pub blocked_ns: Duration,
     pub ready_ns: Duration,
@@ -67,6 +69,7 @@ impl Sums {
         self.faults += other.faults;
         self.woke += other.woke;
         self.ipc.iter_mut().zip(other.ipc).for_each(|(sum, waits)| sum.add(waits));
+        self.unexplained.add(other.unexplained);
         other.interrupts.into_iter().for_each(|(by, ns)| add(&mut self.interrupts, by, ns));
         grow(&mut self.blocked_ns, other.blocked_ns);
         grow(&mut self.ready_ns, other.ready_ns);
@@ -190,13 +193,18 @@ impl Account {
         self.block.take().filter(|block| block.to == at)
     }
 
-    /// That was a wait for another thread.
-    pub fn waited(&mut self, block: Block, over: Ipc) {
+    /// What ended a wait: unless that was nothing of these, its time is no longer part of `blocked_ns`.
+    pub fn waited(&mut self, block: Block, cause: Cause) {
         let sums = self.at(block.place);
         let waits = Waits { count: 1, ns: block.ns };
+        let of_cause = match cause {
+            Cause::Thread(over) => &mut sums.ipc[over as usize],
+            Cause::Unknown => &mut sums.unexplained,
+            Cause::Else => return,
+        };
+        of_cause.add(waits);
         sums.blocked_ns -= block.ns;
-        sums.ipc[over as usize].add(waits);
-        if over == Ipc::Pipe {
+        if cause == Cause::Thread(Ipc::Pipe) {
             self.doubtful.get_or_insert((block.place, Waits::default())).1.add(waits);
         }
     }

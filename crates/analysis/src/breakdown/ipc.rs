@@ -33,6 +33,16 @@ impl Ipc {
     pub const ALL: [Ipc; 4] = [Ipc::Pipe, Ipc::Socket, Ipc::Futex, Ipc::Signal];
 }
 
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Another thread, over this.
+    Thread(Ipc),
+    Else,
+    /// No event shows it: it may have been another thread.
+    Unknown,
+}
+
 /// What a name means: of a system call, or of an interrupt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Means {
@@ -52,6 +62,8 @@ pub(super) enum Means {
     End,
     /// The softirq that delivers packets.
     Network,
+    /// A softirq, no event says which: perhaps the one that delivers packets.
+    Softirq,
     #[default]
     Other,
 }
@@ -74,22 +86,33 @@ impl Means {
             "clone" | "clone3" | "fork" | "vfork" => Means::Start,
             "exit" | "exit_group" => Means::End,
             "NET_RX" => Means::Network,
+            "softirq" => Means::Softirq,
             _ => Means::Other,
         }
     }
 }
 
-/// Over what a thread that waited in a call was woken; `None` if it waited for something else than another
-/// thread.
-pub(super) fn over(
+/// What ended a wait in a call.
+pub(super) fn cause(
     waited: Means,
     by: &Waker,
     means: impl Fn(tracewing_trace::super_trace::Name) -> Means,
-) -> Option<Ipc> {
+) -> Cause {
     let woke = match (by.interrupt, by.call) {
-        (Some(interrupt), _) => Some(means(interrupt)).filter(|woke| *woke == Means::Network)?,
-        (None, call) => means(call?),
+        (Some(interrupt), _) => match means(interrupt) {
+            Means::Softirq if over(waited, Means::Network).is_some() => return Cause::Unknown,
+            woke @ Means::Network => Some(woke),
+            _ => None,
+        },
+        (None, None) if by.tid.is_none() => return Cause::Unknown,
+        (None, call) => call.map(means),
     };
+    woke.and_then(|woke| over(waited, woke)).map_or(Cause::Else, Cause::Thread)
+}
+
+/// Over what a thread that waited in one call was woken in another one, or by a softirq; `None` if it waited
+/// for something else than another thread.
+fn over(waited: Means, woke: Means) -> Option<Ipc> {
     match (waited, woke) {
         (_, Means::Signal) => Some(Ipc::Signal),
         (Means::Futex, Means::Network) => None,

@@ -91,11 +91,8 @@ impl Breakdown {
         }
         let account = self.lwps.at(lwp.serial);
         let Some(block) = account.woken(at) else { return };
-        if is_selected
-            && let Place::Call(call) = block.place
-            && let Some(over) = ipc::over(means(call), by, means)
-        {
-            account.waited(block, over);
+        if is_selected && let Place::Call(call) = block.place {
+            account.waited(block, ipc::cause(means(call), by, means));
         }
         // A thread that creates a process does not wait for it, and one that waits for an end does not serve
         // the ended one.

@@ -59,6 +59,8 @@ pub struct Row {
     pub woke: u64,
     /// Waits for other threads, by [`Ipc`].
     pub ipc: [Waits; 4],
+    /// Waits of which no event shows what ended them: for other threads, or for anything else.
+    pub unexplained: Waits,
     /// Which interrupts and softirqs had the CPU meanwhile, longest first.
     pub interrupts: Vec<Part>,
     /// Waits for anything else.
@@ -157,8 +159,9 @@ impl Row {
     /// Whether its times are known. Activity takes time: if none is known, it is included in
     /// [`Spent::Unknown`].
     pub fn has_times(&self) -> bool {
-        let times = [self.ipc().ns, self.blocked_ns, self.ready_ns, self.own_ns, self.interrupts_ns()];
-        !total(times.into_iter()).is_zero()
+        let waits = [self.ipc().ns, self.unexplained.ns, self.blocked_ns, self.ready_ns];
+        let times = waits.into_iter().chain([self.own_ns, self.interrupts_ns()]);
+        !total(times).is_zero()
     }
 
     fn is_empty(&self) -> bool {
@@ -180,6 +183,7 @@ impl Row {
             faults: sums.faults,
             woke: sums.woke,
             ipc: sums.ipc,
+            unexplained: sums.unexplained,
             interrupts: parts(&sums.interrupts, names),
             blocked_ns: sums.blocked_ns,
             ready_ns: sums.ready_ns,
@@ -191,6 +195,13 @@ impl ProcessBreakdown {
     /// How long its threads were on CPUs, interrupts included.
     pub fn running_ns(&self) -> Duration {
         total(self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()))
+    }
+
+    /// Its waits of which no event shows what ended them.
+    pub fn unexplained(&self) -> Waits {
+        let mut sum = Waits::default();
+        self.rows.iter().for_each(|row| sum.add(row.unexplained));
+        sum
     }
 
     /// Whether any kernel event is about it.

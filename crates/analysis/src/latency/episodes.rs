@@ -311,6 +311,7 @@ mod tests {
         all_system_calls: true,
         page_faults: true,
         interrupts: true,
+        softirqs: true,
         lacks_user_switches: false,
         lacks_user_wakes: false,
         lacks_effects: false,

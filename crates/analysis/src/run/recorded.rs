@@ -25,6 +25,8 @@ pub struct Recorded {
     pub page_faults: bool,
     /// Interrupts, of every kind.
     pub interrupts: bool,
+    /// Softirqs, and what raised them: without these, it is unknown which thread woke another through one.
+    pub softirqs: bool,
     /// Not all switches of its user threads.
     pub lacks_user_switches: bool,
     /// Not all of their wakes.
@@ -109,6 +111,8 @@ impl Recorded {
             faults[0] |= *name == kernel::PageFaultUser::NAME;
             faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
+        this.softirqs =
+            kernel::Interrupt::are_all_softirqs(|name| names.contains(name) && !left_out.contains(name));
         // With one kind alone, the count would be too small.
         this.page_faults = faults == [true; 2];
         let names = names.iter().chain(&left_out).copied().collect();

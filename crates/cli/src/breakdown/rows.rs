@@ -1,22 +1,17 @@
 //! Lines of `tracewing breakdown`: what a process did in a place, what others did for it, its threads, and
 //! the machine.
 
+use super::known::{
+    Known, has_blocked, has_ipc, has_irq, has_places, has_ready, has_switches, hidden, unknown_waits,
+};
 use crate::output::interrupt;
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{
-    BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Outside, Part, ProcessBreakdown, Recorded,
-    Spent, Start, Waits,
+    BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Outside, Part, ProcessBreakdown, Spent, Start,
+    Waits,
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_units::{Duration, Pid};
-
-/// What the recording has events for.
-#[derive(Debug, Clone, Copy)]
-pub struct Known {
-    pub recorded: Recorded,
-    /// Whether a thread was in its program or in which system call, at any time.
-    pub modes: bool,
-}
 
 /// A line of the table.
 pub struct Line<'b> {
@@ -75,8 +70,8 @@ impl<'b> Line<'b> {
 
     fn ipc_over(&self) -> Cell {
         let over = |(ipc, waits): (Ipc, Waits)| (Some(over(ipc).to_owned()), waits.ns);
-        self.inside()
-            .map_or(Cell::None, |(row, _)| Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()))
+        let known = self.inside().filter(|(row, known)| has_ipc(row, *known));
+        known.map_or(Cell::None, |(row, _)| Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()))
     }
 
     fn interrupted_by(&self) -> Cell {
@@ -89,9 +84,13 @@ impl<'b> Line<'b> {
         }
     }
 
-    fn unseen(&self) -> Cell {
+    /// Time that is in no column that is shown.
+    fn unknown(&self) -> Cell {
         match self.figures {
             Figures::Unseen(ns) => Cell::Ns(ns),
+            Figures::Inside(row, known) if has_switches(row, known) => {
+                Cell::Ns(unknown_waits(row, known) + hidden(has_irq(row, known), row.interrupts_ns()))
+            }
             _ => Cell::None,
         }
     }
@@ -99,21 +98,6 @@ impl<'b> Line<'b> {
 
 fn is_call(row: &Row) -> bool {
     matches!(row.place, Spent::Call(_))
-}
-
-/// What happened in a place that no event shows is counted in `unknown`.
-fn has_places(row: &Row, known: Known) -> bool {
-    known.modes || matches!(row.place, Spent::Unknown | Spent::Kernel)
-}
-
-/// Switches show how long a thread waited.
-fn has_switches(row: &Row, known: Known) -> bool {
-    known.recorded.switches && row.has_times()
-}
-
-/// The cause of the wait is known from the system calls of both threads; the other thread, from wakes.
-fn has_ipc(row: &Row, known: Known) -> bool {
-    has_switches(row, known) && known.recorded.wakes && known.modes
 }
 
 pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
@@ -140,13 +124,14 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
         number "woke" "woke" low, "number of threads woken"
             => line.count(|row| row.woke, |row, known| has_places(row, known) && known.recorded.wakes);
         duration "irq" "interrupted_ns" normal, "time of interrupts"
-            => line.time(Row::interrupts_ns, |row, known| known.recorded.interrupts && row.has_times());
+            => line.time(Row::interrupts_ns, has_irq);
         parts "by" "interrupted_by" low, "interrupts that irq consists of" => line.interrupted_by();
         duration "blocked" "blocked_ns" high, "time waiting for something other than a thread"
-            => line.time(|row| row.blocked_ns, has_ipc);
+            => line.time(|row| row.blocked_ns, has_blocked);
         duration "ready" "ready_ns" high, "time waiting for a CPU"
-            => line.time(|row| row.ready_ns, |row, known| has_switches(row, known) && known.recorded.wakes);
-        duration "unknown" "unknown_ns" extra, "time in which no event shows where the threads were" => line.unseen();
+            => line.time(|row| row.ready_ns, has_ready);
+        duration "unknown" "unknown_ns" extra, "time in no other column: no event shows where the threads were, or what they waited for"
+            => line.unknown();
     }
 }
 
@@ -175,14 +160,15 @@ pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
 pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
     let is_known = match other.process {
         None => known.recorded.interrupts,
-        Some(_) => known.recorded.switches && known.recorded.wakes,
+        Some(_) => known.recorded.switches && outside_count(other, known).is_some(),
     };
     is_known.then_some(other.ns)
 }
 
-/// How often: known from wakes.
+/// How often: known from wakes; for processes, from softirqs, too, which their calls may have raised.
 pub fn outside_count(other: &Outside, known: Known) -> Option<u64> {
-    known.recorded.wakes.then_some(other.count)
+    let has_wakers = other.process.is_none() || known.recorded.softirqs;
+    (known.recorded.wakes && has_wakers).then_some(other.count)
 }
 
 /// Threads of a process by where they begin.

@@ -1,7 +1,8 @@
 //! `tracewing breakdown` for people, as in the paper's Figure 8: for each process what it did, what others
 //! did for it, and where its threads began; then what all CPUs did.
 
-use super::rows::{self, Known, Line};
+use super::known::{Known, unknown_waits};
+use super::rows::{self, Line};
 use crate::format::TableFormat;
 use crate::output::shown;
 use crate::table::{Cell, Column, Layout, columns, milliseconds};
@@ -69,14 +70,20 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
         true => milliseconds(total(process.rows.iter().map(part))) + " ms",
         false => "an unknown time".to_owned(),
     };
+    let has_causes = known.has_causes_of(process.unexplained());
     let running = milliseconds(process.running_ns()) + " ms";
+    let unknown = total(process.rows.iter().map(|row| unknown_waits(row, known)));
+    let unknown = match unknown.is_zero() {
+        true => String::new(),
+        false => format!("; what {} ms of waiting were for is unknown", milliseconds(unknown)),
+    };
     writeln!(
         out,
-        "In the process: {} on CPUs, {} of it in interrupts; waited {} for other threads, {} for anything else, {} for a CPU",
+        "In the process: {} on CPUs, {} of it in interrupts; waited {} for other threads, {} for anything else, {} for a CPU{unknown}",
         if recorded.switches { &running } else { "an unknown time" },
         sum(recorded.interrupts, Row::interrupts_ns),
-        sum(recorded.wakes && known.modes, |row| row.ipc().ns),
-        sum(recorded.wakes && known.modes, |row| row.blocked_ns),
+        sum(has_causes, |row| row.ipc().ns),
+        sum(has_causes, |row| row.blocked_ns),
         sum(recorded.wakes, |row| row.ready_ns),
     )?;
     if !process.unseen_ns.is_zero() {

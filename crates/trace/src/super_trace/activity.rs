@@ -92,7 +92,10 @@ pub enum Kind<'a> {
         file: &'a [u8],
     },
     /// `sched_process_exit` of the event's thread.
-    Exit,
+    Exit {
+        /// Its name; empty if the event does not have it.
+        name: &'a [u8],
+    },
     /// A system call begins.
     SystemCall {
         /// Number of the system call's name.

@@ -21,6 +21,20 @@ impl Interrupt {
     /// Patterns for the classes of begins of interrupts, and of most ends.
     pub const GLOBS: [&'static str; 4] = ["irq_*", "softirq_entry", "x86_irq_vectors_*", "ipi_entry"];
 
+    /// Patterns for the classes of softirqs.
+    pub const SOFTIRQ_GLOBS: [&'static str; 2] = ["irq_softirq_*", "softirq_*"];
+
+    /// Whether a recording, which has events of a name or not, has begins and ends of softirqs, and what
+    /// raises them: only with all of these it is known which softirq woke a thread, and for which other one.
+    pub fn are_all_softirqs(has: impl Fn(&str) -> bool) -> bool {
+        const EVENTS: [[&str; 2]; 3] = [
+            ["irq_softirq_raise", "softirq_raise"],
+            ["irq_softirq_entry", "softirq_entry"],
+            ["irq_softirq_exit", "softirq_exit"],
+        ];
+        EVENTS.iter().all(|names| names.iter().any(|name| has(name)))
+    }
+
     /// Whether a recording with classes of these names, on a machine of this architecture (`uname -m`), has
     /// the begins and ends of every kind of interrupt: the time of a missing kind would be attributed to
     /// threads, and to the other kinds.

@@ -47,7 +47,10 @@ pub(super) fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e
         Meaning::Fork => some(head, of.read::<kernel::Fork<'_>>()?.into()),
         Meaning::NewTask => some(head, of.read::<kernel::NewTask>()?.into()),
         Meaning::Exec => some(head, Kind::Exec { file: of.read::<kernel::Exec<'_>>()?.filename }),
-        Meaning::Exit => some(head, Kind::Exit),
+        Meaning::Exit => {
+            let kernel::ThreadExit { comm } = of.read()?;
+            some(head, Kind::Exit { name: comm.unwrap_or_default() })
+        }
         Meaning::SystemCall(call) => some(head, Kind::SystemCall { call }),
         Meaning::UnendedCall(call, returns) => some(head, Kind::UnendedCall { call, returns }),
         Meaning::SystemCallEnd(call) => some(head, Kind::SystemCallEnd { call }),

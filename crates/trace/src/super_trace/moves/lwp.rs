@@ -8,7 +8,7 @@
 use crate::super_trace::activity::{Name, TaskState};
 use crate::super_trace::doing::{Doing, Mode};
 use crate::super_trace::fold::{Change, Fold};
-use crate::super_trace::lwp::{Lwp, State};
+use crate::super_trace::lwp::{Lwp, Sight, State};
 use tracewing_units::{Cpu, Timestamp};
 
 /// So many interrupts within one wait for its end.
@@ -248,8 +248,12 @@ impl Lwp {
         self.calls.execute();
     }
 
-    /// It ends: it never returns to its program.
+    /// It ends: it never returns to its program. Where no switch says when it leaves its CPU for the last
+    /// time, that was its end.
     pub(in crate::super_trace) fn exits(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        if self.sight == Sight::Never {
+            return self.enter(State::Ended, now, fold);
+        }
         if self.mode == Mode::User {
             self.enter_mode(Mode::Unknown, now, fold);
         }

@@ -117,7 +117,12 @@ impl SuperTrace {
                 fold.change(Change::LwpFaults { lwp, at: now });
             }
             Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
-            Kind::Exit => lwp.exits(now, fold),
+            Kind::Exit { name } => {
+                if !lwp.has_name() {
+                    lwp.rename(name);
+                }
+                lwp.exits(now, fold);
+            }
             Kind::Exec { file } => {
                 lwp.executes_program(has_faults, now, fold);
                 return self.executes(tid, program_name(file), now, fold);
