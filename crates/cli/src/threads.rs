@@ -75,6 +75,16 @@ const KERNEL_PARTS: [MissingPart; 5] = [
     MissingPart::page_faults("`faults` are unknown (-)"),
 ];
 
+/// The same for tasks, whose time between polls other events show.
+const KERNEL_PARTS_OF_TASKS: [MissingPart; 4] = [
+    MissingPart::switches("all times are unknown (-)"),
+    MissingPart::system_calls("`user` and `system` are unknown (-)"),
+    MissingPart::wakes("time within polls in which their threads slept is in `unknown`"),
+    MissingPart::interrupts(
+        "`irq` is unknown (-), and the time of interrupts is attributed to what they interrupted",
+    ),
+];
+
 /// The same of events of programs about their tasks.
 const TASK_PARTS: [MissingPart; 2] = [
     MissingPart::task_switches("polls and their times are unknown (-)"),
@@ -120,7 +130,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         // Of a recording without the kernel's events, the totals say so.
         if ran.cpus > 0 {
-            explain_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+            let parts = if args.by == By::Task { &KERNEL_PARTS_OF_TASKS[..] } else { &KERNEL_PARTS };
+            explain_missing(parts, RECORD_KERNEL, &mut out, format, &args.input)?;
         }
         if let Some(line) = losses::least(&ran, "numbers of events") {
             say(&mut out, format, &line)?;
