@@ -28,7 +28,8 @@ pub(crate) trait Encoder: std::fmt::Debug {
     /// A container ends, after everything in it.
     fn container_ends(&mut self, _out: &mut Vec<u8>, _model: &Model, _id: ContainerId, _at: Timestamp) {}
 
-    /// A container changes its state; `None` if the new one is unknown. `woken` is the wake that led to it.
+    /// A container changes its state; `None` if the new one is unknown, and the one before was not. `woken`
+    /// is the wake that led to it.
     fn state(
         &mut self,
         out: &mut Vec<u8>,
@@ -135,6 +136,8 @@ struct Shape {
     end: Timestamp,
     /// Wakes whose waker is not shown; each is removed when its woken container continues.
     broken: HashSet<LinkId>,
+    /// Per container: whether it is in a known state.
+    in_state: Vec<bool>,
 }
 
 impl Shape {
@@ -145,7 +148,8 @@ impl Shape {
         let mut ends = begins.clone();
         begins.sort_by_key(|id| std::cmp::Reverse((container(id).begin, inner(id), *id)));
         ends.sort_by_key(|id| std::cmp::Reverse((container(id).end, !inner(id), *id)));
-        Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new() }
+        let in_state = vec![false; model.containers.len()];
+        Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new(), in_state }
     }
 
     /// Makes everything end at `time`; later beginnings are dropped.
@@ -178,6 +182,12 @@ impl Shape {
         }
     }
 
+    /// Whether a container changes to this state, or stays without one.
+    fn changes(&mut self, of: ContainerId, name: Option<NameId>) -> bool {
+        let had_one = std::mem::replace(&mut self.in_state[of as usize], name.is_some());
+        had_one || name.is_some()
+    }
+
     /// Passes a change to the encoder if its container is shown.
     fn change(
         &mut self,
@@ -189,13 +199,17 @@ impl Shape {
     ) {
         let is_shown = |id: ContainerId| model.containers.get(id as usize).is_some_and(|it| it.shown);
         match change {
-            Change::NoState { of } if is_shown(of) => encoder.state(out, model, of, None, None, time),
+            Change::NoState { of } if is_shown(of) && self.changes(of, None) => {
+                encoder.state(out, model, of, None, None, time);
+            }
             Change::State { of, name, woken } if is_shown(of) => {
                 let woken = woken.filter(|(link, _)| !self.broken.remove(link));
                 // If switches are missing, another thread may have run in the meantime, so the CPU is not
                 // known to be idle.
                 let name = (name != state::IDLE || !model.partial).then_some(name);
-                encoder.state(out, model, of, name, woken, time);
+                if self.changes(of, name) {
+                    encoder.state(out, model, of, name, woken, time);
+                }
             }
             Change::Wake { of, woken, link } if is_shown(woken) => match is_shown(of) {
                 true => encoder.wake(out, model, of, woken, link, time),

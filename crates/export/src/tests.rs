@@ -1,7 +1,10 @@
 //! Checks the whole path from the super-trace's input to the exported text, with hand-made and random events.
 
+use crate::change::Change;
 use crate::encoder;
+use crate::model::{Container, Kind as Of, Model, Use, state};
 use crate::paje::Paje;
+use crate::sort::Sorter;
 use crate::timeline::Timeline;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,6 +282,8 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
                 let (_, state, times) = alive.get_mut(words[3]).expect("it is alive");
                 let next = names.get(words[4]).map(|name| (at, *name));
                 assert_eq!(next.is_some(), words[0] == "8", "{line}");
+                // Readers refuse the end of a state where there is none.
+                assert!(state.is_some() || next.is_some(), "{line}");
                 let is_cpu = words[2] == "SC";
                 if let Some((since, name)) = std::mem::replace(state, next).filter(|_| !is_cpu) {
                     assert!(at > since, "{line}");
@@ -300,6 +305,31 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
     assert!(alive.is_empty() && links.is_empty());
     done.sort();
     done
+}
+
+/// A recording of some threads does not say that a CPU without one of them is idle. An extract may begin with
+/// that time, and end with it.
+#[test]
+fn a_cpu_is_in_no_state_while_it_may_run_others() {
+    let mut model = Model { partial: true, ..Model::default() };
+    let runs = model.names.add("a 10".to_owned(), Use::Container);
+    let cpu = Container::new(Of::Cpu { number: Cpu(0) }, runs);
+    let [begin, end] = [1000, 1040].map(Timestamp::from_ns);
+    (model.begin, model.end) = (begin, end);
+    model.containers.push(Container { begin, end, shown: true, ..cpu });
+    let mut sorter = Sorter::new(&std::env::temp_dir());
+    for (time, name) in [(1000, state::IDLE), (1010, runs), (1020, state::IDLE)] {
+        let change = Change::State { of: 0, name, woken: None };
+        change.push(Timestamp::from_ns(time), &mut sorter).expect("memory");
+    }
+    Change::NoState { of: 0 }.push(Timestamp::from_ns(1030), &mut sorter).expect("memory");
+    let mut out = Vec::new();
+    let sorted = sorter.finish().expect("memory");
+    let go_on = &mut |_| ControlFlow::Continue(());
+    encoder::write(&mut Paje::default(), &model, sorted, &mut out, go_on).expect("memory");
+    let text = String::from_utf8(out).expect("text");
+    let states: Vec<&str> = text.lines().filter(|line| line.contains(" SC C0 ")).collect();
+    assert_eq!(states, ["8 0.000000010 SC C0 n9 ", "9 0.000000020 SC C0 "]);
 }
 
 #[test]

@@ -84,13 +84,14 @@ fn last_word(label: &str) -> &str {
     label.rsplit(' ').next().unwrap_or_default()
 }
 
-/// As pajeng's `pj_dump` reads it, which says on standard error what it cannot understand.
+/// As pajeng's `pj_dump` reads it, which says on standard error that it cannot understand something, and on
+/// standard output why.
 pub fn paje(file: &Path) -> Shown {
     check_order(&std::fs::read_to_string(file).expect("the file is text"));
     let output = Command::new("pj_dump").args(["-l", "9", "-u"]).arg(file).ran();
     let text = output.text();
     let errors = output.notes();
-    assert!(output.status.success() && errors.is_empty(), "pj_dump: {errors}");
+    assert!(output.status.success() && errors.is_empty(), "pj_dump: {errors}{text}");
     let mut shown = Shown::default();
     for line in text.lines() {
         let words: Vec<&str> = line.split(", ").collect();
