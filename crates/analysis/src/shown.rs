@@ -38,8 +38,8 @@ pub(crate) struct Shown {
     running: bool,
     /// From when on it could run.
     waits: bool,
-    /// What it is blocked on. A task reports that itself (`user_thread:wait`), so without its wakes too; then
-    /// a cause has the time until the next poll.
+    /// When it is blocked on what it names. A task reports that itself (`user_thread:wait`), so without its
+    /// wakes too; it is then blocked until its next poll, and all that it is known to be blocked is that.
     causes: bool,
     /// When it could have gone on, but lost its CPU or its turn.
     preemptions: bool,
@@ -79,6 +79,11 @@ impl Shown {
         }
     }
 
+    /// The same of a user thread whose own wakes are not recorded.
+    pub(crate) fn without_wakes(self) -> Self {
+        Self { waits: false, preemptions: false, wakes: false, ..self }
+    }
+
     /// Time in which it had lost its CPU or its turn, if that is known.
     pub(crate) fn preempted(self, ns: Duration) -> Option<Duration> {
         self.preemptions.then_some(ns)
@@ -94,7 +99,8 @@ impl Shown {
         };
         let running_ns = part(self.running, times.running_ns);
         let waiting_ns = part(self.waits, times.waiting_ns);
-        let blocked_ns = part(self.waits, times.blocked_ns);
+        let is_blocked = self.waits || self.causes && !times.blocked_ns.is_zero();
+        let blocked_ns = part(is_blocked, times.blocked_ns);
         ShownTimes {
             running_ns,
             waiting_ns,

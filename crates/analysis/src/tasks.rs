@@ -96,6 +96,8 @@ pub struct Task {
     /// Polls after which it is not known whether it was blocked or ready ([`SwitchCause::Pending`]): they may
     /// be useless as well.
     pub pending_polls: u64,
+    /// Whether its wakes are not recorded ([`UserThread::lacks_wakes`]).
+    pub lacks_wakes: bool,
 }
 
 impl Task {
@@ -134,6 +136,7 @@ impl Task {
         self.doubtful_polls += other.doubtful_polls;
         self.vain_polls += other.vain_polls;
         self.pending_polls += other.pending_polls;
+        self.lacks_wakes |= other.lacks_wakes;
     }
 }
 
@@ -375,6 +378,7 @@ impl Tasks {
         row.process = thread.process;
         row.tasks = 1;
         row.polls = thread.polls;
+        row.lacks_wakes = thread.lacks_wakes();
         if !self.by_name && self.rows.len() < ROWS {
             row.task = Some(thread.id);
             row.name.clone_from(&thread.name);

@@ -64,6 +64,8 @@ pub struct UserThreadAccount {
     pub polls: u64,
     /// Number of wakes.
     pub wakeups: u64,
+    /// Whether these are not recorded ([`UserThread::lacks_wakes`]).
+    pub lacks_wakes: bool,
     /// How often another LWP ran it than before.
     pub lwp_migrations: u64,
     /// How often it was next run on another CPU than before.
@@ -307,6 +309,7 @@ impl Threads {
             times: Times::default(),
             polls: thread.polls,
             wakeups: thread.wakeups,
+            lacks_wakes: thread.lacks_wakes(),
             lwp_migrations: thread.lwp_migrations,
             cpu_migrations: thread.cpu_migrations,
         };
@@ -318,6 +321,7 @@ impl Threads {
         (sum.process, sum.name) = (account.process, account.name);
         sum.polls += account.polls;
         sum.wakeups += account.wakeups;
+        sum.lacks_wakes |= account.lacks_wakes;
         sum.lwp_migrations += account.lwp_migrations;
         sum.cpu_migrations += account.cpu_migrations;
     }

@@ -66,7 +66,9 @@ const KERNEL_PARTS: [Part; 4] = [
 /// The same of tasks.
 const TASK_PARTS: [Part; 2] = [
     Part::task_switches("which thread ran which task is unknown"),
-    Part::task_wakes("whether a task was ready or idle between its polls is `unknown`"),
+    Part::task_wakes(
+        "what a task did between its polls is `unknown`, or `blocked` until the next poll if it names what it waits for",
+    ),
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -11,7 +11,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{ANY, say};
 use crate::output::{print_warning, shown};
-use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, explain_wakeless};
 use crate::progress::Watch;
 use crate::screen;
 use crate::table::reference::View;
@@ -19,6 +19,7 @@ use crate::table::{Cell, Column, First, Head, Layout, Table, check, heads, write
 use anyhow::{Result, bail, ensure};
 use args::Show;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
@@ -35,7 +36,8 @@ const PARTS: [Part; 4] = [
 
 /// The same of tasks.
 const TASK_WAKES: Part = Part::task_wakes(
-    "in the worst periods, a task is shown as blocked until its next poll, though it may have been ready",
+    "in the worst periods, a task is blocked while it waits for what it names, until its next poll, though it may \
+     have been ready before; the rest of its time between polls is unknown",
 );
 const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 
@@ -85,7 +87,8 @@ fn explain_tasks(
     ran: &Ran,
     out: &mut impl Write,
 ) -> Result<()> {
-    let has_tasks = shows_worst && table.worst.iter().any(|period| period.user_thread.is_some());
+    let tasks = || table.worst.iter().filter_map(|period| period.user_thread.as_ref());
+    let has_tasks = shows_worst && tasks().next().is_some();
     let is_task = |variable: &Variable| variable.scope == Scope::Context && variable.name == "task";
     let by_task = args.by.iter().any(is_task);
     let parts = [
@@ -93,6 +96,12 @@ fn explain_tasks(
         (by_task && ran.recorded.lacks_user_switches, TASK_SWITCHES),
     ];
     let parts: Vec<Part> = parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, part)| part).collect();
+    if has_tasks && !ran.recorded.lacks_user_wakes {
+        let wakeless: HashSet<_> =
+            tasks().filter(|task| task.wakeups.is_none()).map(|task| &task.actor).collect();
+        let why = "a task is then blocked while it waits for what it names, until its next poll; the rest between polls is unknown";
+        explain_wakeless(wakeless.len() as u64, why, out, args.format.format)?;
+    }
     explain_missing(&parts, RECORD_TASKS, out, args.format.format, &args.input)
 }
 

@@ -3,6 +3,7 @@
 use crate::format::TableFormat;
 use crate::input::Input;
 use crate::no_result::say;
+use crate::output::plural;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -82,6 +83,22 @@ pub const RECORD_KERNEL: &str =
 
 /// How to record all of a program's events about its tasks.
 pub const RECORD_TASKS: &str = "`tracewing record -e 'user_thread:*'` records all events about tasks.";
+
+/// Explains what is unknown of so many tasks without wakes, in a recording that has others'.
+///
+/// # Errors
+/// See [`say`].
+pub fn explain_wakeless(tasks: u64, why: &str, out: &mut impl Write, format: TableFormat) -> Result<()> {
+    if tasks == 0 {
+        return Ok(());
+    }
+    let (of, have) = (plural(tasks, "task"), if tasks == 1 { "has" } else { "have" });
+    say(
+        out,
+        format,
+        &format!("{tasks} {of} {have} no wakes in the recording, as tokio's hooks report none: {why}."),
+    )
+}
 
 /// Explains the consequences for each requested part whose event classes the recording lacks, and how to
 /// record them.

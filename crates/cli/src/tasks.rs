@@ -9,7 +9,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
 use crate::no_result::{TASKS, explain_nameless, say};
 use crate::output::{plural, print_note};
-use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, explain_wakeless};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, Table, TableOptions, columns, heads, milliseconds};
@@ -93,9 +93,25 @@ impl Line<'_> {
         !self.ran.recorded.lacks_user_switches
     }
 
-    /// Whether it is known when the task was ready to run.
+    /// Whether it is known when the task was ready to run, and all that it was idle.
     fn task_wakes(&self) -> bool {
-        self.polls() && !self.ran.recorded.lacks_user_wakes
+        self.polls() && !self.ran.recorded.lacks_user_wakes && !self.task.lacks_wakes
+    }
+
+    /// Whether it is known when the task was idle; without wakes, while it waits for what it names.
+    fn is_idle(&self) -> bool {
+        self.task_wakes() || self.polls() && !self.task.idle_ns.is_zero()
+    }
+
+    /// Time in no column that is shown.
+    fn unknown(&self) -> Duration {
+        let Task { busy_ns, scheduled_ns, idle_ns, nested_ns, unknown_ns, .. } = *self.task;
+        let hidden = [
+            (self.polls(), busy_ns + nested_ns),
+            (self.task_wakes(), scheduled_ns),
+            (self.is_idle(), idle_ns),
+        ];
+        unknown_ns + total(hidden.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, ns)| ns))
     }
 
     /// Whether it is known what the worker did in a poll, which switches of threads show.
@@ -141,11 +157,11 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         duration "scheduled" "scheduled_ns" high, "time ready to run while no worker polled it"
             => Cell::ns_if(line.task_wakes(), line.task.scheduled_ns);
         duration "idle" "idle_ns" high, "time waiting for something else"
-            => Cell::ns_if(line.task_wakes(), line.task.idle_ns);
+            => Cell::ns_if(line.is_idle(), line.task.idle_ns);
         duration "nested" "nested_ns" extra, "time in which another task ran inside it"
             => Cell::ns_if(line.polls(), line.task.nested_ns);
         duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and while events are missing"
-            => Cell::Ns(line.task.unknown_ns);
+            => Cell::Ns(line.unknown());
         duration "longest" "longest_poll_ns" normal, "the longest poll"
             => Cell::ns_if(line.polls() && line.task.polls > 0, line.task.longest_ns);
         clock "at" "longest_poll_begin_ns" low, "beginning of the longest poll" => line.time(line.task.longest_begin);
@@ -198,7 +214,8 @@ pub fn views() -> Vec<View> {
 const PARTS: [Part; 2] = [
     Part::task_switches("polls and their times are unknown"),
     Part::task_wakes(
-        "whether a task was ready or idle between its polls is unknown (-); `delay` covers only first polls",
+        "a task is idle while it waits for what it names, until its next poll; all else between polls is unknown \
+         (-); `delay` covers only first polls",
     ),
 ];
 
@@ -256,16 +273,11 @@ fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Resu
         let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
         say(out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
     }
-    let pending: u64 = tasks.iter().filter(|task| task.pending_polls > 0).map(|task| task.tasks).sum();
-    if pending > 0 {
-        let (of, are) = (plural(pending, "task"), if pending == 1 { "is" } else { "are" });
-        let why = "whether a task was ready or idle after a poll, and which wakes were spurious, is unknown";
-        say(
-            out,
-            format,
-            &format!("{pending} {of} {are} known by tokio's hooks only, which report no wakes: {why}."),
-        )?;
-    }
+    // Of a recording without any wakes, that is said below.
+    let is_wakeless =
+        |task: &&Task| task.pending_polls > 0 || task.lacks_wakes && !ran.recorded.lacks_user_wakes;
+    let why = "a task is then idle while it waits for what it names, until its next poll; all else between polls, and which wakes were spurious, is unknown";
+    explain_wakeless(tasks.iter().filter(is_wakeless).map(|task| task.tasks).sum(), why, out, format)?;
     if !tasks.is_empty() {
         explain_missing(&PARTS, RECORD_TASKS, out, format, &args.input)?;
         // Without switches, more is unknown, which has been said.
@@ -287,6 +299,21 @@ fn time(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
     use clap::{Args as _, FromArgMatches};
+
+    #[test]
+    fn what_no_column_shows_is_unknown_time() {
+        let [idle_ns, scheduled_ns, unknown_ns] = [20, 5, 7].map(Duration::from_ns);
+        let ran = Ran::default();
+        let shown = |lacks_wakes, idle_ns| {
+            let task = Task { idle_ns, scheduled_ns, unknown_ns, lacks_wakes, ..Task::default() };
+            let line = Line { task: &task, ran: &ran, zone: Zone::Local };
+            (line.task_wakes(), line.is_idle(), line.unknown().as_ns())
+        };
+        assert_eq!(shown(false, Duration::ZERO), (true, true, 7));
+        // It was idle while it waited for what it names.
+        assert_eq!(shown(true, idle_ns), (false, true, 12));
+        assert_eq!(shown(true, Duration::ZERO), (false, false, 12));
+    }
 
     #[test]
     fn a_long_table_has_advice() {

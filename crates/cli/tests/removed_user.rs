@@ -67,8 +67,11 @@ const REMOVED: [(&str, &[&str]); 22] = [
     // The holder of a lock is then known by the place that requested it, which may be that of several tasks.
     ("user_thread:switch", &["owner_wait_ns"]),
     ("user_thread:create", &[]),
-    // Delays are of first polls, as the table says.
-    ("user_thread:wake", &["avg_delay_ns", "max_delay_ns", "max_delay_end_ns", "delays"]),
+    // Delays are of first polls, as the table says. What a task names, it is blocked on until its next poll.
+    (
+        "user_thread:wake",
+        &["avg_delay_ns", "max_delay_ns", "max_delay_end_ns", "delays", "blocked_ns", "idle_ns"],
+    ),
     ("user_thread:exit", &[]),
     ("user_thread:name", &[]),
     ("user_thread:origin", &[]),

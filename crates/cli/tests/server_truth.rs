@@ -237,6 +237,10 @@ fn tasks_that_only_hooks_know_are_those_that_the_server_counted() {
             assert_eq!(number(row, "polls"), polls, "{row}");
             assert!(number(row, "busy_ns") + 1_000_000 >= computed, "{row} {computed}");
         }
+        // Hooks report no wakes.
+        let threads = run.json(&["threads", "--by", "task"]);
+        let has_no_wakes = |row: &serde_json::Value| row["wakeups"].is_null() && row["ready_ns"].is_null();
+        assert!(threads["user_threads"].as_array().unwrap().iter().all(has_no_wakes), "{threads}");
         // All waits for the mutex are parts of requests.
         let periods = compare_latency(&run.trace(), &run);
         compare_waits(&run, &periods);

@@ -135,6 +135,35 @@ fn a_task_whose_wakes_are_not_recorded_is_not_known_to_be_blocked_at_the_end() {
     assert!(times.iter().all(|(_, doing, ns)| !matches!(doing, Blocked { .. }) || *ns == 0), "{times:?}");
 }
 
+/// Of one that says what it waits for, that is known until the next poll.
+#[test]
+fn where_no_wakes_are_recorded_a_task_is_blocked_only_on_what_it_names() {
+    use Doing::{Blocked, Unknown};
+    let runs = |next| User::Switch { prev: Task(0), next: Task(next), cause: SwitchCause::Unknown };
+    let stops = |prev| User::Switch { prev: Task(prev), next: Task(0), cause: SwitchCause::Blocked };
+    let created = |thread| User::Create { thread: Task(thread), origin: Origin(1) };
+    let events = [
+        (10, created(1)),
+        (10, created(2)),
+        (10, runs(1)),
+        (15, User::Wait { kind: WAITED_FOR }),
+        (20, stops(1)),
+        (20, runs(2)),
+        (30, stops(2)),
+        (60, runs(1)),
+        (70, stops(1)),
+    ];
+    let times = |user_wakes| {
+        let coverage = Coverage { user_wakes, ..Coverage::default() };
+        let mut times = follow_events(SuperTrace::new(coverage), None, &events);
+        times.retain(|(_, doing, _)| *doing != READY);
+        times
+    };
+    let named = (1, Blocked { on: Some(WAITED_FOR) }, 40);
+    assert_eq!(times(true), [named, (1, Blocked { on: None }, 30), (2, Blocked { on: None }, 70)]);
+    assert_eq!(times(false), [named, (1, Unknown, 30), (2, Unknown, 70)]);
+}
+
 /// What LWP 7 and LWP 8 run of one process: when each user thread ran and stopped, and what ended.
 #[derive(Default)]
 struct Runs(Vec<String>);

@@ -64,6 +64,7 @@ const MAKERS: &[&str] = &[
     "crates/cli/src/across.rs",
     "crates/cli/src/locks/remarks.rs",
     "crates/cli/src/no_result.rs",
+    "crates/cli/src/parts.rs",
     "crates/cli/src/preloaded.rs",
     "crates/cli/src/tasks.rs",
     "crates/cli/src/tasks/warnings.rs",

@@ -70,11 +70,13 @@ struct Account<S> {
     sums: Sums,
     wakeups: u64,
     woken: Option<(Timestamp, Waker)>,
+    /// Its own wakes are not recorded.
+    lacks_wakes: bool,
 }
 
 impl<S> Account<S> {
     fn new(serial: S) -> Self {
-        Self { serial, actor: None, sums: Sums::default(), wakeups: 0, woken: None }
+        Self { serial, actor: None, sums: Sums::default(), wakeups: 0, woken: None, lacks_wakes: false }
     }
 
     fn woken(&mut self, by: &Waker, at: Timestamp) {
@@ -83,6 +85,7 @@ impl<S> Account<S> {
     }
 
     fn finish(self, names: &Names, shown: Shown) -> Option<Episode> {
+        let shown = if self.lacks_wakes { shown.without_wakes() } else { shown };
         let Sums { clock, mut calls, preempted } = self.sums;
         calls.retain(|_| shown.modes);
         calls.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -189,6 +192,7 @@ impl Episodes {
             {
                 account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.take(done);
+                account.lacks_wakes = thread.lacks_wakes();
             }
         }
     }
@@ -200,6 +204,7 @@ impl Episodes {
             {
                 account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.add(doing, ns);
+                account.lacks_wakes = thread.lacks_wakes();
             }
         }
     }
@@ -230,10 +235,13 @@ mod tests {
     use crate::run::{LocksLack, Recorded};
     use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::TaskState;
-    use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
+    use tracewing_trace::super_trace::{
+        Activity, Context, Coverage, Kind, SuperTrace, SwitchCause, UserThreadKind,
+    };
     use tracewing_units::{Cpu, Origin, Pid, Task, Tid};
 
     const READ: Name = Name(0);
+    const MUTEX: Name = Name(1);
 
     /// Two LWPs, of which 7 runs a task; reported from 20 to 95.
     fn period_of(lwp: usize, user_thread: Option<TaskSerial>, recorded: Recorded) -> Period {
@@ -261,6 +269,7 @@ mod tests {
             ),
             (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: Task(1), origin: Origin(1) })),
             (10, 0, 7, turns(Task(0), Task(1), SwitchCause::Unknown)),
+            (25, 0, 7, Kind::UserThread(UserThreadKind::Wait { kind: MUTEX })),
             (30, 0, 7, turns(Task(1), Task(0), SwitchCause::Blocked)),
             (40, 0, 7, Kind::SystemCall { call: READ }),
             (45, 0, 7, switch(Tid(7), 1, Tid(0))),
@@ -275,8 +284,10 @@ mod tests {
         let at = Timestamp::from_ns;
         episodes.add(at(20), at(95), Some(LwpSerial(lwp)), user_thread);
         assert_eq!(episodes.until(), Some(at(95)));
-        let mut state = SuperTrace::default();
-        for (time, cpu, tid, kind) in events {
+        let user_wakes = !recorded.lacks_user_wakes;
+        let mut state = SuperTrace::new(Coverage { user_wakes, ..Coverage::default() });
+        let is_wake = |kind: &Kind<'_>| matches!(kind, Kind::UserThread(UserThreadKind::Wake { .. }));
+        for (time, cpu, tid, kind) in events.into_iter().filter(|(.., kind)| user_wakes || !is_wake(kind)) {
             let event = Activity {
                 time: at(time),
                 cpu: Some(Cpu(cpu)),
@@ -290,6 +301,7 @@ mod tests {
         state.finish(&mut episodes);
         let mut names = Names::default();
         names.learn(READ, "read");
+        names.learn(MUTEX, "mutex");
         let mut table = LatencyTable { worst: vec![Period::default()], ..LatencyTable::default() };
         episodes.finish(&mut table, &Ran { names, recorded, ..Ran::default() });
         table.worst.remove(0)
@@ -350,14 +362,14 @@ mod tests {
         let period = period_of(0, Some(TaskSerial(0)), without);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
         assert_eq!(times(&lwp.times), [Some(40), Some(10), None, None, Some(75)]);
-        assert_eq!(times(&task.times), [Some(15), Some(0), None, None, Some(75)]);
-        assert_eq!([lwp.times.unknown_ns, task.times.unknown_ns], [25, 60].map(Duration::from_ns));
+        // A task reports itself what it waits for: that lasts until its next poll.
+        assert_eq!(times(&task.times), [Some(15), Some(0), None, Some(60), Some(75)]);
+        assert_eq!([lwp.times.unknown_ns, task.times.unknown_ns], [25, 0].map(Duration::from_ns));
+        let [on] = &task.times.blocked_on[..] else { panic!("{task:?}") };
+        assert_eq!((on.on.as_deref(), on.ns), (Some("mutex"), Duration::from_ns(60)));
         assert_eq!((lwp.times.interrupted_ns, lwp.wakeups, task.wakeups), (None, None, None));
         assert_eq!((lwp.preempted_ns, task.preempted_ns), (None, None));
-        // A task reports itself what it waits for.
-        let whole = period_of(0, Some(TaskSerial(0)), ALL).user_thread.unwrap();
-        assert!(lwp.times.blocked_on.is_empty() && !whole.times.blocked_on.is_empty());
-        assert_eq!(task.times.blocked_on, whole.times.blocked_on);
+        assert!(lwp.times.blocked_on.is_empty());
     }
 
     #[test]

@@ -33,8 +33,10 @@ pub struct Line<'t> {
     threads: u64,
     times: &'t Times,
     known: Known,
-    /// Whether it is known when it could run, and when it was blocked.
+    /// Whether it is known when it could run, and all that it was blocked.
     waits: bool,
+    /// Whether it is known when it was blocked: if not all, at least some of it.
+    is_blocked: bool,
     counts: Counts,
 }
 
@@ -73,6 +75,14 @@ impl Counts {
 }
 
 impl Line<'_> {
+    /// Time in no column that is shown: in an unknown state, or in one of which the events do not show all.
+    fn unknown(&self) -> Duration {
+        let Times { running_ns, waiting_ns, blocked_ns, unknown_ns, .. } = *self.times;
+        let hidden =
+            [(self.known.switches, running_ns), (self.waits, waiting_ns), (self.is_blocked, blocked_ns)];
+        unknown_ns + total(hidden.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, ns)| ns))
+    }
+
     /// Time in one mode. Where it was in an unknown one, none in this one is known only if there is some.
     fn of_mode(&self, ns: Duration) -> Cell {
         let times = self.times;
@@ -118,11 +128,11 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
         duration "ready" "ready_ns" high, "time ready to run, but without a free CPU (for a task, a free thread)"
             => Cell::ns_if(line.waits, line.times.waiting_ns);
         duration "blocked" "blocked_ns" high, "time waiting for something else"
-            => Cell::ns_if(line.waits, line.times.blocked_ns);
+            => Cell::ns_if(line.is_blocked, line.times.blocked_ns);
         duration "nested" "nested_ns" extra, "time in which another user thread ran inside it"
             => Cell::Ns(line.times.nested_ns);
         duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and while events are missing"
-            => Cell::Ns(line.times.unknown_ns);
+            => Cell::Ns(line.unknown());
         duration "user" "user_ns" normal, "part of running: the program's own code"
             => line.of_mode(line.times.user_ns);
         duration "system" "system_ns" normal, "part of running: system calls"
@@ -132,7 +142,7 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
         duration "undetermined" "undetermined_ns" extra, "part of running: in user or system, which no event says"
             => Cell::ns_if(line.known.switches, line.times.undetermined_ns);
         parts "blocked-on" "blocked_on" normal, "what it waited for longest; ? if no event shows it"
-            => match line.waits {
+            => match line.is_blocked {
                 true => cell_of(&line.times.blocked_on),
                 false => Cell::None,
             };
@@ -183,12 +193,13 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
     // Which thread ran it when is known by switches of user threads.
     let polls = !known.recorded.lacks_user_switches;
     let known = Known { switches: known.switches && polls, ..known };
+    let knows_wakes = |thread: &UserThreadAccount| !known.recorded.lacks_user_wakes && !thread.lacks_wakes;
     let counts = |thread: &UserThreadAccount| Counts {
         polls: polls.then_some(thread.polls),
         lwp_migrations: polls.then_some(thread.lwp_migrations),
         // In the middle of a poll, only switches show them.
         cpu_migrations: known.switches.then_some(thread.cpu_migrations),
-        wakeups: (!known.recorded.lacks_user_wakes).then_some(thread.wakeups),
+        wakeups: knows_wakes(thread).then_some(thread.wakeups),
         ..Counts::default()
     };
     let lines = user_threads.iter().map(|thread| Line {
@@ -198,7 +209,9 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
         threads: 0,
         times: &thread.times,
         known,
-        waits: polls && !known.recorded.lacks_user_wakes,
+        waits: polls && knows_wakes(thread),
+        // Without wakes, while it waits for what it names.
+        is_blocked: polls && (knows_wakes(thread) || !thread.times.blocked_ns.is_zero()),
         counts: counts(thread).seen_in(known.lossy),
     });
     lines.collect()
@@ -231,6 +244,7 @@ pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
         times: &thread.times,
         known: known.with_hidden(thread.lacks_calls || thread.dies_unseen),
         waits: waits_of_threads(known),
+        is_blocked: waits_of_threads(known),
         counts: counts_of!(thread, known).seen_in(known.lossy),
     });
     lines.collect()
@@ -245,6 +259,7 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
         times: &process.times,
         known: known.with_hidden(process.lacks_calls || process.dies_unseen),
         waits: waits_of_threads(known),
+        is_blocked: waits_of_threads(known),
         counts: counts_of!(process, known).seen_in(known.lossy),
     });
     lines.collect()
@@ -253,4 +268,45 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
 /// Without wakes it is not known when a thread that was blocked could run.
 fn waits_of_threads(known: Known) -> bool {
     known.switches && known.recorded.wakes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task that was blocked for so long on what it names, and ready and in an unknown state for 5 ns each.
+    fn account(blocked: u64, lacks_wakes: bool) -> UserThreadAccount {
+        let [waiting_ns, unknown_ns] = [5, 5].map(Duration::from_ns);
+        let times =
+            Times { blocked_ns: Duration::from_ns(blocked), waiting_ns, unknown_ns, ..Times::default() };
+        UserThreadAccount { times, lacks_wakes, ..UserThreadAccount::default() }
+    }
+
+    #[test]
+    fn what_only_wakes_of_a_task_show_is_unknown_without_them() {
+        let known =
+            Known { recorded: Recorded::default(), modes: true, switches: true, lossy: Lossy::default() };
+        let tasks = [account(20, false), account(20, true), account(0, true)];
+        let lines = of_tasks(&tasks, known);
+        let shown =
+            |line: &Line<'_>| (line.waits, line.is_blocked, line.counts.wakeups, line.unknown().as_ns());
+        let lines: Vec<_> = lines.iter().map(shown).collect();
+        assert_eq!(lines, [(true, true, Some(0), 5), (false, true, None, 10), (false, false, None, 10)]);
+    }
+
+    #[test]
+    fn time_of_threads_without_wakes_is_running_or_unknown() {
+        let [running_ns, waiting_ns, blocked_ns] = [40, 5, 20].map(Duration::from_ns);
+        let times = Times { running_ns, waiting_ns, blocked_ns, ..Times::default() };
+        let processes = [Process { times, ..Process::default() }];
+        let shown = |wakes| {
+            let recorded = Recorded { wakes, ..Recorded::default() };
+            let lines = of_processes(
+                &processes,
+                Known { recorded, modes: true, switches: true, lossy: Lossy::default() },
+            );
+            (lines[0].waits, lines[0].is_blocked, lines[0].unknown().as_ns())
+        };
+        assert_eq!([shown(true), shown(false)], [(true, true, 0), (false, false, 25)]);
+    }
 }

@@ -233,6 +233,12 @@ pub fn compare_waits(run: &Run, periods: &[Value]) {
     let (mut blocked, mut ready) = (0, 0);
     for period in periods {
         let times = &period["task"]["times"];
+        // Each moment is in one of these, and no time on a lock in another one than `blocked_ns`.
+        let parts = ["running_ns", "ready_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+        let parts = parts.map(|part| times[part].as_u64().unwrap_or(0));
+        assert_eq!(parts.iter().sum::<u64>(), number(period, "duration_ns"), "{period}");
+        let on = times["blocked_on"].as_array().unwrap().iter();
+        assert_eq!(on.map(|on| number(on, "ns")).sum::<u64>(), parts[2], "{period}");
         let on = times["blocked_on"].as_array().unwrap().iter().find(|on| on["on"] == "mutex");
         blocked += on.map_or(0, |on| number(on, "ns"));
         ready += times["ready_ns"].as_u64().unwrap_or(0);

@@ -214,7 +214,8 @@ pub const ALLOWED: &[(&str, &str, &str, &str)] = &[
     // Delays of first polls.
     ("user_thread:wake", "tasks*", "*delay*", "The recording lacks some wakes of tasks"),
     // A task says itself what it waits for; without its wakes that lasts until it is polled again.
-    ("user_thread:wake", "*", "*blocked_on.*", "wakes of tasks (user_thread:wake)"),
+    ("user_thread:wake", "*", "*blocked_*", "wakes of tasks (user_thread:wake)"),
+    ("user_thread:wake", "tasks*", "idle_ns", "wakes of tasks (user_thread:wake)"),
     // Kinds of locks are in a line of a thread, a task or a place as far as they are recorded.
     ("contention_*", "locks --by *", "*", "waits for the kernel's locks"),
     ("syscall_*", "locks --by *", "*", "futex calls"),

@@ -3,7 +3,7 @@
 
 use super::traces::{
     has_interrupts, has_page_faults, has_switches, has_system_call_entries, has_system_calls,
-    has_user_switches, is_of_listed, is_of_some, is_system_wide, root_process,
+    has_user_switches, has_user_wakes, is_of_listed, is_of_some, is_system_wide, root_process,
 };
 use crate::open::extract::Lwps;
 use crate::open::recording::Recording;
@@ -23,6 +23,9 @@ pub struct Coverage {
     /// Whether switches of user threads are not recorded, though other events of them are: when an LWP runs
     /// none is unknown.
     pub lacks_user_switches: bool,
+    /// Whether wakes of user threads are recorded; without them, what one that is blocked waits for may be
+    /// over before it runs again.
+    pub user_wakes: bool,
     /// Whether each begin and end of a system call is recorded; without them, the mode of a running thread is
     /// unknown.
     pub system_calls: bool,
@@ -71,6 +74,7 @@ impl Default for Coverage {
             switches: true,
             user_switches: true,
             lacks_user_switches: false,
+            user_wakes: true,
             system_calls: true,
             system_call_entries: true,
             page_faults: true,
@@ -100,6 +104,7 @@ impl Coverage {
                 && !of_cpus
                 && !recording.is_extract_of_lwps(),
             lacks_user_switches: !traces.iter().any(has_user_switches),
+            user_wakes: traces.iter().any(has_user_wakes),
             system_calls: traces.iter().any(has_system_calls),
             system_call_entries: traces.iter().any(has_system_call_entries),
             page_faults: traces.iter().any(has_page_faults),

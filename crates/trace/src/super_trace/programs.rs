@@ -33,6 +33,8 @@ pub(super) struct Programs {
     blind_until: Timestamp,
     /// No switch is recorded, or only some: a user thread that no LWP is known to run may run and end unseen.
     unseen: bool,
+    /// No wake is recorded.
+    wakeless: bool,
     /// The recording has the events of threads that match one pattern of each list; of all if there are no
     /// lists.
     chosen: Vec<Vec<ThreadPattern>>,
@@ -47,6 +49,7 @@ impl Programs {
             serials: 0,
             blind_until: coverage.begin.unwrap_or(Timestamp::MIN),
             unseen: !coverage.user_switches,
+            wakeless: !coverage.user_wakes,
             chosen: coverage.of_user_threads.clone(),
         }
     }
@@ -142,7 +145,8 @@ impl Programs {
             self.interrupt(&namesake, lwps, now, fold);
             self.finish_one(namesake, now, fold);
         }
-        let mut created = UserThread::new(TaskSerial(self.serials), key, now).of_origin(origin);
+        let new = UserThread::new(TaskSerial(self.serials), key, now, self.wakeless);
+        let mut created = new.of_origin(origin);
         created.learn_name(&self.origins);
         // Else its first switch may be missing.
         if !self.is_blind(now) && !self.unseen {
@@ -208,11 +212,11 @@ impl Programs {
     }
 
     fn known(&mut self, key: Key, begin: Timestamp) -> &mut UserThread {
-        let serials = &mut self.serials;
+        let (serials, wakeless) = (&mut self.serials, self.wakeless);
         let threads = self.programs.at(key.owner, Numbers::default);
         let thread = threads.at(key.id, || {
             *serials += 1;
-            UserThread::new(TaskSerial(*serials - 1), key, begin)
+            UserThread::new(TaskSerial(*serials - 1), key, begin, wakeless)
         });
         thread.learn_name(&self.origins);
         thread

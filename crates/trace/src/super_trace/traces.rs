@@ -80,6 +80,12 @@ pub(super) fn has_user_switches(trace: &Trace) -> bool {
     !has_some_switches(trace) && class_names(trace).any(|name| name == user_thread::Switch::NAME)
 }
 
+/// Whether a trace has wakes of user threads, all of them.
+pub(super) fn has_user_wakes(trace: &Trace) -> bool {
+    class_names(trace).any(|name| name == user_thread::Wake::NAME)
+        && !trace.leaves_out(user_thread::Wake::NAME)
+}
+
 /// Whether events of a class say when a system call begins or ends.
 pub(crate) fn is_of_system_call(name: &str) -> bool {
     SystemCall::of_name(name).is_some()

@@ -100,15 +100,16 @@ pub struct UserThread {
     pub(super) confirmed: Timestamp,
     /// It was made ready while it was running.
     pub(super) woken: bool,
-    /// It ran after it had been blocked, without a wake: its wakes are not recorded.
+    /// Its wakes are not recorded: as no user thread's are; as tokio's hooks, which alone know it, report
+    /// none; or as it ran after it had been blocked, without a wake.
     pub(super) wakes_unseen: bool,
     pub(super) last_lwp: Option<Tid>,
     pub(super) last_cpu: Option<Cpu>,
 }
 
 impl UserThread {
-    /// A user thread whose state is unknown since `since`.
-    pub(super) fn new(serial: TaskSerial, key: Key, since: Timestamp) -> Self {
+    /// A user thread whose state is unknown since `since`; whether no wakes are recorded.
+    pub(super) fn new(serial: TaskSerial, key: Key, since: Timestamp, wakes_unseen: bool) -> Self {
         UserThread {
             serial,
             process: key.owner.as_process(),
@@ -123,7 +124,7 @@ impl UserThread {
             since,
             confirmed: since,
             woken: false,
-            wakes_unseen: false,
+            wakes_unseen,
             waits_for: None,
             last_lwp: None,
             last_cpu: None,
@@ -134,6 +135,12 @@ impl UserThread {
     /// clock.
     pub fn reported_to(&self) -> Timestamp {
         self.since
+    }
+
+    /// Whether its wakes are not recorded: their number, and since when it has been ready, are unknown. Where
+    /// it names what it waits for, that lasts until it runs again.
+    pub fn lacks_wakes(&self) -> bool {
+        self.wakes_unseen
     }
 
     /// It is called as this origin says.

@@ -58,6 +58,8 @@ impl UserThread {
             }
         }
         self.confirmed = self.confirmed.max(now);
+        // So do hooks, which report no wakes.
+        self.wakes_unseen |= cause == SwitchCause::Pending;
         self.state = match cause {
             // A wake came while it ran: it is run once more.
             SwitchCause::Blocked if self.woken => State::Runnable { preempted: false },
