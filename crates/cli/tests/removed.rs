@@ -253,6 +253,36 @@ fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
     assert!(fell, "running time is known all the same: {some:?}");
 }
 
+/// Time in states that cannot be distinguished is still there.
+#[test]
+fn time_of_columns_without_a_value_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server");
+    let part = folder.path().join("part");
+    let times = |trace: &Path| {
+        let (mut document, _) = json_and_notes(trace, &["threads"]);
+        let Value::Array(threads) = document["threads"].take() else { panic!("{document}") };
+        let sum = |thread: &Value| -> i64 {
+            const ALL: [&str; 4] = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"];
+            ALL.iter().filter_map(|column| thread[column].as_i64()).sum()
+        };
+        threads.iter().map(|thread| (thread["tid"].to_string(), sum(thread))).collect::<Vec<_>>()
+    };
+    let all = times(&whole);
+    // Without switches, a thread ends with the event of its exit, not when it leaves its CPU after that.
+    let removed = [("sched_wakeup", 100_000), ("sched_waking", 100_000), ("sched_switch", 3_000_000)];
+    for (name, less) in removed {
+        let _extracted =
+            harness::tracewing().args(["extract", "--exclude", name]).args([&whole, &part]).succeeds();
+        let some: BTreeMap<_, _> = times(&part).into_iter().collect();
+        for (tid, ns) in &all {
+            // The first event may be among those that are left out.
+            assert!((0..less).contains(&(ns - some[tid])), "without {name}: {some:?} of {all:?}");
+        }
+        std::fs::remove_dir_all(&part).unwrap();
+    }
+}
+
 /// What was never recorded counts no less than what was taken away.
 #[test]
 fn counts_of_some_events_are_not_those_of_all() {
