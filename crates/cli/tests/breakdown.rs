@@ -134,9 +134,10 @@ fn times_are_the_wall_time_of_all_cpus() {
     let all: u64 = machine.values().sum();
     eprintln!("{machine:?} of {whole} ns, {:.4} of it", all as f64 / whole);
     assert!((0.99..=1.01).contains(&(all as f64 / whole)), "{machine:?} of {whole} ns");
-    // Where the kernel leaves out a switch, as it does now and then, the time up to the next event is
-    // unknown: up to a tick. With some load, that is less than 1 %.
-    assert!(machine["unknown"] as f64 <= 0.02 * whole, "{machine:?} of {whole} ns");
+    // Some kernels leave out switches from idle threads, as a note says: then, the time up to the next switch
+    // is unknown, of a thread that computes up to its whole turn.
+    let is_bounded = !output.notes().contains("recorded no switch from the idle thread");
+    assert!(!is_bounded || machine["unknown"] as f64 <= 0.02 * whole, "{machine:?} of {whole} ns");
     // Processes and idle CPUs together are the same.
     let others = machine["idle"] + machine["interrupts"];
     assert!(
