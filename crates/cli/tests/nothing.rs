@@ -234,10 +234,10 @@ fn a_breakdown_says_what_was_not_recorded() {
     };
     let [table, _] = recording(&["-k", "syscalls:*"]);
     assert!(table.contains("openat"), "{table}");
-    let all = ["switches of threads", "wake-ups", "interrupts", "page faults"];
+    let all = ["switches of threads", "wake-ups", "interrupts", "softirqs", "page faults"];
     assert_eq!(missing(&table), all, "{table}");
     let [table, _] = recording(&["-k", "sched:*"]);
-    assert_eq!(missing(&table), ["system calls", "interrupts", "page faults"], "{table}");
+    assert_eq!(missing(&table), ["system calls", "interrupts", "softirqs", "page faults"], "{table}");
     // It is of one command, and does not know what others did.
     assert!(!table.contains("all CPUs"), "{table}");
     let [table, _] = recording(&[]);
