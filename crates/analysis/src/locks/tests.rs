@@ -1,6 +1,6 @@
 //! What becomes of acquisitions that several things at one address have.
 
-use tracewing_units::{Duration, LockAddress, Pid, Ticket, Tid, Timestamp};
+use tracewing_units::{Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
 use super::account::{Bins, Kind, Party};
 use super::event::LockEvent;
@@ -85,4 +85,23 @@ fn what_no_ticket_pairs_is_counted_and_has_no_length() {
     let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(LockAddress(1)), 0)];
     assert_eq!((account.acquired, account.waited()), (1, None));
     assert!(account.known_waits().is_none() && account.known_holds().is_none());
+}
+
+/// The same recording is drawn the same way each time.
+#[test]
+fn waits_that_the_end_cuts_off_are_reported_by_lock() {
+    let mut tickets = Tickets::default();
+    let asks =
+        |lock| LockEvent::Requested { lock, caller: Caller(1), kind: Kind::Mutex, owner: None, ends: true };
+    for number in [5, 3, 8, 1, 7, 2, 6, 4] {
+        let by = By { process: Some(Pid(1)), tid: Tid(2), task: Task(3), ..By::default() };
+        tickets.event(Ticket(number), &asks(LockAddress(number)), by, Timestamp::from_ns(1), &mut |_, _| {});
+    }
+    let mut locks = Vec::new();
+    tickets.finish(Timestamp::from_ns(9), None, &mut |_, what| {
+        if let Ticketed::Outcome(Outcome::Refused { acquisition, .. }) = what {
+            locks.push(acquisition.lock.0);
+        }
+    });
+    assert_eq!(locks, [1, 2, 3, 4, 5, 6, 7, 8]);
 }

@@ -194,7 +194,9 @@ impl Tickets {
         of: Option<Pid>,
         report: &mut impl FnMut(Party, Ticketed),
     ) {
-        let locks: Vec<_> = self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
+        let mut locks: Vec<_> =
+            self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
+        locks.sort_unstable_by_key(|(place, _)| *place);
         for (_, Lock { waiting, holding }) in locks {
             let owners: Vec<Request> = holding.iter().filter_map(|key| self.requests.remove(key)).collect();
             for request in waiting.iter().filter_map(|key| self.requests.remove(key)) {

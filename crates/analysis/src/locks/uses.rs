@@ -103,9 +103,11 @@ impl LockUses {
         self.blind = false;
     }
 
-    /// The recording has ended, and with it all pending waits.
+    /// The recording has ended, and with it all pending waits, in the order of their parties and locks.
     pub fn finish(&mut self, at: Timestamp, report: &mut impl FnMut(LockUse)) {
-        for (party, (process, mut thread)) in self.threads.drain() {
+        let mut threads: Vec<_> = self.threads.drain().collect();
+        threads.sort_unstable_by_key(|(party, _)| *party);
+        for (party, (process, mut thread)) in threads {
             thread.finish(at, &mut |outcome| report_use(&outcome, (process, party), at, report));
         }
         self.tickets.finish(at, None, &mut |party, outcome| report_ticketed(party, &outcome, at, report));
