@@ -98,6 +98,8 @@ pub struct Task {
     pub pending_polls: u64,
     /// Whether its wakes are not recorded ([`UserThread::lacks_wakes`]).
     pub lacks_wakes: bool,
+    /// Whether that is as tokio's hooks report none ([`UserThread::is_hooked`]).
+    pub hooked: bool,
 }
 
 impl Task {
@@ -137,6 +139,7 @@ impl Task {
         self.vain_polls += other.vain_polls;
         self.pending_polls += other.pending_polls;
         self.lacks_wakes |= other.lacks_wakes;
+        self.hooked |= other.hooked;
     }
 }
 
@@ -379,6 +382,7 @@ impl Tasks {
         row.tasks = 1;
         row.polls = thread.polls;
         row.lacks_wakes = thread.lacks_wakes();
+        row.hooked = thread.is_hooked();
         if !self.by_name && self.rows.len() < ROWS {
             row.task = Some(thread.id);
             row.name.clone_from(&thread.name);

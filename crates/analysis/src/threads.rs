@@ -66,6 +66,8 @@ pub struct UserThreadAccount {
     pub wakeups: u64,
     /// Whether these are not recorded ([`UserThread::lacks_wakes`]).
     pub lacks_wakes: bool,
+    /// Whether that is as tokio's hooks report none ([`UserThread::is_hooked`]).
+    pub hooked: bool,
     /// How often another LWP ran it than before.
     pub lwp_migrations: u64,
     /// How often it was next run on another CPU than before.
@@ -310,6 +312,7 @@ impl Threads {
             polls: thread.polls,
             wakeups: thread.wakeups,
             lacks_wakes: thread.lacks_wakes(),
+            hooked: thread.is_hooked(),
             lwp_migrations: thread.lwp_migrations,
             cpu_migrations: thread.cpu_migrations,
         };
@@ -322,6 +325,7 @@ impl Threads {
         sum.polls += account.polls;
         sum.wakeups += account.wakeups;
         sum.lacks_wakes |= account.lacks_wakes;
+        sum.hooked |= account.hooked;
         sum.lwp_migrations += account.lwp_migrations;
         sum.cpu_migrations += account.cpu_migrations;
     }

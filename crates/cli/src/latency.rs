@@ -11,7 +11,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::{ANY, say};
 use crate::output::{print_warning, shown};
-use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, explain_wakeless};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, Wakeless, explain_missing};
 use crate::progress::Watch;
 use crate::screen;
 use crate::table::reference::View;
@@ -19,7 +19,7 @@ use crate::table::{Cell, Column, First, Head, Layout, Table, check, heads, write
 use anyhow::{Result, bail, ensure};
 use args::Show;
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
@@ -39,6 +39,11 @@ const TASK_WAKES: Part = Part::task_wakes(
     "in the worst periods, a task is blocked while it waits for what it names, until its next poll, though it may \
      have been ready before; the rest of its time between polls is unknown",
 );
+
+/// What that means for tasks that only hooks know.
+const HOOKED: &str = "a task is then blocked while it waits for what it names, until its next poll, though it may have been ready \
+                      before; the rest between polls is unknown";
+
 const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -91,17 +96,21 @@ fn explain_tasks(
     let has_tasks = shows_worst && tasks().next().is_some();
     let is_task = |variable: &Variable| variable.scope == Scope::Context && variable.name == "task";
     let by_task = args.by.iter().any(is_task);
-    let parts = [
-        (has_tasks && ran.recorded.lacks_user_wakes, TASK_WAKES),
-        (by_task && ran.recorded.lacks_user_switches, TASK_SWITCHES),
-    ];
-    let parts: Vec<Part> = parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, part)| part).collect();
-    if has_tasks && !ran.recorded.lacks_user_wakes {
-        let wakeless: HashSet<_> =
-            tasks().filter(|task| task.wakeups.is_none()).map(|task| &task.actor).collect();
-        let why = "a task is then blocked while it waits for what it names, until its next poll; the rest between polls is unknown";
-        explain_wakeless(wakeless.len() as u64, why, out, args.format.format)?;
+    let mut wakeless = Wakeless::default();
+    if has_tasks {
+        let mut each: HashMap<_, (bool, bool)> = HashMap::new();
+        for task in tasks() {
+            let (lacks_wakes, hooked) = each.entry(&task.actor).or_default();
+            *lacks_wakes |= task.wakeups.is_none();
+            *hooked |= task.hooked;
+        }
+        let counts = each.values().map(|(lacks_wakes, hooked)| (1, *lacks_wakes, *hooked));
+        wakeless = Wakeless::of(counts, ran, &args.input)?;
+        wakeless.explain(HOOKED, out, args.format.format)?;
     }
+    let parts =
+        [(wakeless.unrecorded, TASK_WAKES), (by_task && ran.recorded.lacks_user_switches, TASK_SWITCHES)];
+    let parts: Vec<Part> = parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, part)| part).collect();
     explain_missing(&parts, RECORD_TASKS, out, args.format.format, &args.input)
 }
 

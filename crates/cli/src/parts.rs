@@ -7,6 +7,7 @@ use crate::output::plural;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;
+use tracewing_analysis::Ran;
 use tracewing_rules::Glob;
 use tracewing_trace::Recording;
 use tracewing_trace::super_trace::{Coverage, Interrupts};
@@ -84,20 +85,74 @@ pub const RECORD_KERNEL: &str =
 /// How to record all of a program's events about its tasks.
 pub const RECORD_TASKS: &str = "`tracewing record -e 'user_thread:*'` records all events about tasks.";
 
-/// Explains what is unknown of so many tasks without wakes, in a recording that has others'.
-///
-/// # Errors
-/// See [`say`].
-pub fn explain_wakeless(tasks: u64, why: &str, out: &mut impl Write, format: TableFormat) -> Result<()> {
-    if tasks == 0 {
-        return Ok(());
+/// Why tasks have no wakes in a recording.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Wakeless {
+    /// How many have none, as tokio's hooks report none.
+    pub hooked: u64,
+    /// Whether the wakes of some were not recorded.
+    pub unrecorded: bool,
+}
+
+impl Wakeless {
+    /// Of tasks: how many each is, whether it lacks wakes, and whether only hooks know it.
+    ///
+    /// # Errors
+    /// See [`Input::open`].
+    pub fn of(
+        tasks: impl Iterator<Item = (u64, bool, bool)> + Clone,
+        ran: &Ran,
+        input: &Input,
+    ) -> Result<Self> {
+        let is_left_out = leaves_out(&Part::task_wakes(""), input)?;
+        Ok(Self::why(tasks, ran.recorded.lacks_user_wakes, is_left_out))
     }
-    let (of, have) = (plural(tasks, "task"), if tasks == 1 { "has" } else { "have" });
-    say(
-        out,
-        format,
-        &format!("{tasks} {of} {have} no wakes in the recording, as tokio's hooks report none: {why}."),
-    )
+
+    /// `is_absent`: the recording has none of any task; `is_left_out`: they were not to be in it.
+    fn why(
+        tasks: impl Iterator<Item = (u64, bool, bool)> + Clone,
+        is_absent: bool,
+        is_left_out: bool,
+    ) -> Self {
+        let count = |is_meant: fn(bool, bool) -> bool| -> u64 {
+            tasks
+                .clone()
+                .filter(|(_, lacks, hooked)| is_meant(*lacks, *hooked))
+                .map(|(count, ..)| count)
+                .sum()
+        };
+        let (all, hooked) = (count(|_, _| true), count(|_, hooked| hooked));
+        match (is_absent, hooked) {
+            (false, _) => Self { hooked: count(|lacks, _| lacks), unrecorded: false },
+            (true, 0) => Self { hooked: 0, unrecorded: true },
+            // Then the others are hooks' as well, and ended in their first poll.
+            (true, _) if !is_left_out => Self { hooked: all, unrecorded: false },
+            (true, _) => Self { hooked, unrecorded: hooked < all },
+        }
+    }
+
+    /// Explains what is unknown of those that hooks know.
+    ///
+    /// # Errors
+    /// See [`say`].
+    pub fn explain(self, why: &str, out: &mut impl Write, format: TableFormat) -> Result<()> {
+        let tasks = self.hooked;
+        if tasks == 0 {
+            return Ok(());
+        }
+        let (of, have) = (plural(tasks, "task"), if tasks == 1 { "has" } else { "have" });
+        say(
+            out,
+            format,
+            &format!("{tasks} {of} {have} no wakes in the recording, as tokio's hooks report none: {why}."),
+        )
+    }
+
+    /// Those of the parts about tasks that were not recorded, not only not reported.
+    pub fn parts(self, parts: &[Part]) -> Vec<Part> {
+        let is_meant = |part: &&Part| self.unrecorded || part.names != [user_thread::Wake::NAME];
+        parts.iter().filter(is_meant).copied().collect()
+    }
 }
 
 /// Explains the consequences for each requested part whose event classes the recording lacks, and how to
@@ -161,4 +216,28 @@ pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool)
             && (part.has_all)(recording)
             && !part.names.iter().any(is_left_out)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_hooks_know_have_no_wakes_to_record() {
+        let why = |tasks: &[(u64, bool, bool)], is_absent, is_left_out| {
+            let Wakeless { hooked, unrecorded } =
+                Wakeless::why(tasks.iter().copied(), is_absent, is_left_out);
+            (hooked, unrecorded)
+        };
+        let (instrumented, hooked, brief) = ((1, false, false), (2, true, true), (1, true, false));
+        assert_eq!(why(&[instrumented, hooked], false, false), (2, false));
+        assert_eq!(why(&[instrumented], true, true), (0, true));
+        // Nothing else has wakes, so there is no event of the class.
+        assert_eq!(why(&[hooked, brief], true, false), (3, false));
+        assert_eq!(why(&[hooked], true, true), (2, false));
+        assert_eq!(why(&[hooked, instrumented], true, true), (2, true));
+        let parts = [Part::task_switches(""), Part::task_wakes("")];
+        let left = |unrecorded| Wakeless { hooked: 0, unrecorded }.parts(&parts).len();
+        assert_eq!([left(true), left(false)], [2, 1]);
+    }
 }

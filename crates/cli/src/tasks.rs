@@ -9,7 +9,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
 use crate::no_result::{TASKS, explain_nameless, say};
 use crate::output::{plural, print_note};
-use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, explain_wakeless};
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, Wakeless, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, Table, TableOptions, columns, heads, milliseconds};
@@ -214,10 +214,14 @@ pub fn views() -> Vec<View> {
 const PARTS: [Part; 2] = [
     Part::task_switches("polls and their times are unknown"),
     Part::task_wakes(
-        "a task is idle while it waits for what it names, until its next poll; all else between polls is unknown \
-         (-); `delay` covers only first polls",
+        "a task is idle while it waits for what it names, until its next poll, though it may have been ready before, so \
+         `idle` is at most that; all else between polls is unknown (-); `delay` covers only first polls",
     ),
 ];
+
+/// What that means for tasks that only hooks know.
+const HOOKED: &str = "a task is then idle while it waits for what it names, until its next poll, though it may have been ready \
+                      before, so `idle` is at most that; all else between polls, and which wakes were spurious, is unknown";
 
 /// Events of the kernel that it may lack.
 const CALLS: [Part; 1] =
@@ -273,13 +277,11 @@ fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Resu
         let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
         say(out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
     }
-    // Of a recording without any wakes, that is said below.
-    let is_wakeless =
-        |task: &&Task| task.pending_polls > 0 || task.lacks_wakes && !ran.recorded.lacks_user_wakes;
-    let why = "a task is then idle while it waits for what it names, until its next poll; all else between polls, and which wakes were spurious, is unknown";
-    explain_wakeless(tasks.iter().filter(is_wakeless).map(|task| task.tasks).sum(), why, out, format)?;
     if !tasks.is_empty() {
-        explain_missing(&PARTS, RECORD_TASKS, out, format, &args.input)?;
+        let counts = tasks.iter().map(|task| (task.tasks, task.lacks_wakes, task.hooked));
+        let wakeless = Wakeless::of(counts, ran, &args.input)?;
+        wakeless.explain(HOOKED, out, format)?;
+        explain_missing(&wakeless.parts(&PARTS), RECORD_TASKS, out, format, &args.input)?;
         // Without switches, more is unknown, which has been said.
         if !ran.switchless {
             explain_missing(&CALLS, RECORD_KERNEL, out, format, &args.input)?;

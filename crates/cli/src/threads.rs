@@ -6,7 +6,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
 use crate::no_result::{ANY, TASKS, explain_nameless, say};
 use crate::output::{count_of, print_strangers};
-use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, explain_missing, explain_wakeless};
+use crate::parts::{Part as MissingPart, RECORD_KERNEL, RECORD_TASKS, Wakeless, explain_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, TableOptions, heads, milliseconds};
@@ -15,7 +15,7 @@ use anyhow::Result;
 use rows::{ACTIVE_TIME, Known, columns, of_processes, of_tasks, of_threads};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Threads, ThreadsTable, UserThreadAccount, Window, total};
+use tracewing_analysis::{Ran, Threads, ThreadsTable, Window, total};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -89,9 +89,14 @@ const KERNEL_PARTS_OF_TASKS: [MissingPart; 4] = [
 const TASK_PARTS: [MissingPart; 2] = [
     MissingPart::task_switches("polls and their times are unknown (-)"),
     MissingPart::task_wakes(
-        "a task is blocked while it waits for what it names, until its next poll; all else between polls is unknown (-)",
+        "a task is blocked while it waits for what it names, until its next poll, though it may have been ready before, so \
+         `blocked` is at most that; all else between polls is unknown (-)",
     ),
 ];
+
+/// What that means for tasks that only hooks know.
+const HOOKED: &str = "a task is then blocked while it waits for what it names, until its next poll, though it may have been ready \
+                      before, so `blocked` is at most that; all else between polls is unknown";
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut all = columns(args.by);
@@ -128,11 +133,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     if needed.is_none() {
         if args.by == By::Task {
-            explain_missing(&TASK_PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
-            let is_wakeless = |task: &&UserThreadAccount| task.lacks_wakes && !ran.recorded.lacks_user_wakes;
-            let wakeless = table.user_threads.iter().filter(is_wakeless).count() as u64;
-            let why = "a task is then blocked while it waits for what it names, until its next poll; all else between polls is unknown";
-            explain_wakeless(wakeless, why, &mut out, format)?;
+            let tasks = table.user_threads.iter().map(|task| (1, task.lacks_wakes, task.hooked));
+            let wakeless = Wakeless::of(tasks, &ran, &args.input)?;
+            wakeless.explain(HOOKED, &mut out, format)?;
+            explain_missing(&wakeless.parts(&TASK_PARTS), RECORD_TASKS, &mut out, format, &args.input)?;
         }
         // Of a recording without the kernel's events, the totals say so.
         if ran.cpus > 0 {

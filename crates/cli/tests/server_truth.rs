@@ -241,10 +241,23 @@ fn tasks_that_only_hooks_know_are_those_that_the_server_counted() {
         let threads = run.json(&["threads", "--by", "task"]);
         let has_no_wakes = |row: &serde_json::Value| row["wakeups"].is_null() && row["ready_ns"].is_null();
         assert!(threads["user_threads"].as_array().unwrap().iter().all(has_no_wakes), "{threads}");
+        hooks_are_why_wakes_are_missing(&run);
         // All waits for the mutex are parts of requests.
         let periods = compare_latency(&run.trace(), &run);
         compare_waits(&run, &periods);
         compare_paths(&run);
+    }
+}
+
+/// There is no event `user_thread:wake`, and no option records any.
+fn hooks_are_why_wakes_are_missing(run: &Run) {
+    let of_requests = "latency --begin server:request --end server:response --match id -n 3";
+    for command in ["threads --by task", "tasks", of_requests] {
+        let (text, _) = run.text(&command.split(' ').collect::<Vec<_>>());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(text.matches("as tokio's hooks report none").count(), 1, "{command}: {text}");
+        assert!(!text.contains("user_thread:wake"), "{command}: {text}");
+        assert!(text.contains("though it may have been ready before"), "{command}: {text}");
     }
 }
 

@@ -72,11 +72,25 @@ struct Account<S> {
     woken: Option<(Timestamp, Waker)>,
     /// Its own wakes are not recorded.
     lacks_wakes: bool,
+    hooked: bool,
 }
 
 impl<S> Account<S> {
     fn new(serial: S) -> Self {
-        Self { serial, actor: None, sums: Sums::default(), wakeups: 0, woken: None, lacks_wakes: false }
+        Self {
+            serial,
+            actor: None,
+            sums: Sums::default(),
+            wakeups: 0,
+            woken: None,
+            lacks_wakes: false,
+            hooked: false,
+        }
+    }
+
+    fn knows(&mut self, thread: &UserThread) {
+        self.lacks_wakes = thread.lacks_wakes();
+        self.hooked = thread.is_hooked();
     }
 
     fn woken(&mut self, by: &Waker, at: Timestamp) {
@@ -96,6 +110,7 @@ impl<S> Account<S> {
             system_calls: calls.into_iter().map(|(call, ns)| (names.get(call).to_owned(), ns)).collect(),
             preempted_ns: shown.preempted(preempted),
             wakeups: shown.wakes.then_some(self.wakeups),
+            hooked: self.hooked,
             woken_by,
             woken_ns,
         })
@@ -192,7 +207,7 @@ impl Episodes {
             {
                 account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.take(done);
-                account.lacks_wakes = thread.lacks_wakes();
+                account.knows(thread);
             }
         }
     }
@@ -204,7 +219,7 @@ impl Episodes {
             {
                 account.actor.get_or_insert_with(|| Actor::user_thread(thread));
                 account.sums.add(doing, ns);
-                account.lacks_wakes = thread.lacks_wakes();
+                account.knows(thread);
             }
         }
     }

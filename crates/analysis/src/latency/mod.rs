@@ -149,6 +149,11 @@ pub struct Episode {
     pub preempted_ns: Option<Duration>,
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
+    /// Whether it is a task whose wakes tokio's hooks do not report ([`UserThread::is_hooked`]).
+    ///
+    /// [`UserThread::is_hooked`]: tracewing_trace::super_trace::UserThread::is_hooked
+    #[serde(skip)]
+    pub hooked: bool,
     /// What woke it last.
     pub woken_by: Option<Actor>,
     /// When that was, in nanoseconds on the recording's clock.

@@ -58,7 +58,8 @@ pub fn print(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoRes
 
 /// What a thread or task did in a period, in one line; and what woke it, in another.
 fn print_episode(out: &mut impl Write, episode: &Episode, end: Timestamp) -> IoResult<()> {
-    let Episode { actor, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
+    let Episode { actor, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns, hooked: _ } =
+        episode;
     let listed = |parts: Vec<String>| match &parts[..] {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),

@@ -103,6 +103,8 @@ pub struct UserThread {
     /// Its wakes are not recorded: as no user thread's are; as tokio's hooks, which alone know it, report
     /// none; or as it ran after it had been blocked, without a wake.
     pub(super) wakes_unseen: bool,
+    /// A poll of it ended pending, as tokio's hooks report.
+    pub(super) hooked: bool,
     pub(super) last_lwp: Option<Tid>,
     pub(super) last_cpu: Option<Cpu>,
 }
@@ -125,6 +127,7 @@ impl UserThread {
             confirmed: since,
             woken: false,
             wakes_unseen,
+            hooked: false,
             waits_for: None,
             last_lwp: None,
             last_cpu: None,
@@ -141,6 +144,11 @@ impl UserThread {
     /// it names what it waits for, that lasts until it runs again.
     pub fn lacks_wakes(&self) -> bool {
         self.wakes_unseen
+    }
+
+    /// Whether only tokio's hooks know it, which report no wakes.
+    pub fn is_hooked(&self) -> bool {
+        self.hooked
     }
 
     /// It is called as this origin says.

@@ -59,7 +59,8 @@ impl UserThread {
         }
         self.confirmed = self.confirmed.max(now);
         // So do hooks, which report no wakes.
-        self.wakes_unseen |= cause == SwitchCause::Pending;
+        self.hooked |= cause == SwitchCause::Pending;
+        self.wakes_unseen |= self.hooked;
         self.state = match cause {
             // A wake came while it ran: it is run once more.
             SwitchCause::Blocked if self.woken => State::Runnable { preempted: false },
