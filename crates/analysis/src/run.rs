@@ -277,10 +277,10 @@ impl<'a, A: Analysis> Run<'a, A> {
 
     /// What happens in a buffer that begins later is not seen yet.
     fn does_not_see(&mut self, unseen: &Unseen) {
-        let &Unseen { scope, cpu, from, to } = unseen;
+        let &Unseen { scope, cpu, is_left_out, from, to } = unseen;
         let to = to.min(self.range.end);
         // Only snapshots have them, whose streams are of one CPU each.
-        let is_elsewhere = cpu.is_some_and(|cpu| !self.selection.has_cpu(cpu));
+        let is_elsewhere = is_left_out || cpu.is_some_and(|cpu| !self.selection.has_cpu(cpu));
         if to >= self.range.begin && scope != Scope::Samples && !is_elsewhere {
             self.ran.incomplete_until = self.ran.incomplete_until.max(Some(to));
             self.ran.lossy.note(scope);

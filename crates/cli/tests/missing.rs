@@ -505,5 +505,18 @@ fn losses_of_other_cpus_are_not_counted() {
         assert_eq!(stats["total"]["least_lost_events"], least, "stats {filter:?}");
         let [_, listed] = said(&[&["list"], filter].concat(), trace);
         assert_eq!(listed.matches("Tracer discarded").count(), warnings, "list {filter:?}: {listed}");
+        let part = &folder.path().join(format!("part{}", filter.join("")));
+        said(&[&["extract", "-o", part.to_str().unwrap()], filter].concat(), trace);
+        let threads = parsed(&["threads"], part);
+        assert_eq!(
+            (&threads["lost_events"], &threads["least_lost_events"]),
+            (&lost, &least),
+            "part {filter:?}"
+        );
+        assert!(said(&["threads"], part)[1].contains(said_of), "part {filter:?}");
+        let stats = parsed(&["stats"], part);
+        assert_eq!(stats["total"]["lost_events"], lost, "stats of part {filter:?}");
+        let [_, listed] = said(&["list"], part);
+        assert_eq!(listed.matches("Tracer discarded").count(), warnings, "list of part {filter:?}: {listed}");
     }
 }

@@ -75,7 +75,7 @@ keys! {
     EXTRACT_LWPS = "extract_lwps";
     /// In an extract: its LWPs, `PROCESS/TID`, or `TID` if the process is unknown.
     EXTRACT_TIDS = "extract_tids";
-    /// In an extract: [`SOME`] if it is limited to certain CPUs.
+    /// In an extract that is limited to certain CPUs: their ranges, as in `0-0 4-7`.
     EXTRACT_CPUS = "extract_cpus";
     /// In a trace that was made from another one: losses before the first packet, one line per stream.
     LOST_AT_BEGIN = "lost_at_begin";

@@ -22,7 +22,7 @@ impl Missing {
         Self {
             lost: *lost,
             scope: Adapter::scope(trace, stream),
-            cpu: Adapter::stream_cpu(stream),
+            cpu: stream.cpu(),
             is_of_others: lost.kind == LostKind::Events && stream.loses_of_others(),
             is_elsewhere: !selection.may_miss(stream),
         }

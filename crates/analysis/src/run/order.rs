@@ -35,7 +35,7 @@ impl Order {
     fn goes_back(&mut self, time: Timestamp, event: &EventRef<'_>) -> Option<Loss> {
         let loss = Loss {
             scope: Adapter::scope(event.trace(), event.stream()),
-            cpu: Adapter::stream_cpu(event.stream()),
+            cpu: event.stream().cpu(),
             from: time,
             to: self.latest,
             events: None,

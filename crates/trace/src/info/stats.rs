@@ -165,12 +165,15 @@ impl Statistics {
                 processes.entry(actor.process(trace, owner)).or_default().add(count);
             }
             statistics.total.add(all);
-            if filter.may_miss(stream) {
+            // An extract has events of other CPUs that explain its own.
+            let may_miss = filter.may_miss(stream);
+            if may_miss || all.events > 0 {
+                let lost = || tally.lost.and(recording.lost_besides(stream, asked));
                 statistics.streams.push(StreamCount {
                     trace: trace.name().to_owned(),
                     stream: format!("{}:{}", stream.class_id(), stream.id()),
                     count: all,
-                    lost: tally.lost.and(recording.lost_besides(stream, asked)),
+                    lost: may_miss.then(lost).unwrap_or_default(),
                 });
             }
             let ranges = [range, tally.range].into_iter().flatten();

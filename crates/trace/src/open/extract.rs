@@ -4,9 +4,10 @@
 
 use crate::open::recording::{Recording, Trace};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use tracewing_ctf::model::{EnvValue, TraceClass};
 use tracewing_rules::ThreadPattern;
-use tracewing_units::{Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 use tracewing_vocabulary::environment;
 
 /// What all that an extract says of itself begins with.
@@ -41,8 +42,8 @@ const LWPS: (&str, &str) = (environment::EXTRACT_LWPS, environment::SOME);
 /// left out, except those that give their names.
 const TIDS: &str = environment::EXTRACT_TIDS;
 
-/// Whether it is of certain CPUs, on which only threads are seen then.
-const CPUS: (&str, &str) = (environment::EXTRACT_CPUS, environment::SOME);
+/// The CPUs that it is of, on which only threads are seen then: ranges, as in `0-0 4-7`.
+const CPUS: &str = environment::EXTRACT_CPUS;
 
 /// LWPs, each with its process where that is known.
 pub(crate) type Lwps = BTreeMap<Tid, Option<Pid>>;
@@ -62,8 +63,8 @@ pub(crate) struct Extract<'e> {
     pub threads: &'e [ThreadPattern],
     /// Whether it is of LWPs that were chosen by their numbers.
     pub of_tids: bool,
-    /// Whether it is of certain CPUs.
-    pub of_cpus: bool,
+    /// The CPUs that it is of; if there are none, all of them.
+    pub cpus: &'e [RangeInclusive<Cpu>],
     /// The LWPs that it is of, where certain ones or those of certain processes were chosen.
     pub lwps: Option<&'e Lwps>,
     /// When it begins, in nanoseconds on the recording's clock.
@@ -105,7 +106,19 @@ impl Extract<'_> {
             let name = if number == 0 { TASKS.to_owned() } else { format!("{TASKS}_{}", number + 1) };
             class.set_env(&name, patterns.join("\n").as_str());
         }
-        set_flags(class, &[(self.of_tids, LWPS), (self.of_cpus, CPUS)]);
+        set_flags(class, &[(self.of_tids, LWPS)]);
+        if !self.cpus.is_empty() {
+            let before = cpus(class).unwrap_or_else(|| vec![Cpu(0)..=Cpu(u32::MAX)]);
+            let both = |range: &RangeInclusive<Cpu>| {
+                let both =
+                    before.iter().map(|of| *range.start().max(of.start())..=*range.end().min(of.end()));
+                both.filter(|range| !range.is_empty()).collect::<Vec<_>>()
+            };
+            let ranges = self.cpus.iter().flat_map(both);
+            let texts: Vec<String> =
+                ranges.map(|range| format!("{}-{}", range.start(), range.end())).collect();
+            class.set_env(CPUS, texts.join(" ").as_str());
+        }
         if let Some(lwps) = self.lwps {
             let of_process = |(tid, process): (&Tid, &Option<Pid>)| match process {
                 Some(process) => format!("{process}/{tid}"),
@@ -123,6 +136,16 @@ fn set_flags(class: &mut TraceClass, flags: &[(bool, (&str, &str))]) {
             class.set_env(name, some);
         }
     }
+}
+
+/// The CPUs that a trace is of, if it is of certain ones and says of which.
+fn cpus(class: &TraceClass) -> Option<Vec<RangeInclusive<Cpu>>> {
+    let Some(EnvValue::String(text)) = class.env(CPUS) else { return None };
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-')?;
+        Some(Cpu(first.parse().ok()?)..=Cpu(last.parse().ok()?))
+    };
+    text.split_whitespace().map(range).collect()
 }
 
 /// Whether switches were left out.
@@ -225,7 +248,17 @@ impl Recording {
 
     /// Whether it is of certain CPUs.
     pub fn is_extract_of_cpus(&self) -> bool {
-        self.traces().iter().any(|trace| trace.class().env(CPUS.0).is_some())
+        self.traces().iter().any(|trace| trace.class().env(CPUS).is_some())
+    }
+
+    /// Notes which streams are of CPUs that extracts leave out.
+    pub(super) fn note_left_out_cpus(&mut self) {
+        let of: Vec<_> = self.traces().iter().map(|trace| cpus(trace.class())).collect();
+        for stream in &mut self.streams {
+            if let (Some(ranges), Some(cpu)) = (&of[stream.trace_index()], stream.only_cpu()) {
+                stream.is_left_out = !ranges.iter().any(|range| range.contains(&cpu));
+            }
+        }
     }
 
     /// When it begins, if all of it is an extract that says so.

@@ -60,6 +60,7 @@ impl Recording {
             recording.add(group)?;
         }
         missing::learn(&mut recording);
+        recording.note_left_out_cpus();
         Ok(recording)
     }
 
@@ -150,6 +151,7 @@ impl Recording {
                     lost: Vec::new(),
                     loses_more: false,
                     loses_of_others: false,
+                    is_left_out: false,
                 }),
             }
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
-use tracewing_units::Timestamp;
+use tracewing_units::{Cpu, Timestamp};
 use tracewing_vocabulary::environment::{Note, note_key};
 
 /// Everything found at the paths that a user gave.
@@ -52,6 +52,8 @@ pub struct Stream {
     pub(crate) loses_more: bool,
     /// See [`Stream::loses_of_others`].
     pub(crate) loses_of_others: bool,
+    /// Whether it is of a CPU whose events an extract does not have: what it lost is no loss there.
+    pub(crate) is_left_out: bool,
 }
 
 impl Recording {
@@ -122,6 +124,7 @@ impl Recording {
             lost: Vec::new(),
             loses_more: false,
             loses_of_others: false,
+            is_left_out: false,
         });
         self.streams.len() - 1
     }
@@ -265,6 +268,17 @@ impl Stream {
     /// Its own id within that class; a number is given to one that does not say.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Its CPU. Streams are numbered by CPU, as in `channel_0` and `uid0_1`, by us and by LTTng.
+    pub fn cpu(&self) -> Option<Cpu> {
+        let file = self.name().rsplit('/').next().unwrap_or_default();
+        file.rsplit('_').next().and_then(|cpu| cpu.parse().ok())
+    }
+
+    /// The CPU of all its events, if the names of its files and their packets agree.
+    pub(crate) fn only_cpu(&self) -> Option<Cpu> {
+        self.cpu().filter(|cpu| self.files.iter().all(|file| file.cpu == Some(*cpu)))
     }
 
     /// Whether all that it loses is of threads of which the recording has nothing at that time, so that no

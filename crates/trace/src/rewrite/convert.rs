@@ -226,7 +226,7 @@ impl Run<'_> {
             left_out: left_out.filter(|name| !(self.explained && is_explanation(name))).collect(),
             threads: &filter.threads,
             of_tids: !filter.tids.is_empty(),
-            of_cpus: !filter.cpus.is_empty(),
+            cpus: &filter.cpus,
             lwps: self.decisions.lwps(),
             begin: Some(self.range.begin).filter(|begin| self.explained && *begin != Timestamp::MIN),
             end: end.map(|end| end.min(self.range.end)),

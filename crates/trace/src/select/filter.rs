@@ -1,7 +1,7 @@
 //! Which part of a recording is selected: a time range, and in it events, threads, processes and CPUs.
 
 use crate::open::recording::{Recording, Stream};
-use crate::super_trace::{Adapter, Carried, Place, Seen, SuperTrace, is_kernel};
+use crate::super_trace::{Carried, Place, Seen, SuperTrace, is_kernel};
 use crate::time::range::TimePoint;
 use crate::time::zone::Zone;
 use std::collections::BTreeSet;
@@ -139,11 +139,10 @@ impl Filter {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
     }
 
-    /// Whether events that a stream has lost may be of a selected CPU: not if the names of the stream's files
-    /// and their packets say that all of them are of another one.
+    /// Whether events that a stream has lost may be of a selected CPU: not if all of them are of another one,
+    /// or of one that an extract leaves out.
     pub fn may_miss(&self, stream: &Stream) -> bool {
-        let is_of = |cpu: &Cpu| stream.files.iter().all(|file| file.cpu == Some(*cpu));
-        Adapter::stream_cpu(stream).filter(is_of).is_none_or(|cpu| self.has_cpu(Some(cpu)))
+        !stream.is_left_out && stream.only_cpu().is_none_or(|cpu| self.has_cpu(Some(cpu)))
     }
 
     /// Whether an event belongs to a selected thread or task, or switches to one.

@@ -14,6 +14,8 @@ pub struct Unseen {
     pub scope: Scope,
     /// The CPU whose buffer they were in, if the stream declares it.
     pub cpu: Option<Cpu>,
+    /// Whether that CPU is one that an extract leaves out.
+    pub is_left_out: bool,
     /// They are younger, in nanoseconds on the recording's clock.
     pub from: Timestamp,
     /// They are before this time, in nanoseconds on the recording's clock.
@@ -33,7 +35,7 @@ impl AllUnseen {
         let unseen = recording.streams().iter().filter_map(|stream| {
             let (from, to) = stream.lost_at_begin?.range?;
             let scope = Adapter::scope(&recording.traces()[stream.trace_index()], stream);
-            Some(Unseen { scope, cpu: Adapter::stream_cpu(stream), from, to })
+            Some(Unseen { scope, cpu: stream.cpu(), is_left_out: stream.is_left_out, from, to })
         });
         let mut to_come: Vec<Unseen> = unseen.collect();
         to_come.sort_by_key(|unseen| Reverse((unseen.from, unseen.to)));

@@ -171,13 +171,7 @@ impl Adapter {
             Some(PROFILE) => return Scope::Samples,
             _ => return Scope::User,
         }
-        Scope::Kernel(Self::stream_cpu(stream))
-    }
-
-    /// The CPU of a stream. Streams are numbered by CPU, as in `channel_0` and `uid0_1`, by us and by LTTng.
-    pub fn stream_cpu(stream: &Stream) -> Option<Cpu> {
-        let file = stream.name().rsplit('/').next().unwrap_or_default();
-        file.rsplit('_').next().and_then(|cpu| cpu.parse().ok())
+        Scope::Kernel(stream.cpu())
     }
 
     fn number(&mut self, name: &str) -> Name {
