@@ -19,6 +19,7 @@
 //! | `uses` | waits and critical sections one by one |
 
 mod account;
+mod doubt;
 mod event;
 mod finish;
 mod graph;
@@ -37,6 +38,7 @@ use tracewing_units::{LockAddress, Pid, Task, Tid, Timestamp};
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
+use self::doubt::KernelDoubt;
 use self::event::{Level, LockEvent, Reader};
 pub use self::graph::{Edge, Graph};
 use self::places::Places;
@@ -59,6 +61,7 @@ pub struct Locks {
     /// at which the party itself ended.
     silent: HashMap<Party, (Request, Option<Timestamp>)>,
     tickets: Tickets,
+    kernel: KernelDoubt,
     totals: Totals,
     names: HashMap<Tid, String>,
     task_names: HashMap<(Option<Pid>, Task), String>,
@@ -76,6 +79,7 @@ impl Locks {
             threads: HashMap::new(),
             silent: HashMap::new(),
             tickets: Tickets::default(),
+            kernel: KernelDoubt::default(),
             totals: Totals::new(group, bins),
             names: HashMap::new(),
             task_names: HashMap::new(),
@@ -93,6 +97,7 @@ impl Locks {
             threads: self.threads.clone(),
             silent: self.silent.clone(),
             tickets: self.tickets.clone(),
+            kernel: self.kernel,
             totals: self.totals.clone(),
             names: self.names.clone(),
             task_names: self.task_names.clone(),
@@ -283,6 +288,9 @@ impl Locks {
             Level::Thread | Level::Kernel => Party::Thread(tid),
         };
         self.silent.remove(&party);
+        if self.kernel.hides_end_of(event, time) {
+            return;
+        }
         let holder = match *event {
             LockEvent::Requested { lock, owner: None, .. } => self.holder((of, lock)),
             _ => None,
@@ -312,6 +320,8 @@ impl Locks {
     }
 
     fn lost(&mut self, lost: &Loss) {
+        let unfinished = self.kernel.lost(lost, self.threads.values_mut());
+        self.totals.incomplete += if self.totals.begun { unfinished } else { 0 };
         if matches!(lost.scope, Scope::User) {
             self.doubt();
             self.totals.blind = true;

@@ -7,6 +7,7 @@ use tracewing_units::{Duration, LockAddress, Pid, Task, Timestamp};
 use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
 use super::account::Party;
+use super::doubt::KernelDoubt;
 use super::event::{Level, LockEvent, Reader};
 use super::thread::{Acquisition, By, Outcome, Thread, Wait};
 use super::tickets::{Ticketed, Tickets};
@@ -39,6 +40,7 @@ pub struct LockUses {
     reader: Reader,
     threads: HashMap<Party, (Option<Pid>, Thread)>,
     tickets: Tickets,
+    kernel: KernelDoubt,
     /// Whether events of programs are missing just now: two events of a thread need not belong together.
     blind: bool,
 }
@@ -69,7 +71,7 @@ impl LockUses {
             self.threads.get_mut(&party).into_iter().for_each(|(_, thread)| thread.exits(time));
             return;
         }
-        if self.blind {
+        if self.blind || self.kernel.hides_end_of(&event, time) {
             return;
         }
         let (known, thread) = self.threads.entry(party).or_default();
@@ -90,6 +92,7 @@ impl LockUses {
 
     /// Handles a loss: uses that were in progress get no end.
     pub fn lost(&mut self, lost: &Loss) {
+        self.kernel.lost(lost, self.threads.values_mut().map(|(_, thread)| thread));
         if lost.scope == Scope::User {
             self.threads.clear();
             self.tickets.doubt();

@@ -305,6 +305,13 @@ impl Thread {
         requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
     }
 
+    /// Events of the kernel are missing: its waits that are in progress may have ended, and what ends one may
+    /// have belonged to another. Returns how many these were.
+    pub(super) fn doubt_kernels(&mut self) -> u64 {
+        self.interrupted = None;
+        [self.kernel.take(), self.futex.take()].into_iter().flatten().count() as u64
+    }
+
     /// Makes the pending release certain.
     pub(super) fn settle(&mut self, report: &mut impl FnMut(Outcome)) {
         match self.release.take() {
