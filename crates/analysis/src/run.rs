@@ -177,7 +177,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         };
         if let Some(time) = time {
             if time > self.range.end {
-                self.ran.end_ns = self.range.end;
+                self.ends_after_range();
                 return false;
             }
             match self.begun {
@@ -227,7 +227,22 @@ impl<'a, A: Analysis> Run<'a, A> {
     /// There are no more events: nothing else has happened until the recording ended.
     fn ends(&mut self, recording: &Recording) {
         let end = recording.end().unwrap_or(Timestamp::MIN).min(self.range.end);
+        self.reaches(end);
         self.ran.end_ns = self.ran.end_ns.max(end);
+    }
+
+    /// The recording continues after the range.
+    #[cold]
+    fn ends_after_range(&mut self) {
+        self.reaches(self.range.end);
+        self.ran.end_ns = self.range.end;
+    }
+
+    /// The recording has come to a time without an event there: a range within it has begun all the same.
+    fn reaches(&mut self, time: Timestamp) {
+        if !self.begun && self.before && time >= self.range.begin {
+            self.begin(time);
+        }
     }
 
     fn learn_names(&mut self) {
@@ -329,8 +344,9 @@ impl<'a, A: Analysis> Run<'a, A> {
     fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others, is_elsewhere }: &Missing) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
         if from > self.range.end {
-            return;
+            return self.ends_after_range();
         }
+        self.reaches(from);
         self.stay_blind_until(scope, to);
         // How many events a lost packet had is not known.
         let is_counted = lost.kind == LostKind::Events;
@@ -338,6 +354,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         let loss = Loss { scope, cpu, from, to, events, is_of_others, is_elsewhere };
         match self.begun {
             true => {
+                self.ran.end_ns = self.ran.end_ns.max(from);
                 self.misses(loss, true);
                 self.follower.lost(lost, scope, &mut self.filtered);
             }
@@ -359,7 +376,12 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
         self.sum_up();
         match self.begun {
-            true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
+            true => {
+                while let Some(unseen) = self.unseen.by(self.ran.end_ns) {
+                    self.does_not_see(&unseen);
+                }
+                self.follower.finish(self.ran.end_ns, &mut self.filtered);
+            }
             false => {
                 self.ran.end_ns = Timestamp::ORIGIN;
                 std::mem::take(&mut self.lost_before).into_iter().for_each(|loss| self.misses(loss, false));

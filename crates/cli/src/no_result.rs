@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::Ran;
 use tracewing_rules::Glob;
-use tracewing_trace::{Filter, Losses, Recording, Statistics, TimeRange, Zone, described};
+use tracewing_trace::{Filter, Losses, Recording, Statistics, described};
 use tracewing_units::Timestamp;
 use tracewing_vocabulary::{kernel, user_thread};
 
@@ -140,11 +140,28 @@ impl Needed {
             0 => Some(self.none_recorded(&all, &asked_for(recording))),
             events if self.count(recording, &filter)?.events == 0 => {
                 let none = format!("The filter leaves out all of the recording's {events} {events_of}.");
-                let asked = filter.range(recording)?;
-                let hint = all.range.map(|range| outside(asked, range, input.zone()));
-                Some(none + &hint.unwrap_or_default())
+                Some(none + &self.none_in_time(&all, recording, filter)?)
             }
             _ => None,
+        })
+    }
+
+    /// That it is the chosen time that has none of the events, if so.
+    fn none_in_time(&self, all: &Found, recording: &Recording, filter: Filter) -> Result<String> {
+        let Filter { from, to, zone, .. } = filter;
+        let in_time = Filter { from, to, zone, ..Filter::default() };
+        if self.count(recording, &in_time)?.events > 0 {
+            return Ok(String::new());
+        }
+        let asked = in_time.range(recording)?;
+        Ok(match all.range {
+            Some((_, last)) if asked.begin > last => {
+                format!(" --from is after the last event ({}).", zone.format(last))
+            }
+            Some((first, _)) if asked.end < first => {
+                format!(" --to is before the first event ({}).", zone.format(first))
+            }
+            _ => " None of them happened in the chosen time.".to_owned(),
         })
     }
 
@@ -195,17 +212,6 @@ impl Needed {
         format!(
             "{kept}, but {lost} were lost: larger buffers lose fewer (`tracewing record --sub-buffer-size`)."
         )
-    }
-}
-
-/// Says that a range of `--from` and `--to` lies before or after all events, if so.
-fn outside(asked: TimeRange, (first, last): (Timestamp, Timestamp), zone: Zone) -> String {
-    if asked.begin > last {
-        format!(" --from is after the last event ({}).", zone.format(last))
-    } else if asked.end < first {
-        format!(" --to is before the first event ({}).", zone.format(first))
-    } else {
-        String::new()
     }
 }
 

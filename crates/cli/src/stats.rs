@@ -104,7 +104,7 @@ struct Line<'s> {
     process: Option<i64>,
     count: Count,
     lost: Option<Losses>,
-    duration_ns: Duration,
+    duration_ns: Option<Duration>,
 }
 
 fn of_events(statistics: &Statistics) -> Vec<Line<'_>> {
@@ -239,7 +239,7 @@ fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics
         "{} events, {} bytes, {} s, {} lost",
         statistics.total.events,
         statistics.total.bytes,
-        seconds(statistics.duration_ns),
+        statistics.duration_ns.map_or_else(|| "-".to_owned(), seconds),
         // Of all streams, however many rows are printed.
         losses::text(&statistics.lost())
     )

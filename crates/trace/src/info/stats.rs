@@ -25,8 +25,8 @@ use tracewing_vocabulary::{own, recorder};
 /// Numbers of events of a recording: by class, by stream and by process.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// From the first of the counted events to the last, in nanoseconds.
-    pub duration_ns: Duration,
+    /// From the first of the counted events to the last, in nanoseconds; `None` without a stamped event.
+    pub duration_ns: Option<Duration>,
     /// When the first and the last of them happened; `None` without a stamped event.
     pub range: Option<(Timestamp, Timestamp)>,
     /// All counted events.
@@ -91,8 +91,9 @@ impl Count {
     }
 
     /// Events per second over a period in nanoseconds; `None` for a period of 0.
-    pub fn per_second(&self, duration: Duration) -> Option<f64> {
-        (!duration.is_zero()).then(|| self.events as f64 * 1e9 / duration.as_ns() as f64)
+    pub fn per_second(&self, duration: Option<Duration>) -> Option<f64> {
+        let duration = duration.filter(|duration| !duration.is_zero())?;
+        Some(self.events as f64 * 1e9 / duration.as_ns() as f64)
     }
 }
 
@@ -181,7 +182,7 @@ impl Statistics {
             statistics.errors.extend(tally.error);
         }
         statistics.streams.extend(recording.gone().iter().flat_map(|trace| gone(trace, asked)));
-        statistics.duration_ns = range.map_or(Duration::ZERO, |(first, last)| last - first);
+        statistics.duration_ns = range.map(|(first, last)| last - first);
         statistics.range = range;
         let name = |trace: usize| recording.traces()[trace].name().to_owned();
         let classes = classes.into_iter();

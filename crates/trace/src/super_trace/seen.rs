@@ -115,15 +115,22 @@ impl Follower {
     /// Advances by an event, and reports completed intervals to `fold`.
     #[inline]
     pub fn event(&mut self, activity: &Activity<'_>, fold: &mut impl Fold) {
-        while let Some(unseen) = self.unseen.by(activity.time) {
+        self.come_to(activity.time, fold);
+        self.state.event(activity, fold);
+    }
+
+    /// Applies what is not seen from a time on that has come.
+    #[inline]
+    fn come_to(&mut self, time: Timestamp, fold: &mut impl Fold) {
+        while let Some(unseen) = self.unseen.by(time) {
             self.state.lost(unseen.scope, unseen.from, unseen.to, fold);
         }
-        self.state.event(activity, fold);
     }
 
     /// Applies a loss: states that lost events may have changed become unknown.
     pub fn lost(&mut self, lost: &Lost, scope: Scope, fold: &mut impl Fold) {
         let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
+        self.come_to(from, fold);
         self.state.lost(scope, from, to, fold);
     }
 
@@ -152,6 +159,7 @@ impl Follower {
 
     /// See [`SuperTrace::restart`].
     pub fn restart(&mut self, time: Timestamp) {
+        self.come_to(time, &mut ());
         self.state.restart(time);
     }
 
@@ -172,6 +180,7 @@ impl Follower {
 
     /// See [`SuperTrace::finish`]; nothing happens any more until `end`.
     pub fn finish(mut self, end: Timestamp, fold: &mut impl Fold) {
+        self.come_to(end, fold);
         self.state.advance(end);
         self.state.finish(fold);
     }
