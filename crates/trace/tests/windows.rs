@@ -276,6 +276,38 @@ fn events_outside_of_the_times_of_their_packets() {
     }
 }
 
+/// Nothing is left out where packets do not say when they begin: they have no index.
+#[test]
+fn packets_without_stamps_are_not_said_to_have_late_events() {
+    for unstamped in [&["timestamp_begin"][..], &["timestamp_end"], &["timestamp_begin", "timestamp_end"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let packets = [(100, 200, 150), (300, 400, 450), (500, 600, 560)];
+        let packets = packets.into_iter().zip(0..).flat_map(|((begin, end, stamp), seq)| {
+            Packet { seq, ..Packet::new(1, 0, begin, end) }.bytes(&[tick(stamp, 1)])
+        });
+        write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s_0", packets.collect())]);
+        let path = folder.path().join("metadata");
+        let metadata = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+        let line = |line: &str| match unstamped.iter().find(|name| line.contains(**name)) {
+            Some(name) => line.replace("map = clock.tsc.value;", "").replace(name, "other"),
+            None => line.to_owned(),
+        };
+        // Members have names of their own.
+        let changed: Vec<_> = metadata
+            .lines()
+            .zip(0..)
+            .map(|(text, at)| line(text).replace("other", &format!("other{at}")))
+            .collect();
+        std::fs::write(&path, changed.join("\n")).unwrap();
+        let recording = open(folder.path());
+        recording.say_remarks(|remark| panic!("{remark}"));
+        for begin in [Timestamp::MIN, at(440)] {
+            let (events, _) = rest(&mut Merge::new(&recording, TimeRange { begin, end: Timestamp::MAX }));
+            assert_eq!(events.len(), if begin == Timestamp::MIN { 3 } else { 2 }, "{unstamped:?}");
+        }
+    }
+}
+
 /// What the reader of [`events_that_an_index_does_not_show`] remarks.
 static REMARKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

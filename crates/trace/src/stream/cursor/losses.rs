@@ -8,8 +8,10 @@ impl StreamCursor {
     pub(super) fn note_late_events(&mut self, file: usize, head: &PacketHead) {
         let ends = [self.previous.and_then(|previous| previous.end_ns), head.begin_ns];
         self.reach = ends.into_iter().flatten().fold(self.reach, Timestamp::max);
-        // Packets of several files come by time, whatever the file.
-        if self.stamp.take().is_some_and(|last| last.time > self.reach) && !self.joined {
+        let is_late = self.stamp.take().is_some_and(|last| last.time > self.reach);
+        // Packets that do not say when they begin have no index, and those of several files come by time,
+        // whatever the file.
+        if is_late && head.begin_ns.is_some() && !self.joined {
             self.files[file].remark_late_events();
         }
     }
