@@ -85,7 +85,7 @@ pub struct Unmatched {
     pub lost: u64,
     /// Functions that had not ended when their process executed another program.
     pub replaced: u64,
-    /// Functions that had not ended at the last event of their thread.
+    /// Functions that had not ended at the last begin or end of a function in their thread.
     pub last: u64,
     /// Functions that the program could not report, since too many were nested.
     pub not_followed: u64,
@@ -184,7 +184,7 @@ impl Calls {
             FunctionEvent::Entry(which) => {
                 let function = self.number(process, which);
                 let thread = self.threads.entry(key).or_default();
-                let after = std::mem::replace(&mut thread.last, time);
+                let after = thread.reports(time);
                 let depth = thread.frames.len();
                 if depth == DEPTH {
                     self.unmatched.not_followed += 1;
@@ -234,7 +234,7 @@ impl Calls {
     ) {
         let function = self.number(key.0, which);
         let thread = self.threads.entry(key).or_default();
-        let before = std::mem::replace(&mut thread.last, time);
+        let before = thread.reports(time);
         if !thread.active.contains_key(&function) {
             self.unmatched.ends += 1;
             return;
@@ -271,7 +271,9 @@ impl Calls {
     /// The recording is over. How long calls last that have not ended is unknown.
     pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
-            let last = thread.last;
+            // What happens after its last function does not show that it is still in them: a jump may have left
+            // them.
+            let last = thread.last_function;
             let Ended { known, lost } = thread.end_all(last, &mut |time, call| report(key, time, call));
             self.unmatched.last += known;
             self.unmatched.lost += lost;

@@ -30,6 +30,8 @@ pub(super) struct Thread {
     pub(super) active: HashMap<FunctionId, u32>,
     /// The time of its last event.
     pub(super) last: Timestamp,
+    /// The time of its last event of a function.
+    pub(super) last_function: Timestamp,
     /// The outermost ones that began before events were lost.
     pub(super) doubtful: usize,
     /// Up to when they lasted at least.
@@ -51,6 +53,12 @@ pub(super) struct Ended {
 }
 
 impl Thread {
+    /// A function begins or ends; gives the time of the event before.
+    pub(super) fn reports(&mut self, time: Timestamp) -> Timestamp {
+        self.last_function = time;
+        std::mem::replace(&mut self.last, time)
+    }
+
     /// Events are missing from here on. Up to here, all that has begun is known.
     pub(super) fn doubt(&mut self, at: Timestamp) {
         self.doubtful = self.frames.len();

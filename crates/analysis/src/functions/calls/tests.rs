@@ -3,7 +3,8 @@
 use super::*;
 
 /// What calls there are: a line for each that ends, as `name begin..end at depth`, and what is certain of
-/// one in which events were lost, as `total/own`. `!` is a loss, `[` the beginning of one, `]` its end.
+/// one in which events were lost, as `total/own`. `!` is a loss, `[` the beginning of one, `]` its end, and
+/// `.` an event that is not of a function.
 fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
     let (mut calls, mut ended) = (Calls::default(), Vec::new());
     let mut report = |_: ThreadKey, time: Timestamp, call: Call| {
@@ -17,6 +18,7 @@ fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
     for (at, event) in events.iter().enumerate() {
         let (key, time) = ((Some(Pid(1)), Tid(1)), Timestamp::from_ns(at as i64));
         match event.strip_prefix('-') {
+            _ if *event == "." => calls.threads.get_mut(&key).unwrap().last = time,
             _ if *event == "[" => calls.lost(time),
             _ if *event == "]" => calls.loss_over(time),
             _ if *event == "!" => {
@@ -80,6 +82,14 @@ fn of_functions_that_begin_again_without_an_end_only_the_time_until_then_is_cert
     let expected = [&expected[..7], &["main 0..10 at 0: 10/1"]].concat();
     assert_eq!(found, expected);
     assert_eq!(unmatched, Unmatched { left: 5, ..Unmatched::default() });
+}
+
+/// `main` does something else after a jump back into it.
+#[test]
+fn events_after_a_threads_last_function_do_not_show_that_it_is_in_one() {
+    let (found, unmatched) = calls(&["main", "try", "a", "-a", ".", "."]);
+    assert_eq!(found, ["a 2..3 at 2", "try 1..3 at 1: 2/1", "main 0..3 at 0: 3/1"]);
+    assert_eq!(unmatched, Unmatched { last: 2, ..Unmatched::default() });
 }
 
 #[test]
