@@ -7,7 +7,7 @@ mod replay;
 use crate::flame_graph;
 use crate::input::{Input, conclude};
 use crate::losses;
-use crate::no_result::{How, Needed, say};
+use crate::no_result::{How, Needed, lacks_programs, say};
 use crate::output::{count_of, print_warning};
 use crate::screen;
 use crate::table::reference::{self, View};
@@ -85,7 +85,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut functions = Functions::new();
     let ran = args.input.analyse(&mut functions)?;
     let mut names = Names::default();
-    let found = functions.finish(&ran, &mut |function| names.of(function));
+    let mut found = functions.finish(&ran, &mut |function| names.of(function));
+    found.lossy |= lacks_programs(&args.input)?;
     let mut out = screen::stdout(format.into());
     let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn && !ran.some_cpus;
     let has_selves = !ran.recorded.lacks_functions;
@@ -253,9 +254,15 @@ fn print_totals(
     let unmatched = &found.unmatched;
     writeln!(
         out,
-        "{} of {} in {}",
-        count_of(found.rows.iter().map(|row| row.count).sum::<u64>() as usize, "call"),
-        count_of(found.rows.len(), "function"),
+        "{} in {}",
+        match found.rows.len() {
+            // Events that were lost may be of any number of them.
+            0 if found.lossy => "unknown calls of unknown functions".to_owned(),
+            functions => {
+                let calls = found.rows.iter().map(|row| row.count).sum::<u64>() as usize;
+                format!("{} of {}", count_of(calls, "call"), count_of(functions, "function"))
+            }
+        },
         period(found.duration_ns)
     )?;
     if !has_ends {

@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         false => remarks::explain_unknown(&found, args, &ran, &mut out)?,
     }
     for across in &found.across_awaits {
-        print_warning(&warning(across, &mut symbols));
+        print_warning(&warning(across, ran.lossy.programs, &mut symbols));
     }
     if !found.across_awaits.is_empty() {
         print_warning(HINT);

@@ -59,6 +59,15 @@ pub const TASKS: Needed = Needed {
     how: How::Else("record a program whose tasks are instrumented (tracewing-tokio, user_thread)"),
 };
 
+/// Whether a folder with events of programs is gone: of what is in none of the others, there may be any number.
+///
+/// # Errors
+/// See [`Input::open`].
+pub fn lacks_programs(input: &Input) -> Result<bool> {
+    let (recording, _) = input.open()?;
+    Ok(recording.gone().iter().any(|trace| trace.name.rsplit('/').next() != Some("kernel")))
+}
+
 /// Says of tasks without any name which events have names.
 ///
 /// # Errors

@@ -31,6 +31,10 @@ pub fn interrupt(name: &str) -> String {
     }
 }
 
+/// Why threads may have no times in an extract.
+const LEFT_OUT: &str =
+    "the extract has no events of their own, or nothing followed them, so times are unknown";
+
 /// Says how many threads are not in a table: they appear in events of the table's threads, and have no
 /// times, as they were not followed.
 pub fn print_strangers(out: &mut impl Write, count: u64, ran: &Ran) -> std::io::Result<()> {
@@ -42,10 +46,8 @@ pub fn print_strangers(out: &mut impl Write, count: u64, ran: &Ran) -> std::io::
         (_, false) => {
             format!("{count} other threads also appear, but were not followed, so their times are unknown; ")
         }
-        (1, true) => "1 other thread also appears, but has no events in this part of a recording".to_owned(),
-        (_, true) => {
-            format!("{count} other threads also appear, but have no events in this part of a recording")
-        }
+        (1, true) => format!("1 other thread also appears, but {LEFT_OUT}"),
+        (_, true) => format!("{count} other threads also appear, but {LEFT_OUT}"),
     };
     print_note(out, &(others + if ran.is_part { "" } else { "--system-wide records all threads" }))
 }

@@ -7,7 +7,7 @@ use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
-use crate::no_result::{TASKS, explain_nameless, say};
+use crate::no_result::{TASKS, explain_nameless, lacks_programs, say};
 use crate::output::{plural, print_note};
 use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, Wakeless, explain_missing};
 use crate::screen;
@@ -233,6 +233,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut tasks = Tasks::new(thresholds, args.by == By::Name);
     let ran = args.input.analyse(&mut tasks)?;
     let tasks = tasks.finish();
+    let is_gone = lacks_programs(&args.input)?;
     let (zone, polls) = (args.input.zone(), !ran.recorded.lacks_user_switches);
     let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
     let format = args.table.format();
@@ -243,8 +244,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let count: u64 = tasks.iter().map(|task| task.tasks).sum();
         let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
         let duration = milliseconds(ran.duration_ns());
-        let busy = if polls { &busy } else { "unknown" };
-        writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
+        // Events that were lost may be of any number of tasks.
+        let is_lost = tasks.is_empty() && (ran.lossy.programs || is_gone);
+        let busy = if polls && !is_lost { &busy } else { "unknown" };
+        let count_text = if is_lost { "unknown".to_owned() } else { count.to_string() };
+        writeln!(out, "{count_text} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
         warnings::print(out, &tasks, &ran)
     })?;
     if tasks.is_empty() {

@@ -204,6 +204,23 @@ fn a_trace_that_is_gone_is_reported() {
     assert_eq!(warnings, "", "the others were not asked for");
 }
 
+#[test]
+fn without_the_folder_of_programs_numbers_of_their_events_are_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut reported = recording(folder.path());
+    fs::rename(folder.path().join("user"), folder.path().join("kernel")).unwrap();
+    let streams = reported["user_streams"].clone();
+    reported["kernel_streams"] = streams;
+    send_result(folder.path(), &reported);
+    for (command, total) in [
+        ("tasks", "unknown tasks, unknown ms in polls in "),
+        ("functions", "unknown calls of unknown functions in "),
+    ] {
+        let [printed, _] = said(&[command], folder.path());
+        assert!(printed.lines().any(|line| line.starts_with(total)), "{command}: {printed}");
+    }
+}
+
 /// Also by formats that programs read: the trace, how many events it had, and that of an extract unknown.
 #[test]
 fn a_trace_that_is_gone_is_in_json_and_csv() {

@@ -1,7 +1,7 @@
 //! What `tracewing locks` says below its table: sums, and why times are unknown.
 
 use super::args::{Args, By};
-use super::rows::{Sums, Waits, is_of_programs};
+use super::rows::{Sums, Waits, has_kernels, is_of_programs};
 use crate::losses;
 use crate::no_result::say;
 use crate::output::{count_of, print_note, print_warning, shown};
@@ -21,6 +21,9 @@ const RECORD_KERNEL_LOCKS: &str = "`tracewing record --locks` as root records th
 
 /// What events that were lost would have added to.
 const LEAST: &str = "`acquired`, `waited`, `refused`, `wait`, `held` and `hold`";
+
+/// Why these have no holds.
+const NOT_HELD: &str = "How long futexes and the kernel's locks were held is unknown (-): the kernel records only waits for them.";
 
 /// Says that a graph is empty because nothing had to wait.
 pub const NO_WAITS: &str = "No thread or task waited for another one.";
@@ -162,6 +165,9 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
     }
     explain_left_out(found, args, out)?;
     let is_table = args.graph.is_none() && args.histogram.is_none();
+    if is_table && found.rows.iter().any(|row| has_kernels(row) && !row.account.kinds.are_held()) {
+        say(out, format, NOT_HELD)?;
+    }
     if let Some(line) = losses::least(ran, LEAST).filter(|_| is_table) {
         say(out, format, &line)?;
     }

@@ -37,7 +37,7 @@ pub fn is_of_programs(row: &Row) -> bool {
 }
 
 /// Whether the kernel recorded some of its waits.
-fn has_kernels(row: &Row) -> bool {
+pub fn has_kernels(row: &Row) -> bool {
     row.account.kinds.names().iter().any(|name| *name == "futex" || name.starts_with("kernel"))
 }
 
@@ -90,6 +90,14 @@ impl Sums {
 }
 
 impl Line<'_> {
+    /// Which no event may show.
+    fn process_name(&self) -> Cell {
+        match self.row.process_name.as_str() {
+            "" => Cell::None,
+            name => name.into(),
+        }
+    }
+
     /// A number of events, some of which may be lost.
     fn count(&self, count: Option<u64>) -> Cell {
         count.map_or(Cell::None, |count| Cell::least(self.known.lossy.any(), count))
@@ -142,7 +150,7 @@ fn of_some(sum: Option<&Sum>, figure: fn(&Sum) -> Duration) -> Cell {
 pub fn columns<'r>(by: By) -> Vec<Column<Line<'r>>> {
     let mut columns = columns! { line: Line<'r>;
         number "process" "process" key, "id of its process" => line.row.process.into();
-        text "name" "name" high + shrinking, "name of the process" => line.row.process_name.as_str().into();
+        text "name" "name" high + shrinking, "name of the process" => line.process_name();
     };
     columns.extend(subject(by));
     columns.extend(figures());
