@@ -59,7 +59,8 @@ pub const TASKS: Needed = Needed {
     how: How::Else("record a program whose tasks are instrumented (tracewing-tokio, user_thread)"),
 };
 
-/// Whether a folder with events of programs is gone: of what is in none of the others, there may be any number.
+/// Whether a folder with events of programs is gone: of what is in none of the others, there may be any
+/// number.
 ///
 /// # Errors
 /// See [`Input::open`].

@@ -271,8 +271,8 @@ impl Calls {
     /// The recording is over. How long calls last that have not ended is unknown.
     pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
-            // What happens after its last function does not show that it is still in them: a jump may have left
-            // them.
+            // What happens after its last function does not show that it is still in them: a jump may have
+            // left them.
             let last = thread.last_function;
             let Ended { known, lost } = thread.end_all(last, &mut |time, call| report(key, time, call));
             self.unmatched.last += known;
