@@ -165,7 +165,9 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
             | Change::LwpFaults { lwp, .. }
             | Change::LwpUsesSocket { lwp, .. } => self.reports_lwp(lwp, lwp.doing()),
             Change::LwpWoken { lwp, .. } => self.reports_lwp(lwp, READY),
-            Change::LwpRuns { lwp, cpu, .. } | Change::LwpStops { lwp, cpu, .. } => {
+            Change::LwpRecords { lwp, cpu, .. }
+            | Change::LwpRuns { lwp, cpu, .. }
+            | Change::LwpStops { lwp, cpu, .. } => {
                 self.reports_lwp(lwp, Doing::Running { cpu, mode: lwp.mode() })
             }
             Change::LwpEnds { lwp } => self.reports_end_of_lwp(lwp),

@@ -66,7 +66,7 @@ pub use locks::{
 };
 pub use names::Names;
 pub use pairs::Pairs;
-pub use run::{LocksLack, Lossy, Ran, Recorded, run};
+pub use run::{Cuts, LocksLack, Lossy, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};

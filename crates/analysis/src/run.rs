@@ -1,12 +1,14 @@
 //! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a
 //! filter lets through.
 
+mod cuts;
 mod missing;
 mod order;
 mod ran;
 mod recorded;
 pub(crate) mod window;
 
+pub use cuts::Cuts;
 pub use ran::{Lossy, Ran};
 pub use recorded::{LocksLack, Recorded};
 
@@ -147,6 +149,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
                 is_part: recording.is_extract(),
                 is_part_of_time: recording.is_extract_of_time(),
+                cuts: Cuts::of(filter),
                 some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
                 some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
                 torn: filter.tears(recording, A::TOGETHER, A::SAME),

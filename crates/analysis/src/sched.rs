@@ -134,6 +134,7 @@ impl<S: SliceSink> Analysis for Slices<S> {
         match input {
             Input::FollowsSome => self.of_some = true,
             Input::Name { name, text } => self.name(name, text),
+            Input::LeftOut(change) => self.left_out(change),
             _ => {}
         }
     }
@@ -142,6 +143,18 @@ impl<S: SliceSink> Analysis for Slices<S> {
 impl<S: SliceSink> Slices<S> {
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);
+    }
+
+    /// A filter leaves this out: a wait of which a part is not selected is unknown, not shorter.
+    fn left_out(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing: Doing::Runnable { .. } | Doing::Blocked { .. }, .. } => {
+                let progress = self.of(lwp);
+                (progress.wait_ns, progress.delay_ns) = (None, None);
+            }
+            Change::LwpStops { lwp, .. } => self.breaks_off(lwp),
+            _ => {}
+        }
     }
 }
 

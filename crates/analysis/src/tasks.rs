@@ -174,7 +174,6 @@ struct Poll {
     spent: Spent,
     /// Counters of its LWP when it began.
     system_calls: u64,
-    page_faults: u64,
     user_events: u64,
 }
 
@@ -187,6 +186,7 @@ struct Spent {
     system_ns: Duration,
     slept_ns: Duration,
     longest_sleep: Option<(Duration, Option<Name>)>,
+    page_faults: u64,
 }
 
 impl Spent {
@@ -226,6 +226,7 @@ impl Spent {
         if other.longest_sleep.map(|(ns, _)| ns) > self.longest_sleep.map(|(ns, _)| ns) {
             self.longest_sleep = other.longest_sleep;
         }
+        self.page_faults += other.page_faults;
     }
 }
 
@@ -256,12 +257,11 @@ impl Tasks {
 
 impl Live {
     fn ends_poll(&mut self, thread: &UserThread, poll: &Poll, lwp: &Lwp, cause: SwitchCause, of: Thresholds) {
-        let Poll { begin, spent, system_calls, page_faults, user_events } = poll;
+        let Poll { begin, spent, system_calls, user_events } = poll;
         let row = &mut self.row;
         if spent.all_ns > row.longest_ns || row.longest_begin.is_none() {
             (row.longest_ns, row.longest_begin) = (spent.all_ns, Some(*begin));
         }
-        row.page_faults += lwp.page_faults.saturating_sub(*page_faults);
         if spent.running_ns >= of.long_ns {
             row.long_polls += 1;
             grow(&mut row.long_ns, spent.running_ns);
@@ -294,7 +294,13 @@ impl Fold for Tasks {
             Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
             Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
             Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
-            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
+            Change::LwpFaults { lwp, .. } if lwp.runs_user_thread() => {
+                self.workers.at(lwp.serial).page_faults += 1;
+            }
+            Change::UserThreadRuns { thread, lwp, is_poll, at } => {
+                self.tasks.at(thread.serial).row.polls += u64::from(is_poll);
+                self.user_thread_runs(thread, lwp, at);
+            }
             Change::UserThreadStops { thread, lwp, cause, .. } => self.user_thread_stops(thread, lwp, cause),
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
             _ => {}
@@ -320,6 +326,7 @@ impl Tasks {
         grow(&mut row.preempted_ns, spent.preempted_ns);
         grow(&mut row.system_ns, spent.system_ns);
         grow(&mut row.slept_ns, spent.slept_ns);
+        row.page_faults += spent.page_faults;
         if let Some((ns, on)) = spent.longest_sleep
             && ns > row.longest_sleep_ns
         {
@@ -354,7 +361,6 @@ impl Tasks {
             begin: at,
             spent: Spent::default(),
             system_calls: lwp.system_calls,
-            page_faults: lwp.page_faults,
             user_events: lwp.user_events,
         });
         if let Some(delay) = live.ready_ns.take() {
@@ -380,7 +386,6 @@ impl Tasks {
         let mut row = self.tasks.take(thread.serial).row;
         row.process = thread.process;
         row.tasks = 1;
-        row.polls = thread.polls;
         row.lacks_wakes = thread.lacks_wakes();
         row.hooked = thread.is_hooked();
         if !self.by_name && self.rows.len() < ROWS {

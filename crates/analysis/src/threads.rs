@@ -30,9 +30,9 @@ pub struct Thread {
     pub switches: u64,
     /// How often of these it could have gone on.
     pub preemptions: u64,
-    /// How often it was next seen on another CPU than before.
+    /// How often it was next seen on another CPU than before, whatever the filter leaves out of its life.
     pub migrations: u64,
-    /// How often it was woken.
+    /// How often it was woken, likewise.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -62,15 +62,15 @@ pub struct UserThreadAccount {
     pub times: Times,
     /// How often an LWP began to run it.
     pub polls: u64,
-    /// Number of wakes.
+    /// Number of wakes, whatever the filter leaves out of its life.
     pub wakeups: u64,
     /// Whether these are not recorded ([`UserThread::lacks_wakes`]).
     pub lacks_wakes: bool,
     /// Whether that is as tokio's hooks report none ([`UserThread::is_hooked`]).
     pub hooked: bool,
-    /// How often another LWP ran it than before.
+    /// How often another LWP ran it than before, likewise.
     pub lwp_migrations: u64,
-    /// How often it was next run on another CPU than before.
+    /// How often it was next run on another CPU than before, likewise.
     pub cpu_migrations: u64,
 }
 
@@ -162,7 +162,7 @@ impl ThreadsTable {
 #[derive(Debug, Default)]
 pub struct Threads {
     lwps: Serials<LwpSerial, LwpClocks>,
-    user_threads: Serials<TaskSerial, Clock>,
+    user_threads: Serials<TaskSerial, UserThreadClock>,
     ended: Vec<Ended>,
     ended_user_threads: Vec<(Clock, UserThreadAccount)>,
     sums: HashMap<(Option<Pid>, String), (Clock, UserThreadAccount)>,
@@ -203,6 +203,24 @@ struct LwpClocks {
     all: Clock,
     /// What it did for the user thread that it runs.
     for_user_thread: Clock,
+    counts: Counts,
+}
+
+/// Events that the filter lets through.
+#[derive(Debug, Default)]
+struct Counts {
+    switches: u64,
+    preemptions: u64,
+    system_calls: u64,
+    page_faults: u64,
+    user_events: u64,
+    polls: u64,
+}
+
+#[derive(Debug, Default)]
+struct UserThreadClock {
+    all: Clock,
+    polls: u64,
 }
 
 /// An LWP without its times.
@@ -251,6 +269,18 @@ impl Fold for Threads {
                 clocks.for_user_thread.doubt_mode();
             }
             Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::LwpStops { lwp, prev_state, .. } => {
+                let counts = self.counts_of(lwp);
+                counts.switches += 1;
+                counts.preemptions += u64::from(prev_state.could_continue());
+            }
+            Change::LwpCalls { lwp, .. } => self.counts_of(lwp).system_calls += 1,
+            Change::LwpFaults { lwp, .. } => self.counts_of(lwp).page_faults += 1,
+            Change::LwpRecords { lwp, .. } => self.counts_of(lwp).user_events += 1,
+            Change::UserThreadRuns { thread, lwp, is_poll: true, .. } => {
+                self.counts_of(lwp).polls += 1;
+                self.user_threads.at(thread.serial).polls += 1;
+            }
             Change::LwpEnds { lwp } => self.lwp_ends(lwp),
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
             _ => {}
@@ -259,6 +289,11 @@ impl Fold for Threads {
 }
 
 impl Threads {
+    #[inline]
+    fn counts_of(&mut self, lwp: &Lwp) -> &mut Counts {
+        &mut self.lwps.at(lwp.serial).counts
+    }
+
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         let ns = to - from;
@@ -272,44 +307,44 @@ impl Threads {
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         let done = &mut self.lwps.at(lwp.serial).for_user_thread;
         match thread {
-            Some(thread) => self.user_threads.at(thread.serial).take(done),
+            Some(thread) => self.user_threads.at(thread.serial).all.take(done),
             None => done.clear(),
         }
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
-        self.user_threads.at(thread.serial).add(doing, to - from);
+        self.user_threads.at(thread.serial).all.add(doing, to - from);
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
+        let LwpClocks { all: clock, counts, .. } = self.lwps.take(lwp.serial);
         let thread = Thread {
             process: lwp.process,
             tid: lwp.tid,
             name: lwp.name.clone(),
             times: Times::default(),
-            switches: lwp.switches,
-            preemptions: lwp.preemptions,
+            switches: counts.switches,
+            preemptions: counts.preemptions,
             migrations: lwp.migrations,
             wakeups: lwp.wakeups,
-            system_calls: lwp.system_calls,
+            system_calls: counts.system_calls,
             lacks_calls: lwp.lacks_calls(),
             dies_unseen: lwp.dies_unseen(),
-            page_faults: lwp.page_faults,
-            user_events: lwp.user_events,
-            polls: lwp.polls,
+            page_faults: counts.page_faults,
+            user_events: counts.user_events,
+            polls: counts.polls,
         };
-        let clock = self.lwps.take(lwp.serial).all;
         self.ended.push(Ended { followed: lwp.followed, clock, thread });
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        let mut clock = self.user_threads.take(thread.serial);
+        let UserThreadClock { all: mut clock, polls } = self.user_threads.take(thread.serial);
         let account = UserThreadAccount {
             process: thread.process,
             thread: Some(thread.id),
             name: thread.name.clone(),
             times: Times::default(),
-            polls: thread.polls,
+            polls,
             wakeups: thread.wakeups,
             lacks_wakes: thread.lacks_wakes(),
             hooked: thread.is_hooked(),

@@ -3,9 +3,9 @@
 mod activity;
 
 use activity::activity;
-use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, Slice, SliceSink, Slices};
+use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 use tracewing_trace::super_trace::TaskState;
-use tracewing_trace::super_trace::{Kind, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Scope, SuperTrace};
 use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
@@ -192,4 +192,36 @@ fn how_long_strangers_wait_is_not_known() {
     slices.input(Input::FollowsSome);
     let rows = follow(&of_some(), None, slices).finish(&Ran { partial: true, ..Ran::default() });
     assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![Tid(7)], 1));
+}
+
+/// Leaves out all waits, as a filter of CPUs does.
+struct OnCpus<S>(Slices<S>);
+
+impl<S: SliceSink> Fold for OnCpus<S> {
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { doing: Doing::Runnable { .. } | Doing::Blocked { .. }, .. } => {
+                self.0.input(Input::LeftOut(change));
+            }
+            _ => self.0.change(change),
+        }
+    }
+}
+
+#[test]
+fn a_wait_that_is_left_out_is_unknown() {
+    let events = story();
+    let mut state = SuperTrace::default();
+    let mut on_cpus = OnCpus(Slices::new(SchedLatencies::default()));
+    for (time, cpu, tid, kind) in &events {
+        state.event(&activity(*time, *cpu, *tid, None, *kind), &mut on_cpus);
+    }
+    state.finish(&mut on_cpus);
+    let (rows, _) = on_cpus.0.sink.finish(&Ran::default());
+    let (whole, _) = fold(&events, None, SchedLatencies::default()).finish(&Ran::default());
+    assert!(whole.iter().any(|row| row.mean_ns().is_some()));
+    assert_eq!(rows.len(), whole.len());
+    assert!(rows.iter().all(|row| row.mean_ns().is_none() && row.longest_ns().is_none()), "{rows:?}");
+    let running = |rows: &[SchedLatency]| rows.iter().map(|row| row.run_ns).sum::<Duration>();
+    assert_eq!(running(&rows), running(&whole));
 }

@@ -5,6 +5,7 @@ mod known;
 mod rows;
 mod text;
 
+use crate::cuts::{self, Why};
 use crate::format::{TableFormat, TableFormatOption};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
@@ -89,7 +90,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let all = found.processes.len();
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
     found.processes.truncate(args.busiest.unwrap_or(usize::MAX));
-    let known = Known { recorded: ran.recorded, modes: !ran.modeless };
+    let known = Known { recorded: ran.recorded, modes: !ran.modeless, cuts: ran.cuts };
     let mut symbols = Symbols::new();
     let mut out = screen::stdout(format.into());
     match format {
@@ -123,6 +124,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 say(&mut out, format, &unexplained)?;
             }
             explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
+            let waits = "`ipc`, `waits`, `via`, `blocked`, `ready` and `unknown`";
+            cuts::explain(ran.cuts.waits, Why::OnCpus, waits, &mut out, format)?;
+            let others = "`woke`, and times and numbers of `outside`,";
+            cuts::explain(ran.cuts.lwps, Why::PartsOfThreads, others, &mut out, format)?;
         }
         false => SWITCHES.explain(&mut out, format, &args.input, &ran)?,
     }
@@ -142,7 +147,7 @@ const OF_CALLS: [&str; 9] =
 
 /// The system calls of a running recording in the time of a window, those with most time on CPUs first.
 pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
-    let known = Known { recorded: window.ran.recorded, modes: !window.ran.modeless };
+    let known = Known { recorded: window.ran.recorded, modes: !window.ran.modeless, cuts: window.ran.cuts };
     let calls = window.breakdown.processes.iter().flat_map(|process| rows::calls(process, known));
     let mut options = options.clone();
     options.sort.sort.get_or_insert_with(|| "running".to_owned());

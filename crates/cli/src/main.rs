@@ -11,6 +11,7 @@ mod colors;
 mod control;
 mod convert;
 mod critical_path;
+mod cuts;
 mod defaults;
 mod export;
 mod extract;

@@ -4,6 +4,7 @@
 mod warnings;
 
 use crate::across;
+use crate::cuts::{self, Why};
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
@@ -16,7 +17,7 @@ use crate::table::{Cell, Column, Table, TableOptions, columns, heads, millisecon
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Recorded, Task, Tasks, Thresholds, Window, total};
+use tracewing_analysis::{Cuts, Ran, Recorded, Task, Tasks, Thresholds, Window, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
@@ -93,14 +94,24 @@ impl Line<'_> {
         !self.ran.recorded.lacks_user_switches
     }
 
+    /// Whether the filter lets through polls as a whole.
+    fn whole_polls(&self) -> bool {
+        self.polls() && !self.ran.cuts.polls
+    }
+
+    /// Whether it lets through what the task did between them.
+    fn between_polls(&self) -> bool {
+        !self.ran.cuts.between_polls
+    }
+
     /// Whether it is known when the task was ready to run, and all that it was idle.
     fn task_wakes(&self) -> bool {
-        self.polls() && !self.ran.recorded.lacks_user_wakes && !self.task.lacks_wakes
+        self.between_polls() && self.polls() && !self.ran.recorded.lacks_user_wakes && !self.task.lacks_wakes
     }
 
     /// Whether it is known when the task was idle; without wakes, while it waits for what it names.
     fn is_idle(&self) -> bool {
-        self.task_wakes() || self.polls() && !self.task.idle_ns.is_zero()
+        self.task_wakes() || self.between_polls() && self.polls() && !self.task.idle_ns.is_zero()
     }
 
     /// Time in no column that is shown.
@@ -122,13 +133,18 @@ impl Line<'_> {
     /// Whether it is known when the worker was blocked, and when it was ready to run, which wakes of threads
     /// show.
     fn wakes(&self) -> bool {
-        self.worker() && self.ran.recorded.wakes
+        self.worker() && self.ran.recorded.wakes && !self.ran.cuts.waits
     }
 
     /// Whether it is known what polls had for effects, and that they were useless.
     fn effects(&self) -> bool {
         let Recorded { lacks_effects, all_system_calls, .. } = self.ran.recorded;
-        self.polls() && !lacks_effects && all_system_calls && self.task.pending_polls == 0
+        self.whole_polls() && !lacks_effects && all_system_calls && self.task.pending_polls == 0
+    }
+
+    /// Whether it is known how long the task was ready before some poll.
+    fn has_delays(&self) -> bool {
+        self.whole_polls() && self.between_polls() && self.task.delays > 0
     }
 
     /// A number of what events of tasks and of the kernel show, if they were recorded.
@@ -136,12 +152,12 @@ impl Line<'_> {
         if is_recorded { Cell::least(self.ran.lossy.any(), count) } else { Cell::None }
     }
 
-    fn time(&self, at: Option<Timestamp>) -> Cell {
-        at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
+    fn time(&self, is_known: bool, at: Option<Timestamp>) -> Cell {
+        at.filter(|_| is_known).map_or(Cell::None, |at| Cell::Time(at, self.zone))
     }
 
     fn slept_on(&self) -> Cell {
-        let on = self.task.slept_on.filter(|_| self.ran.recorded.wakes);
+        let on = self.task.slept_on.filter(|_| self.wakes() && self.whole_polls());
         on.map_or(Cell::None, |name| self.ran.names.get(name).into())
     }
 }
@@ -159,12 +175,13 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         duration "idle" "idle_ns" high, "time waiting for something else"
             => Cell::ns_if(line.is_idle(), line.task.idle_ns);
         duration "nested" "nested_ns" extra, "time in which another task ran inside it"
-            => Cell::ns_if(line.polls(), line.task.nested_ns);
+            => Cell::ns_if(line.polls() && line.between_polls(), line.task.nested_ns);
         duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and while events are missing"
-            => Cell::Ns(line.unknown());
+            => Cell::ns_if(line.between_polls(), line.unknown());
         duration "longest" "longest_poll_ns" normal, "the longest poll"
-            => Cell::ns_if(line.polls() && line.task.polls > 0, line.task.longest_ns);
-        clock "at" "longest_poll_begin_ns" low, "beginning of the longest poll" => line.time(line.task.longest_begin);
+            => Cell::ns_if(line.whole_polls() && line.task.polls > 0, line.task.longest_ns);
+        clock "at" "longest_poll_begin_ns" low, "beginning of the longest poll"
+            => line.time(line.whole_polls(), line.task.longest_begin);
         duration "running" "running_ns" extra, "part of busy: its worker ran on a CPU"
             => Cell::ns_if(line.worker(), line.task.running_ns);
         duration "preempted" "preempted_ns" low, "part of busy: the kernel had taken the CPU from its worker"
@@ -174,21 +191,24 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         duration "slept" "slept_ns" normal, "part of busy: its worker slept, in system calls or for memory"
             => Cell::ns_if(line.wakes(), line.task.slept_ns);
         duration "longest-sleep" "longest_sleep_ns" extra, "the longest sleep in one poll"
-            => Cell::ns_if(line.wakes(), line.task.longest_sleep_ns);
+            => Cell::ns_if(line.wakes() && line.whole_polls(), line.task.longest_sleep_ns);
         text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on during that sleep" => line.slept_on();
         number "faults" "page_faults" low, "page faults in polls"
             => line.count(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
         duration "delay" "avg_delay_ns" normal, "mean time ready before a poll"
-            => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.mean_delay_ns());
+            => Cell::ns_if(line.has_delays(), line.task.mean_delay_ns());
         duration "max-delay" "max_delay_ns" normal, "longest time ready before a poll"
-            => Cell::ns_if(line.polls() && line.task.delays > 0, line.task.max_delay_ns);
-        clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
-        number "delays" "delays" extra, "number of known delays" => line.count(line.polls(), line.task.delays);
-        duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
+            => Cell::ns_if(line.has_delays(), line.task.max_delay_ns);
+        clock "max-delay-end" "max_delay_end_ns" extra, "end of the longest delay"
+            => line.time(line.has_delays(), line.task.max_delay_end);
+        number "delays" "delays" extra, "number of known delays"
+            => line.count(line.whole_polls() && line.between_polls(), line.task.delays);
+        duration "long-polls-running" "long_polls_running_ns" extra, "time that long polls ran"
+            => Cell::ns_if(line.worker() && line.whole_polls(), line.task.long_ns);
         number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without yielding to other tasks"
-            => line.count(line.worker(), line.task.long_polls);
+            => line.count(line.worker() && line.whole_polls(), line.task.long_polls);
         number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
-            => line.count(line.wakes(), line.task.blocking_polls);
+            => line.count(line.wakes() && line.whole_polls(), line.task.blocking_polls);
         number "spurious" "spurious_polls" normal + alarming, "polls after spurious wakes: short, pending, and without any effect"
             => line.count(line.effects(), line.task.vain_polls);
     }
@@ -249,7 +269,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let busy = if polls && !is_lost { &busy } else { "unknown" };
         let count_text = if is_lost { "unknown".to_owned() } else { count.to_string() };
         writeln!(out, "{count_text} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
-        warnings::print(out, &tasks, &ran)
+        match ran.cuts.polls {
+            true => Ok(()),
+            false => warnings::print(out, &tasks, &ran),
+        }
     })?;
     if tasks.is_empty() {
         TASKS.explain(&mut out, format, &args.input, &ran)?;
@@ -276,12 +299,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Result<()> {
     let format = args.table.format();
     let doubtful: u64 = tasks.iter().map(|task| task.doubtful_polls).sum();
-    if doubtful > 0 && !ran.switchless {
+    if doubtful > 0 && !ran.switchless && !ran.cuts.polls {
         let polls = plural(doubtful, "poll");
         let why = "what their workers did is unknown for part of the time, which is counted in `busy` only";
         say(out, format, &format!("{doubtful} more {polls} may be long or blocking: {why}."))?;
     }
     if !tasks.is_empty() {
+        explain_cuts(ran.cuts, out, format)?;
         let counts = tasks.iter().map(|task| (task.tasks, task.lacks_wakes, task.hooked));
         let wakeless = Wakeless::of(counts, ran, &args.input)?;
         wakeless.explain(HOOKED, out, format)?;
@@ -295,6 +319,15 @@ fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Resu
         }
     }
     Ok(())
+}
+
+/// What is unknown because of the filter.
+fn explain_cuts(cut: Cuts, out: &mut impl Write, format: TableFormat) -> Result<()> {
+    let between = "`scheduled`, `idle`, `nested`, `unknown`, `delay` and `max-delay`";
+    cuts::explain(cut.between_polls, Why::InPolls, between, out, format)?;
+    cuts::explain(cut.waits, Why::OnCpus, "`preempted`, `system` and `slept`", out, format)?;
+    let of_polls = "`longest`, `long`, `blocking` and `spurious`";
+    cuts::explain(cut.polls, Why::PartsOfPolls, of_polls, out, format)
 }
 
 fn time(text: &str) -> Result<Duration, String> {

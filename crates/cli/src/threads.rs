@@ -2,6 +2,8 @@
 
 mod rows;
 
+use crate::cuts::{self, Why};
+use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
 use crate::no_result::{ANY, TASKS, explain_nameless, say};
@@ -15,7 +17,7 @@ use anyhow::Result;
 use rows::{ACTIVE_TIME, Known, columns, of_processes, of_tasks, of_threads};
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Ran, Threads, ThreadsTable, Window, total};
+use tracewing_analysis::{Cuts, Ran, Threads, ThreadsTable, Window, total};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -112,8 +114,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
     let [lost, least_lost] = losses::members(&ran);
     let members = [("duration_ns", duration), lost, least_lost, ("strangers", strangers)];
-    let known =
-        Known { recorded: ran.recorded, modes: !ran.modeless, switches: !ran.switchless, lossy: ran.lossy };
+    let known = known(&ran);
     let processes = if args.by == By::Process { table.processes() } else { Vec::new() };
     let (lines, document) = match args.by {
         By::Task => (of_tasks(&table.user_threads, known), ("user_threads", &members[..3])),
@@ -143,6 +144,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let parts = if args.by == By::Task { &KERNEL_PARTS_OF_TASKS[..] } else { &KERNEL_PARTS };
             explain_missing(parts, RECORD_KERNEL, &mut out, format, &args.input)?;
         }
+        explain_cuts(args.by, &ran, &mut out, format)?;
         if let Some(line) = losses::least(&ran, "numbers of events") {
             say(&mut out, format, &line)?;
         }
@@ -152,6 +154,25 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
+/// What is unknown because of the filter.
+fn explain_cuts(by: By, ran: &Ran, out: &mut impl Write, format: TableFormat) -> Result<()> {
+    let Cuts { lwps, waits, polls, between_polls } = ran.cuts;
+    if by == By::Task {
+        let (why, columns) = match between_polls {
+            true => (Why::InPolls, "`ready`, `blocked`, `nested`, `unknown`, `lwps`, `moved` and `woken`"),
+            false => (Why::PartsOfPolls, "`lwps`, `moved` and `woken`"),
+        };
+        return cuts::explain(between_polls || polls, why, columns, out, format);
+    }
+    cuts::explain(waits, Why::OnCpus, "`ready`, `blocked` and `unknown`", out, format)?;
+    cuts::explain(lwps, Why::PartsOfThreads, "`moved` and `woken`", out, format)
+}
+
+fn known(ran: &Ran) -> Known {
+    let Ran { recorded, modeless, switchless, lossy, cuts, .. } = *ran;
+    Known { recorded, modes: !modeless, switches: !switchless, lossy, cuts }
+}
+
 /// The columns of a running recording's threads.
 pub fn live_columns<'t>() -> Vec<Column<rows::Line<'t>>> {
     columns(By::Thread)
@@ -159,9 +180,7 @@ pub fn live_columns<'t>() -> Vec<Column<rows::Line<'t>>> {
 
 /// The threads of a running recording in the time of a window.
 pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
-    let Ran { recorded, modeless, switchless, lossy, .. } = window.ran;
-    let known = Known { recorded, modes: !modeless, switches: !switchless, lossy };
-    let lines = of_threads(&window.threads.threads, known);
+    let lines = of_threads(&window.threads.threads, known(&window.ran));
     options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
 

@@ -172,7 +172,7 @@ impl Fold for Runs {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
-            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at.as_ns()),
+            Change::UserThreadRuns { thread, lwp, at, .. } => self.user_thread_runs(thread, lwp, at.as_ns()),
             Change::UserThreadStops { thread, lwp, at, .. } => {
                 self.user_thread_stops(thread, lwp, at.as_ns())
             }

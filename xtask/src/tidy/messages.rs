@@ -62,6 +62,7 @@ const PRINTERS: &[&str] = &[
 /// Sources that put messages together for others to print: what they format are messages.
 const MAKERS: &[&str] = &[
     "crates/cli/src/across.rs",
+    "crates/cli/src/cuts.rs",
     "crates/cli/src/locks/remarks.rs",
     "crates/cli/src/no_result.rs",
     "crates/cli/src/parts.rs",

@@ -1,5 +1,6 @@
 //! What is known about a run at its end.
 
+use super::cuts::Cuts;
 use super::recorded::Recorded;
 use crate::names::Names;
 use tracewing_trace::super_trace::Scope;
@@ -76,6 +77,8 @@ pub struct Ran {
     pub died_unseen: u64,
     /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
+    /// What the filter left out of threads and tasks that it let through.
+    pub cuts: Cuts,
     /// Whether the recording is a part of another one
     /// ([`Recording::is_extract`](tracewing_trace::Recording::is_extract)), and may lack events that explain
     /// others.

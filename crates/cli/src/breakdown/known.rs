@@ -3,7 +3,7 @@
 use crate::output::plural;
 use crate::table::milliseconds;
 use tracewing_analysis::{
-    BreakdownRow as Row, BreakdownTable, ProcessBreakdown, Ran, Recorded, Spent, Waits,
+    BreakdownRow as Row, BreakdownTable, Cuts, ProcessBreakdown, Ran, Recorded, Spent, Waits,
 };
 use tracewing_units::Duration;
 
@@ -13,13 +13,20 @@ pub struct Known {
     pub recorded: Recorded,
     /// Whether a thread was in its program or in which system call, at any time.
     pub modes: bool,
+    /// What the filter left out of threads.
+    pub cuts: Cuts,
 }
 
 impl Known {
+    /// Whether it is known how long threads were ready.
+    pub fn has_ready(self) -> bool {
+        self.recorded.wakes && !self.cuts.waits
+    }
+
     /// Whether it is known what ended waits, all but these.
     pub fn has_causes_of(self, unexplained: Waits) -> bool {
         let Recorded { wakes, interrupts, softirqs, .. } = self.recorded;
-        wakes && self.modes && (unexplained.count == 0 || interrupts && softirqs)
+        wakes && self.modes && !self.cuts.waits && (unexplained.count == 0 || interrupts && softirqs)
     }
 }
 
@@ -49,7 +56,7 @@ pub fn has_blocked(row: &Row, known: Known) -> bool {
 }
 
 pub fn has_ready(row: &Row, known: Known) -> bool {
-    has_switches(row, known) && known.recorded.wakes
+    has_switches(row, known) && known.has_ready()
 }
 
 pub fn has_irq(row: &Row, known: Known) -> bool {
@@ -108,7 +115,7 @@ mod tests {
             blocked_ns: Duration::from_ns(blocked),
             ready_ns: Duration::from_ns(1),
         };
-        let known = Known { recorded, modes: true };
+        let known = Known { recorded, modes: true, cuts: Cuts::default() };
         let unknown = unknown_waits(&row, known).as_ns();
         let [ipc, blocked] = [(has_ipc(&row, known), ipc), (has_blocked(&row, known), blocked)]
             .map(|(is_shown, ns)| is_shown.then_some(ns));

@@ -88,12 +88,17 @@ impl<'b> Line<'b> {
     fn unknown(&self) -> Cell {
         match self.figures {
             Figures::Unseen(ns) => Cell::Ns(ns),
-            Figures::Inside(row, known) if has_switches(row, known) => {
+            Figures::Inside(row, known) if has_switches(row, known) && !known.cuts.waits => {
                 Cell::Ns(unknown_waits(row, known) + hidden(has_irq(row, known), row.interrupts_ns()))
             }
             _ => Cell::None,
         }
     }
+}
+
+/// A filter chooses those that are woken, and not all that a waker does.
+fn has_woke(row: &Row, known: Known) -> bool {
+    has_places(row, known) && known.recorded.wakes && !known.cuts.lwps
 }
 
 fn is_call(row: &Row) -> bool {
@@ -122,7 +127,7 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
         parts "via" "ipc_via" normal, "means by which it waited for another thread: pipe, socket, futex, signal"
             => line.ipc_over();
         number "woke" "woke" low, "number of threads woken"
-            => line.count(|row| row.woke, |row, known| has_places(row, known) && known.recorded.wakes);
+            => line.count(|row| row.woke, has_woke);
         duration "irq" "interrupted_ns" normal, "time of interrupts"
             => line.time(Row::interrupts_ns, has_irq);
         parts "by" "interrupted_by" low, "interrupts that irq consists of" => line.interrupted_by();
@@ -159,16 +164,17 @@ pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
 /// beginning and end of all kinds, since they are nested; for processes, switches and wakes.
 pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
     let is_known = match other.process {
-        None => known.recorded.interrupts,
+        None => known.recorded.interrupts && !known.cuts.lwps,
         Some(_) => known.recorded.switches && outside_count(other, known).is_some(),
     };
     is_known.then_some(other.ns)
 }
 
-/// How often: known from wakes; for processes, from softirqs, too, which their calls may have raised.
+/// How often: known from wakes; for processes, from softirqs, too, which their calls may have raised. It is
+/// for all that a thread does, so not for parts of that.
 pub fn outside_count(other: &Outside, known: Known) -> Option<u64> {
     let has_wakers = other.process.is_none() || known.recorded.softirqs;
-    (known.recorded.wakes && has_wakers).then_some(other.count)
+    (known.recorded.wakes && has_wakers && !known.cuts.lwps).then_some(other.count)
 }
 
 /// Threads of a process by where they begin.

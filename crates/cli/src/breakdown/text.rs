@@ -84,7 +84,7 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
         sum(recorded.interrupts, Row::interrupts_ns),
         sum(has_causes, |row| row.ipc().ns),
         sum(has_causes, |row| row.blocked_ns),
-        sum(recorded.wakes, |row| row.ready_ns),
+        sum(known.has_ready(), |row| row.ready_ns),
     )?;
     if !process.unseen_ns.is_zero() {
         writeln!(out, "For {} ms no event shows where its threads were", milliseconds(process.unseen_ns))?;

@@ -1,6 +1,7 @@
 //! `tracewing sched latency`: how long each thread waited for a CPU.
 
 use super::name_of_waker;
+use crate::cuts::{self, Why};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
 use crate::no_result::SWITCHES;
@@ -45,6 +46,8 @@ struct Waited<'r> {
     zone: Zone,
     /// Slices are counted whose delay is known, and a delay begins with a wake.
     wakes: bool,
+    /// Whether the filter lets through what it did without a CPU.
+    off_cpus: bool,
 }
 
 impl Waited<'_> {
@@ -64,9 +67,9 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
         duration "unknown" "unknown_ns" low, "time in which no event shows whether it had a CPU"
-            => Cell::Ns(row.thread.unknown_ns);
+            => Cell::ns_if(row.off_cpus, row.thread.unknown_ns);
         number "switches" "switches" normal, "how often it got a CPU after a wait of known length"
-            => Cell::count_if(row.wakes, row.thread.slices);
+            => Cell::count_if(row.wakes && row.off_cpus, row.thread.slices);
         duration "avg" "avg_delay_ns" high, "mean time ready before it got a CPU, after a wake or a preemption"
             => row.delay(row.thread.mean_ns());
         duration "max" "max_delay_ns" key, "longest time ready before it got a CPU" => row.delay(row.thread.longest_ns());
@@ -83,8 +86,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut slices = Slices::new(SchedLatencies::default());
     let ran = args.input.analyse(&mut slices)?;
     let (rows, strangers) = slices.sink.finish(&ran);
-    let (zone, wakes) = (args.input.zone(), ran.recorded.wakes);
-    let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes }).collect();
+    let (zone, wakes, off_cpus) = (args.input.zone(), ran.recorded.wakes, !ran.cuts.waits);
+    let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes, off_cpus }).collect();
     let mut out = screen::stdout(format.into());
     let (running, switches) = rows
         .iter()
@@ -98,8 +101,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if rows.is_empty() {
             return writeln!(out, "{threads} in {duration} ms");
         }
-        let switches =
-            if wakes { ", ".to_owned() + &count_of(switches as usize, "switch") } else { String::new() };
+        let switches = match wakes && off_cpus {
+            true => ", ".to_owned() + &count_of(switches as usize, "switch"),
+            false => String::new(),
+        };
         writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms{switches}")?;
         if !wakes {
             let not_known = "how long and how often threads waited for a CPU is unknown";
@@ -113,6 +118,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if rows.is_empty() {
         SWITCHES.explain(&mut out, format, &args.input, &ran)?;
     }
+    let waits = "`switches`, `avg`, `max` and `unknown`";
+    cuts::explain(!off_cpus && !rows.is_empty(), Why::OnCpus, waits, &mut out, format)?;
     out.flush()?;
     warn_of_losses(&ran);
     Ok(conclude(ran))

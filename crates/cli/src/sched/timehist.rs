@@ -1,6 +1,7 @@
 //! `tracewing sched timehist`: each time that a thread had a CPU.
 
 use super::{name_of_waker, waker_name};
+use crate::cuts::{self, Why};
 use crate::format::{EventFormat, EventFormatOption, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::no_result::SWITCHES;
@@ -133,7 +134,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match printer.left == left {
         true if left > 0 => SWITCHES.explain(&mut printer.out, format, &args.input, &ran)?,
         true => {}
-        false => explain_missing(&PARTS, RECORD_KERNEL, &mut printer.out, format, &args.input)?,
+        false => {
+            explain_missing(&PARTS, RECORD_KERNEL, &mut printer.out, format, &args.input)?;
+            cuts::explain(ran.cuts.waits, Why::OnCpus, "`wait` and `delay`", &mut printer.out, format)?;
+        }
     }
     printer.out.flush()?;
     warn_of_losses(&ran);

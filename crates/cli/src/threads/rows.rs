@@ -2,7 +2,7 @@
 
 use super::By;
 use crate::table::{Cell, Column, columns};
-use tracewing_analysis::{Lossy, Part, Process, Recorded, Thread, Times, UserThreadAccount, total};
+use tracewing_analysis::{Cuts, Lossy, Part, Process, Recorded, Thread, Times, UserThreadAccount, total};
 use tracewing_units::{Duration, Pid};
 
 /// Of which kinds of events a recording has all.
@@ -15,6 +15,8 @@ pub struct Known {
     pub switches: bool,
     /// Whose events were lost.
     pub lossy: Lossy,
+    /// What the filter left out of each.
+    pub cuts: Cuts,
 }
 
 impl Known {
@@ -33,6 +35,8 @@ pub struct Line<'t> {
     threads: u64,
     times: &'t Times,
     known: Known,
+    /// Whether the filter lets through what it did without a CPU; if it is a user thread, without a thread.
+    off_cpus: bool,
     /// Whether it is known when it could run, and all that it was blocked.
     waits: bool,
     /// Whether it is known when it was blocked: if not all, at least some of it.
@@ -130,9 +134,9 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
         duration "blocked" "blocked_ns" high, "time waiting for something else"
             => Cell::ns_if(line.is_blocked, line.times.blocked_ns);
         duration "nested" "nested_ns" extra, "time in which another user thread ran inside it"
-            => Cell::Ns(line.times.nested_ns);
+            => Cell::ns_if(line.off_cpus, line.times.nested_ns);
         duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and while events are missing"
-            => Cell::Ns(line.unknown());
+            => Cell::ns_if(line.off_cpus, line.unknown());
         duration "user" "user_ns" normal, "part of running: the program's own code"
             => line.of_mode(line.times.user_ns);
         duration "system" "system_ns" normal, "part of running: system calls"
@@ -194,12 +198,14 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
     let polls = !known.recorded.lacks_user_switches;
     let known = Known { switches: known.switches && polls, ..known };
     let knows_wakes = |thread: &UserThreadAccount| !known.recorded.lacks_user_wakes && !thread.lacks_wakes;
+    let off_cpus = !known.cuts.between_polls;
+    let is_whole = off_cpus && !known.cuts.polls;
     let counts = |thread: &UserThreadAccount| Counts {
         polls: polls.then_some(thread.polls),
-        lwp_migrations: polls.then_some(thread.lwp_migrations),
+        lwp_migrations: (polls && is_whole).then_some(thread.lwp_migrations),
         // In the middle of a poll, only switches show them.
-        cpu_migrations: known.switches.then_some(thread.cpu_migrations),
-        wakeups: knows_wakes(thread).then_some(thread.wakeups),
+        cpu_migrations: (known.switches && is_whole).then_some(thread.cpu_migrations),
+        wakeups: (knows_wakes(thread) && is_whole).then_some(thread.wakeups),
         ..Counts::default()
     };
     let lines = user_threads.iter().map(|thread| Line {
@@ -209,9 +215,10 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
         threads: 0,
         times: &thread.times,
         known,
-        waits: polls && knows_wakes(thread),
+        off_cpus,
+        waits: off_cpus && polls && knows_wakes(thread),
         // Without wakes, while it waits for what it names.
-        is_blocked: polls && (knows_wakes(thread) || !thread.times.blocked_ns.is_zero()),
+        is_blocked: off_cpus && polls && (knows_wakes(thread) || !thread.times.blocked_ns.is_zero()),
         counts: counts(thread).seen_in(known.lossy),
     });
     lines.collect()
@@ -220,13 +227,13 @@ pub fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_
 /// The counts of a thread or a process.
 macro_rules! counts_of {
     ($of:expr, $known:expr) => {{
-        let (of, recorded) = ($of, $known.recorded);
+        let (of, recorded, is_whole) = ($of, $known.recorded, !$known.cuts.lwps);
         Counts {
             switches: recorded.switches.then_some(of.switches),
             preemptions: recorded.switches.then_some(of.preemptions),
-            cpu_migrations: recorded.switches.then_some(of.migrations),
+            cpu_migrations: (recorded.switches && is_whole).then_some(of.migrations),
             lwp_migrations: None,
-            wakeups: (recorded.wakes && recorded.first_wakes).then_some(of.wakeups),
+            wakeups: (recorded.wakes && recorded.first_wakes && is_whole).then_some(of.wakeups),
             system_calls: (recorded.all_system_calls && !of.lacks_calls).then_some(of.system_calls),
             page_faults: recorded.page_faults.then_some(of.page_faults),
             user_events: Some(of.user_events),
@@ -243,6 +250,7 @@ pub fn of_threads(threads: &[Thread], known: Known) -> Vec<Line<'_>> {
         threads: 1,
         times: &thread.times,
         known: known.with_hidden(thread.lacks_calls || thread.dies_unseen),
+        off_cpus: !known.cuts.waits,
         waits: waits_of_threads(known),
         is_blocked: waits_of_threads(known),
         counts: counts_of!(thread, known).seen_in(known.lossy),
@@ -258,6 +266,7 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
         threads: process.threads,
         times: &process.times,
         known: known.with_hidden(process.lacks_calls || process.dies_unseen),
+        off_cpus: !known.cuts.waits,
         waits: waits_of_threads(known),
         is_blocked: waits_of_threads(known),
         counts: counts_of!(process, known).seen_in(known.lossy),
@@ -267,12 +276,16 @@ pub fn of_processes(processes: &[Process], known: Known) -> Vec<Line<'_>> {
 
 /// Without wakes it is not known when a thread that was blocked could run.
 fn waits_of_threads(known: Known) -> bool {
-    known.switches && known.recorded.wakes
+    known.switches && known.recorded.wakes && !known.cuts.waits
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn all_but(recorded: Recorded) -> Known {
+        Known { recorded, modes: true, switches: true, lossy: Lossy::default(), cuts: Cuts::default() }
+    }
 
     /// A task that was blocked for so long on what it names, and ready and in an unknown state for 5 ns each.
     fn account(blocked: u64, lacks_wakes: bool) -> UserThreadAccount {
@@ -284,8 +297,7 @@ mod tests {
 
     #[test]
     fn what_only_wakes_of_a_task_show_is_unknown_without_them() {
-        let known =
-            Known { recorded: Recorded::default(), modes: true, switches: true, lossy: Lossy::default() };
+        let known = all_but(Recorded::default());
         let tasks = [account(20, false), account(20, true), account(0, true)];
         let lines = of_tasks(&tasks, known);
         let shown =
@@ -301,10 +313,7 @@ mod tests {
         let processes = [Process { times, ..Process::default() }];
         let shown = |wakes| {
             let recorded = Recorded { wakes, ..Recorded::default() };
-            let lines = of_processes(
-                &processes,
-                Known { recorded, modes: true, switches: true, lossy: Lossy::default() },
-            );
+            let lines = of_processes(&processes, all_but(recorded));
             (lines[0].waits, lines[0].is_blocked, lines[0].unknown().as_ns())
         };
         assert_eq!([shown(true), shown(false)], [(true, true, 0), (false, false, 25)]);

@@ -46,6 +46,112 @@ fn analyses_get_only_the_selected_threads() {
     assert_eq!(parts, running(&[]));
 }
 
+/// Columns of a row that are 0 or more.
+fn known(row: &Value, columns: &[&'static str]) -> Vec<&'static str> {
+    columns.iter().copied().filter(|column| !row[*column].is_null()).collect()
+}
+
+#[test]
+fn counts_of_all_cpus_add_up_and_waits_are_of_none() {
+    const COUNTS: [&str; 6] =
+        ["switches", "preemptions", "system_calls", "page_faults", "user_events", "polls"];
+    const WAITS: [&str; 7] =
+        ["ready_ns", "blocked_ns", "nested_ns", "unknown_ns", "blocked_on", "migrations", "wakeups"];
+    if !has_kernel() {
+        return;
+    }
+    let process = tasks().0.to_string();
+    let cpus: BTreeSet<u64> = super_trace(&[]).iter().filter_map(|event| event["cpu"].as_u64()).collect();
+    let parts = |by: &str, filter: &dyn Fn(u64) -> [String; 2]| -> Vec<Value> {
+        let of = |cpu| {
+            let [option, value] = filter(cpu);
+            threads(by, &["--process", &process, &option, &value])
+        };
+        cpus.iter().flat_map(|cpu| of(*cpu)).collect()
+    };
+    let filters: [&dyn Fn(u64) -> [String; 2]; 2] = [&|cpu| ["--cpu".to_owned(), cpu.to_string()], &|cpu| {
+        ["--where".to_owned(), format!("$cpu == {cpu}")]
+    }];
+    for filter in filters {
+        let (whole, of_cpus) = (threads("thread", &["--process", &process]), parts("thread", filter));
+        for count in COUNTS {
+            assert_eq!(sum(&of_cpus, &[count]), sum(&whole, &[count]), "{count}");
+        }
+        assert!(of_cpus.iter().all(|row| known(row, &WAITS).is_empty()), "{of_cpus:?}");
+        let (whole, of_cpus) = (threads("task", &["--process", &process]), parts("task", filter));
+        assert_eq!(sum(&of_cpus, &["polls"]), sum(&whole, &["polls"]));
+        assert!(of_cpus.iter().all(|row| known(row, &WAITS).is_empty()), "{of_cpus:?}");
+    }
+}
+
+#[test]
+fn counts_of_a_task_are_of_what_threads_did_for_it() {
+    let (process, ..) = tasks();
+    let process = process.to_string();
+    let whole = threads("thread", &["--process", &process]);
+    let number = |row: &Value| row["task"].as_u64().expect("a number").to_string();
+    let of_tasks: Vec<Value> = threads("task", &["--process", &process])
+        .iter()
+        .flat_map(|row| threads("thread", &["--process", &process, "--task", &number(row)]))
+        .collect();
+    assert_eq!(sum(&of_tasks, &["polls"]), sum(&whole, &["polls"]));
+    if has_kernel() {
+        let calls = ["system_calls"];
+        assert!(sum(&of_tasks, &calls) < sum(&whole, &calls), "the workers make calls between tasks");
+        assert!(of_tasks.iter().all(|row| known(row, &["migrations", "wakeups"]).is_empty()));
+    }
+}
+
+#[test]
+fn what_is_on_no_cpu_is_unknown_with_its_reason() {
+    if !has_kernel() {
+        return;
+    }
+    // Columns that are unknown of chosen CPUs, and one that is not.
+    let cases: [(&[&str], &str, &[&'static str], &str); 4] = [
+        (
+            &["sched", "latency"],
+            "threads",
+            &["avg_delay_ns", "max_delay_ns", "switches", "unknown_ns"],
+            "running_ns",
+        ),
+        (
+            &["tasks"],
+            "tasks",
+            &[
+                "scheduled_ns",
+                "idle_ns",
+                "nested_ns",
+                "unknown_ns",
+                "avg_delay_ns",
+                "longest_poll_ns",
+                "slept_ns",
+                "long_polls",
+                "blocking_polls",
+                "spurious_polls",
+            ],
+            "busy_ns",
+        ),
+        (&["threads"], "threads", &["ready_ns", "blocked_ns", "unknown_ns"], "running_ns"),
+        (&["breakdown"], "rows", &["ipc_ns", "ipc_waits", "blocked_ns", "ready_ns", "woke"], "running_ns"),
+    ];
+    for (command, key, unknown, is_known) in cases {
+        for filter in [["--cpu", "0-1000000"], ["--where", "$cpu < 1000000"]] {
+            let mut tracewing = harness::tracewing();
+            tracewing.current_dir(recording()).args(command).args(["trace", "--format", "json"]).args(filter);
+            let output = tracewing.ran();
+            let table: Value = serde_json::from_str(&output.text()).expect("JSON");
+            let rows = table[key].as_array().expect("a list");
+            assert!(rows.iter().any(|row| !row[is_known].is_null()), "{command:?}: {rows:?}");
+            let some: Vec<_> =
+                rows.iter().map(|row| known(row, unknown)).filter(|row| !row.is_empty()).collect();
+            assert!(some.is_empty(), "{command:?} {filter:?}: {some:?}");
+            let said = output.notes();
+            assert!(said.contains("The filter chooses CPUs, and threads wait on none: "), "{said}");
+        }
+    }
+}
+
 #[test]
 fn slices_are_those_of_the_selected_threads() {
     if !has_kernel() {

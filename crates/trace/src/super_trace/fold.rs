@@ -87,6 +87,15 @@ pub enum Change<'a> {
         /// Time of the event.
         at: Timestamp,
     },
+    /// An LWP records an event of its program.
+    LwpRecords {
+        /// The LWP that records it.
+        lwp: &'a Lwp,
+        /// The CPU of the buffer that has the event.
+        cpu: Cpu,
+        /// Time of the event.
+        at: Timestamp,
+    },
     /// An LWP is seen to use a socket, in the system call that it is in.
     LwpUsesSocket {
         /// The LWP in that system call.
@@ -154,6 +163,8 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// The LWP that runs it.
         lwp: &'a Lwp,
+        /// Whether a poll begins, which [`UserThread::polls`] counts.
+        is_poll: bool,
         /// Time of the event.
         at: Timestamp,
     },

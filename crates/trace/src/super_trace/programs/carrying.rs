@@ -86,9 +86,10 @@ impl Programs {
         }
         let polls = thread.polls;
         thread.begins(tid, now, fold);
-        lwp.polls += thread.polls - polls;
+        let is_poll = thread.polls > polls;
+        lwp.polls += u64::from(is_poll);
         lwp.carries = Carries::Thread(key);
-        fold.change(Change::UserThreadRuns { thread, lwp, at: now });
+        fold.change(Change::UserThreadRuns { thread, lwp, is_poll, at: now });
         lwp.carried_to = lwp.cpu().or(cpu);
         lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
     }

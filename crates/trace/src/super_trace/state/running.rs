@@ -66,7 +66,7 @@ impl SuperTrace {
                 return;
             }
             Kind::User | Kind::UserThread(_) | Kind::Waits { .. } => {
-                return self.seen_in_program(tid, now, fold);
+                return self.seen_in_program(tid, cpu, now, fold);
             }
             _ => {}
         }
@@ -142,10 +142,11 @@ impl SuperTrace {
 
     /// An event of its program shows that a thread runs, but not where: some tracers let a thread write into
     /// the buffer of a CPU that it has just left.
-    fn seen_in_program(&mut self, tid: Tid, now: Timestamp, fold: &mut impl Fold) {
+    fn seen_in_program(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, fold: &mut impl Fold) {
         self.follows = true;
         let lwp = self.known(tid);
         lwp.user_events += 1;
+        fold.change(Change::LwpRecords { lwp, cpu, at: now });
         lwp.records();
         let Some(cpu) = lwp.cpu() else {
             return lwp.does_not_wait(now, fold);
