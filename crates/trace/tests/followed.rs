@@ -72,3 +72,21 @@ fn a_thread_that_is_created_where_events_are_missing_is_one() {
     ];
     assert_eq!(followed(coverage, &events), [(10, true), (11, true)]);
 }
+
+/// Linux, kernel/trace/trace_events.c: `event_filter_pid_sched_wakeup_probe_pre` allows all events of a CPU
+/// until the wake of a followed thread is recorded, such as `contention_begin` of a lock that this takes.
+#[test]
+fn what_happens_in_the_wake_of_a_followed_thread_does_not_show_who_is_followed() {
+    let events = [
+        (0, 0, 10, Kind::SystemCall { call: READ }),
+        (10, 0, 10, switch(10, SLEEPS, 20)),
+        (20, 0, 20, Kind::Waking { tid: Tid(10), name: b"a" }),
+        (21, 0, 20, Kind::Kernel),
+        (22, 0, 20, Kind::Wakeup { tid: Tid(10), name: b"a" }),
+        (30, 0, 20, switch(20, GOES_ON, 10)),
+    ];
+    let listed = Coverage { of_some: true, of_listed: true, ..Coverage::default() };
+    assert_eq!(followed(listed.clone(), &events), [(10, true), (20, false)]);
+    let without_calls = Coverage { system_calls: false, ..listed };
+    assert_eq!(followed(without_calls, &events), [(10, true), (20, true)], "nothing else may show it");
+}

@@ -93,7 +93,7 @@ impl SuperTrace {
 
     /// What an event of the kernel says about what the thread does that recorded it.
     fn acts(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
-        let Coverage { switches, page_faults: has_faults, .. } = self.coverage;
+        let Coverage { switches, page_faults: has_faults, of_listed, system_calls, .. } = self.coverage;
         let lwp = self.known(tid);
         if switches {
             lwp.seen_on(cpu, now, fold);
@@ -134,6 +134,9 @@ impl SuperTrace {
             | Kind::Raise { .. }
             | Kind::InterruptEntry { .. }
             | Kind::InterruptExit(_) => return,
+            // While any thread wakes a followed one, the kernel records whatever happens, such as that the
+            // recorder's own lock is contended. What a followed thread does, its system calls show.
+            Kind::Kernel if of_listed && system_calls => return,
             _ => {}
         }
         lwp.records();
