@@ -295,13 +295,18 @@ impl<'a, A: Analysis> Run<'a, A> {
 
     /// What happens in a buffer that begins later is not seen yet.
     fn does_not_see(&mut self, unseen: &Unseen) {
-        let &Unseen { scope, cpu, is_left_out, from, to } = unseen;
+        let &Unseen { scope, cpu, is_left_out, from, to, events } = unseen;
         let to = to.min(self.range.end);
         // Only snapshots have them, whose streams are of one CPU each.
         let is_elsewhere = is_left_out || cpu.is_some_and(|cpu| !self.selection.has_cpu(cpu));
         if to >= self.range.begin && scope != Scope::Samples && !is_elsewhere {
             self.ran.incomplete_until = self.ran.incomplete_until.max(Some(to));
             self.ran.lossy.note(scope);
+            if to > self.ran.begin_ns {
+                // How many of them a part of the time lacks is not known.
+                let events = events.filter(|_| self.range == TimeRange::ALL);
+                self.ran.overwritten = self.ran.overwritten.and(Losses::of_events(events));
+            }
         }
         self.stay_blind_until(scope, to);
         let from = if self.begun { from.max(self.ran.begin_ns) } else { from };

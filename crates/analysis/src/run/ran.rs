@@ -59,6 +59,8 @@ pub struct Ran {
     /// The beginning of the last buffer whose first part was overwritten, if it lies in the analysed range:
     /// until then some events are missing.
     pub incomplete_until: Option<Timestamp>,
+    /// What was overwritten, so that events until then are incomplete.
+    pub overwritten: Losses,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
     /// Which kinds of the kernel's events it has.
@@ -108,7 +110,7 @@ impl Ran {
     pub fn lost(&self) -> Losses {
         let has_more = self.lost_parts > 0 || self.failure.is_some();
         let more = if has_more { Losses::of_events(None) } else { Losses::default() };
-        Losses::of_events(Some(self.lost_events)).and(more)
+        Losses::of_events(Some(self.lost_events)).and(more).and(self.overwritten)
     }
 
     /// How long what was analysed lasted, in nanoseconds.

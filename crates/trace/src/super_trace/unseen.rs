@@ -4,6 +4,7 @@
 use super::activity::Scope;
 use super::adapter::Adapter;
 use crate::open::recording::Recording;
+use crate::stream::cursor::LostKind;
 use std::cmp::Reverse;
 use tracewing_units::{Cpu, Timestamp};
 
@@ -20,6 +21,8 @@ pub struct Unseen {
     pub from: Timestamp,
     /// They are before this time, in nanoseconds on the recording's clock.
     pub to: Timestamp,
+    /// How many, if known.
+    pub events: Option<u64>,
 }
 
 /// What streams of a recording lack before they begin, by time.
@@ -33,9 +36,12 @@ impl AllUnseen {
     /// All of a recording.
     pub fn of(recording: &Recording) -> Self {
         let unseen = recording.streams().iter().filter_map(|stream| {
-            let (from, to) = stream.lost_at_begin?.range?;
+            let lost = stream.lost_at_begin?;
+            let (from, to) = lost.range?;
+            let events = lost.count.filter(|_| lost.kind == LostKind::Events);
             let scope = Adapter::scope(&recording.traces()[stream.trace_index()], stream);
-            Some(Unseen { scope, cpu: stream.cpu(), is_left_out: stream.is_left_out, from, to })
+            let is_left_out = stream.is_left_out;
+            Some(Unseen { scope, cpu: stream.cpu(), is_left_out, from, to, events })
         });
         let mut to_come: Vec<Unseen> = unseen.collect();
         to_come.sort_by_key(|unseen| Reverse((unseen.from, unseen.to)));
