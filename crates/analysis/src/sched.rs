@@ -218,12 +218,12 @@ impl<S: SliceSink> Slices<S> {
         self.follows |= lwp.followed;
         let is_not_followed = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
-        progress.cpu = Some(cpu);
         if is_not_followed {
-            // The wake, and whether it had a CPU in between, are known only from events other than the
+            // The wake, and when it had a CPU in between, are known only from events other than the
             // recorded ones.
-            (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);
+            *progress = Progress { run_ns: progress.run_ns, ..Progress::default() };
         }
+        progress.cpu = Some(cpu);
         let slice = progress.slice(lwp, Some((at, prev_state)));
         let early = progress.early.filter(|_| !prev_state.could_continue());
         *progress = Progress {

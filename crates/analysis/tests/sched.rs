@@ -187,6 +187,7 @@ fn how_long_strangers_wait_is_not_known() {
     let slices = follow(&of_some(), None, of_some_reported(Notes::default())).0;
     let of = |tid| slices.iter().filter(move |slice| slice.0 == tid && slice.2.is_some());
     assert!(of(9).all(|slice| slice.3 == [None, None] && slice.6.is_none()) && of(9).count() == 2);
+    assert!(of(9).all(|slice| slice.1.is_none()), "nor since when they had the CPU");
     assert!(of(7).any(|slice| slice.3[1] == Some(10)));
     let mut slices = Slices::new(SchedLatencies::default());
     slices.input(Input::FollowsSome);

@@ -138,6 +138,8 @@ struct Shape {
     broken: HashSet<LinkId>,
     /// Per container: whether it is in a known state.
     in_state: Vec<bool>,
+    /// What LWPs are called that are not followed.
+    strangers: HashSet<NameId>,
 }
 
 impl Shape {
@@ -149,7 +151,9 @@ impl Shape {
         begins.sort_by_key(|id| std::cmp::Reverse((container(id).begin, inner(id), *id)));
         ends.sort_by_key(|id| std::cmp::Reverse((container(id).end, !inner(id), *id)));
         let in_state = vec![false; model.containers.len()];
-        Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new(), in_state }
+        let strangers = model.containers.iter().filter(|it| it.is_stranger(model.partial));
+        let strangers = strangers.map(|stranger| stranger.label).collect();
+        Shape { begins, ends, end: Timestamp::MAX, broken: HashSet::new(), in_state, strangers }
     }
 
     /// Makes everything end at `time`; later beginnings are dropped.
@@ -188,6 +192,14 @@ impl Shape {
         had_one || name.is_some()
     }
 
+    /// If switches are missing, another thread may have run on a CPU in the meantime: it is not known to be
+    /// idle, or how long it ran a thread that is not followed.
+    fn is_known(&self, of: ContainerId, name: NameId, model: &Model) -> bool {
+        !model.partial
+            || !matches!(model.containers[of as usize].kind, Kind::Cpu { .. })
+            || name != state::IDLE && !self.strangers.contains(&name)
+    }
+
     /// Passes a change to the encoder if its container is shown.
     fn change(
         &mut self,
@@ -204,9 +216,7 @@ impl Shape {
             }
             Change::State { of, name, woken } if is_shown(of) => {
                 let woken = woken.filter(|(link, _)| !self.broken.remove(link));
-                // If switches are missing, another thread may have run in the meantime, so the CPU is not
-                // known to be idle.
-                let name = (name != state::IDLE || !model.partial).then_some(name);
+                let name = self.is_known(of, name, model).then_some(name);
                 if self.changes(of, name) {
                     encoder.state(out, model, of, name, woken, time);
                 }
@@ -229,9 +239,10 @@ impl Shape {
     }
 }
 
-/// Counts LWPs that wait for a CPU, including those that are not shown.
+/// Counts LWPs that wait for a CPU, including those that are not shown, but not those that are not
+/// followed: whether they still wait is unknown.
 struct Waiting {
-    /// Per container: whether it is an LWP, and whether it waits.
+    /// Per container: whether it counts, and whether it waits.
     lwps: Vec<(bool, bool)>,
     count: u64,
     reported: u64,
@@ -240,8 +251,10 @@ struct Waiting {
 
 impl Waiting {
     fn new(model: &Model) -> Self {
-        let is_lwp = |container: &Container| matches!(container.kind, Kind::Lwp { .. });
-        let lwps = model.containers.iter().map(|container| (is_lwp(container), false)).collect();
+        let is_counted = |container: &Container| {
+            matches!(container.kind, Kind::Lwp { .. }) && !container.is_stranger(model.partial)
+        };
+        let lwps = model.containers.iter().map(|container| (is_counted(container), false)).collect();
         Waiting { lwps, count: 0, reported: 0, since: Timestamp::MIN }
     }
 

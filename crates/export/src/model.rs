@@ -54,7 +54,7 @@ impl Model {
         (self.begin, self.end, self.partial) = (ran.begin_ns, ran.end_ns, ran.partial);
         let mut process_names = BTreeMap::new();
         for container in &mut self.containers {
-            let followed = container.followed || !self.partial;
+            let followed = !container.is_stranger(self.partial);
             container.shown = container.begin <= container.end
                 && match container.kind {
                     Kind::Lwp { .. } => container.ended && followed,
@@ -197,6 +197,11 @@ impl Container {
             ended: false,
             shown: false,
         }
+    }
+
+    /// Whether it is an LWP that a recording of some threads does not follow.
+    pub fn is_stranger(&self, partial: bool) -> bool {
+        partial && matches!(self.kind, Kind::Lwp { .. }) && !self.followed
     }
 
     /// Marks the container as ended and stores its final description.

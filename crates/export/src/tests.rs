@@ -307,18 +307,22 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
     done
 }
 
-/// A recording of some threads does not say that a CPU without one of them is idle. An extract may begin with
-/// that time, and end with it.
+/// A recording of some threads does not say that a CPU without one of them is idle, or how long it runs a
+/// thread that is not followed. An extract may begin with that time, and end with it.
 #[test]
 fn a_cpu_is_in_no_state_while_it_may_run_others() {
     let mut model = Model { partial: true, ..Model::default() };
-    let runs = model.names.add("a 10".to_owned(), Use::Container);
+    let [runs, stranger] = ["a 10", "b 20"].map(|name| model.names.add(name.to_owned(), Use::Container));
     let cpu = Container::new(Of::Cpu { number: Cpu(0) }, runs);
     let [begin, end] = [1000, 1040].map(Timestamp::from_ns);
     (model.begin, model.end) = (begin, end);
     model.containers.push(Container { begin, end, shown: true, ..cpu });
+    for (tid, label, followed) in [(10, runs, true), (20, stranger, false)] {
+        let lwp = Container::new(Of::Lwp { tid: Tid(tid) }, label);
+        model.containers.push(Container { followed, ended: true, ..lwp });
+    }
     let mut sorter = Sorter::new(&std::env::temp_dir());
-    for (time, name) in [(1000, state::IDLE), (1010, runs), (1020, state::IDLE)] {
+    for (time, name) in [(1000, state::IDLE), (1010, runs), (1020, state::IDLE), (1024, stranger)] {
         let change = Change::State { of: 0, name, woken: None };
         change.push(Timestamp::from_ns(time), &mut sorter).expect("memory");
     }
