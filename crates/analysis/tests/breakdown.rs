@@ -134,7 +134,10 @@ fn row<'t>(process: &'t ProcessBreakdown, name: &str) -> &'t BreakdownRow {
 
 fn outside(process: &ProcessBreakdown) -> Vec<(Option<i32>, &str, u64, u64)> {
     let all = process.outside.iter();
-    all.map(|other| (other.process.map(|pid| pid.0), &*other.name, other.count, other.ns.as_ns())).collect()
+    all.map(|other| {
+        (other.process.map(|pid| pid.0), &*other.name, other.count, other.ns.map_or(0, Duration::as_ns))
+    })
+    .collect()
 }
 
 /// Thread 7 of process 1 reads what 200, another process, writes.
@@ -373,4 +376,34 @@ fn a_thread_that_loses_its_cpu_only_on_return_was_in_its_program() {
             "{states:?}"
         );
     }
+}
+
+/// At the end of a recording, or where events are missing, nothing has ended it: another thread may.
+#[test]
+fn what_a_wait_is_for_is_unknown_until_it_ends() {
+    let waits = |call: Name| {
+        let story = [
+            switch(0, 0, 0, 0, 10),
+            begins(10, 0, 10, call),
+            switch(20, 0, 10, SLEEPS, 11),
+            begins(50, 0, 11, SENDTO),
+        ];
+        let table = of(&story);
+        let row = row(process(&table, 1), NAMES[call.0 as usize]);
+        (row.ipc().count, row.lasting.count, row.lasting.ns.as_ns(), row.blocked_ns.as_ns())
+    };
+    for call in [READ, FUTEX, RECVFROM] {
+        assert_eq!(waits(call), (0, 1, 30, 0));
+    }
+    assert_eq!(waits(SLEEP), (0, 0, 0, 30), "it is not for a thread");
+}
+
+/// Without system calls, no event shows where it did that.
+#[test]
+fn wakes_are_counted_where_the_waker_is() {
+    let story = [switch(0, 0, 0, 0, 10), waking(10, 0, 10, 100), switch(20, 0, 10, SLEEPS, 0)];
+    let coverage = Coverage { system_calls: false, ..Coverage::default() };
+    let table =
+        of_covered(&story, Recorded { wakes: true, ..Recorded::default() }, coverage, Context::Thread);
+    assert_eq!(row(process(&table, 1), "unknown").woke, 1);
 }

@@ -81,6 +81,9 @@ const PARTS: [MissingPart; 6] = [
     MissingPart::page_faults("`faults` are unknown"),
 ];
 
+/// What events that were lost would have added to.
+const LEAST: &str = "counts, and times of waits and of interrupts,";
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
     let layout = Layout::new(&rows::columns(), &args.sort, args.first, &args.choice, format)?;
@@ -90,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let all = found.processes.len();
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
     found.processes.truncate(args.busiest.unwrap_or(usize::MAX));
-    let known = Known { recorded: ran.recorded, modes: !ran.modeless, cuts: ran.cuts };
+    let known = Known::of(&ran);
     let mut symbols = Symbols::new();
     let mut out = screen::stdout(format.into());
     match format {
@@ -123,6 +126,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             if let Some(unexplained) = known::unexplained(&found, known, &ran) {
                 say(&mut out, format, &unexplained)?;
             }
+            if let Some(lasting) = known::lasting(&found, known) {
+                say(&mut out, format, &lasting)?;
+            }
+            if let Some(line) = losses::least(&ran, LEAST) {
+                say(&mut out, format, &line)?;
+            }
             explain_missing(&PARTS, RECORD_KERNEL, &mut out, format, &args.input)?;
             let waits = "`ipc`, `waits`, `via`, `blocked`, `ready` and `unknown`";
             cuts::explain(ran.cuts.waits, Why::OnCpus, waits, &mut out, format)?;
@@ -147,7 +156,7 @@ const OF_CALLS: [&str; 9] =
 
 /// The system calls of a running recording in the time of a window, those with most time on CPUs first.
 pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
-    let known = Known { recorded: window.ran.recorded, modes: !window.ran.modeless, cuts: window.ran.cuts };
+    let known = Known::of(&window.ran);
     let calls = window.breakdown.processes.iter().flat_map(|process| rows::calls(process, known));
     let mut options = options.clone();
     options.sort.sort.get_or_insert_with(|| "running".to_owned());

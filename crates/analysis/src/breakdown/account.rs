@@ -56,6 +56,8 @@ pub(super) struct Sums {
     pub ipc: [Waits; 4],
     /// Waits whose end no event explains.
     pub unexplained: Waits,
+    /// Waits whose end no event shows, as they last at the end, or at a loss.
+    pub lasting: Waits,
     pub interrupts: Vec<(Option<Name>, Duration)>,
     pub blocked_ns: Duration,
     pub ready_ns: Duration,
@@ -70,6 +72,7 @@ impl Sums {
         self.woke += other.woke;
         self.ipc.iter_mut().zip(other.ipc).for_each(|(sum, waits)| sum.add(waits));
         self.unexplained.add(other.unexplained);
+        self.lasting.add(other.lasting);
         other.interrupts.into_iter().for_each(|(by, ns)| add(&mut self.interrupts, by, ns));
         grow(&mut self.blocked_ns, other.blocked_ns);
         grow(&mut self.ready_ns, other.ready_ns);
@@ -188,7 +191,7 @@ impl Account {
         }
     }
 
-    /// It is woken: the block that ends by that.
+    /// It is woken, or its continuation is unknown: the block that lasts until then.
     pub fn woken(&mut self, at: Timestamp) -> Option<Block> {
         self.block.take().filter(|block| block.to == at)
     }
@@ -200,6 +203,7 @@ impl Account {
         let of_cause = match cause {
             Cause::Thread(over) => &mut sums.ipc[over as usize],
             Cause::Unknown => &mut sums.unexplained,
+            Cause::Unseen => &mut sums.lasting,
             Cause::Else => return,
         };
         of_cause.add(waits);

@@ -83,8 +83,8 @@ impl Breakdown {
 
     fn woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp, is_selected: bool) {
         let means = |name: Name| self.means.get(name.0 as usize).copied().unwrap_or_default();
-        if let (None, Some(call), Some(waker)) = (by.interrupt, by.call, by.lwp) {
-            self.lwps.at(waker).at(Place::Call(call)).woke += 1;
+        if let (None, Some(waker)) = (by.interrupt, by.lwp) {
+            self.lwps.at(waker).at(Place::new(by.mode, by.is_kernel)).woke += 1;
         }
         if let (Some(interrupt), Some(cpu), Some(process)) = (by.interrupt, by.cpu, lwp.process) {
             self.served.wakes(cpu, interrupt, process);
@@ -100,6 +100,17 @@ impl Breakdown {
         account.client = by.process.filter(|client| asks && Some(*client) != lwp.process);
         if let Some((client, server)) = account.client.zip(lwp.process) {
             self.served.asks(client, server);
+        }
+    }
+
+    /// No event shows what ends a wait that lasts at this time.
+    fn breaks_off(&mut self, lwp: &Lwp, at: Timestamp) {
+        let account = self.lwps.at(lwp.serial);
+        if let Some(block) = account.woken(at)
+            && let (false, Place::Call(call)) = (block.ns.is_zero(), block.place)
+        {
+            let means = self.means.get(call.0 as usize).copied().unwrap_or_default();
+            account.waited(block, ipc::unseen(means));
         }
     }
 
@@ -192,6 +203,9 @@ impl Fold for Breakdown {
 impl Breakdown {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+        if doing == Doing::Unknown {
+            self.breaks_off(lwp, from);
+        }
         self.lwps.at(lwp.serial).did(lwp, doing, from, to);
         self.serves(lwp, doing, from, to);
     }
@@ -233,6 +247,7 @@ impl Breakdown {
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
         self.learn_name(lwp);
+        self.breaks_off(lwp, lwp.reported_to());
         let mut account = self.lwps.take(lwp.serial);
         if !lwp.is_kernel {
             account.ends();

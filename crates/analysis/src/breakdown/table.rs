@@ -61,6 +61,8 @@ pub struct Row {
     pub ipc: [Waits; 4],
     /// Waits of which no event shows what ended them: for other threads, or for anything else.
     pub unexplained: Waits,
+    /// Waits of which no event shows what ends them, as they last at the end, or at a loss.
+    pub lasting: Waits,
     /// Which interrupts and softirqs had the CPU meanwhile, longest first.
     pub interrupts: Vec<Part>,
     /// Waits for anything else.
@@ -91,8 +93,8 @@ pub struct Outside {
     pub name: String,
     /// How often it did.
     pub count: u64,
-    /// How long it was on CPUs for it, in nanoseconds.
-    pub ns: Duration,
+    /// How long it was on CPUs for it, in nanoseconds; `None` if the recording does not follow it.
+    pub ns: Option<Duration>,
 }
 
 /// Threads of a process that began alike.
@@ -159,7 +161,7 @@ impl Row {
     /// Whether its times are known. Activity takes time: if none is known, it is included in
     /// [`Spent::Unknown`].
     pub fn has_times(&self) -> bool {
-        let waits = [self.ipc().ns, self.unexplained.ns, self.blocked_ns, self.ready_ns];
+        let waits = [self.ipc().ns, self.unexplained.ns, self.lasting.ns, self.blocked_ns, self.ready_ns];
         let times = waits.into_iter().chain([self.own_ns, self.interrupts_ns()]);
         !total(times).is_zero()
     }
@@ -184,6 +186,7 @@ impl Row {
             woke: sums.woke,
             ipc: sums.ipc,
             unexplained: sums.unexplained,
+            lasting: sums.lasting,
             interrupts: parts(&sums.interrupts, names),
             blocked_ns: sums.blocked_ns,
             ready_ns: sums.ready_ns,
@@ -201,6 +204,13 @@ impl ProcessBreakdown {
     pub fn unexplained(&self) -> Waits {
         let mut sum = Waits::default();
         self.rows.iter().for_each(|row| sum.add(row.unexplained));
+        sum
+    }
+
+    /// Its waits of which no event shows what ends them.
+    pub fn lasting(&self) -> Waits {
+        let mut sum = Waits::default();
+        self.rows.iter().for_each(|row| sum.add(row.lasting));
         sum
     }
 
@@ -246,12 +256,14 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
     }
     let names = &ran.names;
     for (process, helper, waits) in served.into_sums() {
+        let follows =
+            !matches!(helper, Helper::Process(server) if ran.partial && !sums.contains_key(&Some(server)));
         let Some(sum) = sums.get_mut(&Some(process)) else { continue };
         let (process, name) = match helper {
             Helper::Process(server) => (Some(server), called.get(&server).cloned().unwrap_or_default()),
             Helper::Interrupt(by) => (None, names.get(by).to_owned()),
         };
-        sum.outside.push(Outside { process, name, count: waits.count, ns: waits.ns });
+        sum.outside.push(Outside { process, name, count: waits.count, ns: follows.then_some(waits.ns) });
     }
     let of = |(process, sum): (Option<Pid>, Sum)| {
         let name = process.and_then(|process| called.get(&process)).cloned().unwrap_or_default();

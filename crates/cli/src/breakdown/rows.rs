@@ -44,9 +44,16 @@ impl<'b> Line<'b> {
         }
     }
 
-    /// A number of a place in a process, where the recording has its events.
+    /// A number of the kernel's events of a place in a process, where the recording has them.
     fn count(&self, count: fn(&Row) -> u64, is_known: fn(&Row, Known) -> bool) -> Cell {
-        Cell::count(self.inside().filter(|(row, known)| is_known(row, *known)).map(|(row, _)| count(row)))
+        let known = self.inside().filter(|(row, known)| is_known(row, *known));
+        known.map_or(Cell::None, |(row, known)| Cell::least(known.lossy.kernel, count(row)))
+    }
+
+    /// How many events the program had there.
+    fn events(&self) -> Cell {
+        let known = self.inside().filter(|(row, known)| has_places(row, *known));
+        known.map_or(Cell::None, |(row, known)| Cell::least(known.lossy.programs, row.events))
     }
 
     /// A time of a place in a process, where the recording has its events.
@@ -118,7 +125,7 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
             => line.place.as_str().into();
         duration "running" "running_ns" key, "time on a CPU, with page faults" => line.own();
         number "calls" "calls" high, "number of calls; for outside, how often it happened; for threads, how many" => line.calls();
-        number "events" "events" low, "events of the program" => line.count(|row| row.events, has_places);
+        number "events" "events" low, "events of the program" => line.events();
         number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => line.count(|row| row.faults, |row, known| has_places(row, known) && known.recorded.page_faults);
         duration "ipc" "ipc_ns" high, "time waiting for another thread" => line.time(|row| row.ipc().ns, has_ipc);
@@ -161,13 +168,14 @@ pub fn outside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
 }
 
 /// How long another process or an interrupt was on CPUs for a process. For interrupts this requires the
-/// beginning and end of all kinds, since they are nested; for processes, switches and wakes.
+/// beginning and end of all kinds, since they are nested, and there are none of interrupts that came while
+/// threads ran that are not followed; for processes, switches and wakes.
 pub fn outside_ns(other: &Outside, known: Known) -> Option<Duration> {
-    let is_known = match other.process {
-        None => known.recorded.interrupts && !known.cuts.lwps,
+    other.ns.filter(|ns| match other.process {
+        // Those that woke it all took some.
+        None => known.recorded.interrupts && !known.cuts.lwps && !ns.is_zero(),
         Some(_) => known.recorded.switches && outside_count(other, known).is_some(),
-    };
-    is_known.then_some(other.ns)
+    })
 }
 
 /// How often: known from wakes; for processes, from softirqs, too, which their calls may have raised. It is
@@ -249,4 +257,24 @@ pub fn parts_of(machine: &Machine) -> [(&'static str, Option<Duration>); 6] {
         ("idle", Some(machine.idle_ns)),
         ("unknown", Some(machine.unknown_ns)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracewing_analysis::{Cuts, Lossy, Recorded};
+
+    #[test]
+    fn what_woke_a_process_took_some_time() {
+        let recorded =
+            Recorded { switches: true, wakes: true, interrupts: true, softirqs: true, ..Recorded::default() };
+        let known = Known { recorded, modes: true, cuts: Cuts::default(), lossy: Lossy::default() };
+        let time = |process, ns| {
+            let other = Outside { process, name: "interrupt".to_owned(), count: 472, ns };
+            outside_ns(&other, known).map(Duration::as_ns)
+        };
+        assert_eq!(time(None, Some(Duration::ZERO)), None);
+        assert_eq!(time(None, Some(Duration::from_ns(1))), Some(1));
+        assert_eq!(time(Some(Pid(1)), None), None, "it is not followed");
+    }
 }

@@ -66,13 +66,18 @@ fn print_process<'b>(
 
 fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) -> Result<()> {
     let recorded = known.recorded;
-    let sum = |is_known: bool, part: fn(&Row) -> Duration| match is_known && recorded.switches {
-        true => milliseconds(total(process.rows.iter().map(part))) + " ms",
-        false => "an unknown time".to_owned(),
+    let unknown = total(process.rows.iter().map(|row| unknown_waits(row, known)));
+    let sum = |is_known: bool, part: fn(&Row) -> Duration| {
+        let ns = total(process.rows.iter().map(part));
+        // Those that are unknown, or lost, may be some.
+        let is_some = !ns.is_zero() || unknown.is_zero() && !known.lossy.kernel;
+        match is_known && recorded.switches && is_some {
+            true => milliseconds(ns) + " ms",
+            false => "an unknown time".to_owned(),
+        }
     };
     let has_causes = known.has_causes_of(process.unexplained());
     let running = milliseconds(process.running_ns()) + " ms";
-    let unknown = total(process.rows.iter().map(|row| unknown_waits(row, known)));
     let unknown = match unknown.is_zero() {
         true => String::new(),
         false => format!("; what {} ms of waiting were for is unknown", milliseconds(unknown)),

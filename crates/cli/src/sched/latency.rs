@@ -4,7 +4,7 @@ use super::name_of_waker;
 use crate::cuts::{self, Why};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::losses;
-use crate::no_result::SWITCHES;
+use crate::no_result::{SWITCHES, say};
 use crate::output::{count_of, print_strangers};
 use crate::screen;
 use crate::table::reference::{self, View};
@@ -48,6 +48,8 @@ struct Waited<'r> {
     wakes: bool,
     /// Whether the filter lets through what it did without a CPU.
     off_cpus: bool,
+    /// Whether events of the kernel were lost.
+    is_lossy: bool,
 }
 
 impl Waited<'_> {
@@ -69,7 +71,7 @@ fn columns_of_threads<'r>() -> Vec<Column<Waited<'r>>> {
         duration "unknown" "unknown_ns" low, "time in which no event shows whether it had a CPU"
             => Cell::ns_if(row.off_cpus, row.thread.unknown_ns);
         number "switches" "switches" normal, "how often it got a CPU after a wait of known length"
-            => Cell::count_if(row.wakes && row.off_cpus, row.thread.slices);
+            => if row.wakes && row.off_cpus { Cell::least(row.is_lossy, row.thread.slices) } else { Cell::None };
         duration "avg" "avg_delay_ns" high, "mean time ready before it got a CPU, after a wake or a preemption"
             => row.delay(row.thread.mean_ns());
         duration "max" "max_delay_ns" key, "longest time ready before it got a CPU" => row.delay(row.thread.longest_ns());
@@ -87,7 +89,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut slices)?;
     let (rows, strangers) = slices.sink.finish(&ran);
     let (zone, wakes, off_cpus) = (args.input.zone(), ran.recorded.wakes, !ran.cuts.waits);
-    let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes, off_cpus }).collect();
+    let is_lossy = ran.lossy.kernel;
+    let lines: Vec<_> =
+        rows.iter().map(|thread| Waited { thread, zone, wakes, off_cpus, is_lossy }).collect();
     let mut out = screen::stdout(format.into());
     let (running, switches) = rows
         .iter()
@@ -101,7 +105,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if rows.is_empty() {
             return writeln!(out, "{threads} in {duration} ms");
         }
-        let switches = match wakes && off_cpus {
+        let switches = match wakes && off_cpus && (switches > 0 || !is_lossy) {
             true => ", ".to_owned() + &count_of(switches as usize, "switch"),
             false => String::new(),
         };
@@ -117,6 +121,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })?;
     if rows.is_empty() {
         SWITCHES.explain(&mut out, format, &args.input, &ran)?;
+    }
+    if let Some(line) = losses::least(&ran, "numbers of switches").filter(|_| is_lossy && !rows.is_empty()) {
+        say(&mut out, format, &line)?;
     }
     let waits = "`switches`, `avg`, `max` and `unknown`";
     cuts::explain(!off_cpus && !rows.is_empty(), Why::OnCpus, waits, &mut out, format)?;

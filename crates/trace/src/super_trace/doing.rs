@@ -58,6 +58,10 @@ pub struct Waker {
     pub interrupt: Option<Name>,
     /// The system call that it was in.
     pub call: Option<Name>,
+    /// What it was in, as far as is known.
+    pub mode: Mode,
+    /// Whether it is one of the kernel's own threads, which have no program.
+    pub is_kernel: bool,
     /// The process: its first thread's number.
     pub process: Option<Pid>,
     /// The LWP; 0 is the CPU's idle thread.
@@ -78,6 +82,8 @@ impl Waker {
             cpu,
             interrupt: None,
             call: None,
+            mode: Mode::Unknown,
+            is_kernel: false,
             process: None,
             tid: None,
             name: Comm::default(),

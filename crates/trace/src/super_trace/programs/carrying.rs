@@ -135,6 +135,8 @@ impl Programs {
                 Mode::SystemCall(call) => Some(call),
                 _ => None,
             },
+            mode: lwp.mode(),
+            is_kernel: lwp.is_kernel,
             process: lwp.process,
             tid: Some(lwp.tid),
             name: Comm::new(&lwp.name),
