@@ -276,6 +276,31 @@ fn events_outside_of_the_times_of_their_packets() {
     }
 }
 
+/// Gives stamps of packets other names, and takes them from the clock.
+fn forget_stamps(folder: &Path, names: &[&str]) {
+    let path = folder.join("metadata");
+    let metadata = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+    let changed = metadata.lines().map(|line| match names.iter().find(|name| line.contains(**name)) {
+        Some(name) => line.replace("map = clock.tsc.value;", "").replace(name, &name.replace("stamp", "")),
+        None => line.to_owned(),
+    });
+    std::fs::write(&path, changed.collect::<Vec<_>>().join("\n")).unwrap();
+}
+
+/// A loss of unknown time comes before the next event: after one that is later than the window, it is
+/// outside.
+#[test]
+fn losses_without_times_after_a_window_are_in_no_copy_of_it() {
+    for unstamped in [&["timestamp_begin"][..], &["timestamp_begin", "timestamp_end"]] {
+        let folder = tempfile::tempdir().unwrap();
+        gaps(folder.path());
+        forget_stamps(folder.path(), unstamped);
+        for (from, to) in [(0, 50), (0, 200), (0, 350), (320, 350), (0, 650), (0, 1000)] {
+            check(folder.path(), from, to, &format!("{unstamped:?}"));
+        }
+    }
+}
+
 /// Nothing is left out where packets do not say when they begin: they have no index.
 #[test]
 fn packets_without_stamps_are_not_said_to_have_late_events() {
@@ -286,19 +311,7 @@ fn packets_without_stamps_are_not_said_to_have_late_events() {
             Packet { seq, ..Packet::new(1, 0, begin, end) }.bytes(&[tick(stamp, 1)])
         });
         write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s_0", packets.collect())]);
-        let path = folder.path().join("metadata");
-        let metadata = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
-        let line = |line: &str| match unstamped.iter().find(|name| line.contains(**name)) {
-            Some(name) => line.replace("map = clock.tsc.value;", "").replace(name, "other"),
-            None => line.to_owned(),
-        };
-        // Members have names of their own.
-        let changed: Vec<_> = metadata
-            .lines()
-            .zip(0..)
-            .map(|(text, at)| line(text).replace("other", &format!("other{at}")))
-            .collect();
-        std::fs::write(&path, changed.join("\n")).unwrap();
+        forget_stamps(folder.path(), unstamped);
         let recording = open(folder.path());
         recording.say_remarks(|remark| panic!("{remark}"));
         for begin in [Timestamp::MIN, at(440)] {

@@ -106,11 +106,17 @@ impl Run<'_> {
         while cursor.begin_packet()? {
             let has_event = cursor.step()?;
             let side = self.side(&cursor, has_event);
-            match side {
-                Side::Within => self.packet(&mut cursor, has_event, choice, copy)?,
-                Side::Before | Side::After => copy.losses.skip(&cursor, &mut self.converted),
-            }
-            if side == Side::After {
+            let is_over = match side {
+                // As where a window is read: no packet after this one comes into the range again.
+                Side::Within => {
+                    self.packet(&mut cursor, has_event, choice, copy)? && cursor.is_after(self.range.end)
+                }
+                Side::Before | Side::After => {
+                    copy.losses.skip(&cursor, &mut self.converted);
+                    side == Side::After
+                }
+            };
+            if is_over {
                 break;
             }
             self.progress.done += cursor.head().map_or(0, |head| head.bytes);
@@ -126,7 +132,11 @@ impl Run<'_> {
     fn side(&self, cursor: &StreamCursor, has_event: bool) -> Side {
         let Some(head) = cursor.head() else { return Side::Within };
         let is_in_range = has_event && cursor.stamp().is_none_or(|stamp| stamp.time <= self.range.end);
-        if !is_in_range && head.begin_ns > Some(self.range.end) {
+        let is_after = match has_event {
+            true => cursor.is_after(self.range.end),
+            false => head.begin_ns > Some(self.range.end),
+        };
+        if !is_in_range && is_after {
             Side::After
         } else if !has_event && head.end_ns.is_some_and(|end| end < self.range.begin) {
             Side::Before
@@ -135,21 +145,22 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the begun packet; `has_event` if its cursor is at an event.
+    /// Writes the begun packet; `has_event` if its cursor is at an event. Returns whether it has events after
+    /// the range.
     fn packet(
         &mut self,
         cursor: &mut StreamCursor,
         mut has_event: bool,
         choice: &mut Choice<'_>,
         copy: &mut StreamCopy<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let (recording, at) = (self.recording, copy.at);
-        let Some(head) = cursor.head().copied() else { return Ok(()) };
+        let Some(head) = cursor.head().copied() else { return Ok(false) };
         let explained = match copy.losses.has_packets() {
             true => None,
             false => self.explain(head.sequence.map(|number| number.value), copy)?,
         };
-        let Some((reader, path)) = cursor.reader() else { return Ok(()) };
+        let Some((reader, path)) = cursor.reader() else { return Ok(false) };
         let (packet, path) = (reader.packet(), path.to_owned());
         let failed = |error| Error::ctf(&path)(error);
         let (begin, end) = self.clipped(cursor, packet);
@@ -157,9 +168,12 @@ impl Run<'_> {
         let stream_instance_id = packet.stream_instance_id;
         let start = PacketStart { stream_instance_id, begin: begin.max(explained), seq };
         copy.writer.begin_packet(&start, reader).map_err(failed)?;
+        let mut goes_beyond = false;
         while has_event {
             let event = EventRef::new(recording, cursor, at);
-            if event.stamp().is_none_or(|stamp| stamp.time <= self.range.end) {
+            if event.stamp().is_some_and(|stamp| stamp.time > self.range.end) {
+                goes_beyond = true;
+            } else {
                 let decoded = event.decoded();
                 let class = decoded.class_index();
                 let is_selected = choice.decisions.takes(&decoded);
@@ -175,7 +189,8 @@ impl Run<'_> {
         }
         let end = PacketEnd { end, discarded: copy.losses.discarded(), least_bytes: 0 };
         copy.writer.end_packet(&end).map_err(failed)?;
-        self.converted.write(copy)
+        self.converted.write(copy)?;
+        Ok(goes_beyond)
     }
 
     /// Begin and end stamps of a packet within the range.
