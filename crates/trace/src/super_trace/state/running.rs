@@ -134,8 +134,8 @@ impl SuperTrace {
             | Kind::Raise { .. }
             | Kind::InterruptEntry { .. }
             | Kind::InterruptExit(_) => return,
-            // While any thread wakes a followed one, the kernel records whatever happens, such as that the
-            // recorder's own lock is contended. What a followed thread does, its system calls show.
+            // Right after a thread that is not followed wakes a followed one, some recordings have an event of
+            // a contended lock of the waker's. What a followed thread does, its system calls show.
             Kind::Kernel if of_listed && system_calls => return,
             _ => {}
         }
