@@ -134,8 +134,8 @@ impl SuperTrace {
             | Kind::Raise { .. }
             | Kind::InterruptEntry { .. }
             | Kind::InterruptExit(_) => return,
-            // Right after a thread that is not followed wakes a followed one, some recordings have an event of
-            // a contended lock of the waker's. What a followed thread does, its system calls show.
+            // Right after a thread that is not followed wakes a followed one, some recordings have an event
+            // of a contended lock in the waker. What a followed thread does, its system calls show.
             Kind::Kernel if of_listed && system_calls => return,
             _ => {}
         }
