@@ -8,13 +8,14 @@ mod losses;
 use losses::MOST_LOST;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::region::Loss;
+use tracewing_abi::region::{Loss, Mode};
 use tracewing_ring::{Chunk, Contradiction, Damaged, Overwritten, Reach, Reader, Region};
 use tracewing_streams::PacketTimes;
 use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::children::ChildLosses;
+use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
 use crate::output::{Appended, Output};
 use crate::outside::Insider;
@@ -32,6 +33,7 @@ pub(crate) struct Target<'a> {
     pub(crate) memory: &'a SharedMemory,
     /// The process of another PID namespace that writes them.
     pub(crate) insider: Option<&'a Insider>,
+    pub(crate) clock: &'a TraceClock,
 }
 
 impl<'a> Target<'a> {
@@ -41,8 +43,9 @@ impl<'a> Target<'a> {
         region: Region,
         memory: &'a SharedMemory,
         insider: Option<&'a Insider>,
+        clock: &'a TraceClock,
     ) -> Self {
-        Self { trace, label, region, memory, insider }
+        Self { trace, label, region, memory, insider, clock }
     }
 }
 
@@ -77,6 +80,8 @@ pub(crate) struct Buffer {
     pub(crate) damage: Option<Damaged>,
     /// The recording ends, so nothing is waited for any more.
     is_ending: bool,
+    /// The last packet is written, and ends later than its events: no more can follow.
+    is_closed: bool,
     /// A chunk with the first event of an unknown class, and since when it has waited for the description.
     held: Option<(Chunk, Instant)>,
     /// The write position is invalid: nothing more can be read.
@@ -105,6 +110,7 @@ impl Buffer {
             damages: 0,
             damage: None,
             is_ending: false,
+            is_closed: false,
             held: None,
             is_dead: false,
         }
@@ -187,7 +193,8 @@ impl Buffer {
 
     /// Writes a chunk as a packet and releases it. Keeps it and returns `None` while the class of one of its
     /// first events is unknown; its program describes the class at the same time. If it does not, that event
-    /// is lost.
+    /// is lost. Leaves one in its place, and also returns `None`, if events were lost between its own: until
+    /// its sub-buffer is full, or the recording ends.
     fn write_chunk(
         &mut self,
         target: &mut Target<'_>,
@@ -196,10 +203,23 @@ impl Buffer {
     ) -> Result<Option<u64>, Error> {
         let is_last = self.is_ending || since.elapsed() > DESCRIBED_WITHIN;
         let label = target.label;
+        if self.is_closed {
+            self.leave_out(target, chunk);
+            return Ok(None);
+        }
+        let has_gaps = chunk.is_open && self.counted_by_writers(target.region) > chunk.lost;
+        if has_gaps && !self.is_ending && target.region.geometry().mode() == Mode::Discard {
+            return Ok(None);
+        }
+        // Counted before the clock is read: the last packet ends after all of them.
         let counted = self.counted().saturating_add(self.uncounted(target.region));
-        let lost = chunk.lost.min(counted).saturating_add(self.found_lost);
-        let skipped = chunk.overwritten.sub_buffers;
-        let (begin, end) = (chunk.begin, chunk.end);
+        self.is_closed = has_gaps && self.is_ending;
+        let (lost, end) = match self.is_closed {
+            true => (counted, chunk.end.max(target.clock.now())),
+            false => (chunk.lost.min(counted), chunk.end),
+        };
+        let lost = lost.saturating_add(self.found_lost);
+        let (begin, skipped) = (chunk.begin, chunk.overwritten.sub_buffers);
         self.note_overwritten(label, chunk.overwritten, begin);
         let times = PacketTimes { begin, end, lost, skipped };
         let (is_first, origin) = (self.stream.is_none(), self.origin.min(begin));

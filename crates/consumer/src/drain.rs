@@ -220,7 +220,7 @@ impl Drain {
             }
             found.fullest = found.fullest.max(waiting as f64 / capacity);
             let mut target =
-                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref());
+                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref(), clock);
             let full = buffer.write(&mut target, Reach::Full)?;
             if full > 0 {
                 // The remaining events were emitted after the sub-buffer that was current at the last look
@@ -304,7 +304,7 @@ impl Drain {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
             let mut target =
-                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref());
+                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref(), clock);
             let written = write(buffer, &mut target, clock, self.stamp);
             if written.is_err() {
                 buffer.abandon(&self.label, self.region, clock, self.stamp);

@@ -217,6 +217,47 @@ fn partial_sub_buffers_and_losses_add_up() {
     assert_eq!(warnings.lines().filter(|line| !line.contains("discarded")).count(), 0, "{warnings}");
 }
 
+/// A long event finds no room where a short one later does: the last packet's loss covers both.
+#[test]
+fn events_after_a_loss_lie_in_its_time() {
+    let mut recording = recording();
+    let fields = [field("text", Shape::Text, Scalar::U8)];
+    recording
+        .classes
+        .register([describe(&Class { fields: &fields, ..Class::named("test:text") }).as_slice()])
+        .unwrap();
+    let mut drain = recording.drain(1);
+    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles.0 };
+    let long = [&[b'x'; 300][..], &[0]].concat();
+    while writer.region.buffer(0).lost_total() == 0 {
+        writer.emit(1, &long);
+    }
+    let lost = writer.stamp;
+    writer.emit(1, b"short\0");
+    assert_eq!(writer.region.buffer(0).lost_total(), 1);
+    // The full sub-buffers; the last one not before its end.
+    recording.poll(&mut drain, Duration::ZERO);
+    let written = drain.summary()[0].events;
+    recording.poll(&mut drain, Duration::ZERO);
+    assert_eq!(drain.summary()[0].events, written);
+    drain.finish(&mut recording.trace, &recording.clock).unwrap();
+    assert_eq!((drain.summary()[0].lost, drain.losses().count()), (1, 1));
+    assert!(drain.summary()[0].events > written + 1);
+
+    let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert!(lines.last().unwrap().contains("short"));
+    let stamp = |cycles| recording.clock.real_time(&recording.begin, Cycles(cycles)).as_ns().cast_unsigned();
+    let times: Vec<u64> = warnings
+        .split(['[', ']'])
+        .filter_map(|word| word.split_once('.').and_then(|(s, ns)| format!("{s}{ns}").parse().ok()))
+        .collect();
+    assert!(
+        matches!(times[..], [begin, end] if begin < stamp(lost) && stamp(lost + 1000) < end),
+        "{warnings}: {} lost",
+        stamp(lost)
+    );
+}
+
 #[test]
 fn losses_before_the_first_event_are_reported() {
     let mut recording = recording();

@@ -82,6 +82,9 @@ pub struct Chunk {
     at: usize,
     /// Whether the sub-buffer ends with this chunk.
     is_last: bool,
+    /// Whether writers are still in its sub-buffer. They may have lost events before its last one: where a
+    /// long event finds no room, a short one still may.
+    pub is_open: bool,
     /// Whether the sub-buffer was taken out of the ring.
     is_taken: bool,
 }

@@ -142,14 +142,11 @@ impl Checks<'_> {
     fn tasks(&self) {
         let rows = self.rows(&["tasks", "-n", "1000"], "tasks");
         let rows = rows.iter().filter_map(|row| Some((row, self.account.tasks.get(&number(row, "task"))?)));
-        let (mut there, is_lossy) = (0, has_losses(self.trace));
+        let mut there = 0;
         for (row, task) in rows {
             there += 1;
-            // Known to be wrong (docs/explanation/right-numbers.md): of a poll whose end was lost, now and
-            // then some 0.1 ms too much.
-            let most = if is_lossy { self.account.took } else { task.busy_ns.most };
             self.holds("tasks", row, "polls", Range { least: task.polls, most: task.polls });
-            self.holds("tasks", row, "busy_ns", Range { most, ..task.busy_ns });
+            self.holds("tasks", row, "busy_ns", task.busy_ns);
             self.holds("", row, "running_ns", task.busy_ns);
         }
         self.all_are_there("tasks", there, self.account.tasks.len());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::Protocol;
-use tracewing_ring::{Contradiction, Damaged, Left, Reach, Region};
+use tracewing_ring::{Chunk, Contradiction, Damaged, Left, Reach, Region};
 use tracewing_streams::PacketTimes;
 use tracewing_units::Cycles;
 
@@ -100,6 +100,15 @@ impl Buffer {
             }
         }
         Ok(())
+    }
+
+    /// What writers that still live have added is lost: the last packet ends later.
+    pub(super) fn leave_out(&mut self, target: &Target<'_>, chunk: Chunk) {
+        // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
+        let events = unsafe { whole_events(chunk.bytes(), |_| {}) }.0;
+        let begin = chunk.begin;
+        self.reader.release(chunk);
+        self.lose_unwritten(target.label, events, begin, target.clock.now());
     }
 
     pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: Cycles) {

@@ -65,6 +65,11 @@ impl Buffer {
         self.counted_at = before;
     }
 
+    /// What the writers' counters are at.
+    pub(super) fn counted_by_writers(&self, region: Region) -> u64 {
+        region.lost(self.cpu.index()).into_iter().fold(0, u64::wrapping_add)
+    }
+
     /// Losses that writers have counted since the last look at their counters.
     pub(super) fn uncounted(&self, region: Region) -> u64 {
         let now = region.lost(self.cpu.index());

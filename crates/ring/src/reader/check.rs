@@ -129,7 +129,7 @@ impl Reader {
     pub(super) fn chunk(&mut self, extent: &Extent) -> Result<Chunk, Damaged> {
         if !extent.whole {
             return match self.walk(extent.physical, extent.end)? {
-                Some(chunk) => Ok(chunk),
+                Some(chunk) => Ok(Chunk { is_open: true, ..chunk }),
                 None => Err(self.skip_to(extent.end, Contradiction::NoEvent)),
             };
         }
@@ -144,6 +144,7 @@ impl Reader {
                 physical: extent.physical,
                 at: self.at,
                 is_last: true,
+                is_open: false,
                 is_taken: extent.is_taken,
             }),
             _ => Err(self.skip(extent, Contradiction::NoFirstEvent)),
@@ -186,7 +187,7 @@ impl Reader {
             if (self.at + 1..=reserved).contains(&committed)
                 && let Some(chunk) = self.walk(physical, committed)?
             {
-                return Ok(Left::Chunk(chunk));
+                return Ok(Left::Chunk(Chunk { is_open: !is_full, ..chunk }));
             }
         }
         // The space after the last event of a sub-buffer that was closed but not committed holds no event. In
@@ -222,6 +223,7 @@ impl Reader {
             physical,
             at: self.at,
             is_last: false,
+            is_open: false,
             is_taken: false,
         }))
     }
