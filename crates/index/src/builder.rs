@@ -5,8 +5,9 @@ use crate::leaf::{OpenLeaf, SPANS, Span};
 use crate::levels::Levels;
 use crate::row::{Entry, Row, RowId, RowKind};
 use crate::table::Table;
+use crate::wakes::{OpenWakes, Wakers};
 use std::collections::BTreeMap;
-use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId};
+use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId, WokenBy};
 use tracewing_units::{Duration, Pid, Timestamp};
 
 /// Takes the states of a recording.
@@ -15,6 +16,7 @@ pub(crate) struct Builder<'w> {
     /// Time 0, once it is known.
     pub(crate) begin: Option<Timestamp>,
     pub(crate) table: Table,
+    pub(crate) wakers: Wakers,
     rows: Vec<OpenRow>,
     room: Room,
     /// Before this time, user mode of some thread was of unknown mode.
@@ -27,6 +29,7 @@ struct OpenRow {
     /// The last state, which the next one may extend.
     last: Option<Span>,
     leaf: OpenLeaf,
+    wakes: OpenWakes,
     /// Only for rows that have filled a block.
     levels: Option<Box<Levels>>,
     /// Of a thread, the states of CPUs that run it, by class.
@@ -46,6 +49,7 @@ impl<'w> Builder<'w> {
             body,
             begin: None,
             table: Table::new(&StateNames::default()),
+            wakers: Wakers::default(),
             rows: Vec::new(),
             room: Room::default(),
             doubted: Duration::ZERO,
@@ -100,8 +104,8 @@ impl Sink for Builder<'_> {
             Track::Task(task) => RowKind::Task(task),
         };
         let row = Row { is_followed: matches!(track, Track::Cpu(_)), ..Row::new(kind) };
-        let (last, leaf, levels) = Default::default();
-        self.rows.push(OpenRow { row, last, leaf, levels, on_cpu: [None; CLASSES] });
+        let (last, leaf, wakes, levels) = Default::default();
+        self.rows.push(OpenRow { row, last, leaf, wakes, levels, on_cpu: [None; CLASSES] });
         (self.rows.len() - 1) as TrackId
     }
 
@@ -130,6 +134,11 @@ impl Sink for Builder<'_> {
             }
         };
         self.did(of, state, from, to);
+    }
+
+    fn woken(&mut self, of: TrackId, by: WokenBy, at: Timestamp) {
+        let at = self.time(at);
+        self.rows[of as usize].wakes.push(at, by, &mut self.wakers, &mut self.body);
     }
 
     fn doubt_mode(&mut self, of: TrackId, until: Timestamp) {
@@ -196,6 +205,7 @@ impl OpenRow {
             self.flush(table, room, body);
         }
         self.leaf = OpenLeaf::default();
+        self.row.wakes.extend(std::mem::take(&mut self.wakes).finish(body));
         if let Some(levels) = self.levels.take() {
             self.row.levels = levels.finish(body);
         }

@@ -3,8 +3,8 @@
 //! | part | holds |
 //! |---|---|
 //! | head, 64 bytes | magic with the version, [`Identity`] of the recording, zeros |
-//! | blocks | of leaves ([`crate::leaf`]) and levels ([`crate::levels`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
-//! | tail | [`Tail`] as numbers and texts: names of states, rows with the places of their blocks, marks |
+//! | blocks | of leaves ([`crate::leaf`]), levels ([`crate::levels`]) and wakes ([`crate::wakes`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
+//! | tail | [`Tail`] as numbers and texts: names of states, wakers, rows with the places of their blocks, marks |
 //! | foot, 32 bytes | where the tail begins, its length, its sum, a sum of head and foot |
 //!
 //! Nothing before the tail is written twice, so an index can be made while a recording runs. All numbers in
@@ -13,11 +13,12 @@
 use crate::bytes::{Bytes, checksum, put, put_text, put_time};
 use crate::error::Damaged;
 use crate::row::{Row, RowId};
+use crate::wakes::Waker;
 use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStats1";
+const MAGIC: [u8; 8] = *b"TWStats2";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 
@@ -88,6 +89,8 @@ pub struct Tail {
     pub is_cut_off: bool,
     /// States, by number.
     pub states: Vec<State>,
+    /// What woke threads and tasks, by number.
+    pub wakers: Vec<Waker>,
     /// Rows, by number.
     pub rows: Vec<Row>,
     /// Losses, in the order in which they were found.
@@ -108,6 +111,8 @@ impl Tail {
             put_text(&mut out, &state.about);
             put(&mut out, state.thread.map_or(0, |row| u64::from(row.0) + 1));
         }
+        put(&mut out, self.wakers.len() as u64);
+        self.wakers.iter().for_each(|waker| waker.write(&mut out));
         put(&mut out, self.rows.len() as u64);
         self.rows.iter().for_each(|row| row.write(&mut out));
         put(&mut out, self.losses.len() as u64);
@@ -139,6 +144,9 @@ impl Tail {
             tail.states.push(State::read(&mut bytes)?);
         }
         for _ in 0..bytes.number()? {
+            tail.wakers.push(Waker::read(&mut bytes)?);
+        }
+        for _ in 0..bytes.number()? {
             tail.rows.push(Row::read(&mut bytes, body)?);
         }
         for _ in 0..bytes.number()? {
@@ -152,7 +160,11 @@ impl Tail {
     fn check(&self) -> Result<(), Damaged> {
         let threads = self.states.iter().filter_map(|state| state.thread);
         let parents = self.rows.iter().filter_map(|row| row.parent);
-        match threads.chain(parents).all(|row| (row.0 as usize) < self.rows.len()) {
+        let wakers = self.wakers.iter().filter_map(|waker| match waker {
+            Waker::Row(row) => Some(*row),
+            Waker::Unknown | Waker::Interrupt(_) => None,
+        });
+        match threads.chain(parents).chain(wakers).all(|row| (row.0 as usize) < self.rows.len()) {
             true if self.states.len() > StateId::RUNNING.0 as usize => Ok(()),
             true => Err(Damaged("states are missing")),
             false => Err(Damaged("a row does not exist")),
@@ -165,6 +177,27 @@ impl State {
         let class = Class::from_number(bytes.number()?).ok_or(Damaged("a class does not exist"))?;
         let (name, about) = (bytes.text()?, bytes.text()?);
         Ok(State { class, name, about, thread: bytes.small()?.checked_sub(1).map(RowId) })
+    }
+}
+
+impl Waker {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Waker::Unknown => put(out, 0),
+            Waker::Interrupt(name) => {
+                put(out, 1);
+                put_text(out, name);
+            }
+            Waker::Row(row) => put(out, u64::from(row.0) + 2),
+        }
+    }
+
+    fn read(bytes: &mut Bytes<'_>) -> Result<Waker, Damaged> {
+        Ok(match bytes.small()? {
+            0 => Waker::Unknown,
+            1 => Waker::Interrupt(bytes.text()?),
+            row => Waker::Row(RowId(row - 2)),
+        })
     }
 }
 

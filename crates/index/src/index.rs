@@ -7,6 +7,7 @@ use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
 use crate::leaf::{self, Spans};
 use crate::levels::{self, Content};
 use crate::row::{Entry, Row, RowId, RowKind};
+use crate::wakes::{self, Waker};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,9 @@ impl Index {
     pub fn check(&self) -> Result<(), Error> {
         let mut room = Vec::new();
         for row in &self.tail.rows {
+            for entry in &row.wakes {
+                self.wakes(entry, &mut room, |_, _| ())?;
+            }
             for entry in &row.leaves {
                 let (sums, spans) = self.leaf(entry, &mut room)?;
                 for (state, _) in sums {
@@ -139,6 +143,20 @@ impl Index {
     ) -> Result<(), Error> {
         self.block(entry, room)?;
         Ok(levels::read(room, entry, level, each)?)
+    }
+
+    /// The wakes of a block.
+    pub(crate) fn wakes<'i>(
+        &'i self,
+        entry: &Entry,
+        room: &mut Vec<u8>,
+        mut each: impl FnMut(Duration, &'i Waker),
+    ) -> Result<(), Error> {
+        self.block(entry, room)?;
+        Ok(wakes::read(room, entry, |at, waker| {
+            each(at, self.tail.wakers.get(waker as usize).ok_or(Damaged("a waker does not exist"))?);
+            Ok(())
+        })?)
     }
 
     fn block(&self, entry: &Entry, room: &mut Vec<u8>) -> Result<(), Error> {

@@ -13,6 +13,7 @@
 //! | `picture` | what a row did in each of many buckets |
 //! | `spans` | the states of a row one by one |
 //! | `statistics` | how long a row was in each state within a window |
+//! | `wakes`, `woken` | blocks of wakes; what woke a row |
 //! | `identity` | which recording it is of |
 //! | `bytes`, `body`, `error` | numbers and sums; writing; why there is no index |
 //!
@@ -55,6 +56,8 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wakes;
+mod woken;
 
 pub use cache::Cache;
 pub use error::{Damaged, Error};
@@ -66,3 +69,4 @@ pub use make::Made;
 pub use picture::{Bucket, Window};
 pub use row::{Row, RowId, RowKind};
 pub use tracewing_timeline::{CLASSES, Class, StateId};
+pub use wakes::Waker;

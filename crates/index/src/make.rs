@@ -115,6 +115,7 @@ pub(crate) fn complete(
 ) -> std::io::Result<(u64, u64)> {
     tail.rows = builder.finish();
     tail.states = builder.table.finish(names, texts);
+    tail.wakers = builder.wakers.finish(texts);
     let (mut body, bytes) = (builder.body, tail.write());
     let foot = format::foot(head, body.offset, &bytes);
     body.write(&bytes);

@@ -42,6 +42,7 @@ pub struct Row {
     pub is_followed: bool,
     /// User mode before this time was of unknown mode; of a CPU, that of some threads.
     pub(crate) doubted: Duration,
+    pub(crate) wakes: Vec<Entry>,
     pub(crate) leaves: Vec<Entry>,
     pub(crate) levels: Vec<Vec<Entry>>,
 }
@@ -70,6 +71,7 @@ impl Row {
             end: Duration::ZERO,
             is_followed: false,
             doubted: Duration::ZERO,
+            wakes: Vec::new(),
             leaves: Vec::new(),
             levels: Vec::new(),
         }
@@ -102,7 +104,10 @@ impl Row {
             put_time(out, time);
         }
         put(out, self.levels.len() as u64);
-        std::iter::once(&self.leaves).chain(&self.levels).for_each(|entries| write_entries(entries, out));
+        [&self.wakes, &self.leaves]
+            .into_iter()
+            .chain(&self.levels)
+            .for_each(|entries| write_entries(entries, out));
     }
 
     /// The next row of some bytes; all its blocks lie before `body`.
@@ -121,9 +126,9 @@ impl Row {
         let (name, is_followed) = (bytes.text()?, bytes.number()? != 0);
         let [begin, end, doubted] = [bytes.time()?, bytes.time()?, bytes.time()?];
         let levels = bytes.number()?;
-        let leaves = read_entries(bytes, body)?;
+        let (wakes, leaves) = (read_entries(bytes, body)?, read_entries(bytes, body)?);
         let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
-        Ok(Row { kind, name, process, parent, begin, end, is_followed, doubted, leaves, levels })
+        Ok(Row { kind, name, process, parent, begin, end, is_followed, doubted, wakes, leaves, levels })
     }
 }
 

@@ -4,8 +4,9 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::leaf::Span;
 use crate::picture::{certain, overlapping};
-use crate::row::RowId;
+use crate::row::{Entry, RowId};
 use std::ops::ControlFlow;
+use tracewing_timeline::StateId;
 use tracewing_units::Duration;
 
 impl Index {
@@ -54,6 +55,68 @@ impl Index {
             ControlFlow::Break(())
         })?;
         Ok(found)
+    }
+
+    /// The first time after `time` at which a row begins to be in a state.
+    ///
+    /// # Errors
+    /// See [`Index::spans`].
+    pub fn next_of(&self, row: RowId, state: StateId, time: Duration) -> Result<Option<Span>, Error> {
+        for entry in overlapping(&self.row(row).leaves, time, Duration::MAX) {
+            let mut found = None;
+            self.kin(row, entry, state, |span| {
+                if span.from >= time && found.is_none() {
+                    found = Some(span);
+                }
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last time that a row began to be in a state before `time`.
+    ///
+    /// # Errors
+    /// See [`Index::spans`].
+    pub fn last_of(&self, row: RowId, state: StateId, time: Duration) -> Result<Option<Span>, Error> {
+        for entry in overlapping(&self.row(row).leaves, Duration::ZERO, time).iter().rev() {
+            let mut found = None;
+            self.kin(row, entry, state, |span| {
+                if span.from < time {
+                    found = Some(span);
+                }
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The spans of a block in one state. Of a block without it, only the sums are read.
+    fn kin(
+        &self,
+        row: RowId,
+        entry: &Entry,
+        state: StateId,
+        mut each: impl FnMut(Span),
+    ) -> Result<(), Error> {
+        let row = self.row(row);
+        let mut room = Vec::new();
+        let (sums, spans) = self.leaf(entry, &mut room)?;
+        if entry.from >= row.doubted && sums.iter().all(|(other, _)| *other != state) {
+            return Ok(());
+        }
+        for span in spans {
+            certain(self, row, span?)?
+                .into_iter()
+                .flatten()
+                .filter(|span| span.state == state)
+                .for_each(&mut each);
+        }
+        Ok(())
     }
 
     /// The last state of a row that begins before `time`.

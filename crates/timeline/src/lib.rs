@@ -15,5 +15,5 @@ mod states;
 mod undecided;
 
 pub use state::{CLASSES, Class, StateId, StateNames};
-pub use states::{End, Sink, States, Track, TrackId};
+pub use states::{End, Sink, States, Track, TrackId, WokenBy};
 pub use undecided::{Interval, Undecided};

@@ -8,7 +8,7 @@ use crate::undecided::{Interval, Undecided};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
-use tracewing_trace::super_trace::{Change, Doing, Lwp, LwpSerial, Name, UserThread};
+use tracewing_trace::super_trace::{Change, Doing, Lwp, LwpSerial, Name, TaskSerial, UserThread, Waker};
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// Number of a track, which the [`Sink`] gives.
@@ -23,6 +23,17 @@ pub enum Track {
     Lwp(Tid),
     /// A user thread.
     Task(Task),
+}
+
+/// What made an LWP or a user thread ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WokenBy {
+    /// No event determines it.
+    Unknown,
+    /// An interrupt or softirq; `None` if no event identifies it.
+    Interrupt(Option<Name>),
+    /// An LWP, or the user thread that it ran.
+    Track(TrackId),
 }
 
 /// What is known of an LWP or a user thread at its end, or at the recording's.
@@ -56,6 +67,10 @@ pub trait Sink {
         from: Timestamp,
         to: Timestamp,
     );
+
+    /// An LWP or a user thread was woken; those of a track come in the order of time. It may have been ready
+    /// before, or running.
+    fn woken(&mut self, of: TrackId, by: WokenBy, at: Timestamp);
 
     /// Time of an LWP in user mode up to `until` was of unknown mode: it makes system calls that are not
     /// recorded.
@@ -135,12 +150,20 @@ impl<S: Sink> States<S> {
             Change::LwpDid { lwp, doing, from, to } if from < to => self.lwp(lwp, doing, from, to),
             Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
             Change::UserThreadDid { thread, doing, from, to } if from < to => {
-                let task = self.task_track(thread);
+                let task = self.task_track(thread.serial, thread.id);
                 let state = self.names.of(doing, None);
                 self.sink.state(task, state, &self.names, from, to);
             }
             Change::CpuIdled { cpu, interrupt, from, to } if from < to => {
                 self.idle(cpu, interrupt, from, to);
+            }
+            Change::LwpWoken { lwp, by, at } => {
+                let (of, by) = (self.lwp_track(lwp.serial, lwp.tid), self.waker(by));
+                self.sink.woken(of, by, at);
+            }
+            Change::UserThreadWoken { thread, by, at } => {
+                let (of, by) = (self.task_track(thread.serial, thread.id), self.waker(by));
+                self.sink.woken(of, by, at);
             }
             Change::LwpHidesCalls { lwp } => self.hides_calls(lwp),
             Change::LwpEnds { lwp } => self.lwp_ends(lwp),
@@ -159,7 +182,7 @@ impl<S: Sink> States<S> {
 
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
-        let track = self.lwp_track(lwp);
+        let track = self.lwp_track(lwp.serial, lwp.tid);
         let state = self.names.of(doing, lwp.waits_for);
         self.sink.state(track, state, &self.names, from, to);
         if lwp.runs_user_thread() {
@@ -186,7 +209,7 @@ impl<S: Sink> States<S> {
         let Some(mut pending) = self.pending.get_mut(lwp.serial.0).and_then(Option::take) else { return };
         let done = match thread {
             Some(thread) => {
-                let task = self.task_track(thread);
+                let task = self.task_track(thread.serial, thread.id);
                 let (sink, names, doubted) = (&mut self.sink, &self.names, pending.doubted);
                 pending.undecided.drain(|Interval { name, from, to }| {
                     let state = StateId(name);
@@ -202,8 +225,22 @@ impl<S: Sink> States<S> {
         self.check(done);
     }
 
+    /// The track of a waker.
+    fn waker(&mut self, by: &Waker) -> WokenBy {
+        match *by {
+            Waker { interrupt: Some(name), .. } => WokenBy::Interrupt(Some(name)),
+            // The idle thread wakes nothing, so it was an interrupt that was not recorded.
+            Waker { tid: Some(Tid::IDLE), .. } => WokenBy::Interrupt(None),
+            Waker { user_thread: Some(id), user_thread_serial: Some(serial), .. } => {
+                WokenBy::Track(self.task_track(serial, id))
+            }
+            Waker { tid: Some(tid), lwp: Some(serial), .. } => WokenBy::Track(self.lwp_track(serial, tid)),
+            _ => WokenBy::Unknown,
+        }
+    }
+
     fn hides_calls(&mut self, lwp: &Lwp) {
-        let (track, until) = (self.lwp_track(lwp), lwp.reported_to());
+        let (track, until) = (self.lwp_track(lwp.serial, lwp.tid), lwp.reported_to());
         self.sink.doubt_mode(track, until);
         if let Some(Some(pending)) = self.pending.get_mut(lwp.serial.0) {
             pending.doubted = until;
@@ -211,7 +248,7 @@ impl<S: Sink> States<S> {
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
-        let track = self.lwp_track(lwp);
+        let track = self.lwp_track(lwp.serial, lwp.tid);
         let end = End { process: lwp.process, name: &lwp.name, is_followed: lwp.followed };
         self.sink.ends(track, end);
         if let Some(pending) = self.pending.get_mut(lwp.serial.0) {
@@ -220,29 +257,29 @@ impl<S: Sink> States<S> {
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        let track = self.task_track(thread);
+        let track = self.task_track(thread.serial, thread.id);
         let end = End { process: thread.process, name: &thread.name, is_followed: true };
         self.sink.ends(track, end);
     }
 
     #[inline]
-    fn lwp_track(&mut self, lwp: &Lwp) -> TrackId {
-        if let Some(Some(known)) = self.lwps.get(lwp.serial.0) {
+    fn lwp_track(&mut self, serial: LwpSerial, tid: Tid) -> TrackId {
+        if let Some(Some(known)) = self.lwps.get(serial.0) {
             return *known;
         }
-        let new = self.sink.track(Track::Lwp(lwp.tid));
-        *at(&mut self.lwps, lwp.serial.0) = Some(new);
-        self.by_tid.insert(lwp.tid, new);
+        let new = self.sink.track(Track::Lwp(tid));
+        *at(&mut self.lwps, serial.0) = Some(new);
+        self.by_tid.insert(tid, new);
         new
     }
 
     #[inline]
-    fn task_track(&mut self, thread: &UserThread) -> TrackId {
-        if let Some(Some(known)) = self.tasks.get(thread.serial.0) {
+    fn task_track(&mut self, serial: TaskSerial, id: Task) -> TrackId {
+        if let Some(Some(known)) = self.tasks.get(serial.0) {
             return *known;
         }
-        let new = self.sink.track(Track::Task(thread.id));
-        *at(&mut self.tasks, thread.serial.0) = Some(new);
+        let new = self.sink.track(Track::Task(id));
+        *at(&mut self.tasks, serial.0) = Some(new);
         new
     }
 

@@ -7,7 +7,8 @@ import { CLASSES, color, onScheme, patterns } from "./classes.js";
 import { drags, keys, map } from "./input.js";
 import { Picture, seen } from "./picture.js";
 import { showState } from "./selection.js";
-import { showStatistics } from "./statistics.js";
+import { showLongest } from "./longest.js";
+import { COLUMNS, showStatistics } from "./statistics.js";
 import { Tiles } from "./tiles.js";
 import { duration, exact } from "./time.js";
 import { ALL_CPUS, HEIGHT, label, shown, tree } from "./tracks.js";
@@ -83,6 +84,8 @@ class Page {
     this.at = null;
     /** @type {import("./selection.js").Found | null} */
     this.found = null;
+    /** The time of the event under the pointer. @type {number | null} */
+    this.pointed = null;
     this.frame = 0;
     this.asked = 0;
     this.timer = 0;
@@ -129,7 +132,7 @@ class Page {
     this.picture.draw(this.tracks, top, width, height);
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
-    this.picture.annotate(this.tracks, top, grid, selected, pointer);
+    this.picture.annotate(this.tracks, top, grid, selected, pointer ?? this.pointed);
     label($("labels"), this.tracks, top, height, this.chosen);
     this.picture.askNames(this.tracks, top, height, () => this.redraw());
     void this.tiles.ask();
@@ -211,24 +214,49 @@ class Page {
     else void this.select(track.id, Math.floor(time), 0);
   }
 
-  /** Selects a state. @param {number} row @param {number} time @param {-1 | 0 | 1} step */
-  async select(row, time, step) {
+  /**
+   * Selects a state; a further one (`step`) only of the same kind if one is given.
+   * @param {number} row @param {number} time @param {-1 | 0 | 1} step @param {number} [kind]
+   * @param {boolean} [isRestored] whether the view is the last one, or a link's
+   */
+  async select(row, time, step, kind, isRestored = false) {
     const turn = ++this.asked;
-    const found = await ask("at", { row, time, step }).catch((error) => this.lost(error));
+    const found = await ask("at", { row, time, step, kind }).catch((error) => this.lost(error));
     if (turn !== this.asked) return;
-    this.found = found ?? null;
-    this.view.area = null;
     if (!found) {
       if (step === 0) this.clear();
       return;
     }
-    this.view.state = { row, time: found.from };
-    if (found.to <= this.view.from || found.from >= this.view.to) {
-      const half = (this.view.to - this.view.from) / 2;
-      this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
-    } else this.view.tell();
+    this.view.step(() => {
+      [this.found, this.view.area, this.view.part, this.pointed] = [found, null, null, null];
+      this.view.state = { row, time: found.from };
+      if (found.to <= this.view.from || found.from >= this.view.to) {
+        const half = (this.view.to - this.view.from) / 2;
+        this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
+      }
+    }, isRestored);
     this.show();
-    showState($("details"), this.named(row), found, (row) => this.named(row), () => this.clear());
+    showState($("details"), row, found, this.rows.get(row), {
+      named: (row) => this.named(row),
+      go: (row, time) => {
+        this.choose(row);
+        void this.select(row, time, 0);
+      },
+      step: (step, ofKind) => this.next(step, ofKind),
+      point: (time) => {
+        this.pointed = time;
+        this.redraw();
+      },
+      close: () => this.clear(),
+    });
+  }
+
+  /** Selects the state after the selected one, or before it. @param {-1 | 1} step @param {boolean} ofKind */
+  next(step, ofKind) {
+    const { state } = this.view;
+    if (!state || !this.found) return;
+    const time = step === 1 ? this.found.to : this.found.from;
+    void this.select(state.row, time, step, ofKind ? this.found.number : undefined);
   }
 
   /** Marks an area, of which the statistics are shown when the pointer rests. */
@@ -251,27 +279,50 @@ class Page {
   /** @param {{from: number, to: number, rows: number[] | null}} area */
   area(area) {
     this.asked++;
-    this.found = null;
-    this.view.state = null;
+    [this.found, this.view.state, this.view.part, this.pointed] = [null, null, null, null];
     this.view.area = area;
     this.view.tell();
     this.show();
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
-      if (this.view.area !== area) return;
+      if (this.view.area !== area || this.view.part) return;
       void showStatistics($("details"), area, {
         lost: (error) => this.lost(error),
         named: (row) => this.named(row),
         close: () => this.clear(),
         choose: (row) => this.choose(row),
+        longest: (part) => this.longest(part),
       });
     }, 80);
+  }
+
+  /**
+   * Lists the states of which a number in the statistics of the area is the sum.
+   * @param {import("./longest.js").Part} part @param {boolean} [isRestored]
+   */
+  longest(part, isRestored = false) {
+    const { area } = this.view;
+    if (!area) return;
+    clearTimeout(this.timer);
+    this.view.step(() => (this.view.part = part), isRestored);
+    this.show();
+    const column = COLUMNS.find(({ classes }) => classes.join() === part.classes.join());
+    void showLongest($("details"), area, part, {
+      lost: (error) => this.lost(error),
+      named: (row) => this.named(row),
+      close: () => this.clear(),
+      select: (row, time) => {
+        this.choose(row);
+        void this.select(row, time, 0);
+      },
+      statistics: () => this.view.step(() => this.area({ ...area })),
+    }, column?.title ?? "time");
   }
 
   /** Nothing is selected. */
   clear() {
     this.asked++;
-    [this.found, this.view.state, this.view.area] = [null, null, null];
+    [this.found, this.view.state, this.view.area, this.view.part, this.pointed] = [null, null, null, null, null];
     $("details").replaceChildren();
     $("details").hidden = true;
     $("hints").hidden = false;
@@ -334,9 +385,11 @@ class Page {
   restored() {
     /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter;
     this.fold();
-    const { state, area } = this.view;
-    if (area) this.area(area);
-    else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0);
+    const { state, area, part } = this.view;
+    if (area) {
+      this.area(area);
+      if (part) this.longest(part, true);
+    } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
     else this.clear();
     clearTimeout(this.view.timer);
   }
@@ -382,7 +435,6 @@ class Page {
   /** @param {string} name of a key @returns {boolean} */
   key(name) {
     const at = this.chosen ? this.tracks.indexOf(this.chosen) : -1;
-    const { state } = this.view;
     /** @type {Record<string, () => void>} */
     const known = {
       f: () => this.fits(),
@@ -397,8 +449,10 @@ class Page {
         if (this.chosen?.children.length) this.toggle(this.chosen);
         else if (this.chosen?.id != null) void this.select(this.chosen.id, Math.floor((this.view.from + this.view.to) / 2), 0);
       },
-      ".": () => state && this.found && void this.select(state.row, this.found.to, 1),
-      ",": () => state && this.found && void this.select(state.row, this.found.from, -1),
+      ".": () => this.next(1, false),
+      ",": () => this.next(-1, false),
+      n: () => this.next(1, true),
+      p: () => this.next(-1, true),
     };
     if (!Object.hasOwn(known, name)) return false;
     known[name]();
@@ -496,6 +550,7 @@ async function start() {
   Object.assign(window, {
     tracewing: {
       view: page.view,
+      found: () => page.found,
       isIdle: () => page.tiles.isIdle && page.frame === 0,
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

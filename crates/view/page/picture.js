@@ -74,7 +74,7 @@ export class Picture {
 
   /**
    * @param {Node[]} tracks @param {number} top @param {number[]} grid where lines are
-   * @param {{from: number, to: number, row: number} | null} state the selected one
+   * @param {(import("./selection.js").Found & {row: number}) | null} state the selected one
    * @param {number | null} pointer the pointer's time
    */
   annotate(tracks, top, grid, state, pointer) {
@@ -90,7 +90,7 @@ export class Picture {
       const { area } = this.view;
       if (area && isMarked(track, area.rows)) {
         context.fillStyle = ink("--accent");
-        context.globalAlpha = 0.22;
+        context.globalAlpha = 0.16;
         context.fillRect(x(area.from), y, Math.max(1, x(area.to) - x(area.from)), HEIGHT);
         context.globalAlpha = 1;
       }
@@ -110,6 +110,7 @@ export class Picture {
         context.strokeRect(left, y + 1, Math.max(2, right - left), HEIGHT - 2);
       }
     }
+    if (state?.waker?.row != null) arrow(context, this.places(tracks, top, state.waker.row, state.row), x(state.waker.at));
     if (this.view.area) {
       context.fillStyle = ink("--accent");
       for (const time of [this.view.area.from, this.view.area.to]) context.fillRect(Math.round(x(time)), 0, 1, height);
@@ -118,6 +119,12 @@ export class Picture {
       context.fillStyle = ink("--faint");
       context.fillRect(Math.round(x(pointer)), 0, 1, height);
     }
+  }
+
+  /** Where the middles of two rows are; null of one that is not shown. @param {Node[]} tracks @param {number} top @param {number} from @param {number} to */
+  places(tracks, top, from, to) {
+    const place = (/** @type {number} */ row) => tracks.findIndex(({ id }) => id === row);
+    return [place(from), place(to)].map((at) => (at < 0 ? null : (at + 0.5) * HEIGHT - top));
   }
 
   /**
@@ -167,6 +174,27 @@ export class Picture {
       came();
     }, STILL);
   }
+}
+
+/**
+ * An arrow from a row to another at a time: the one woke the other.
+ * @param {CanvasRenderingContext2D} context @param {(number | null)[]} places @param {number} x
+ */
+function arrow(context, [from, to], x) {
+  if (from === null || to === null) return;
+  const down = from < to ? 1 : -1;
+  context.strokeStyle = context.fillStyle = ink("--accent");
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(x, from);
+  context.lineTo(x, to - down * 14);
+  context.stroke();
+  context.beginPath();
+  context.arc(x, from, 3.5, 0, 7);
+  context.moveTo(x, to - down * 9);
+  context.lineTo(x - 5, to - down * 17);
+  context.lineTo(x + 5, to - down * 17);
+  context.fill();
 }
 
 /** Where the states of a track are that has none here. */

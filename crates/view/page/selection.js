@@ -1,20 +1,38 @@
 // @ts-check
-// What is shown of the selected state: what it is, and the events in it.
+// What is shown of the selected state: what it is, how it came about and what followed; the events around it.
 
-import { ask } from "./api.js";
 import { CLASSES } from "./classes.js";
+import { Events } from "./events.js";
 import { duration, exact } from "./time.js";
 
-/** Most events in the list. */
-const EVENTS = 200;
-
-/** @typedef {{state: import("./picture.js").State, from: number, to: number}} Found */
+/** @typedef {{number: number, state: import("./picture.js").State, from: number, to: number}} Neighbour */
+/**
+ * @typedef {Neighbour & {waker: {at: number, row: number | null, text: string} | null, ran_on: number | null,
+ *   before: Neighbour | null, after: Neighbour | null}} Found
+ */
+/**
+ * What leads on from the selection.
+ * @typedef {object} Ways
+ * @property {(row: number) => string} named
+ * @property {(row: number, time: number) => void} go selects another state
+ * @property {(step: -1 | 1, ofKind: boolean) => void} step
+ * @property {(time: number | null) => void} point shows a time in the picture
+ * @property {() => void} close
+ */
 
 /** @param {string} name @param {string} [text] @param {string} [className] */
 export function element(name, text, className) {
   const made = document.createElement(name);
   if (text !== undefined) made.textContent = text;
   if (className) made.className = className;
+  return made;
+}
+
+/** A button that is a part of a text. @param {string} text @param {() => void} act @param {string} [title] */
+export function link(text, act, title) {
+  const made = element("button", text, "link");
+  if (title) made.title = title;
+  made.addEventListener("click", act);
   return made;
 }
 
@@ -29,41 +47,81 @@ export function head(text, more, close) {
   return head;
 }
 
+/** What a state is called: of a CPU, the thread. @param {Neighbour} of @param {Ways} ways */
+function called({ state }, ways) {
+  return state.thread === null ? state.name : `${ways.named(state.thread)}: ${CLASSES[state.class].name}`;
+}
+
 /**
- * @param {HTMLElement} place @param {string} track the track's name @param {Found} found
- * @param {(row: number) => string} named @param {() => void} close
+ * @param {HTMLElement} place @param {number} row @param {Found} found
+ * @param {import("./tracks.js").Row | undefined} track @param {Ways} ways
  */
-export function showState(place, track, found, named, close) {
-  const { state, from, to } = found;
+export function showState(place, row, found, track, ways) {
+  const facts = element("div");
+  facts.append(head(ways.named(row), "", ways.close), steps(ways), description(row, found, ways));
+  const events = element("div", undefined, "events");
+  place.className = "";
+  place.replaceChildren(facts, events);
+  void new Events(events, found, track, ways).show();
+}
+
+/** @param {number} row @param {Found} found @param {Ways} ways */
+function description(row, found, ways) {
+  const { state, from, to, waker, ran_on, before, after } = found;
   const list = element("dl");
-  const add = (/** @type {string} */ term, /** @type {string} */ text, /** @type {number} */ ns = -1) => {
-    const value = element("dd", text);
-    if (ns >= 0) value.dataset.ns = String(ns);
-    list.append(element("dt", term), value);
+  const add = (/** @type {string} */ term, /** @type {string | Node} */ value, /** @type {number} */ ns = -1) => {
+    const made = element("dd");
+    made.append(value);
+    if (ns >= 0) made.dataset.ns = String(ns);
+    list.append(element("dt", term), made);
+    return made;
   };
-  add("track", track);
-  add("state", state.thread === null ? state.name : `${named(state.thread)}: ${CLASSES[state.class].name}`);
-  if (state.about) add(state.class === 7 ? "waits for" : "which", state.about);
+  add("state", state.thread === null ? state.name : CLASSES[state.class].name);
+  if (state.thread !== null) {
+    const thread = state.thread;
+    add("thread", link(ways.named(thread), () => ways.go(thread, from), "What the thread does then"));
+  }
+  if (ran_on !== null) add("on", link(ways.named(ran_on), () => ways.go(ran_on, from), "What the CPU does then"));
   add("begin", exact(from), from);
   add("end", exact(to), to);
   add("duration", duration(to - from), to - from);
-  const facts = element("div");
-  facts.append(head(CLASSES[state.class].name, "", close), list);
-  const events = element("div");
-  events.append(element("h2", "Events meanwhile"));
-  place.className = "";
-  place.replaceChildren(facts, events);
-  void showEvents(events, from, to);
+  if (waker) {
+    const by = waker.row;
+    const made = by === null ? waker.text : link(ways.named(by), () => ways.go(by, waker.at), "What it did then");
+    add("woken by", made).dataset.waker = by === null ? waker.text : String(by);
+  } else if (state.class === 7 && after) add("woken by", "no event reports it");
+  neighbour("before", before, before ? from - before.to : 0);
+  neighbour("then", after, after ? after.from - to : 0);
+  return list;
+
+  /** @param {string} term @param {Neighbour | null} of @param {number} gap time between them of which nothing is known */
+  function neighbour(term, of, gap) {
+    if (!of) add(term, "no further state");
+    else {
+      const value = add(term, link(called(of, ways), () => ways.go(row, of.from), "Select it"));
+      value.append(` ${duration(of.to - of.from)}`);
+      if (gap > 0) value.append(`, ${duration(gap)} without a known state between`);
+    }
+  }
 }
 
-/** @param {HTMLElement} place @param {number} from @param {number} to */
-async function showEvents(place, from, to) {
-  const title = /** @type {HTMLElement} */ (place.firstElementChild);
-  title.append(element("small", "reading …"));
-  const answer = await ask("events", { from, to, most: EVENTS }).catch((error) => ({ lines: [], warnings: [String(error.message)] }));
-  title.lastElementChild?.remove();
-  const count = answer.is_cut ? `the first ${answer.lines.length}` : `${answer.lines.length}`;
-  title.append(element("small", `${count}, of all threads`));
-  for (const warning of answer.warnings) place.append(element("div", warning, "lost"));
-  place.append(element("pre", answer.lines.join("\n"), "lines"));
+/** Buttons to the states before and after. @param {Ways} ways */
+function steps(ways) {
+  const made = element("div", undefined, "steps");
+  /** @type {[string, string, -1 | 1, boolean][]} */
+  const buttons = [
+    ["◂", "Previous state (,)", -1, false], ["state", "", -1, false], ["▸", "Next state (.)", 1, false],
+    ["◂", "Previous one of its kind (P)", -1, true], ["of its kind", "", -1, true], ["▸", "Next one of its kind (N)", 1, true],
+  ];
+  for (const [text, title, step, ofKind] of buttons) {
+    if (!title) made.append(element("span", text));
+    else {
+      const button = element("button", text);
+      button.title = title;
+      button.setAttribute("aria-label", title);
+      button.addEventListener("click", () => ways.step(step, ofKind));
+      made.append(button);
+    }
+  }
+  return made;
 }

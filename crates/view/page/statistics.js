@@ -3,17 +3,19 @@
 
 import { ask } from "./api.js";
 import { RUNNING } from "./classes.js";
-import { element, head } from "./selection.js";
+import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
-/** @typedef {{title: string, of: (sums: Sums) => number}} Column */
+/** @typedef {{title: string, classes: number[]}} Column */
+/** A column's time. @param {Column} column @param {Sums} sums */
+const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sums.classes[of], 0);
 
 /** @type {Column[]} */
-const COLUMNS = [
-  { title: "on CPU", of: ({ classes }) => RUNNING.reduce((sum, of) => sum + classes[of], 0) },
+export const COLUMNS = [
+  { title: "on CPU", classes: RUNNING },
   ...[["user", 1], ["system", 2], ["interrupt", 3], ["ready", 5], ["preempted", 6], ["blocked", 7], ["idle", 9], ["unknown", 0]].map(
-    ([title, of]) => ({ title: String(title), of: (/** @type {Sums} */ { classes }) => classes[Number(of)] }),
+    ([title, of]) => ({ title: String(title), classes: [Number(of)] }),
   ),
 ];
 
@@ -22,7 +24,7 @@ const MOST = 300;
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
- * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void}} page
+ * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page
  */
 export async function showStatistics(place, area, page) {
   const { from, to } = area;
@@ -51,14 +53,14 @@ export async function showStatistics(place, area, page) {
 function save(answer, named) {
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
   const head = ["track", ...COLUMNS.map(({ title }) => `${title} ns`)].join(",");
-  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...COLUMNS.map(({ of }) => of(sums))].join(","));
+  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...COLUMNS.map((column) => time(column, sums))].join(","));
   const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
   link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
   link.download = "statistics.csv";
   return link;
 }
 
-/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void}} page */
+/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page */
 function table(place, answer, page) {
   const made = element("table");
   made.setAttribute("aria-label", "Time of each track by state");
@@ -66,7 +68,7 @@ function table(place, answer, page) {
   const line = element("tr");
   let sorted = COLUMNS[0];
   const fill = () => {
-    const rows = [...answer.rows].sort((a, b) => sorted.of(b) - sorted.of(a)).slice(0, MOST);
+    const rows = [...answer.rows].sort((a, b) => time(sorted, b) - time(sorted, a)).slice(0, MOST);
     body.replaceChildren(...rows.map((sums) => row(sums, answer.states, page)));
     for (const cell of line.children) {
       cell.setAttribute("aria-sort", cell.textContent?.startsWith(sorted.title) ? "descending" : "none");
@@ -97,7 +99,7 @@ function table(place, answer, page) {
 
 /**
  * @param {Sums} sums @param {Record<string, import("./picture.js").State>} states
- * @param {{named: (row: number) => string, choose: (row: number) => void}} page
+ * @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page
  */
 function row(sums, states, page) {
   const line = element("tr");
@@ -109,12 +111,18 @@ function row(sums, states, page) {
   label.append(button);
   line.append(label);
   for (const column of COLUMNS) {
-    const ns = column.of(sums);
-    const cell = element("td", ns ? duration(ns) : "");
+    const ns = time(column, sums);
+    const cell = element("td");
+    if (ns) cell.append(link(duration(ns), () => page.longest({ row: sums.row, classes: column.classes, state: null }), "Its states"));
     cell.dataset.ns = String(ns);
     line.append(cell);
   }
   const reasons = sums.states.filter(([state]) => states[state].class === 7 && states[state].about).slice(0, 2);
-  line.append(element("td", reasons.map(([state, ns]) => `${states[state].about} ${duration(ns)}`).join(", ")));
+  const why = element("td");
+  for (const [at, [state, ns]] of reasons.entries()) {
+    why.append(at ? ", " : "", `${states[state].about} `);
+    why.append(link(duration(ns), () => page.longest({ row: sums.row, classes: [7], state }), "Its states"));
+  }
+  line.append(why);
   return line;
 }

@@ -18,6 +18,8 @@ export class View {
     this.filter = "";
     /** The time and row of the selected state. @type {{row: number, time: number} | null} */
     this.state = null;
+    /** The number of the statistics whose states are listed. @type {import("./longest.js").Part | null} */
+    this.part = null;
     /** The area that is marked. @type {{from: number, to: number, rows: number[] | null} | null} */
     this.area = null;
     /** @type {(() => void)[]} */
@@ -57,8 +59,18 @@ export class View {
     this.timer = window.setTimeout(() => this.keep(), SETTLED);
   }
 
+  /** Something else is selected: the browser's Back returns to what is seen now, unless it comes from there. */
+  step(/** @type {() => void} */ change, /** @type {boolean} */ isRestored = false) {
+    if (!isRestored) this.keep();
+    change();
+    this.tell();
+    if (!isRestored) this.keep();
+    else clearTimeout(this.timer);
+  }
+
   /** Makes it a view that the browser's Back returns to. */
   keep() {
+    clearTimeout(this.timer);
     const link = `#${this.link()}`;
     if (link !== location.hash) history.pushState(null, "", link);
   }
@@ -71,6 +83,10 @@ export class View {
     const { area } = this;
     if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);
     if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.join(".")]);
+    if (area && this.part) {
+      const { row, classes, state } = this.part;
+      parts.push(["list", [row, classes.join("."), ...(state === null ? [] : [state])].join("-")]);
+    }
     if (this.filter) parts.push(["filter", this.filter]);
     return parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   }
@@ -87,6 +103,11 @@ export class View {
     this.state = row !== null && at !== null ? { row, time: at } : null;
     this.area = begin != null && end != null && begin < end
       ? { from: begin, to: end, rows: rows?.every((row) => row !== null) ? /** @type {number[]} */ (rows) : null }
+      : null;
+    const [of, classes, only] = (link.get("list") ?? "").split("-");
+    const some = (classes ?? "").split(".").map(number);
+    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 10)
+      ? { row: Number(of), classes: /** @type {number[]} */ (some), state: number(only) }
       : null;
     this.from = 0;
     this.to = this.length;

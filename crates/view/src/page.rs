@@ -30,6 +30,8 @@ files! {
     "/window.js" SCRIPT "window.js",
     "/input.js" SCRIPT "input.js",
     "/selection.js" SCRIPT "selection.js",
+    "/events.js" SCRIPT "events.js",
+    "/longest.js" SCRIPT "longest.js",
     "/statistics.js" SCRIPT "statistics.js",
     "/classes.js" SCRIPT "classes.js",
 }

@@ -41,7 +41,7 @@ fn without_the_token_there_is_only_the_page() {
         let (status, ..) = get(path);
         assert!(status == 404 || status == 405, "{path}: {status}");
     }
-    for path in ["state", "tracks", "rows", "spans", "at", "statistics", "events", "search"] {
+    for path in ["state", "tracks", "rows", "spans", "at", "longest", "statistics", "events", "search"] {
         assert_eq!(viewer.post(path, &[], "{}").0, 401, "{path}");
         let name = viewer.cookie().split('=').next().unwrap().to_owned();
         let wrong = [
@@ -113,6 +113,10 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("spans", r#"{"from":0,"to":1,"rows":[4000000000]}"#),
         ("at", r#"{"row":0,"time":0,"step":2}"#),
         ("at", r#"{"row":4000000000,"time":0,"step":0}"#),
+        ("at", r#"{"row":0,"time":0,"step":0,"kind":1}"#),
+        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[10],"most":1}"#),
+        ("longest", r#"{"from":0,"to":1,"rows":[4000000000],"classes":[1],"most":1}"#),
+        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[1],"most":1001}"#),
         ("statistics", r#"{"from":2,"to":1}"#),
         ("events", r#"{"from":0,"to":1,"most":1000000}"#),
         ("events", r#"{"from":18446744073709551615,"to":18446744073709551615,"most":1}"#),
@@ -130,6 +134,11 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         assert_eq!(status("rows", body), 200, "{body}");
     }
     assert_eq!(status("at", r#"{"row":0,"time":18446744073709551615,"step":1}"#), 200);
+    assert_eq!(status("at", r#"{"row":0,"time":5,"step":1,"kind":4294967295}"#), 200);
+    assert_eq!(
+        status("events", r#"{"from":0,"to":9007199254740991,"most":1,"buffer":4294967295,"last":true}"#),
+        200
+    );
     assert_eq!(status("state", "{}"), 200);
 }
 

@@ -149,7 +149,48 @@ fn keys_and_mouse_zoom_select_and_mark() {
     let shown = browser.value("document.querySelector('#details tbody td').dataset.ns");
     assert_eq!(table.lines().nth(1).unwrap().split(',').nth(1), shown.as_str(), "{table}");
 
+    // A number leads to its states, and a state to its events; Back leads to each of them again.
+    let number = browser.value("document.querySelector('#details tbody td .link').closest('td').dataset.ns");
+    browser.value("document.querySelector('#details tbody td .link').click()");
+    browser.wait("!!document.querySelector('#details p[data-ns]')");
+    assert_eq!(browser.value("document.querySelector('#details p').dataset.ns"), number);
+    let listed = "document.querySelector('#details h2').textContent.includes('on CPU of ')";
+    assert_eq!(browser.value(listed), true);
+    browser.value("document.querySelector('#details tbody .link').click()");
+    browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
+    let outside =
+        "[...document.querySelectorAll('#details .listing .within')].filter(({ dataset: { at } }) =>
+        !(tracewing.found().from <= Number(at) && Number(at) <= tracewing.found().to)).length";
+    assert_eq!(browser.value(outside), 0);
+    browser.value("document.querySelector('#details .listing .link').click()");
+    browser.wait("document.querySelectorAll('#details .fields dt').length > 3");
+    for expected in [listed, "!!document.querySelector('#details tbody td .link')"] {
+        browser.value("document.querySelector('#back').click()");
+        browser.wait(expected);
+    }
+
+    // A wait leads to its waker, and keys to others of its kind.
+    browser.key("Escape");
+    browser.key("Home");
+    browser.settle();
+    let y = place(&mut browser, "tokio-rt-worker");
+    browser.click(690.0, y + 24.0);
+    browser.wait("!!document.querySelector('#details dd[data-waker] .link')");
+    let first =
+        browser.value("[tracewing.found().number, tracewing.found().from, tracewing.found().waker.row]");
+    browser.key("n");
+    browser.wait(&format!("tracewing.found().from > {}", first[1]));
+    assert_eq!(browser.value("tracewing.found().number"), first[0]);
+    browser.key("p");
+    browser.wait(&format!("tracewing.found().from === {}", first[1]));
+    browser.wait("!!document.querySelector('#details dd[data-waker] .link')");
+    browser.value("document.querySelector('#details dd[data-waker] .link').click()");
+    browser.wait(&format!("tracewing.view.state.row === {}", first[2]));
+
     // A group stands for its members.
+    browser.key("Escape");
+    browser.key("Home");
+    browser.settle();
     let group = place(&mut browser, "CPUs");
     browser.click(700.0, group);
     browser.wait("tracewing.view.area?.rows?.[0] === 0xffffffff");
@@ -247,8 +288,15 @@ fn names_of_programs_stay_text() {
     let y = place(&mut browser, name);
     browser.click(700.0, y + 24.0);
     browser.wait("document.querySelectorAll('#details dd').length > 4");
+    browser.wait("document.querySelectorAll('#details .listing tr').length > 4");
+    assert!(text(&mut browser, "#details .listing").contains(name));
+    browser.value("document.querySelectorAll('#details .listing .link').forEach((one) => one.click())");
+    let fields =
+        "[...document.querySelectorAll('#details .fields dd')].map(({ textContent }) => textContent)";
+    let fields = browser.value(fields);
+    assert!(fields.as_array().unwrap().iter().any(|value| value == name), "{fields}");
     browser.key("m");
-    browser.wait("!!document.querySelector('#details table')");
+    browser.wait("!!document.querySelector('#details td[data-ns]')");
     assert!(text(&mut browser, "#details table").contains(name));
     assert_eq!(browser.value("document.querySelector('#own, body img:not(h1 img)') === null"), true);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);

@@ -11,4 +11,5 @@ mod browser;
 mod cdp;
 mod client;
 mod numbers;
+mod selection;
 mod values;

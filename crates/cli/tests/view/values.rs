@@ -16,6 +16,15 @@ fn survives(viewer: &Viewer, rows: &[u64]) {
             for (path, question) in [
                 ("statistics", object!({ "from": from, "to": to })),
                 ("spans", object!({ "from": from, "to": to, "rows": rows })),
+                (
+                    "at",
+                    object!({ "row": rows.first().unwrap_or(&0), "time": from, "step": 1, "kind": to % 9 }),
+                ),
+                (
+                    "longest",
+                    object!({ "from": from, "to": to, "rows": rows, "classes": [0, 1, 7], "most": 3 }),
+                ),
+                ("events", object!({ "from": from, "to": to, "most": 5, "last": true, "buffer": 0 })),
                 ("events", object!({ "from": from, "to": to, "most": 5 })),
                 ("rows", object!({ "shift": from % 80, "first": to, "count": 5, "rows": rows })),
                 ("at", object!({ "row": rows.first().unwrap_or(&0), "time": from, "step": 0 })),

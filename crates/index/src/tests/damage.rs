@@ -16,6 +16,8 @@ fn read(index: &Index) -> Result<(), Error> {
     for row in (0..index.tail().rows.len() as u32).map(RowId) {
         index.picture(row, window)?;
         index.statistics(row, Duration::from_ns(5), Duration::MAX)?;
+        index.next_of(row, crate::StateId::USER, Duration::ZERO)?;
+        index.woken(row, Duration::from_ns(5))?;
     }
     Ok(())
 }
@@ -68,7 +70,9 @@ fn forge(bytes: &mut [u8], models: &[Model], places: &[(Place, u8)]) {
         bytes[place] = *other;
     }
     let rows = &original.tail().rows;
-    for entry in rows.iter().flat_map(|row| row.leaves.iter().chain(row.levels.iter().flatten())) {
+    for entry in
+        rows.iter().flat_map(|row| row.leaves.iter().chain(&row.wakes).chain(row.levels.iter().flatten()))
+    {
         let (from, to) = (entry.offset as usize, entry.offset as usize + entry.length as usize);
         let sum = (checksum(&bytes[from..to]) as u32).to_le_bytes();
         bytes[to..to + SUM].copy_from_slice(&sum);

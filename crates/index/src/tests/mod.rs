@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tracewing_analysis::Names;
-use tracewing_timeline::{Class, Sink, StateNames, Track};
+use tracewing_timeline::{Class, Sink, StateId, StateNames, Track};
 use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 /// Time 0 of the indexes of these tests.
@@ -38,6 +38,9 @@ fn written(models: &[Model]) -> Vec<u8> {
         for span in &model.spans {
             let (from, to) = (moment(span.from), moment(span.to));
             builder.state(thread, span.state, &names, from, to);
+            if model::wakes(span) {
+                builder.woken(thread, model::waker(span), from);
+            }
             if names.class(span.state).is_running() {
                 builder.cpu(cpu, Some(thread), span.state, &names, from, to);
             }
@@ -91,6 +94,22 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
+    /// Each wake has its waker, and at other times there is none.
+    #[test]
+    fn wakes_are_where_they_were(models in rows()) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        for (model, number) in models.iter().zip((0..).step_by(2)) {
+            for span in model.spans.iter().step_by(1 + model.spans.len() / 300) {
+                let expected = model::wakes(span).then(|| model::named(model::waker(span)));
+                prop_assert_eq!(index.woken(RowId(number), span.from).unwrap(), expected.as_ref());
+                let within = span.from + Duration::from_ns(1);
+                if within < span.to {
+                    prop_assert_eq!(index.woken(RowId(number), within).unwrap(), None);
+                }
+            }
+        }
+    }
+
     /// The states one by one are all that have a part in the window, and each has its neighbours.
     #[test]
     fn spans_are_those_of_the_window(models in rows(), windows in model::windows()) {
@@ -114,6 +133,12 @@ proptest! {
                 prop_assert_eq!(index.after(row, from, Duration::MAX).unwrap(), after);
                 let before = all.iter().copied().rfind(|span| span.from < from);
                 prop_assert_eq!(index.before(row, from).unwrap(), before);
+                for state in [StateId::USER, StateId::RUNNING, StateId::BLOCKED] {
+                    let next = all.iter().copied().find(|span| span.state == state && span.from >= from);
+                    prop_assert_eq!(index.next_of(row, state, from).unwrap(), next);
+                    let last = all.iter().copied().rfind(|span| span.state == state && span.from < from);
+                    prop_assert_eq!(index.last_of(row, state, from).unwrap(), last);
+                }
             }
         }
     }

@@ -3,10 +3,12 @@
 use crate::leaf::Span;
 use crate::levels::Content;
 use crate::picture::{Bucket, Window};
+use crate::row::RowId;
+use crate::wakes::Waker;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tracewing_timeline::{Class, StateId, StateNames};
+use tracewing_timeline::{Class, StateId, StateNames, WokenBy};
 use tracewing_units::Duration;
 
 #[derive(Debug, Clone, Default)]
@@ -31,6 +33,29 @@ pub(super) fn rows() -> impl Strategy<Value = Vec<Model>> {
 pub(super) fn windows() -> impl Strategy<Value = Vec<(f64, f64, u32)>> {
     let length = (0..24_u32).prop_map(|bits| 1.1 / f64::from(1 << bits));
     vec((0.0..1.1, length, 2..1000_u32), 1..8)
+}
+
+/// Whether a wake lies at the beginning of this span.
+pub(super) fn wakes(span: &Span) -> bool {
+    matches!(span.state, StateId::READY | StateId::PREEMPTED | StateId::NESTED)
+}
+
+/// What woke a thread at the beginning of this span: itself, or nothing that is known.
+pub(super) fn waker(span: &Span) -> WokenBy {
+    match span.state {
+        StateId::READY => WokenBy::Track(0),
+        StateId::PREEMPTED => WokenBy::Interrupt(None),
+        _ => WokenBy::Unknown,
+    }
+}
+
+/// The same in an index.
+pub(super) fn named(waker: WokenBy) -> Waker {
+    match waker {
+        WokenBy::Unknown => Waker::Unknown,
+        WokenBy::Interrupt(_) => Waker::Interrupt(String::new()),
+        WokenBy::Track(track) => Waker::Row(RowId(track)),
+    }
 }
 
 impl Model {

@@ -5,8 +5,11 @@
 
 mod ask;
 mod events;
+mod fields;
+mod longest;
 mod picture;
 mod search;
+mod selected;
 mod spans;
 mod state;
 mod statistics;
@@ -25,7 +28,8 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "tracks" => tracks::answer,
         "rows" => picture::answer,
         "spans" => spans::answer,
-        "at" => spans::at,
+        "at" => selected::answer,
+        "longest" => longest::answer,
         "statistics" => statistics::answer,
         "search" => search::answer,
         _ => return None,

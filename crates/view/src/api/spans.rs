@@ -1,5 +1,4 @@
-//! `spans`: the states of rows one by one, of rows that have few in a window. `at`: one state, or the one
-//! before or after it.
+//! `spans`: the states of rows one by one, of rows that have few in a window.
 
 use super::ask::{Refusal, parsed, refused, row};
 use crate::recording::Ready;
@@ -7,7 +6,7 @@ use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tracewing_index::{Index, Span, StateId};
+use tracewing_index::{Index, StateId};
 use tracewing_units::Duration;
 
 /// Most states of a row: of one that has more, none are given.
@@ -21,16 +20,6 @@ struct Asked {
     from: Duration,
     to: Duration,
     rows: Vec<u32>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskedAt {
-    row: u32,
-    time: Duration,
-    /// The state that is then (0), the next one that begins then or later (1), the last one that ends before
-    /// or then (-1).
-    step: i8,
 }
 
 /// States of a row: number, beginning and end.
@@ -53,13 +42,6 @@ pub(super) struct Named {
     thread: Option<u32>,
 }
 
-#[derive(Debug, Serialize)]
-struct AnswerAt {
-    state: Named,
-    from: Duration,
-    to: Duration,
-}
-
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let asked: Asked = parsed(body)?;
     if asked.rows.len() > MOST_ROWS {
@@ -80,19 +62,6 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
         }
         answer.rows.insert(number, Some(spans).filter(|spans| spans.len() <= MOST_SPANS));
     }
-    Ok(Reply::json(&answer))
-}
-
-pub(super) fn at(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
-    let AskedAt { row: number, time, step } = parsed(body)?;
-    let (index, id) = (&ready.index, row(&ready.index, number)?);
-    let found: Option<Span> = match step {
-        0 => index.at(id, time)?,
-        1 => index.after(id, time, Duration::MAX)?,
-        -1 => index.before(id, time)?,
-        _ => return Err(refused("a step is -1, 0 or 1")),
-    };
-    let answer = found.map(|span| AnswerAt { state: named(index, span.state), from: span.from, to: span.to });
     Ok(Reply::json(&answer))
 }
 

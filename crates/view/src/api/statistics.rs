@@ -66,7 +66,8 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     Ok(Reply::json(&Answer { rows, left_out, states }))
 }
 
-fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
+/// The rows that are meant: a process, or the row of all CPUs, stands for its members.
+pub(super) fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
     let mut ids = BTreeSet::new();
     for number in rows {
         if number == ALL_CPUS {

@@ -1,0 +1,118 @@
+//! `at`: one state of a row with all that is known about it, or the one before or after it, or the one of its
+//! kind before or after it.
+
+use super::ask::{Refusal, parsed, refused, row};
+use super::spans::{Named, named};
+use crate::recording::Ready;
+use crate::reply::Reply;
+use serde::{Deserialize, Serialize};
+use tracewing_index::{Class, Index, RowId, RowKind, Span, StateId, Waker};
+use tracewing_units::Duration;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    row: u32,
+    time: Duration,
+    /// The state that is then (0), the next one that begins then or later (1), the last one that ends before
+    /// or then (-1).
+    step: i8,
+    /// Only this state: the next one that begins then or later, or the last one that begins before.
+    kind: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    state: Neighbour,
+    /// What woke the thread at the end of a block, or at the begin of its wait for a CPU; `null` if no event
+    /// reports it.
+    waker: Option<Woken>,
+    /// The CPU's row that runs the thread at the begin.
+    ran_on: Option<u32>,
+    before: Option<Neighbour>,
+    after: Option<Neighbour>,
+}
+
+#[derive(Debug, Serialize)]
+struct Neighbour {
+    number: u32,
+    state: Named,
+    from: Duration,
+    to: Duration,
+}
+
+#[derive(Debug, Serialize)]
+struct Woken {
+    at: Duration,
+    /// The row of the thread or task that woke it.
+    row: Option<u32>,
+    /// What did if it is none.
+    text: String,
+}
+
+pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
+    let Asked { row: number, time, step, kind } = parsed(body)?;
+    let (index, id) = (&ready.index, row(&ready.index, number)?);
+    let found = match (step, kind.map(StateId)) {
+        (0, None) => index.at(id, time)?,
+        (1, None) => index.after(id, time, Duration::MAX)?,
+        (-1, None) => index.before(id, time)?,
+        (1, Some(state)) => index.next_of(id, state, time)?,
+        (-1, Some(state)) => index.last_of(id, state, time)?,
+        _ => return Err(refused("a step is -1, 0 or 1, and of a kind -1 or 1")),
+    };
+    Ok(Reply::json(&found.map(|span| about(ready, id, span)).transpose()?))
+}
+
+/// All that is known about a state.
+fn about(ready: &Ready, id: RowId, span: Span) -> Result<Answer, Refusal> {
+    let index = &ready.index;
+    let neighbour = |span: Span| neighbour(index, span);
+    Ok(Answer {
+        state: neighbour(span),
+        waker: waker(index, id, span)?,
+        ran_on: ran_on(ready, id, span)?,
+        before: index.before(id, span.from)?.map(neighbour),
+        after: index.after(id, span.to, Duration::MAX)?.map(neighbour),
+    })
+}
+
+fn neighbour(index: &Index, span: Span) -> Neighbour {
+    Neighbour { number: span.state.0, state: named(index, span.state), from: span.from, to: span.to }
+}
+
+fn waker(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal> {
+    let at = match index.state(span.state).map(|state| state.class) {
+        Some(Class::Blocked) => span.to,
+        Some(Class::Ready) => span.from,
+        _ => return Ok(None),
+    };
+    let woken = index.woken(id, at)?.map(|waker| match waker {
+        Waker::Unknown => Woken { at, row: None, text: "unknown".to_owned() },
+        Waker::Interrupt(name) => {
+            // These are names of kinds: no event says which one it was.
+            let is_kind = ["interrupt", "softirq"].contains(&name.as_str());
+            let text = if is_kind { name.clone() } else { format!("interrupt {name}").trim_end().to_owned() };
+            Woken { at, row: None, text }
+        }
+        Waker::Row(row) => Woken { at, row: Some(row.0), text: String::new() },
+    });
+    Ok(woken)
+}
+
+/// The CPU that runs a thread at the begin of a state.
+fn ran_on(ready: &Ready, id: RowId, span: Span) -> Result<Option<u32>, Refusal> {
+    let index = &ready.index;
+    let is_running = index.state(span.state).is_some_and(|state| state.class.is_running());
+    if !is_running || !matches!(index.row(id).kind, RowKind::Thread(_)) {
+        return Ok(None);
+    }
+    for cpu in &ready.cpus {
+        let ran = index.at(*cpu, span.from)?.and_then(|on| index.state(on.state)?.thread);
+        if ran == Some(id) {
+            return Ok(Some(cpu.0));
+        }
+    }
+    Ok(None)
+}
