@@ -32,7 +32,7 @@ pub struct Options {
     list: bool,
 }
 
-/// Runs all that was asked for; fails if one was not found.
+/// Puts in each fault that the options choose; fails if a test does not find one.
 pub fn run(options: &Options) -> Result<()> {
     let is_chosen = |mutant: &&Mutant| {
         let text = options.filter.as_deref().unwrap_or_default();
@@ -65,12 +65,13 @@ fn table(mutants: &[&Mutant]) -> String {
             By::Loom(test) => ("loom", test),
             By::Ring(test) => ("tests", test),
         };
-        text.push_str(&format!("| `{}` | {} | {kind}: `{test}` |\n", mutant.file, mutant.fault));
+        let test = if test.is_empty() { "all of them".to_owned() } else { format!("`{test}`") };
+        text.push_str(&format!("| `{}` | {} | {kind}: {test} |\n", mutant.file, mutant.fault));
     }
     text
 }
 
-/// A copy of what the ring consists of.
+/// A copy of the crates that the ring consists of.
 struct Tree {
     root: PathBuf,
 }

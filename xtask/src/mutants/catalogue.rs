@@ -6,9 +6,9 @@ pub struct Mutant {
     pub file: &'static str,
     /// What is wrong.
     pub fault: &'static str,
-    /// Text that stands there; its first occurrence is replaced.
+    /// Text in that file; its first occurrence is replaced.
     pub from: &'static str,
-    /// Text to put there.
+    /// What replaces it.
     pub to: &'static str,
     /// The test that finds it.
     pub by: By,
@@ -19,7 +19,7 @@ pub struct Mutant {
 pub enum By {
     /// Of the model checker.
     Loom(&'static str),
-    /// Of those on the real thing.
+    /// Of the tests that run the ring itself.
     Ring(&'static str),
 }
 
@@ -182,14 +182,14 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/publish/event.rs",
-        "the thread id is written elsewhere",
+        "the thread id is written to the wrong place",
         "\"mov [{t} + {CONTROL} + 8], eax\"",
         "\"mov [{t} + {CONTROL} + 9], eax\"",
         Ring("steps::"),
     ),
     mutant(
         "src/publish/event.rs",
-        "a stamp below the begin is taken for one above it",
+        "a stamp before the sub-buffer's begin is treated as a later one",
         "\"jnz 7f\"",
         "\"nop\"",
         Ring("sizes::"),
@@ -246,7 +246,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/region.rs",
-        "a claim may be an old one's",
+        "a claim may succeed in a later lap",
         "if old.sequence != geometry.later(next, slots.wrapping_neg())",
         "if false && slots > 0",
         Loom("lttng::a_claim"),
@@ -374,7 +374,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/lttng/reserve.rs",
-        "the stamp of any earlier event is taken for that of the preceding one",
+        "the stamp of any earlier event is treated as that of the preceding one",
         "Last(buffer.control().last.load(Relaxed)).allows(head, early)",
         "{ let last = buffer.control().last.load(Relaxed); Last(last).allows(last >> 24, early) }",
         Loom("lttng::stamps"),
@@ -430,7 +430,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/lttng/reserve.rs",
-        "the commit seq is stored although something before it is missing",
+        "the commit seq is stored although an earlier commit is missing",
         "if committed == reserved as u64",
         "if reserved > 0",
         Loom("lttng::writers_after"),
@@ -452,7 +452,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/slot_fifo.rs",
-        "a writer that is overtaken does not see what the other saw",
+        "a writer that is overtaken does not acquire what the other one saw",
         "self.write.fetch_add(1, AcqRel)",
         "self.write.fetch_add(1, Release)",
         Loom("slot_fifo::a_writer_overtaken"),
