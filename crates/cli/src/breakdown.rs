@@ -101,10 +101,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers, &ran)?,
         TableFormat::Table => {
             text::print(&mut out, &found, known, &layout, &mut symbols)?;
-            let more = all - found.processes.len();
-            if more > 0 {
-                writeln!(out, "and {more} more processes; without --processes, all are printed")?;
-            }
+            text::print_left_out(&mut out, all - found.processes.len())?;
             print_strangers(&mut out, found.strangers, &ran)?;
         }
         _ => {

@@ -2,7 +2,7 @@
 //! recording records.
 
 use crate::format::{TextFormat, TextFormatOption};
-use crate::output::{print_warning, shown};
+use crate::output::{count_of, print_warning, shown};
 use crate::owner::Which;
 use crate::screen::{self, Form};
 use crate::selection::{self, Condition, Requested, Selection};
@@ -184,7 +184,7 @@ fn print(changed: &Changed) -> std::io::Result<()> {
         line(process, "does not change: its connection is gone, and it continues as before");
     }
     if changed.unlisted > 0 {
-        print_warning(&format!("and {} more processes", changed.unlisted));
+        print_warning(&format!("and {}", count_of(changed.unlisted as usize, "more process")));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ enum Target {
     Ctf2,
     /// A JSON object per line and event, as `tracewing list --format json` prints it
     Json,
-    /// Comma-separated values: a line per event below one with the columns' names
+    /// Comma-separated values: one line per event, after a line of column names
     Csv,
 }
 

@@ -202,8 +202,8 @@ fn columns<'p>() -> Vec<Column<Line<'p>>> {
         number "process" "process" extra, "id of the process that the time belongs to" => line.step.actor.process.into();
         number "tid" "tid" extra, "thread id" => line.step.actor.tid.into();
         text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.actor.name);
-        number "task" "task" extra, "number of the user thread" => line.step.actor.user_thread.into();
-        text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.actor.user_thread_name);
+        number "task" "task" extra, "number of the task" => line.step.actor.user_thread.into();
+        text "task-name" "task_name" extra, "name of the task" => name(&line.step.actor.user_thread_name);
     }
 }
 

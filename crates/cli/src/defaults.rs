@@ -299,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        for (file, told) in [
+    fn mistakes_are_reported() {
+        for (file, expected) in [
             ("[recrod]\nquiet = true", "there is no command `recrod`"),
             ("[record]\nqiet = true", "[record]: there is no option --qiet"),
             ("record = 1", "`record` is a command"),
@@ -310,7 +310,7 @@ mod tests {
             ("[record", "TOML"),
         ] {
             let error = with(file, "info t").unwrap_err();
-            assert!(error.contains(told) && error.contains("config.toml"), "{file}: {error}");
+            assert!(error.contains(expected) && error.contains("config.toml"), "{file}: {error}");
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Target,
 
-    /// File to write; must not exist, or be a pipe; - is standard output
+    /// File to write, which must not exist unless it is a pipe; - is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     out: PathBuf,
 

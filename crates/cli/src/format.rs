@@ -12,7 +12,7 @@ pub enum TableFormat {
     Table,
     /// One JSON object on one line
     Json,
-    /// A line per row, with a line of names above
+    /// One line per row, after a line of column names
     Csv,
 }
 
@@ -34,7 +34,7 @@ pub enum EventFormat {
     Text,
     /// One JSON object per event, each on one line
     Json,
-    /// A line of comma-separated values per event, with a line of names above
+    /// One line of comma-separated values per event, after a line of column names
     Csv,
 }
 

@@ -45,7 +45,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
-    /// Only these user threads (tasks): NUMBER, PROCESS/NUMBER, or names that match GLOB; may be given
+    /// Only these tasks (user threads): NUMBER, PROCESS/NUMBER, or names that match GLOB; may be given
     /// several times
     #[arg(long = "task", value_name = "NUMBER|GLOB")]
     tasks: Vec<String>,

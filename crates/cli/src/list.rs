@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long)]
     follow: bool,
 
-    /// Print the super-trace: each event with the CPU, process, thread and user thread (task) that it belongs
+    /// Print the super-trace: each event with the CPU, process, thread and task (user thread) that it belongs
     /// to
     #[arg(long = "super", conflicts_with_all = ["pretty", "details", "follow"])]
     super_trace: bool,
@@ -120,14 +120,14 @@ negation; only events whose condition is true match.
   len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
   $cpu, $tid, $pid         contexts of the event, or if the trace has none, what was running
   $comm, $process          name of the thread, name of its process
-  $task, $task_name        number of the user thread (0: none), its name
+  $task, $task_name        number of the task (0: none), its name
   $mode, $call, $state     user, syscall or interrupt; which system call; running, blocked, unknown, ...
   $event, $level           name of the event, its level in LTTng's numbers (smaller is more severe)
 
 JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, specific_context \
 and payload; keys that an event lacks are left out. Enumerations are {\"value\": 1, \"labels\": [\"running\"]}.
 
---super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the \
+--super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the task, with its name), code (the \
 event class's id), name, param(s). ? means that no event shows it; - under thr means none, as in interrupts. The \
 recording is read from its beginning, so the state at --from is known. JSON and CSV also have mode: user, syscall \
 (call says which) or interrupt.

@@ -78,7 +78,7 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE", value_parser = config, display_order = 902)]
     config: Option<std::path::PathBuf>,
 
-    /// Do without the default that the configuration file gives for --OPTION; several with commas
+    /// Ignore the configuration file's default for --OPTION; several with commas
     #[arg(long, global = true, value_name = "OPTION", value_delimiter = ',', display_order = 903)]
     no_default: Vec<String>,
 

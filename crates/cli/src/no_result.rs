@@ -52,9 +52,9 @@ pub const SWITCHES: Needed = Needed {
     how: How::Else("record kernel events, as root"),
 };
 
-/// The events about tasks.
+/// The events of user threads.
 pub const TASKS: Needed = Needed {
-    what: "of user threads",
+    what: "about tasks",
     names: &[user_thread::GLOB],
     how: How::Else("record a program whose tasks are instrumented (tracewing-tokio, user_thread)"),
 };

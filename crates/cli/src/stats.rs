@@ -161,9 +161,9 @@ fn losses<'s>() -> Vec<Column<Line<'s>>> {
             => line.lost.map_or(Cell::None, |lost| losses::events(&lost));
         number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost, whose events are not known"
             => line.lost.map_or(Cell::None, |lost| losses::packets(&lost));
-        number "least lost events" "least_lost_events" extra, "lost events of which is known"
+        number "least lost events" "least_lost_events" extra, "smallest number of lost events that fits the trace"
             => Cell::count(line.lost.map(|lost| lost.least_events));
-        number "least lost packets" "least_lost_packets" extra, "lost packets of which is known"
+        number "least lost packets" "least_lost_packets" extra, "smallest number of lost packets that fits the trace"
             => Cell::count(line.lost.map(|lost| lost.least_packets));
     }
 }

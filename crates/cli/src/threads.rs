@@ -51,13 +51,13 @@ if that can include all of user or of system, the column shows -. \
 JSON and CSV have all causes of blocked-on with their times. The process of a thread is - if no event shows it. This \
 command needs a recording of kernel events.
 
-With --by task, each line is a user thread (events user_thread:*). What a thread does while it runs a task is \
+With --by task, each line is a task (events user_thread:*). What a thread does while it runs a task is \
 attributed to the task; a task is also ready while no thread is free for it.
 ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 enum By {
-    /// A user thread, such as a task of an async runtime
+    /// A task of an async runtime, or another user thread
     Task,
     /// A thread as the kernel knows it
     #[default]

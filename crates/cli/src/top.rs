@@ -45,9 +45,9 @@ Examples:
   tracewing top 4711 --sort ready -n 20        that of a process
   tracewing top --for 10 --format json         one object per second
 
-The table is about the last --interval, and is about half a second late; the line above it says by how much. Before the \
-first table, what was recorded so far is read. The recording is not disturbed: its files are read. What it has lost in \
-the time of a table is counted there, too.
+The table covers the last --interval and is about half a second late; the line above it says by how much. Before the \
+first table, what was recorded so far is read. The recording is not disturbed: its files are read. Events \
+that it lost during the interval are counted in the table, too.
 
 Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, \
 q ends. If standard output is not a terminal, the table is printed over and over, ten rows of it without -n; JSON has \
@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     show: View,
 
-    /// Time that each table is about
+    /// Time that each table covers
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "1")]
     interval: Duration,
 

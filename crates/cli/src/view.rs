@@ -24,7 +24,7 @@ A server on the loopback interface serves the page until Ctrl-C. The address has
 machine do not know; without it, they see nothing of the recording. The browser is not started for root, nor over SSH: \
 open the address that is printed.
 
-The first time, the index is made that `tracewing index` makes ahead.")]
+The first view of a recording makes its index; `tracewing index` makes it ahead of time.")]
 pub struct Args {
     #[command(flatten)]
     traces: Traces,

@@ -173,7 +173,7 @@ impl Snapshot {
             self.summary(name, *cpu, None).overwritten.add(range.total());
         }
         self.notes.push(format!(
-            "the buffers of {} ended programs had no room beside those of later ones: larger buffers keep more",
+            "the buffers of {} ended programs did not fit next to those of later ones: larger buffers keep more",
             dropped.regions
         ));
     }

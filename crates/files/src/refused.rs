@@ -30,7 +30,7 @@ impl fmt::Display for Refused {
             ),
             Self::Foreign(owner) => write!(
                 f,
-                "it belongs to user {owner}, who could change what is written; give a path that does not exist yet"
+                "it belongs to user {owner}, and that user could change what is written; give a path that does not exist yet"
             ),
             Self::Writable => f.write_str(
                 "its group or others may write to it and could change what is written; chmod go-w it, or give a path that \

@@ -80,6 +80,9 @@ const MAKERS: &[&str] = &[
 /// Functions of this type take what a number is without.
 const MISSING: &str = "MissingPart::";
 
+/// Constants in a text that only change its look on terminals. Others have a value that is printed.
+const STYLES: &[&str] = &["HEADER", "HELP", "NOTE", "WARNING"];
+
 /// Messages that share cause and remedy.
 struct Group<'t> {
     section: &'t str,
@@ -289,11 +292,11 @@ fn shown(content: &str) -> Option<String> {
         text.push_str(before);
         let (value, after) = after.split_once('}')?;
         let name = value.split([':', '(', '.']).next().unwrap_or_default();
-        let is_style = name.starts_with(|first: char| first.is_ascii_uppercase());
+        let is_constant = name.starts_with(|first: char| first.is_ascii_uppercase());
         match name {
-            _ if is_style => {}
+            _ if STYLES.contains(&name) => {}
             "" => text.push('…'),
-            name if name.bytes().all(|byte| byte.is_ascii_digit()) => text.push('…'),
+            name if is_constant || name.bytes().all(|byte| byte.is_ascii_digit()) => text.push('…'),
             name => drop(write!(text, "{{{name}}}")),
         }
         rest = after;
@@ -323,6 +326,7 @@ mod tests {
             fn c() { note(format!("thread {tid} of {0} was lost", f("a b c"))); }
             fn d() { x.with_context(|| format!(r#"cannot open "{}" for it"#, y)) }
             const E: MissingPart = MissingPart::calls("`user` is not known here");
+            fn e() { bail!("{NOTE}longer than {LONGEST} bytes{NOTE:#}") }
             #[cfg(test)]
             mod tests { bail!("this is in a test") }
         "##;
@@ -336,6 +340,7 @@ mod tests {
                 "a b c",
                 "cannot open \"…\" for it",
                 "'user' is not known here",
+                "longer than … bytes",
             ]
         );
     }

@@ -4,7 +4,7 @@
 use super::known::{Known, unknown_waits};
 use super::rows::{self, Line};
 use crate::format::TableFormat;
-use crate::output::shown;
+use crate::output::{count_of, shown};
 use crate::table::{Cell, Column, Layout, columns, milliseconds};
 use anyhow::Result;
 use std::io::Write;
@@ -26,6 +26,15 @@ pub fn print<'b>(
         Some(machine) => print_machine(out, machine, found.duration_ns),
         None => Ok(()),
     }
+}
+
+/// Says how many processes `--processes` leaves out.
+pub fn print_left_out(out: &mut impl Write, processes: usize) -> Result<()> {
+    if processes > 0 {
+        let more = count_of(processes, "more process");
+        writeln!(out, "and {more}; without --processes, all are printed")?;
+    }
+    Ok(())
 }
 
 fn print_process<'b>(

@@ -25,9 +25,9 @@ pub fn stream_columns<'r>() -> Vec<Column<Stream<'r>>> {
             => losses::events(&stream.report.lost);
         number "lost packets" "lost_packets" normal + alarming, "lost packets, whose events are not known"
             => losses::packets(&stream.report.lost);
-        number "least lost events" "least_lost_events" extra, "lost events of which is known"
+        number "least lost events" "least_lost_events" extra, "smallest number of lost events that fits the trace"
             => Cell::Count(stream.report.lost.least_events);
-        number "least lost packets" "least_lost_packets" extra, "lost packets of which is known"
+        number "least lost packets" "least_lost_packets" extra, "smallest number of lost packets that fits the trace"
             => Cell::Count(stream.report.lost.least_packets);
         duration "duration" "duration_ns" normal, "from the first stamp to the last" => stream.duration();
         clock "begin" "begin_ns" extra, "the first stamp" => stream.time(stream.report.begin_ns);

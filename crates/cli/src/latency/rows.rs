@@ -190,12 +190,12 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
         number "begin-cpu" "begin_cpu" low, "CPU of the begin event" => line.period.begin.cpu.into();
         number "begin-process" "begin_process" low, "process of the begin event" => line.period.begin.process.into();
         number "begin-thread" "begin_tid" low, "thread of the begin event" => line.period.begin.tid.into();
-        number "begin-task" "begin_task" low, "user thread of the begin event" => line.period.begin.user_thread.into();
+        number "begin-task" "begin_task" low, "task of the begin event" => line.period.begin.user_thread.into();
         clock "end" "end_ns" high, "time of the end event" => line.time(&line.period.end);
         number "end-cpu" "end_cpu" low, "CPU of the end event" => line.period.end.cpu.into();
         number "end-process" "end_process" low, "process of the end event" => line.period.end.process.into();
         number "end-thread" "end_tid" low, "thread of the end event" => line.period.end.tid.into();
-        number "end-task" "end_task" low, "user thread of the end event" => line.period.end.user_thread.into();
+        number "end-task" "end_task" low, "task of the end event" => line.period.end.user_thread.into();
         text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
     };
     columns.extend(thread_columns());
@@ -223,7 +223,7 @@ fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
 
 fn task_columns<'t>() -> Vec<Column<Worst<'t>>> {
     columns! { line: Worst<'t>;
-        text "task" "task" normal, "user thread of the end event" => text(line.task(|of| of.actor.to_string()));
+        text "task" "task" normal, "task of the end event" => text(line.task(|of| of.actor.to_string()));
         duration "task-running" "task_running_ns" low, "time running" => Cell::ns(line.task_time(|times| times.running_ns));
         duration "task-ready" "task_ready_ns" low, "time ready to run"
             => Cell::ns(line.task_time(|times| times.waiting_ns));

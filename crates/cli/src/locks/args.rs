@@ -72,7 +72,7 @@ pub enum By {
     Lock,
     /// A thread
     Thread,
-    /// A user thread, such as a task of an async runtime; one row for threads outside of tasks
+    /// A task of an async runtime, or another user thread; one row for threads outside of tasks
     Task,
     /// A place in the program that acquires locks; for the kernel's locks, the system call
     Caller,

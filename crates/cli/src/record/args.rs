@@ -114,7 +114,7 @@ pub struct AttachArgs {
 pub struct KernelArgs {
     /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set;
     /// may be given several times. For a command, sched_switch includes task_newtask, sched_process_exec and
-    /// sched_process_exit, which show whose switches are recorded, and sched_waking sched_process_exec
+    /// sched_process_exit, which show whose switches are recorded; sched_waking includes sched_process_exec
     #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
     pub kernel_events: Vec<String>,
 

@@ -87,7 +87,7 @@ fn slice_columns() -> Vec<Column<Left>> {
             => left.of_waker(|waker| waker.tid).into();
         number "waker-process" "waker_process" extra, "id of that thread's process"
             => left.of_waker(|waker| waker.process).into();
-        number "waker-task" "waker_task" extra, "number of the user thread that the waker ran"
+        number "waker-task" "waker_task" extra, "number of the task that the waker ran"
             => left.of_waker(|waker| waker.user_thread).into();
         text "waker-interrupt" "waker_interrupt" extra, "interrupt that ended its sleep"
             => left.interrupt.as_deref().map_or(Cell::None, Cell::from);

@@ -103,7 +103,7 @@ pub fn columns<'t>(by: By) -> Vec<Column<Line<'t>>> {
     };
     if tasks {
         columns.extend(columns! { line: Line<'t>;
-            number "task" "task" key, "number of the user thread" => line.number.clone();
+            number "task" "task" key, "number of the task" => line.number.clone();
         });
     }
     if threads {
@@ -133,7 +133,7 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
             => Cell::ns_if(line.waits, line.times.waiting_ns);
         duration "blocked" "blocked_ns" high, "time waiting for something else"
             => Cell::ns_if(line.is_blocked, line.times.blocked_ns);
-        duration "nested" "nested_ns" extra, "time in which another user thread ran inside it"
+        duration "nested" "nested_ns" extra, "time in which another task ran inside it"
             => Cell::ns_if(line.off_cpus, line.times.nested_ns);
         duration "unknown" "unknown_ns" high, "time before the first event that shows its state, and while events are missing"
             => Cell::ns_if(line.off_cpus, line.unknown());
@@ -185,7 +185,7 @@ fn counts_of_threads<'t>() -> Vec<Column<Line<'t>>> {
         number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => Cell::count(line.counts.page_faults);
         number "events" "user_events" low, "events of its program" => Cell::count(line.counts.user_events);
-        number "polls" "polls" low, "how often it began to run a user thread" => Cell::count(line.counts.polls);
+        number "polls" "polls" low, "how often it began to run a task" => Cell::count(line.counts.polls);
     }
 }
 

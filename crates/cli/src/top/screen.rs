@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_apart() {
+    fn keys_are_distinguished() {
         for (bytes, key) in [
             (&b"q1"[..], (Some(Key::Quit), 1)),
             (b"42", (Some(Key::Digit(4)), 1)),

@@ -22,7 +22,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
         ("serve what", &["what cannot be recorded", "number, customer, order"]),
         ("serve weight", &["floating-point register"]),
         ("serve order->basket", &["a structure", "items, coupon"]),
-        ("serve order.number", &["behind a pointer: write ->number"]),
+        ("serve order.number", &["through a pointer: write ->number"]),
         ("serve order->urgent", &["bit field"]),
         ("serve order->nothing", &["there is no member nothing; there are number, basket"]),
         ("serve $retval", &["add %return"]),

@@ -208,10 +208,10 @@ pub enum VariableFault {
     )]
     TwoWords(Vec<String>),
     /// The member must be reached through a pointer.
-    #[error("{0} is behind a pointer: write ->{0}")]
+    #[error("{0} is reached through a pointer: write ->{0}")]
     ThroughPointer(String),
     /// The member is in the structure itself and needs no pointer.
-    #[error("{0} is not behind a pointer: write .{0}")]
+    #[error("{0} is not reached through a pointer: write .{0}")]
     NotThroughPointer(String),
     /// The value before the member is not a structure.
     #[error("there is no member {0}: it is not a structure")]
