@@ -15,7 +15,7 @@ use tracewing_trace::{Filter, ThreadPattern};
 use tracewing_units::{Duration, Origin, Task, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
+const RUNNABLE: i64 = 0x100;
 const READ: Name = Name(0);
 const TIMER: Name = Name(1);
 const MUTEX: Name = Name(2);
@@ -142,7 +142,7 @@ fn a_block_is_the_wakers_time_and_a_wait_that_of_the_running_thread() {
         switch(100, 0, 7, SLEEPS, 5),
         waking(150, 1, 9, 7),
         (152, 0, 5, Kind::User),
-        switch(160, 0, 5, GOES_ON, 7),
+        switch(160, 0, 5, RUNNABLE, 7),
         switch(200, 0, 7, SLEEPS, 0),
     ];
     let path = path_of(&events, lwp(7), 0, 200).unwrap();
@@ -281,7 +281,7 @@ fn an_interrupt_ends_a_way() {
         (20, 0, 9, timer),
         waking(25, 0, 9, 7),
         (30, 0, 9, Kind::InterruptExit(Interrupt::Vector)),
-        switch(40, 0, 9, GOES_ON, 7),
+        switch(40, 0, 9, RUNNABLE, 7),
         (50, 0, 7, timer),
         (55, 0, 7, Kind::InterruptExit(Interrupt::Vector)),
         switch(60, 0, 7, SLEEPS, 0),
@@ -373,7 +373,7 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
         Just(SwitchCause::Yielded),
         Just(SwitchCause::Nested),
     ];
-    let state = prop_oneof![Just(SLEEPS), Just(GOES_ON), Just(0x20)];
+    let state = prop_oneof![Just(SLEEPS), Just(RUNNABLE), Just(0x20)];
     let user = prop_oneof![
         thread().prop_map(|thread| UserThreadKind::Create { thread: Task(thread), origin: Origin(1) }),
         thread().prop_map(|thread| UserThreadKind::Wake { thread: Task(thread) }),

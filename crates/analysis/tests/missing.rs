@@ -16,7 +16,7 @@ use tracewing_units::Task as Number;
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
+const RUNNABLE: i64 = 0x100;
 const DEAD: i64 = 0x20;
 const FUTEX: Name = Name(0);
 const TIMER: Name = Name(1);
@@ -99,7 +99,7 @@ impl Machine {
             DEAD => drop(self.threads.remove(&prev)),
             state => {
                 if let Some(thread) = self.threads.get_mut(&prev) {
-                    thread.0 = if state == GOES_ON { State::Runnable } else { State::Blocked };
+                    thread.0 = if state == RUNNABLE { State::Runnable } else { State::Blocked };
                 }
             }
         }
@@ -155,7 +155,7 @@ impl Machine {
             return self.switch(cpu, 0);
         };
         match self.below(12) {
-            0 => self.switch(cpu, GOES_ON),
+            0 => self.switch(cpu, RUNNABLE),
             1 | 2 => {
                 if !in_call {
                     self.emit(cpu, Kind::SystemCall { call: FUTEX });

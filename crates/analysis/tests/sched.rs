@@ -9,7 +9,7 @@ use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Scope, SuperTrace}
 use tracewing_units::{Cpu, Duration, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
+const RUNNABLE: i64 = 0x100;
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -80,13 +80,13 @@ impl SliceSink for Notes {
 fn story() -> Vec<Event> {
     vec![
         (0, 0, 0, switch(0, 0, 7)),
-        (10, 0, 7, switch(7, GOES_ON, 8)),
+        (10, 0, 7, switch(7, RUNNABLE, 8)),
         (30, 0, 8, switch(8, SLEEPS, 7)),
         (40, 0, 7, waking(8)),
         (45, 0, 7, wakeup(8)),
         (60, 0, 7, switch(7, SLEEPS, 8)),
         (65, 0, 8, waking(7)), // while 7 is about to sleep elsewhere, as the missing wait shows
-        (70, 0, 8, switch(8, GOES_ON, 7)),
+        (70, 0, 8, switch(8, RUNNABLE, 7)),
         (90, 0, 7, Kind::Kernel),
     ]
 }
@@ -95,10 +95,10 @@ fn story() -> Vec<Event> {
 fn each_slice_has_its_wait() {
     let slices = fold(&story(), None, Notes::default()).0;
     let expected = [
-        (7, Some(0), Some(10), [None, None], 10, Some(GOES_ON), None),
+        (7, Some(0), Some(10), [None, None], 10, Some(RUNNABLE), None),
         (8, Some(10), Some(30), [None, None], 20, Some(SLEEPS), None),
         (7, Some(30), Some(60), [Some(20), Some(20)], 30, Some(SLEEPS), None),
-        (8, Some(60), Some(70), [Some(30), Some(20)], 10, Some(GOES_ON), Some(7)),
+        (8, Some(60), Some(70), [Some(30), Some(20)], 10, Some(RUNNABLE), Some(7)),
         (8, None, None, [Some(20), Some(20)], 0, None, None),
         (7, Some(70), None, [Some(10), Some(5)], 20, None, Some(8)),
     ];
@@ -150,7 +150,7 @@ fn latencies_are_sums_of_slices() {
     );
     assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(Tid(7)));
     // Its first event does not say since when it waited.
-    let begins = [(0, 0, 0, switch(0, GOES_ON, 7)), (10, 0, 7, switch(7, SLEEPS, 0))];
+    let begins = [(0, 0, 0, switch(0, RUNNABLE, 7)), (10, 0, 7, switch(7, SLEEPS, 0))];
     let (rows, _) = fold(&begins, None, SchedLatencies::default()).finish(&Ran::default());
     assert_eq!((rows[0].slices, rows[0].mean_ns(), rows[0].longest_ns()), (0, None, None));
 }
@@ -161,10 +161,10 @@ fn of_some() -> Vec<Event> {
         (0, 0, 7, Kind::Kernel),
         (10, 0, 7, waking(9)),
         (20, 0, 7, waking(9)), // it has run and slept in between, elsewhere
-        (30, 0, 7, switch(7, GOES_ON, 9)),
+        (30, 0, 7, switch(7, RUNNABLE, 9)),
         (40, 0, 9, switch(9, SLEEPS, 7)),
         (50, 0, 7, waking(9)),
-        (60, 0, 7, switch(7, GOES_ON, 9)), // another thread may have run there and woken it
+        (60, 0, 7, switch(7, RUNNABLE, 9)), // another thread may have run there and woken it
         (70, 0, 9, switch(9, SLEEPS, 7)),
         (80, 0, 7, Kind::Kernel),
     ]

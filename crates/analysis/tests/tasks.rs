@@ -10,7 +10,7 @@ use tracewing_units::{Duration, Pid, Tid, Timestamp};
 use tracewing_units::{Origin, Task as Number};
 
 const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
+const RUNNABLE: i64 = 0x100;
 const READ: Name = Name(0);
 const MUTEX: Name = Name(1);
 const MS: i64 = 1_000_000;
@@ -72,7 +72,7 @@ fn story() -> Vec<Event> {
         (9, 0, Kind::Waking { tid: Tid(10), name: b"b" }),
         (10, 0, switch(0, 0, 10)),
         (11, 10, Kind::SystemCallEnd { call: READ }),
-        (12, 10, switch(10, GOES_ON, 11)),
+        (12, 10, switch(10, RUNNABLE, 11)),
         (14, 11, switch(11, SLEEPS, 10)),
         (15, 10, Kind::PageFault { user: true, high: true }),
         (16, 10, Kind::UserThread(User::Wait { kind: MUTEX })),

@@ -9,7 +9,7 @@ use tracewing_trace::super_trace::{Coverage, Interrupt, Kind, Name, Scope, Super
 use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 
 const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
+const RUNNABLE: i64 = 0x100;
 const DEAD: i64 = 0x20;
 const READ: Name = Name(0);
 const TIMER: Name = Name(9);
@@ -110,8 +110,8 @@ fn a_thread_is_followed_through_all_states() {
         .switch(130, 0, 7, SLEEPS, 0) // ran 30
         .by(180, 1, 9, waking(7)) // blocked 50
         .by(182, 1, 9, wakeup(7))
-        .switch(190, 1, 9, GOES_ON, 7) // waited 10, on the other CPU
-        .switch(250, 1, 7, GOES_ON, 9) // ran 60
+        .switch(190, 1, 9, RUNNABLE, 7) // waited 10, on the other CPU
+        .switch(250, 1, 7, RUNNABLE, 9) // ran 60
         .switch(300, 1, 9, SLEEPS, 7) // waited 50
         .switch(350, 1, 7, DEAD, 0) // ran 50
         .switch(400, 1, 0, 0, 9)
@@ -150,7 +150,7 @@ fn without_the_event_of_its_end_the_user_time_of_a_killed_thread_is_unknown() {
             Some(time) => read.by(time, 0, 7, Kind::Exit { name: b"" }),
             None => read,
         };
-        left.switch(140, 0, 7, GOES_ON, 9).switch(150, 0, 9, GOES_ON, 7).switch(190, 0, 7, DEAD, 9).table()
+        left.switch(140, 0, 7, RUNNABLE, 9).switch(150, 0, 9, RUNNABLE, 7).switch(190, 0, 7, DEAD, 9).table()
     };
     let figures = |table: &ThreadsTable| {
         let seven = thread(table, 7);
@@ -185,7 +185,7 @@ fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
         .by(11, 0, 5, Kind::NewTask { child: Tid(8), same_process: false })
         .by(12, 0, 5, Kind::Fork { child: Tid(8), name: b"child" })
         .by(20, 0, 5, wakeup(6))
-        .switch(50, 0, 5, GOES_ON, 6)
+        .switch(50, 0, 5, RUNNABLE, 6)
         .by(60, 0, 6, Kind::SystemCall { call: READ })
         .switch(90, 0, 6, SLEEPS, 5)
         .table();
@@ -265,7 +265,7 @@ fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
 #[test]
 fn strangers_of_a_partial_recording_are_counted_and_not_judged() {
     let table = Events::default()
-        .switch(0, 0, 50, GOES_ON, 7)
+        .switch(0, 0, 50, RUNNABLE, 7)
         .by(5, 0, 7, Kind::SystemCall { call: READ })
         .switch(20, 0, 7, SLEEPS, 50)
         .switch(90, 0, 51, SLEEPS, 7) // nothing was recorded from 50 to 51
@@ -283,7 +283,7 @@ fn a_number_given_twice_has_two_accounts() {
         .switch(10, 0, 7, DEAD, 5)
         .by(20, 0, 5, fork)
         .by(21, 0, 5, wakeup(7))
-        .switch(30, 0, 5, GOES_ON, 7)
+        .switch(30, 0, 5, RUNNABLE, 7)
         .switch(70, 0, 7, DEAD, 5)
         .table();
     let accounts: Vec<_> = table.threads.iter().filter(|thread| thread.tid == Tid(7)).map(times).collect();

@@ -99,7 +99,7 @@ fn an_empty_folder_of_another_user_is_refused_and_its_links_are_not_followed() {
         shared.check_victim(&format!("{options:?}: {said}"));
         assert_eq!(status, 1, "{options:?}: {said}");
         assert!(said.contains(&format!("d: it belongs to user {OTHER}")), "{said}");
-        assert!(!shared.path().join("t").exists(), "left behind");
+        assert!(!shared.path().join("t").exists(), "not removed");
     }
 }
 
@@ -175,7 +175,7 @@ fn a_folder_that_others_can_write_and_a_link_to_a_folder_are_refused() {
     assert!(status == 1 && said.contains("it is a symbolic link"), "{said}");
     assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     let (status, said) = shared.record(&["-o", "../own"], "true");
-    assert_eq!(status, 0, "one that is empty and nobody else's is taken: {said}");
+    assert_eq!(status, 0, "an empty folder of its own is used: {said}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn an_interrupted_recording_is_a_good_one() {
             "{summary}"
         );
         check_trace(folder.path(), false);
-        assert!(!socket_folder(folder.path()).exists(), "left behind");
+        assert!(!socket_folder(folder.path()).exists(), "not removed");
     }
 }
 
@@ -117,7 +117,7 @@ fn after_a_killed_recorder_the_next_one_cleans_up() {
     signal("KILL", id.into());
     fs::write(folder.path().join("stop"), "").unwrap();
     assert_eq!(recorder.wait_with_output().unwrap().status.signal(), Some(libc::SIGKILL));
-    wait_until("the program goes on to its end", || folder.path().join("stopped").exists());
+    wait_until("the program runs to its end", || folder.path().join("stopped").exists());
     let emitted: i64 = fs::read_to_string(folder.path().join("stopped")).unwrap().parse().unwrap();
     assert!(check_trace(folder.path(), true) <= emitted);
 

@@ -82,7 +82,7 @@ fn the_default_is_what_concerns_the_tree() {
     }
     assert!(kinds.keys().any(|kind| kind.contains("irq")), "no interrupt: {kinds:?}");
     let by_stranger = |event: &&Event<'_>| event.name == "sched_waking" && !is_member(event.tid.into());
-    assert!(tree.iter().any(|event| by_stranger(&event)), "nobody was woken by a stranger");
+    assert!(tree.iter().any(|event| by_stranger(&event)), "no thread was woken by a stranger");
 }
 
 /// Both recordings have the same events of a thread: CPU by CPU, those of each kind in the same order. (An

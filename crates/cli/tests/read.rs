@@ -245,13 +245,13 @@ fn a_file_gives_options_that_the_command_line_has_not() {
         let closed = other.env_remove("XDG_CONFIG_HOME").ran();
         assert!(!closed.notes().contains("defaults"), "{}", closed.notes());
     }
-    for (file, options, told) in [
+    for (file, options, expected) in [
         ("[list]\ncuont = 1", &[][..], "[list]: there is no option --cuont"),
         ("[list]\ncount = 'one'", &[], "with the options in"),
         ("", &["--config", "absent"], "there is no file absent"),
     ] {
         let output = list(file, options);
         assert_eq!(output.status.code(), Some(2));
-        assert!(output.notes().contains(told), "{}", output.notes());
+        assert!(output.notes().contains(expected), "{}", output.notes());
     }
 }

@@ -177,7 +177,10 @@ fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     };
     let info = read(&["info"]).stdout;
     assert!(String::from_utf8_lossy(&info).contains(", killed"), "{}", String::from_utf8_lossy(&info));
-    assert!(read(&["list", "--follow"]).status.success(), "it does not wait for what nobody adds");
+    assert!(
+        read(&["list", "--follow"]).status.success(),
+        "it does not wait for events that no recorder adds"
+    );
     let begin = Instant::now();
     while !folder.path().join("stopped").exists() {
         assert!(begin.elapsed() < Duration::from_secs(30), "the command did not survive");

@@ -161,7 +161,7 @@ fn first_events_of_call_sites_are_recorded_and_need_no_conversation() {
         let own: Vec<&str> = calls.lines().filter(|line| line.split(' ').next() == Some(tid)).collect();
         let own: Vec<&&str> = own.iter().filter(|line| line.contains('(')).collect();
         assert_eq!(own, [] as [&&str; 0], "of {} lines", calls.lines().count());
-        assert!(calls.contains("connect("), "the recorder is told by another thread: {calls}");
+        assert!(calls.contains("connect("), "another thread reports to the recorder: {calls}");
     }
 }
 

@@ -123,7 +123,7 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
             let same = all["threads"].as_array().unwrap().iter().find(|other| other["tid"] == thread["tid"]);
             let mut waits = thread["blocked_on"].as_array().into_iter().flatten();
             let is_reported = name == "syscall_exit_*" && waits.any(|part| !part["on"].is_null());
-            assert!(!is_reported, "{name}: no event tells in what it waited: {thread}");
+            assert!(!is_reported, "{name}: no event shows what it waited in: {thread}");
             for column in COUNTS {
                 let is_same = same.is_some_and(|same| same[column] == thread[column]);
                 assert!(is_same || thread[column].is_null(), "{name}: {column} of {thread}, and of {same:?}");

@@ -158,7 +158,7 @@ fn latency_names_what_its_worst_periods_lack() {
 
 /// What is left shows other owners and depths than the whole.
 #[test]
-fn remaining_events_do_not_show_who_held_locks() {
+fn remaining_events_do_not_show_the_holders_of_locks() {
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("part");
     let whole = stored("server");

@@ -76,12 +76,12 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
     if !trace.join("kernel").exists() {
         return tracewing_testing::skip(
             tracewing_testing::Cause::KernelEvents,
-            "whether a worker sleeps or runs the kernel's events tell",
+            "the kernel's events show whether a worker sleeps or runs",
         );
     }
     assert_eq!(count("blocks", "blocking_polls"), TIMES, "{table}");
     assert!(about("blocks", "blocks its worker") && !about("blocks", "does not yield"), "{text}");
-    assert!(about("blocks", "nanosleep"), "what it sleeps in is told: {text}");
+    assert!(about("blocks", "nanosleep"), "the report names what it sleeps in: {text}");
     assert!(count("hogs", "long_polls") > TIMES / 2, "{table}");
     assert!(about("hogs", "does not yield") && !about("hogs", "blocks its worker"), "{text}");
     for well in ["main", "wakes"] {

@@ -265,7 +265,7 @@ fn a_competitor_takes_the_cpu_when_it_says() {
             .find(|line| line.parameter("next_tid") == gap.tid && between(line, competitor.after, gap.after));
         let (out, back) = (out.expect("it lost the CPU"), back.expect("it got the CPU back"));
         assert_eq!([out.number("cpu"), back.number("cpu")], [gap.cpu; 2]);
-        assert_eq!(out.number("thr"), gap.numbers[0], "who lost the CPU: {}", out.0);
+        assert_eq!(out.number("thr"), gap.numbers[0], "the thread that lost the CPU: {}", out.0);
     }
 }
 

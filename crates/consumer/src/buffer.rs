@@ -9,7 +9,7 @@ use losses::MOST_LOST;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Loss, Mode};
-use tracewing_ring::{Chunk, Contradiction, Damaged, Overwritten, Reach, Reader, Region};
+use tracewing_ring::{Chunk, Contradiction, Damaged, Overwritten, Reader, Region, UpTo};
 use tracewing_streams::PacketTimes;
 use tracewing_units::{Cpu, Cycles};
 
@@ -122,8 +122,8 @@ impl Buffer {
         self.stream.as_ref().map_or(Ok(()), Output::check)
     }
 
-    /// Writes what `reach` says, without waiting for the disk; returns the bytes written.
-    pub(crate) fn write(&mut self, target: &mut Target<'_>, reach: Reach) -> Result<u64, Error> {
+    /// Writes what `up_to` says, without waiting for the disk; returns the bytes written.
+    pub(crate) fn write(&mut self, target: &mut Target<'_>, up_to: UpTo) -> Result<u64, Error> {
         let geometry = target.region.geometry();
         let mut bytes = 0;
         // Writers continue in the meantime: at most a full buffer is written, so that every buffer gets its
@@ -134,7 +134,7 @@ impl Buffer {
             }
             let (next, since) = match self.held.take() {
                 Some((chunk, since)) => (Ok(Some(chunk)), since),
-                None => (self.reader.next(reach), Instant::now()),
+                None => (self.reader.next(up_to), Instant::now()),
             };
             match next {
                 Ok(Some(chunk)) => match self.write_chunk(target, chunk, since)? {
@@ -152,7 +152,7 @@ impl Buffer {
     fn write_all(&mut self, target: &mut Target<'_>) -> Result<(), Error> {
         for _ in 0..=target.region.geometry().sub_buffers() {
             target.trace.wait_for_room(target.region.geometry().sub_buffer_bytes());
-            if self.write(target, Reach::Written)? == 0 {
+            if self.write(target, UpTo::LastWritten)? == 0 {
                 break;
             }
         }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_ctf::model::Uuid;
-use tracewing_ring::{Reach, Region};
+use tracewing_ring::{Region, UpTo};
 use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
@@ -221,7 +221,7 @@ impl Drain {
             found.fullest = found.fullest.max(waiting as f64 / capacity);
             let mut target =
                 Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref(), clock);
-            let full = buffer.write(&mut target, Reach::Full)?;
+            let full = buffer.write(&mut target, UpTo::LastFull)?;
             if full > 0 {
                 // The remaining events were emitted after the sub-buffer that was current at the last look
                 // had been closed.
@@ -229,7 +229,7 @@ impl Drain {
             }
             found.written += full;
             if now.duration_since(buffer.waiting_since) + interval >= flush {
-                found.written += buffer.write(&mut target, Reach::Written)?;
+                found.written += buffer.write(&mut target, UpTo::LastWritten)?;
                 buffer.waiting_since = now;
             }
         }

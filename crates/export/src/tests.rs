@@ -329,8 +329,8 @@ fn a_cpu_is_in_no_state_while_it_may_run_others() {
     Change::NoState { of: 0 }.push(Timestamp::from_ns(1030), &mut sorter).expect("memory");
     let mut out = Vec::new();
     let sorted = sorter.finish().expect("memory");
-    let go_on = &mut |_| ControlFlow::Continue(());
-    encoder::write(&mut Paje::default(), &model, sorted, &mut out, go_on).expect("memory");
+    let proceed = &mut |_| ControlFlow::Continue(());
+    encoder::write(&mut Paje::default(), &model, sorted, &mut out, proceed).expect("memory");
     let text = String::from_utf8(out).expect("text");
     let states: Vec<&str> = text.lines().filter(|line| line.contains(" SC C0 ")).collect();
     assert_eq!(states, ["8 0.000000010 SC C0 n9 ", "9 0.000000020 SC C0 "]);

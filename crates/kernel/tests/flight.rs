@@ -253,7 +253,7 @@ fn a_snapshot_names_the_threads_whose_creation_was_overwritten() {
     assert_eq!(dump.number("pid"), i128::from(std::process::id()));
     assert_eq!(dump.field("name"), "\"old (thread)\"");
     assert!(dump.field("type").contains("user_thread"), "{dump:?}");
-    assert_eq!(dump.tid, own_tid(), "the recorder tells it");
+    assert_eq!(dump.tid, own_tid(), "the recorder writes it");
     assert_eq!(dumps.len(), 2, "of a tree, its members only");
     assert!(!lines.iter().any(|line| line.name == "task_newtask"), "its creation was overwritten");
 

@@ -103,7 +103,7 @@ struct Walk<'a> {
 }
 
 /// `_URC_NO_REASON`: continue.
-const GO_ON: c_int = 0;
+const CONTINUE: c_int = 0;
 /// `_URC_NORMAL_STOP`.
 const STOP: c_int = 4;
 /// `_URC_END_OF_STACK`: the unwinder's result if it has no table for the last frame.
@@ -119,7 +119,7 @@ unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     // SAFETY: the context from the unwinder.
     let address = unsafe { _Unwind_GetIP(context) };
     if (OWN[0].load(Relaxed)..OWN[1].load(Relaxed)).contains(&address) {
-        return GO_ON;
+        return CONTINUE;
     }
     let Some(place) = walk.frames.get_mut(walk.count).filter(|_| address != 0) else { return STOP };
     *place = address as u64;
@@ -127,7 +127,7 @@ unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     // SAFETY: the context from the unwinder, in which registers that functions preserve have a value.
     let (stack_pointer, frame_pointer) = unsafe { (_Unwind_GetCFA(context), _Unwind_GetGR(context, RBP)) };
     walk.last = Some(Frame { address, stack_pointer, frame_pointer });
-    GO_ON
+    CONTINUE
 }
 
 // SAFETY: the declarations of libgcc's unwind.h.

@@ -59,5 +59,5 @@ pub use copy::Segment;
 #[cfg(target_os = "linux")]
 pub use enable_word::EnableWord;
 pub use opened::opened;
-pub use reader::{Chunk, Contradiction, Damaged, Left, Overwritten, Reach, Reader, Readiness, Unfinished};
+pub use reader::{Chunk, Contradiction, Damaged, Left, Overwritten, Reader, Readiness, Unfinished, UpTo};
 pub use region::{Buffer, Region};

@@ -136,11 +136,11 @@ pub enum Left {
 
 /// How far [`Reader::next`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum UpTo {
     /// To the end of the last full sub-buffer.
-    Full,
+    LastFull,
     /// To the last event written: also what the current sub-buffer holds.
-    Written,
+    LastWritten,
 }
 
 /// How much there is to read (Desnoyers and Dagenais, Algorithm 5: READPOLL).
@@ -262,20 +262,20 @@ impl Reader {
         }
     }
 
-    /// The next stretch: the unread rest of the oldest full sub-buffer; or, with [`Reach::Written`], what the
-    /// current one holds so far. `None` if there is nothing to read yet.
+    /// The next stretch: the unread rest of the oldest full sub-buffer; or, with [`UpTo::LastWritten`], what
+    /// the current one holds so far. `None` if there is nothing to read yet.
     ///
     /// # Errors
     /// The buffer's words contradict each other; the bytes they describe are already skipped, and the next
     /// call continues after them.
-    pub fn next(&mut self, reach: Reach) -> Result<Option<Chunk>, Damaged> {
+    pub fn next(&mut self, up_to: UpTo) -> Result<Option<Chunk>, Damaged> {
         // A round without a result advances by one sub-buffer. The loop is bounded, since writers continue
         // meanwhile.
         for _ in 0..=2 * self.buffer.geometry().sub_buffers() {
             let Some(ahead) = self.ahead()? else { return Ok(None) };
             let found = match self.buffer.geometry().mode() {
-                Mode::Discard => self.find(&ahead, reach)?,
-                Mode::Overwrite => self.take(&ahead, reach)?,
+                Mode::Discard => self.find(&ahead, up_to)?,
+                Mode::Overwrite => self.take(&ahead, up_to)?,
             };
             let extent = match found {
                 Found::Extent(extent) => extent,
@@ -353,8 +353,8 @@ impl Reader {
     }
 
     /// Reads what dead writers left in a `Smp` or `Local` buffer, once [`Reader::next`] with
-    /// [`Reach::Written`] returns `None`: the events committed before the first gap. It then skips the rest
-    /// of that sub-buffer and reports what was lost.
+    /// [`UpTo::LastWritten`] returns `None`: the events committed before the first gap. It then skips the
+    /// rest of that sub-buffer and reports what was lost.
     ///
     /// Call it until it gives [`Left::Nothing`], releasing each chunk.
     ///
@@ -368,7 +368,7 @@ impl Reader {
             if geometry.distance(begin, self.sequence) > geometry.sub_buffers() as i64 {
                 break;
             }
-            if let Some(chunk) = self.next(Reach::Written)? {
+            if let Some(chunk) = self.next(UpTo::LastWritten)? {
                 return Ok(Left::Chunk(chunk));
             }
             let Some(ahead) = self.ahead()? else { break };

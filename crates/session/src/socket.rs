@@ -258,7 +258,7 @@ mod tests {
         rustix::net::connect(&socket, &SocketAddrUnix::new(listener.path()).unwrap()).unwrap();
         accept(listener.join()).unwrap();
         let list = fs::read_to_string("/proc/net/unix").unwrap();
-        assert!(!list.contains(secret), "once somebody has connected");
+        assert!(!list.contains(secret), "once a program has connected");
     }
 
     #[test]

@@ -29,11 +29,11 @@ fn followed(coverage: Coverage, events: &[Event]) -> Vec<(i32, bool)> {
 #[test]
 fn creations_and_idle_threads_show_the_followed_threads() {
     let events = [
-        (0, 0, 10, switch(10, GOES_ON, 20)),
-        (10, 0, 20, switch(20, GOES_ON, 0)),
+        (0, 0, 10, switch(10, RUNNABLE, 20)),
+        (10, 0, 20, switch(20, RUNNABLE, 0)),
         (20, 0, 0, switch(0, 0, 10)),
         (30, 0, 10, Kind::NewTask { child: Tid(11), same_process: true }),
-        (40, 0, 10, switch(10, GOES_ON, 30)),
+        (40, 0, 10, switch(10, RUNNABLE, 30)),
         (50, 0, 30, switch(30, SLEEPS, 12)),
     ];
     // 20 leaves for an idle thread, 10 comes from one.
@@ -76,14 +76,14 @@ fn a_thread_that_is_created_where_events_are_missing_is_one() {
 /// Linux, kernel/trace/trace_events.c: `event_filter_pid_sched_wakeup_probe_pre` allows all events of a CPU
 /// until the wake of a followed thread is recorded, such as `contention_begin` of a lock that this takes.
 #[test]
-fn what_happens_in_the_wake_of_a_followed_thread_does_not_show_who_is_followed() {
+fn what_happens_in_the_wake_of_a_followed_thread_does_not_show_that_the_waker_is_followed() {
     let events = [
         (0, 0, 10, Kind::SystemCall { call: READ }),
         (10, 0, 10, switch(10, SLEEPS, 20)),
         (20, 0, 20, Kind::Waking { tid: Tid(10), name: b"a" }),
         (21, 0, 20, Kind::Kernel),
         (22, 0, 20, Kind::Wakeup { tid: Tid(10), name: b"a" }),
-        (30, 0, 20, switch(20, GOES_ON, 10)),
+        (30, 0, 20, switch(20, RUNNABLE, 10)),
     ];
     let listed = Coverage { of_some: true, of_listed: true, ..Coverage::default() };
     assert_eq!(followed(listed.clone(), &events), [(10, true), (20, false)]);

@@ -37,7 +37,7 @@ fn story() -> Vec<Event> {
         (115, 0, 10, Kind::Waking { tid: Tid(11), name: b"worker" }),
         (116, 0, 10, Kind::Wakeup { tid: Tid(11), name: b"worker" }),
         (120, 0, 10, Kind::SystemCallEnd { call: FUTEX }),
-        (130, 0, 10, switch(10, GOES_ON, 11)),
+        (130, 0, 10, switch(10, RUNNABLE, 11)),
         (140, 0, 11, Kind::SystemCallEnd { call: READ }),
         (150, 0, 11, takes(Interrupt::Vector)),
         (155, 0, 11, Kind::InterruptExit(Interrupt::Vector)),
@@ -47,7 +47,7 @@ fn story() -> Vec<Event> {
         (170, 0, 11, Kind::UserThread(User::Wait { kind: MUTEX })),
         (180, 0, 11, user_switch(1, 2, Blocked)),
         (190, 0, 11, Kind::PageFault { user: true, high: true }),
-        (200, 0, 11, switch(11, GOES_ON, 10)),
+        (200, 0, 11, switch(11, RUNNABLE, 10)),
         (210, 0, 10, Kind::UserThread(User::Wake { thread: Task(1) })),
         (220, 0, 10, user_switch(0, 1, Unknown)),
         (230, 0, 10, user_switch(1, 0, Ended)),
@@ -553,9 +553,9 @@ fn a_user_thread_goes_where_its_lwp_goes() {
     let story = [
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
-        (20, 0, 10, switch(10, GOES_ON, 0)),
+        (20, 0, 10, switch(10, RUNNABLE, 0)),
         (30, 1, 0, switch(0, 0, 10)),
-        (40, 1, 10, switch(10, GOES_ON, 0)),
+        (40, 1, 10, switch(10, RUNNABLE, 0)),
         (50, 0, 0, switch(0, 0, 10)),
         (60, 0, 10, Kind::User),
     ];
@@ -600,7 +600,7 @@ impl Followed {
 fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs() {
     let events = [
         (0, 0, 7, Kind::SystemCall { call: READ }),
-        (10, 0, 7, switch(7, GOES_ON, 5)),
+        (10, 0, 7, switch(7, RUNNABLE, 5)),
         (20, 0, 5, switch(5, SLEEPS, 7)),
         // A lock that the kernel waited for, still in the name of the thread that it leaves.
         (21, 0, 5, Kind::Kernel),

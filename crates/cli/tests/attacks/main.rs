@@ -192,7 +192,7 @@ fn is_welcome(path: &Path, users: [u32; 3]) -> bool {
 
 /// Records as this command does until `work` is done with the path of its socket.
 fn while_recording<T>(recorder: &mut Command, folder: &Path, work: impl FnOnce(&Path) -> T) -> T {
-    let (reported, done) = (folder.join("told"), folder.join("done"));
+    let (reported, done) = (folder.join("reported"), folder.join("done"));
     let script = format!(
         "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
         reported.display(),

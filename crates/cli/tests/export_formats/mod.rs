@@ -134,7 +134,7 @@ fn check_order(text: &str) {
     let timed = |line: &&str| line.split(' ').next().is_some_and(|kind| matches!(kind.parse(), Ok(6..=14)));
     for line in text.lines().filter(timed) {
         let at = nanoseconds(line.split(' ').nth(1).expect("a time"));
-        assert!(at >= last, "{line} stands behind {last} ns");
+        assert!(at >= last, "{line} comes after {last} ns");
         last = at;
     }
     assert!(last > 0);

@@ -22,7 +22,7 @@ fn an_extract_has_names_and_its_beginning() {
     let of_whole = named("trace", &[filter, of_program].concat());
     assert!(!of_part.is_empty() && of_part.is_subset(&of_whole), "{of_part:?} {of_whole:?}");
     let reported = run(&["list", "late", "-e", "tracewing:thread", "--from", "2001-01-01"]);
-    assert_eq!(reported, run(&["list", "trace", "-e", "tracewing:thread"]), "told before it begins");
+    assert_eq!(reported, run(&["list", "trace", "-e", "tracewing:thread"]), "recorded before it begins");
     let first = |trace: &str, options: &[&str]| {
         let listed = run(&[&["list", trace, "-n", "1", "--clock-cycles"], options].concat());
         listed.split(']').next().expect("a date").to_owned()
@@ -31,7 +31,7 @@ fn an_extract_has_names_and_its_beginning() {
     assert_eq!(first("late", &["--from", "+0s"]), first("trace", &filter));
     let report: Value = serde_json::from_str(&run(&["info", "late", "--format", "json"])).expect("JSON");
     let begin = super_trace(&filter).first().expect("it has events")["ns"].clone();
-    assert_eq!(report["begin_ns"], begin, "what is told before it is no time of it");
+    assert_eq!(report["begin_ns"], begin, "what is recorded before it does not extend its time");
     // Without its beginning, a part of the part is the same.
     run(&["extract", "late", "-o", "later", "--to", "+1min"]);
     assert_eq!(
@@ -146,14 +146,14 @@ fn an_extract_has_times_of_its_own_threads_only() {
     let tid = tid.expect("a worker runs the task").to_string();
     let is_stranger = |place: &Place| place.0 != Some(process) && place.1.is_some_and(|tid| tid != 0);
     let stranger = all.iter().map(|(_, here, _)| here).find(|here| is_stranger(here));
-    let stranger = stranger.and_then(|here| here.1).expect("another process is met").to_string();
+    let stranger = stranger.and_then(|here| here.1).expect("another process appears").to_string();
     let pid = process.to_string();
     let known = ["running_ns", "ready_ns", "blocked_ns"];
     let number = |row: &Value| row["tid"].as_i64().expect("a number");
     let filters: [&[&str]; 4] =
         [&["--tid", &tid], &["--process", &pid], &["--process", "react*"], &["--tid", &stranger]];
     for (place, filter) in filters.into_iter().enumerate() {
-        let part = format!("of-whom-{place}");
+        let part = format!("of-filter-{place}");
         run(&[&["extract", "trace", "-o", &part], filter].concat());
         // A part of the part with the same filter is the same.
         let again = format!("{part}-again");

@@ -109,7 +109,7 @@ fn places() -> Vec<(Value, Place, Place)> {
 fn tasks() -> (i64, u64, u64) {
     let created = super_trace(&["-e", "user_thread:create", "-e", "user_thread:origin"]);
     let task = |name: &str| {
-        let origin = created.iter().find(|event| event["params"]["name"] == name).expect("it is told");
+        let origin = created.iter().find(|event| event["params"]["name"] == name).expect("it is recorded");
         let is_its = |event: &&Value| {
             event["name"] == "user_thread:create" && event["params"]["origin"] == origin["params"]["origin"]
         };

@@ -27,7 +27,7 @@ pub fn is_reported() -> bool {
     if let Some(cpu) = silent {
         tracewing_testing::skip(
             tracewing_testing::Cause::Listed("idle thread"),
-            format_args!("this machine's kernel does not tell of switches from the idle thread of CPU {cpu}"),
+            format_args!("this machine's kernel records no switches from the idle thread of CPU {cpu}"),
         );
     }
     silent.is_none()

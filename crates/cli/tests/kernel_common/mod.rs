@@ -127,7 +127,7 @@ pub fn instances_of(recorder: u32) -> Vec<String> {
 pub fn end(recorder: Child) -> Output {
     let id = recorder.id();
     let output = recorder.wait_with_output().unwrap();
-    assert_eq!(instances_of(id), [""; 0], "left behind");
+    assert_eq!(instances_of(id), [""; 0], "not removed");
     output
 }
 

@@ -11,14 +11,14 @@ fn chains_of_all_acquisitions_or_of_none() {
         assert_eq!(recording.stdout, "1000 and more\n");
         let events = recording.events();
         // The program's own thread: where that ends the process, the agent's can be between any two events.
-        let own = events.iter().find(|event| event.name == "lock:acquired").expect("is told").tid;
+        let own = events.iter().find(|event| event.name == "lock:acquired").expect("it is recorded").tid;
         let of_own = events.iter().filter(|event| event.tid == own);
         let count = |name: &str| of_own.clone().filter(|event| event.name == name).count();
         // The allocator's lock, before and after `main` begins; whatever -e says.
         let acquired = count("lock:acquired");
         assert!(acquired >= 1000, "{acquired}");
         let brings = |event: &&Event| event.name == "lock:shadowed" && event.payload["function"] == "malloc";
-        let path = events.iter().find(brings).expect("is told").payload["path"].as_str();
+        let path = events.iter().find(brings).expect("it is recorded").payload["path"].as_str();
         assert_eq!(path.map(Path::new), Some(&*program));
         let expected = match chains {
             "all" => acquired,
@@ -42,7 +42,7 @@ fn a_flight_recorder_has_what_its_chains_mean_however_fast_it_forgets() {
     let reported: BTreeSet<u64> = of("lock:call_chain").map(|event| event.number("chain")).collect();
     let named: BTreeSet<u64> = of("lock:called_from").map(|event| event.number("chain")).collect();
     assert!((1..1000).contains(&of("lock:called_from").count()), "only the last are there");
-    assert!(named.is_subset(&reported), "{named:x?} are named, and {reported:x?} told");
+    assert!(named.is_subset(&reported), "{named:x?} are named, {reported:x?} recorded");
 }
 
 #[test]

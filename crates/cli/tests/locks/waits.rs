@@ -12,7 +12,7 @@ fn snapshot_and_end(mut recorder: Child) -> PathBuf {
 }
 
 #[test]
-fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_they_told() {
+fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_the_events_that_named_them() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "twins", &[]) else { return };
     let place = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_t
 }
 
 #[test]
-fn threads_that_wait_for_each_other_for_ever_are_told() {
+fn threads_that_wait_for_each_other_are_reported_as_a_deadlock() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
     let place = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
 }
 
 #[test]
-fn a_deadlock_is_told_also_if_younger_events_of_others_were_overwritten() {
+fn a_deadlock_is_reported_even_if_younger_events_of_others_were_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
     let place = tempfile::tempdir().unwrap();
@@ -138,12 +138,12 @@ fn what_was_waited_for_before_a_part_begins_is_known() {
     assert_eq!(["acquired", "waited", "refused", "held"].map(sum), [0, 4, 4, 0], "{threads}");
     // Four waits lack their beginning and their end, three critical sections lack both.
     assert_eq!(threads["incomplete"], 4 + 4 + 3, "{threads}");
-    let behind = table(&recording, &["--from", "+1h", "--graph"]);
-    assert_eq!(behind["graph"], Value::Array(Vec::new()));
+    let after_the_end = table(&recording, &["--from", "+1h", "--graph"]);
+    assert_eq!(after_the_end["graph"], Value::Array(Vec::new()));
 }
 
 #[test]
-fn who_has_died_waits_no_longer_but_has_waited() {
+fn threads_that_have_ended_no_longer_wait_but_have_waited() {
     let folder = tempfile::tempdir().unwrap();
     let Some(_) = program(folder.path(), "deadlock", &[]).filter(|_| harness::traceable()) else {
         return;

@@ -36,7 +36,7 @@ fn counters_are_read_last_before_the_kernels_recording_is_ended() {
     let list = harness::tracewing().arg("list").arg(recording.trace()).ran();
     let text = list.text();
     let last = |name: &str| text.rfind(name).expect("are there");
-    assert!(last("profile:counters:") < last("syscall_entry_"), "counters are read behind all else");
+    assert!(last("profile:counters:") < last("syscall_entry_"), "counters are read after everything else");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn samples_of_threads_waiting_for_a_lock_are_found() {
     let (all_held, all) = held("period > 0");
     let (held_in_wait, waiting) = held("$waits_for == \"spin\"");
     assert!(waiting > 20 && all_held > 20, "{waiting} waiting, {all_held} in hold() of {all}");
-    assert_eq!(held_in_wait, 0, "who waits for the lock has not got it");
+    assert_eq!(held_in_wait, 0, "a thread that waits for the lock does not hold it");
     assert!(all_held + waiting > all * 9 / 10, "{all_held} and {waiting} of {all}");
 }
 
@@ -163,7 +163,7 @@ fn samples_of_threads_waiting_for_a_lock_are_found() {
 fn as_user_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
     const NOBODY: u32 = 65534;
     if !am_root() {
-        tracewing_testing::skip(tracewing_testing::Cause::Root, "to become somebody else needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::Root, "becoming another user needs root");
         return None;
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
@@ -173,7 +173,7 @@ fn as_user_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<O
         Err(error) => {
             tracewing_testing::skip(
                 tracewing_testing::Cause::Root,
-                format_args!("nobody may not run the recorder: {error}"),
+                format_args!("the user nobody may not run the recorder: {error}"),
             );
             None
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::Protocol;
-use tracewing_ring::{Chunk, Contradiction, Damaged, Left, Reach, Region};
+use tracewing_ring::{Chunk, Contradiction, Damaged, Left, Region, UpTo};
 use tracewing_streams::PacketTimes;
 use tracewing_units::Cycles;
 
@@ -120,7 +120,7 @@ impl Buffer {
             self.reader.release(chunk);
         }
         for _ in 0..=region.geometry().sub_buffers() {
-            match self.reader.next(Reach::Written) {
+            match self.reader.next(UpTo::LastWritten) {
                 Ok(Some(chunk)) => {
                     // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not
                     // released yet.

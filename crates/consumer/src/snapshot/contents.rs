@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
+use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reader, Region, UpTo};
 use tracewing_units::{Cpu, Cycles};
 
 use crate::drain::Drain;
@@ -158,7 +158,7 @@ fn read(
     counted: u64,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
-    let (mut reach, mut left_out) = (Reach::Full, Overwritten::default());
+    let (mut up_to, mut left_out) = (UpTo::LastFull, Overwritten::default());
     reader.rewind();
     // A sub-buffer yields a chunk, or damage, or both. Writers continue in the meantime and may lap the
     // reader.
@@ -166,7 +166,7 @@ fn read(
         let next = match writers {
             Writers::Dead => reader.finalise(),
             Writers::Living | Writers::Ending => {
-                wait_for_chunk(reader, region, reach).map(|chunk| chunk.map_or(Left::Nothing, Left::Chunk))
+                wait_for_chunk(reader, region, up_to).map(|chunk| chunk.map_or(Left::Nothing, Left::Chunk))
             }
         };
         let chunk = match next {
@@ -175,8 +175,8 @@ fn read(
                 found_lost += 1;
                 continue;
             }
-            Ok(Left::Nothing) if reach == Reach::Full && writers != Writers::Dead => {
-                reach = Reach::Written;
+            Ok(Left::Nothing) if up_to == UpTo::LastFull && writers != Writers::Dead => {
+                up_to = UpTo::LastWritten;
                 continue;
             }
             // A writer that has not finished by now never will.
@@ -199,7 +199,7 @@ fn read(
         let (events, begin, end) = (memory.copy(chunk.bytes()), chunk.begin, chunk.end);
         packets.push(Packet { events, begin, end, lost, overwritten });
         reader.give_back(chunk);
-        if reach == Reach::Written && writers == Writers::Living {
+        if up_to == UpTo::LastWritten && writers == Writers::Living {
             break;
         }
     }
@@ -220,17 +220,17 @@ fn leave_out(packets: &mut Vec<Packet>, left_out: &mut Overwritten, overwritten:
     }
 }
 
-/// The next full sub-buffer; or, with [`Reach::Written`], the content of the writers' current one. `None` if
-/// there is no more.
+/// The next full sub-buffer; or, with [`UpTo::LastWritten`], the content of the writers' current one. `None`
+/// if there is no more.
 ///
 /// A sub-buffer cannot always be read: with `Smp` not while a thread is between reserving and committing,
 /// which takes long only if the thread is not running; and not while writers lap the reader. Waits for a
 /// better moment.
-fn wait_for_chunk(reader: &mut Reader, region: Region, reach: Reach) -> Result<Option<Chunk>, Damaged> {
-    let least = if reach == Reach::Written { 1 } else { region.geometry().sub_buffer_bytes() };
+fn wait_for_chunk(reader: &mut Reader, region: Region, up_to: UpTo) -> Result<Option<Chunk>, Damaged> {
+    let least = if up_to == UpTo::LastWritten { 1 } else { region.geometry().sub_buffer_bytes() };
     for _ in 0..COMMIT_ATTEMPTS {
         for _ in 0..COMMIT_LOOKS {
-            let chunk = reader.next(reach)?;
+            let chunk = reader.next(up_to)?;
             if chunk.is_some() || reader.waiting() < least {
                 return Ok(chunk);
             }

@@ -8,7 +8,7 @@ use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
 use tracewing_programs::image::{AddressSpace, Process};
 use tracewing_recover::{DamageCause, Region as Found};
-use tracewing_ring::{Reach, Region};
+use tracewing_ring::{Region, UpTo};
 use tracewing_units::Pid;
 
 use crate::{emit, recover};
@@ -49,7 +49,7 @@ fn only_whole_events_while_writers_overwrite() {
                 let mut reader = unsafe { region.reader(0) };
                 while !done.load(Relaxed) {
                     reader.rewind();
-                    while let Ok(Some(chunk)) = reader.next(Reach::Written) {
+                    while let Ok(Some(chunk)) = reader.next(UpTo::LastWritten) {
                         reader.give_back(chunk);
                     }
                 }

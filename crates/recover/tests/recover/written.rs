@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, SubBufferHeader};
 use tracewing_recover::{DamageCause, Region as Found};
-use tracewing_ring::Reach;
+use tracewing_ring::UpTo;
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_units::{Cpu, Tid};
 
@@ -72,7 +72,7 @@ fn a_recorder_removes_no_events() {
                         Mode::Overwrite => reader.give_back(chunk),
                         Mode::Discard => reader.release(chunk),
                     });
-                    let reach = if number % 2 == 0 { Reach::Written } else { Reach::Full };
+                    let reach = if number % 2 == 0 { UpTo::LastWritten } else { UpTo::LastFull };
                     held = reader.next(reach).unwrap();
                 }
             }

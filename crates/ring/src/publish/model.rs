@@ -52,7 +52,7 @@ impl Processor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing; the task continues.
-    GoOn,
+    Continue,
     /// It moves to the processor with this number.
     Migrate(usize),
     /// The task is killed before the step.
@@ -104,7 +104,7 @@ impl Task<'_> {
             let flow = loop {
                 let Some(step) = steps.next() else { break Flow::Next };
                 match (self.fate)() {
-                    Fate::GoOn => {}
+                    Fate::Continue => {}
                     Fate::Migrate(to) => {
                         self.on = to;
                         break Flow::Restart;

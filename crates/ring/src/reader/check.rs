@@ -6,7 +6,7 @@ use tracewing_abi::shared::SharedBytes;
 use tracewing_units::Cycles;
 
 use super::{
-    Ahead, Chunk, Contradiction, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished,
+    Ahead, Chunk, Contradiction, Damaged, Extent, FIRST, Found, Header, Left, Reader, Unfinished, UpTo,
 };
 use crate::sync::Ordering::*;
 
@@ -47,7 +47,7 @@ impl Reader {
     }
 
     /// Discard mode: how much of the reader's sub-buffer can be read.
-    pub(super) fn find(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
+    pub(super) fn find(&mut self, ahead: &Ahead, up_to: UpTo) -> Result<Found, Damaged> {
         let geometry = self.buffer.geometry();
         let physical = geometry.entry(self.sequence);
         if ahead.sub_buffers > 0 {
@@ -56,7 +56,7 @@ impl Reader {
             }
             return self.whole(physical, false).map(Found::Extent);
         }
-        if reach == Reach::Full || !self.has_more(ahead) {
+        if up_to == UpTo::LastFull || !self.has_more(ahead) {
             return Ok(Found::Nothing);
         }
         let (header, end) = (self.header(physical), geometry.at(ahead.head));

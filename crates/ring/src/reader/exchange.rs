@@ -21,7 +21,7 @@
 
 use tracewing_abi::region::{Mode, Reference};
 
-use super::{Ahead, Damaged, Extent, FIRST, Found, Reach, Reader};
+use super::{Ahead, Damaged, Extent, FIRST, Found, Reader, UpTo};
 use crate::Buffer;
 use crate::sync::Ordering::*;
 use crate::sync::fence;
@@ -47,7 +47,7 @@ pub(super) fn spare(buffer: &Buffer) -> usize {
 impl Reader {
     /// Takes the reader's sub-buffer out of the ring if it is full; copies its new bytes if it is the current
     /// one.
-    pub(super) fn take(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
+    pub(super) fn take(&mut self, ahead: &Ahead, up_to: UpTo) -> Result<Found, Damaged> {
         let reference = self.buffer.reference(self.sequence);
         if reference.sequence != self.sequence {
             // An older number: the sub-buffer is not opened yet. Writers that are past it nevertheless are
@@ -57,7 +57,7 @@ impl Reader {
             return Ok(if is_unopened { Found::Nothing } else { Found::Overwritten });
         }
         if ahead.sub_buffers == 0 {
-            return Ok(self.copied(ahead, reach, reference));
+            return Ok(self.copied(ahead, up_to, reference));
         }
         // Acquire, with `disown`.
         if self.buffer.header(reference.physical).sequence.load(Acquire) == 0 {
@@ -75,8 +75,8 @@ impl Reader {
     }
 
     /// Copies the new bytes of the current sub-buffer.
-    fn copied(&mut self, ahead: &Ahead, reach: Reach, reference: Reference) -> Found {
-        if reach == Reach::Full || !self.has_more(ahead) {
+    fn copied(&mut self, ahead: &Ahead, up_to: UpTo, reference: Reference) -> Found {
+        if up_to == UpTo::LastFull || !self.has_more(ahead) {
             return Found::Nothing;
         }
         let header = self.header(reference.physical);

@@ -8,7 +8,7 @@ use loom::thread;
 use tracewing_abi::region::Protocol;
 use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Attachment, EnableWord, Reach, Reader, Region};
+use tracewing_ring::{Attachment, EnableWord, Reader, Region, UpTo};
 use tracewing_units::{Cpu, Tid};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
@@ -64,7 +64,7 @@ fn emit(world: &World, task: &mut Task<'_>, number: u64) -> Option<bool> {
 }
 
 fn proceed() -> Fate {
-    Fate::GoOn
+    Fate::Continue
 }
 
 /// Returns the number of events written.
@@ -158,7 +158,7 @@ fn snapshots() {
         let snapshot = |reader: &mut Reader| {
             let mut check = Check::default();
             reader.rewind();
-            while let Some(chunk) = reader.next(Reach::Written).unwrap() {
+            while let Some(chunk) = reader.next(UpTo::LastWritten).unwrap() {
                 check.look(reader, &chunk);
                 reader.give_back(chunk);
             }
@@ -212,7 +212,7 @@ fn migration_and_death() {
                     let steps = Cell::new(0);
                     let fates = || match steps.replace(steps.get() + 1) == at {
                         true => fate,
-                        false => Fate::GoOn,
+                        false => Fate::Continue,
                     };
                     let mut task = moving.task(Tid(1), &fates);
                     (0..3).map_while(|number| emit(&moving, &mut task, number)).filter(|done| *done).count()
@@ -248,7 +248,7 @@ fn detach() {
         check.drain(&mut reader);
         let written = writer.join().unwrap();
         assert_eq!(check.events, u64::from(written), "what was written was written before");
-        assert!(reader.next(Reach::Written).unwrap().is_none());
+        assert!(reader.next(UpTo::LastWritten).unwrap().is_none());
     });
 }
 
@@ -273,6 +273,6 @@ fn switching_off() {
         check.drain(&mut reader);
         let written = writer.join().unwrap();
         assert_eq!(check.events, u64::from(written), "what was written was written before");
-        assert!(reader.next(Reach::Written).unwrap().is_none());
+        assert!(reader.next(UpTo::LastWritten).unwrap().is_none());
     });
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use loom::thread;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, split_header_word};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
-use tracewing_ring::{Chunk, Overwritten, Reach, Reader, Region};
+use tracewing_ring::{Chunk, Overwritten, Reader, Region, UpTo};
 use tracewing_units::Cycles;
 
 /// Bytes of an event's payload: writer and number.
@@ -83,7 +83,7 @@ impl Check {
 
     /// Reads and releases everything there is.
     pub fn drain(&mut self, reader: &mut Reader) {
-        while let Some(chunk) = reader.next(Reach::Written).unwrap() {
+        while let Some(chunk) = reader.next(UpTo::LastWritten).unwrap() {
             self.look(reader, &chunk);
             reader.release(chunk);
         }
@@ -91,8 +91,8 @@ impl Check {
 
     /// Reads and releases one chunk, if there is one.
     pub fn one(&mut self, reader: &mut Reader, partial: bool) {
-        let reach = if partial { Reach::Written } else { Reach::Full };
-        if let Some(chunk) = reader.next(reach).unwrap() {
+        let up_to = if partial { UpTo::LastWritten } else { UpTo::LastFull };
+        if let Some(chunk) = reader.next(up_to).unwrap() {
             self.look(reader, &chunk);
             reader.release(chunk);
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tracewing_abi::region::{Mode, SUB_BUFFER_HEADER};
-use tracewing_ring::{Chunk, Left, Overwritten, Reach, Reader, Region};
+use tracewing_ring::{Chunk, Left, Overwritten, Reader, Region, UpTo};
 use tracewing_units::Cycles;
 
 use crate::events::{Event, PINNED, decode};
@@ -90,8 +90,8 @@ impl Collector {
     /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before the chunk is released,
     /// and with what was overwritten before it.
     pub fn drain_with(&mut self, cpu: usize, partial: bool, mut before: impl FnMut(&[Event], Overwritten)) {
-        let reach = if partial { Reach::Written } else { Reach::Full };
-        while let Some(chunk) = self.cpus[cpu].reader.next(reach).expect("undamaged") {
+        let up_to = if partial { UpTo::LastWritten } else { UpTo::LastFull };
+        while let Some(chunk) = self.cpus[cpu].reader.next(up_to).expect("undamaged") {
             self.take(cpu, chunk, &mut before);
         }
     }

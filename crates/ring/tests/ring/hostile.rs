@@ -9,7 +9,7 @@ use tracewing_abi::region::{
     Clock, Geometry, Loss, Mode, PAGE, Protocol, Reference, RegionHeader, SUB_BUFFER_HEADER,
 };
 use tracewing_ring::lttng::{self, Smp};
-use tracewing_ring::{Chunk, Left, Reach, Reader, Region, Segment};
+use tracewing_ring::{Chunk, Left, Reader, Region, Segment, UpTo};
 use tracewing_units::Tid;
 
 use crate::events::payload;
@@ -106,7 +106,9 @@ fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
             Ok(Left::Chunk(chunk)) => Some(chunk),
             Ok(Left::Unfinished(_) | Left::Nothing) | Err(_) => None,
         },
-        choice => reader.next(if choice % 2 == 0 { Reach::Written } else { Reach::Full }).ok().flatten(),
+        choice => {
+            reader.next(if choice % 2 == 0 { UpTo::LastWritten } else { UpTo::LastFull }).ok().flatten()
+        }
     };
     if let Some(chunk) = chunk {
         check(&chunk);
@@ -209,7 +211,7 @@ fn stamps_at_the_end_of_time() {
     // SAFETY: the first event's header, in the CPU's data.
     unsafe { cpu.data(0, 64).cast::<u64>().write(header_word(5, 1, 12)) };
     cpu.control().head.store(76, Release);
-    assert_eq!(reader.next(Reach::Written).unwrap_err().bytes, 12);
+    assert_eq!(reader.next(UpTo::LastWritten).unwrap_err().bytes, 12);
 }
 
 #[test]

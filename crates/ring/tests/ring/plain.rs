@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use tracewing_abi::region::{Geometry, Loss, Mode, Protocol, SUB_BUFFER_HEADER};
-use tracewing_ring::{Chunk, Overwritten, Reach, Reader, Readiness};
+use tracewing_ring::{Chunk, Overwritten, Reader, Readiness, UpTo};
 
 use crate::emitter::{Emitter, KINDS, NEAR_WRAP, Shape};
 use crate::events::{LARGE, decode};
@@ -198,8 +198,8 @@ impl Both {
     }
 
     fn next(&mut self, partial: bool) -> Option<(Chunk, Vec<Event>, bool)> {
-        let reach = if partial { Reach::Written } else { Reach::Full };
-        let found = self.reader.next(reach).expect("undamaged");
+        let up_to = if partial { UpTo::LastWritten } else { UpTo::LastFull };
+        let found = self.reader.next(up_to).expect("undamaged");
         let expected = self.plain.next(partial);
         assert_eq!(found.is_some(), expected.is_some(), "the plain ring has {expected:?}");
         let (chunk, (events, is_last)) = found.zip(expected)?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Acquire;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
-use tracewing_ring::{Reach, Reader, Region};
+use tracewing_ring::{Reader, Region, UpTo};
 use tracewing_units::Cycles;
 
 use crate::collector::Gap;
@@ -60,7 +60,7 @@ impl Snapshots {
         reader.rewind();
         let (mut snapshot, mut stamp) = (Snapshot::default(), Cycles::ZERO);
         let mut last: HashMap<u32, (u32, u64)> = HashMap::new();
-        while let Some(chunk) = reader.next(Reach::Written).expect("undamaged") {
+        while let Some(chunk) = reader.next(UpTo::LastWritten).expect("undamaged") {
             assert!(chunk.begin >= stamp, "a chunk begins before the end of the one before");
             assert!(chunk.overwritten.sub_buffers >= snapshot.overwritten);
             (stamp, snapshot.overwritten) = (chunk.end, chunk.overwritten.sub_buffers);

@@ -111,7 +111,7 @@ fn by_steps(watched: &Watched, sequence: Sequence, head: u64) -> Vec<Vec<u8>> {
     let images = RefCell::new(Vec::new());
     let look = || {
         add(&mut images.borrow_mut(), watched.image());
-        Fate::GoOn
+        Fate::Continue
     };
     let (processors, attachment, fate) = (&processors[..], &attachment, &look);
     let mut task = Task { processors, on: watched.cpu, attachment, key, tid: Tid(TID), enabled: None, fate };

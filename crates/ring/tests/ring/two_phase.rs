@@ -3,7 +3,7 @@
 
 use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Slot, Smp};
-use tracewing_ring::{Reach, Reader, Region};
+use tracewing_ring::{Reader, Region, UpTo};
 use tracewing_units::Tid;
 
 use crate::collector::Collector;
@@ -81,7 +81,7 @@ fn is_zeroed<A: Access>(ring: &Ring) {
     slot.put(&[7; 5]);
     drop(slot);
     drop(ring.reserve::<A>().unwrap());
-    let chunk = reader.next(Reach::Written).unwrap().unwrap();
+    let chunk = reader.next(UpTo::LastWritten).unwrap().unwrap();
     // SAFETY: the chunk is not released, and no thread writes.
     let bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
     let (first, second) = bytes.split_at(bytes.len() / 2);

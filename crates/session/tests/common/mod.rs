@@ -51,7 +51,7 @@ pub fn with_programs_and_notes(
     notes: &mut Notes,
 ) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
-    let (reported, done) = (folder.path().join("told"), folder.path().join("done"));
+    let (reported, done) = (folder.path().join("reported"), folder.path().join("done"));
     let script = format!(
         "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
         reported.display(),

@@ -11,7 +11,7 @@ use tracewing_trace::super_trace::{
 use tracewing_units::{Cpu, Task, Tid, Timestamp};
 
 pub const SLEEPS: i64 = 1;
-pub const GOES_ON: i64 = 0x100;
+pub const RUNNABLE: i64 = 0x100;
 pub const DEAD: i64 = 0x20;
 pub const FUTEX: Name = Name(0);
 pub const READ: Name = Name(1);

@@ -221,7 +221,7 @@ mod tests {
                 libc::sigismember(set.as_ptr(), libc::SIGTERM)
             };
             send.send((thread_name(), blocked)).unwrap();
-            panic!("nobody minds");
+            panic!("on purpose");
         };
         assert!(spawn(256 << 10, Box::new(body)));
         let (name, blocked) = receive.recv().unwrap();

@@ -51,7 +51,7 @@ mod tests {
         let may = |recorder, own, inside: bool| may_record(recorder, own, || inside);
         assert!(may(0, 0, false) && may(0, 7, false) && may(7, 7, false));
         assert!(!may(7, 0, false) && !may(7, 8, false) && !may(7, 8, true));
-        assert!(!may(NO_NUMBER, 7, false), "nobody is a user");
+        assert!(!may(NO_NUMBER, 7, false), "another user, as far as the number shows");
         assert!(may(NO_NUMBER, 7, true), "root, perhaps");
     }
 
