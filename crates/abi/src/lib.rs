@@ -12,6 +12,7 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod atomic;
 pub mod attach;

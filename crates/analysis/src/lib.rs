@@ -21,6 +21,8 @@
 //! No analysis reads files or prints, and none fails: an event that it cannot match makes time unknown, and
 //! the result says so.
 
+#![warn(unreachable_pub)]
+
 mod actor;
 mod analysis;
 mod breakdown;

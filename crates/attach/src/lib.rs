@@ -13,6 +13,8 @@
 //!
 //! Linux on x86-64.
 
+#![warn(unreachable_pub)]
+
 mod alarm;
 mod asleep;
 mod bpf;

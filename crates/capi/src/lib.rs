@@ -16,6 +16,8 @@
 //! The macros use the functions whose names end in `_2`, for version 2 of `tracewing_abi::site`. The header
 //! documents the others.
 
+#![warn(unreachable_pub)]
+
 mod attach;
 mod event;
 mod sandbox;

@@ -28,7 +28,7 @@ use crate::clock::{Calibration, TraceClock};
 use crate::mapping::{self, Mapped, Unfit};
 
 /// The data stream class that all user streams have.
-pub const USER_STREAM_CLASS: u64 = 0;
+const USER_STREAM_CLASS: u64 = 0;
 /// The metadata's file name.
 const METADATA: &str = "metadata";
 /// Maximum bytes of class descriptions in a recording; bounds the metadata.

@@ -28,6 +28,8 @@
 //! The crate does not read payloads, and uses no sockets and no other processes. It starts at most one
 //! thread, on request, which waits for the disk in place of the caller's thread.
 
+#![warn(unreachable_pub)]
+
 mod buffer;
 mod children;
 pub mod classes;

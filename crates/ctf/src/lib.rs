@@ -55,6 +55,8 @@
 //! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns
 //! it off.
 
+#![warn(unreachable_pub)]
+
 pub mod convert;
 #[cfg(feature = "read")]
 pub mod decode;

@@ -53,7 +53,7 @@ const COUNTER: u8 = 7;
 impl<'s> Change<'s> {
     /// Pushes the change to the sorter.
     #[inline]
-    pub fn push(self, time: Timestamp, sorter: &mut Sorter) -> std::io::Result<()> {
+    pub(crate) fn push(self, time: Timestamp, sorter: &mut Sorter) -> std::io::Result<()> {
         match self {
             Change::NoState { of } => sorter.push(time, NO_STATE, |out| words(out, [of])),
             Change::State { of, name, woken: None } => sorter.push(time, STATE, |out| words(out, [of, name])),
@@ -87,7 +87,7 @@ impl<'s> Change<'s> {
 
     /// Decodes an item of the sorter; `None` if it is not an encoded change.
     #[inline]
-    pub fn of(item: Item<'s>) -> Option<Self> {
+    pub(crate) fn of(item: Item<'s>) -> Option<Self> {
         let bytes = item.bytes;
         let long = |at: usize| bytes.get(at..)?.first_chunk().map(|long| u64::from_le_bytes(*long));
         Some(match item.rank {

@@ -50,7 +50,7 @@ impl Default for Model {
 impl Model {
     /// Decides which containers are shown and under which label, and adds processes. Call it after everything
     /// else is known.
-    pub fn finish(&mut self, ran: &Ran) {
+    pub(crate) fn finish(&mut self, ran: &Ran) {
         (self.begin, self.end, self.partial) = (ran.begin_ns, ran.end_ns, ran.partial);
         let mut process_names = BTreeMap::new();
         for container in &mut self.containers {
@@ -105,7 +105,7 @@ impl Model {
     }
 
     /// Containers that are shown.
-    pub fn shown(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
         (0..).zip(&self.containers).filter(|(_, container)| container.shown)
     }
 }
@@ -121,10 +121,10 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// Number of LWPs that wait for a CPU; always the first counter.
-    pub const READY: CounterId = 0;
+    pub(crate) const READY: CounterId = 0;
 
     /// The name, with the CPU's number.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match self.cpu {
             Some(cpu) => format!("{} of CPU {cpu}", self.name),
             None => self.name.clone(),
@@ -184,7 +184,7 @@ pub(crate) enum Kind {
 }
 
 impl Container {
-    pub fn new(kind: Kind, label: NameId) -> Self {
+    pub(crate) fn new(kind: Kind, label: NameId) -> Self {
         Container {
             kind,
             process: None,
@@ -200,18 +200,18 @@ impl Container {
     }
 
     /// Whether it is an LWP that a recording of some threads does not follow.
-    pub fn is_stranger(&self, partial: bool) -> bool {
+    pub(crate) fn is_stranger(&self, partial: bool) -> bool {
         partial && matches!(self.kind, Kind::Lwp { .. }) && !self.followed
     }
 
     /// Marks the container as ended and stores its final description.
-    pub fn ends(&mut self, process: Option<Pid>, name: &str, followed: bool) {
+    pub(crate) fn ends(&mut self, process: Option<Pid>, name: &str, followed: bool) {
         (self.process, self.followed, self.ended) = (process, followed, true);
         name.clone_into(&mut self.own_name);
     }
 
     /// The name, with the numbers that make it unique.
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let numbers = match (self.kind, self.process) {
             (Kind::Cpu { number }, _) => return format!("CPU {number}"),
             (Kind::Process { pid: None }, _) => return "unknown process".to_owned(),
@@ -320,28 +320,28 @@ impl Default for Names {
 }
 
 impl Names {
-    pub fn add(&mut self, text: String, used: Use) -> NameId {
+    pub(crate) fn add(&mut self, text: String, used: Use) -> NameId {
         self.names.push((text, used));
         (self.names.len() - 1) as NameId
     }
 
-    pub fn set(&mut self, name: NameId, text: String) {
+    pub(crate) fn set(&mut self, name: NameId, text: String) {
         self.names[name as usize].0 = text;
     }
 
-    pub fn get(&self, name: NameId) -> &str {
+    pub(crate) fn get(&self, name: NameId) -> &str {
         &self.names[name as usize].0
     }
 
     /// All names in the order of their ids.
-    pub fn all(&self) -> impl Iterator<Item = (NameId, &str, Use)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (NameId, &str, Use)> {
         self.names.iter().enumerate().map(|(number, (text, used))| (number as NameId, text.as_str(), *used))
     }
 
     /// The name of a state. Names of system calls and causes of waiting get their texts from
     /// [`Names::learn`].
     #[inline]
-    pub fn state(&mut self, doing: Doing) -> NameId {
+    pub(crate) fn state(&mut self, doing: Doing) -> NameId {
         match doing {
             Doing::Unknown => state::UNKNOWN,
             Doing::Running { mode: Mode::Unknown, .. } => state::RUNNING,
@@ -369,7 +369,7 @@ impl Names {
     }
 
     /// Sets the texts of system calls and causes of waiting.
-    pub fn learn(&mut self, text: impl Fn(Name) -> String) {
+    pub(crate) fn learn(&mut self, text: impl Fn(Name) -> String) {
         let all = [
             (&self.calls, "system call "),
             (&self.causes, "blocked on "),
@@ -386,7 +386,7 @@ impl Names {
     }
 
     /// The name of the state of an LWP that spins in user code for a lock of this kind.
-    pub fn spinning(&mut self, on: Name) -> NameId {
+    pub(crate) fn spinning(&mut self, on: Name) -> NameId {
         match self.spins.get(on.0 as usize) {
             Some(Some(name)) => *name,
             _ => {

@@ -57,7 +57,7 @@ struct Runs {
 
 impl Sorter {
     /// An empty sorter. Temporary files are anonymous and lie in `folder`.
-    pub fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self::with_buffer(folder, BUFFER)
     }
 
@@ -76,7 +76,7 @@ impl Sorter {
     /// # Errors
     /// The temporary file cannot be written.
     #[inline]
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         time: Timestamp,
         rank: u8,
@@ -99,7 +99,7 @@ impl Sorter {
     ///
     /// # Errors
     /// The temporary file cannot be written or read.
-    pub fn finish(mut self) -> std::io::Result<Sorted> {
+    pub(crate) fn finish(mut self) -> std::io::Result<Sorted> {
         if self.runs.ranges.is_empty() {
             self.keys.sort();
             return Ok(Sorted::Memory { items: self.items, keys: self.keys, next: 0 });
@@ -187,7 +187,7 @@ impl Sorted {
     /// # Errors
     /// The temporary file cannot be read.
     #[inline]
-    pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
+    pub(crate) fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
         Ok(match self {
             Sorted::Memory { items, keys, next } => {
                 let Some((_, place)) = keys.get(*next) else { return Ok(None) };

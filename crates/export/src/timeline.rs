@@ -85,7 +85,12 @@ struct Line {
 
 impl Timeline {
     /// An empty timeline; temporary files lie in `folder`. Sets `failed` if one of them cannot be written.
-    pub fn new(encoder: Box<dyn Encoder>, folder: &Path, pairs: Pairs, failed: Rc<Cell<bool>>) -> Self {
+    pub(crate) fn new(
+        encoder: Box<dyn Encoder>,
+        folder: &Path,
+        pairs: Pairs,
+        failed: Rc<Cell<bool>>,
+    ) -> Self {
         Timeline {
             folder: folder.to_owned(),
             encoder,
@@ -118,7 +123,7 @@ impl Timeline {
     ///
     /// # Errors
     /// A temporary file could not be written.
-    pub fn finish(mut self, ran: &Ran) -> Result<(Box<dyn Encoder>, Model, Sorted)> {
+    pub(crate) fn finish(mut self, ran: &Ran) -> Result<(Box<dyn Encoder>, Model, Sorted)> {
         self.finish_functions();
         let mut uses = Vec::new();
         self.lock_uses.finish(ran.end_ns, &mut |lock| uses.push(lock));

@@ -20,6 +20,8 @@
 //!
 //! Folders are created with mode 0750 and files with 0640, minus the umask.
 
+#![warn(unreachable_pub)]
+
 mod create;
 mod dir;
 mod missing;

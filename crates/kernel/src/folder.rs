@@ -14,7 +14,7 @@ use crate::stream::Sink;
 
 /// A trace folder being written.
 #[derive(Debug)]
-pub struct KernelTrace {
+pub(crate) struct KernelTrace {
     dir: TraceDir,
     uuid: Uuid,
     streams: BTreeMap<Cpu, Stream>,
@@ -23,7 +23,7 @@ pub struct KernelTrace {
 impl KernelTrace {
     /// Makes the folder `name` in `parent` and writes the trace's metadata. Where that cannot be written,
     /// none of it is left.
-    pub fn create(parent: &Dir, name: &str, uuid: Uuid, metadata: &str) -> Result<Self, Error> {
+    pub(crate) fn create(parent: &Dir, name: &str, uuid: Uuid, metadata: &str) -> Result<Self, Error> {
         let dir = TraceDir::create(parent, name, metadata)?;
         Ok(Self { dir, uuid, streams: BTreeMap::new() })
     }

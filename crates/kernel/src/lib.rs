@@ -94,6 +94,8 @@
 //! # }
 //! ```
 
+#![warn(unreachable_pub)]
+
 mod asleep;
 pub mod choose;
 mod class;

@@ -7,7 +7,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Path, Result};
 
 /// `#[event(…)]` on the struct.
 #[derive(Default)]
-pub struct OnClass {
+pub(crate) struct OnClass {
     pub name: Option<LitStr>,
     pub provider: Option<LitStr>,
     /// The variant of `Level`.
@@ -21,7 +21,7 @@ pub struct OnClass {
 
 /// `#[event(…)]` on a field of the struct.
 #[derive(Default)]
-pub struct OnField {
+pub(crate) struct OnField {
     pub name: Option<LitStr>,
     /// The variant of `Base`, with the attribute's place.
     pub base: Option<Ident>,
@@ -31,18 +31,18 @@ pub struct OnField {
 
 /// `#[event(…)]` on an enum.
 #[derive(Default)]
-pub struct OnEnumeration {
+pub(crate) struct OnEnumeration {
     pub krate: Option<Path>,
 }
 
 /// `#[event(…)]` on a variant of an enum.
 #[derive(Default)]
-pub struct OnVariant {
+pub(crate) struct OnVariant {
     pub name: Option<LitStr>,
 }
 
 impl OnClass {
-    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut this = Self::default();
         for_each(attributes, |meta| match key(&meta).as_str() {
             "name" => {
@@ -68,7 +68,7 @@ impl OnClass {
 }
 
 impl OnField {
-    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut this = Self::default();
         for_each(attributes, |meta| match key(&meta).as_str() {
             "name" => {
@@ -96,7 +96,7 @@ impl OnField {
 }
 
 impl OnEnumeration {
-    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut this = Self::default();
         for_each(attributes, |meta| match key(&meta).as_str() {
             "crate" => set(&mut this.krate, &meta, path).map(drop),
@@ -107,7 +107,7 @@ impl OnEnumeration {
 }
 
 impl OnVariant {
-    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut this = Self::default();
         for_each(attributes, |meta| match key(&meta).as_str() {
             "name" => {
@@ -121,7 +121,7 @@ impl OnVariant {
 }
 
 /// The doc comment, its lines joined.
-pub fn description(attributes: &[Attribute]) -> String {
+pub(crate) fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => text(&pair.value),
         _ => None,

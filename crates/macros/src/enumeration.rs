@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 use std::collections::HashSet;
 use syn::{Data, DeriveInput, Error, Fields, Result, parse_quote};
 
-pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {
         return Err(Error::new_spanned(
             &input.ident,

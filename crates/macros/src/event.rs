@@ -17,7 +17,7 @@ struct Recorded<'a> {
     hints: OnField,
 }
 
-pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     refuse_parameters(input)?;
     let class = OnClass::read(&input.attrs)?;
     let fields = recorded_fields(input)?;

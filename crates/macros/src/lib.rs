@@ -2,6 +2,8 @@
 //! a declaration; all further work, at compile time or later, is ordinary code of the crate `tracewing`,
 //! which also documents the macros for their users and re-exports them.
 
+#![warn(unreachable_pub)]
+
 mod attributes;
 mod enumeration;
 mod event;

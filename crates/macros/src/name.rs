@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::{Error, Result};
 
 /// Checks a part of an event's full name.
-pub fn check_event_part(name: &str, span: Span, colon_allowed: bool) -> Result<()> {
+pub(crate) fn check_event_part(name: &str, span: Span, colon_allowed: bool) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c) || (c == ':' && colon_allowed);
     if name.is_empty() {
         return Err(Error::new(span, "a name has at least one character"));
@@ -24,7 +24,7 @@ pub fn check_event_part(name: &str, span: Span, colon_allowed: bool) -> Result<(
 }
 
 /// Checks the name of a field.
-pub fn check_field(name: &str, span: Span) -> Result<()> {
+pub(crate) fn check_field(name: &str, span: Span) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
     if begins_well && name.chars().all(allowed) {
@@ -37,7 +37,7 @@ pub fn check_field(name: &str, span: Span) -> Result<()> {
 }
 
 /// Checks text that the metadata shows in one line between quotation marks: units and labels.
-pub fn check_text(text: &str, span: Span) -> Result<()> {
+pub(crate) fn check_text(text: &str, span: Span) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::new(span, "empty text"));
     }
@@ -48,7 +48,7 @@ pub fn check_text(text: &str, span: Span) -> Result<()> {
 }
 
 /// Converts `HttpRequest` and `HTTPRequest` to `http_request`.
-pub fn snake_case(name: &str) -> String {
+pub(crate) fn snake_case(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     let mut snake = String::new();
     for (at, &c) in characters.iter().enumerate() {

@@ -3,7 +3,7 @@
 
 /// The requirements of a print form for one field.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Use {
+pub(crate) struct Use {
     pub field: String,
     /// `x`, `X`, `o` or `b`: the field must be an integer.
     pub based: bool,
@@ -15,7 +15,7 @@ pub struct Use {
 ///
 /// # Errors
 /// A message for the author of the form that says what is wrong.
-pub fn parse(form: &str) -> Result<Vec<Use>, String> {
+pub(crate) fn parse(form: &str) -> Result<Vec<Use>, String> {
     let mut uses = Vec::new();
     let mut rest = form;
     while let Some(at) = rest.find(['{', '}']) {

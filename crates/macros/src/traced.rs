@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Block, Error, ImplItem, Item, ItemImpl, Result, Signature, Type, parse_quote, parse2};
 
-pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !arguments.is_empty() {
         return Err(Error::new_spanned(arguments, "`#[traced]` takes no arguments"));
     }

@@ -4,6 +4,8 @@
 //! event left in the same memory (it sets the length to 0 and keeps the text). Where we print `""`, any
 //! string of its will do.
 
+#![warn(unreachable_pub)]
+
 use std::path::Path;
 use std::process::Command;
 use tracewing_trace::{Error, FieldStyle, Listing, NameStyle, Recording, Style, UsageFault, Zone};

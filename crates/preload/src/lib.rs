@@ -37,6 +37,7 @@
 //! - A thread that is cancelled in `pthread_cond_wait` reacquires the mutex without a `lock:condition_woken`.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#![warn(unreachable_pub)]
 
 mod barrier;
 mod caller;

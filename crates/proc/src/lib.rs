@@ -11,6 +11,8 @@
 //!
 //! Programs that are recorded read these files with buffers of their own and without this crate.
 
+#![warn(unreachable_pub)]
+
 mod sleeping;
 mod stat;
 mod status;

@@ -22,6 +22,8 @@
 //!
 //! If the recorder is killed, nothing is left in the kernel: its perf events end with their descriptors.
 
+#![warn(unreachable_pub)]
+
 mod attribute;
 mod clock;
 mod counters;

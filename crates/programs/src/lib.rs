@@ -11,6 +11,8 @@
 //!
 //! Nothing in a file or a process is trusted or changed.
 
+#![warn(unreachable_pub)]
+
 pub mod elf;
 mod entries;
 pub mod image;

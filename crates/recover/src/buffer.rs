@@ -177,7 +177,7 @@ impl Buffer<'_> {
     }
 
     /// Removes the events that the reader has released: the recorder has written them.
-    pub fn drop_released(&self, sub_buffer: &mut SubBuffer) {
+    pub(crate) fn drop_released(&self, sub_buffer: &mut SubBuffer) {
         let geometry = self.region.geometry;
         let ahead = geometry.distance(sub_buffer.sequence, geometry.sequence(self.consumed));
         let released = geometry.at(self.consumed).saturating_sub(SUB_BUFFER_HEADER);

@@ -19,6 +19,8 @@
 //! Nothing found is trusted: any bytes give events, fewer events, or an error; never a panic, and never more
 //! memory than the bytes take. The crate `consumer` writes the trace while programs run.
 
+#![warn(unreachable_pub)]
+
 mod buffer;
 mod classes;
 mod error;

@@ -30,6 +30,7 @@
 //! [`slot_fifo`] exist, and the clock is the time stamp counter.
 
 #![no_std]
+#![warn(unreachable_pub)]
 #[cfg(any(loom, feature = "model", not(target_arch = "x86_64")))]
 extern crate std; // for `thread_local!`, where thread-local storage has no hand-written access
 

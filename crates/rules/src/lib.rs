@@ -56,6 +56,7 @@
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod filter;
 #[cfg(feature = "std")]

@@ -50,6 +50,8 @@
 //! The crate `consumer` drains the buffers; this crate does not read payloads. The recorder never waits for a
 //! program: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
+#![warn(unreachable_pub)]
+
 mod ask;
 mod attached;
 mod attacher;

@@ -9,6 +9,8 @@
 //!
 //! The layouts are in `tracewing_ctf::write` and `tracewing_ctf::index`.
 
+#![warn(unreachable_pub)]
+
 mod error;
 mod folder;
 mod gathered;

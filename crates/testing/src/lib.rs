@@ -8,6 +8,8 @@
 //! | `users`, `signals`, `terminal`, `seccomp` | other users, default signals, pseudo-terminals, system call filters |
 //! | `account` | comparisons with the kernel's own account of time |
 
+#![warn(unreachable_pub)]
+
 mod account;
 mod machine;
 mod run;

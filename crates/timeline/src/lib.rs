@@ -10,6 +10,8 @@
 //! States and their durations are defined by [`tracewing_trace::super_trace`]: no time is added or moved
 //! here.
 
+#![warn(unreachable_pub)]
+
 mod state;
 mod states;
 mod undecided;

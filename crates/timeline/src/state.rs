@@ -159,7 +159,7 @@ impl StateNames {
 
     /// The state of a CPU, or of a thread on it, that an interrupt has taken.
     #[inline]
-    pub fn of_interrupt(&mut self, by: Option<Name>) -> StateId {
+    pub(crate) fn of_interrupt(&mut self, by: Option<Name>) -> StateId {
         let Some(by) = by else { return StateId::INTERRUPT };
         known(&mut self.interrupts, &mut self.states, by, (About::Interrupt(by), Class::Interrupt))
     }

@@ -75,7 +75,7 @@ pin_project! {
 }
 
 impl<F> Task<F> {
-    pub fn new(future: F, life: Life) -> Self {
+    pub(crate) fn new(future: F, life: Life) -> Self {
         Self { future: Some(future), life }
     }
 }

@@ -35,7 +35,7 @@ enum Name {
 impl Known {
     /// `of_type` gives the name where there is none.
     #[inline]
-    pub fn new(
+    pub(crate) fn new(
         name: Option<&str>,
         of_type: fn() -> &'static str,
         location: &'static Location<'static>,
@@ -48,7 +48,7 @@ impl Known {
     }
 
     /// Reports the origin, unless that is done, and gives its number. The runtime is the caller's.
-    pub fn describe(&self) -> u64 {
+    pub(crate) fn describe(&self) -> u64 {
         let name = match &self.name {
             Name::OfType(name) => name(),
             Name::Shared(name) => &name.0,

@@ -35,6 +35,8 @@
 //! - With `tokio_unstable`, `tokio::spawn(instrument(…))` is two user threads, one in the other: use
 //!   [`spawn`], or [`Builder::spawn_in`] for a `JoinSet`.
 
+#![warn(unreachable_pub)]
+
 mod future;
 mod here;
 #[cfg(tokio_unstable)]

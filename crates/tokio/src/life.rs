@@ -22,7 +22,7 @@ impl Life {
     /// Creates a user thread. Without a name it is named after the type `F` of the code it runs. `runtime` is
     /// its scheduler, by default the caller's.
     #[inline]
-    pub fn new<F>(
+    pub(crate) fn new<F>(
         name: Option<&str>,
         runtime: Option<&Handle>,
         location: &'static Location<'static>,
@@ -48,13 +48,13 @@ impl Life {
 
     /// Runs it on the calling thread until the returned guard is stopped. A guard that is dropped instead
     /// means a panic.
-    pub fn run(&mut self) -> Running<'_> {
+    pub(crate) fn run(&mut self) -> Running<'_> {
         Running { run: HERE.with(|here| self.begin(here)), life: self }
     }
 
     /// As [`run`](Self::run), for a caller that ensures that one of the functions below is called.
     #[inline(always)]
-    pub fn begin(&mut self, here: &Here) -> Run {
+    pub(crate) fn begin(&mut self, here: &Here) -> Run {
         self.existed();
         Run {
             before: user_thread::switch(self.thread(), Cause::Nested),
@@ -63,7 +63,7 @@ impl Life {
     }
 
     /// Records that it stops and will continue later.
-    pub fn stop(&mut self, run: Run, here: &Here) {
+    pub(crate) fn stop(&mut self, run: Run, here: &Here) {
         self.existed(); // it began to run before the recording
         let could_continue = here.could_continue.get();
         // The user thread that polls it could continue as well.
@@ -78,7 +78,7 @@ impl Life {
 
     /// Records its end, as part of the switch.
     #[inline(always)]
-    pub fn complete(&mut self, run: Run, here: &Here) {
+    pub(crate) fn complete(&mut self, run: Run, here: &Here) {
         self.existed();
         self.living = None;
         leave(run, here);
@@ -86,19 +86,19 @@ impl Life {
 
     /// Records its end by a panic.
     #[cold]
-    pub fn panic(&mut self, run: Run, here: &Here) {
+    pub(crate) fn panic(&mut self, run: Run, here: &Here) {
         self.end(Outcome::Panicked);
         leave(run, here);
     }
 
     /// Notes that its wakers are kept from now on.
-    pub fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.living = self.living.map(Living::kept);
     }
 
     /// The user thread, if it has not ended.
     #[inline]
-    pub fn living(&self) -> Option<Living> {
+    pub(crate) fn living(&self) -> Option<Living> {
         self.living
     }
 
@@ -146,18 +146,18 @@ pub(crate) struct Running<'a> {
 
 impl Running<'_> {
     /// The running user thread, unless it has already ended.
-    pub fn thread(&self) -> Option<UserThread> {
+    pub(crate) fn thread(&self) -> Option<UserThread> {
         self.life.thread()
     }
 
     /// Records that it stops and will continue later.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         HERE.with(|here| self.life.stop(self.run, here));
         std::mem::forget(self);
     }
 
     /// Records its end, as part of the switch.
-    pub fn complete(self) {
+    pub(crate) fn complete(self) {
         HERE.with(|here| self.life.complete(self.run, here));
         std::mem::forget(self);
     }

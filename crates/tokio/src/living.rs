@@ -11,17 +11,17 @@ impl Living {
     /// A bit that the number never reaches.
     const KEPT: u64 = 1 << 63;
 
-    pub fn thread(self) -> UserThread {
+    pub(crate) fn thread(self) -> UserThread {
         let number = NonZeroU64::new(self.0.get() & !Self::KEPT);
         number.expect("it was a user thread's").into()
     }
 
     /// The same user thread, with a kept waker that must learn of its end.
-    pub fn kept(self) -> Self {
+    pub(crate) fn kept(self) -> Self {
         Self(self.0 | Self::KEPT)
     }
 
-    pub fn is_kept(self) -> bool {
+    pub(crate) fn is_kept(self) -> bool {
         self.0.get() & Self::KEPT != 0
     }
 }

@@ -26,7 +26,7 @@ impl<'a> TaskPoll<'a> {
     /// Begins a poll of the task with this life; tokio polls it with the waker `inner`, and its future is at
     /// this address.
     #[inline(never)]
-    pub fn begin(life: &'a mut Life, living: Living, inner: &'a Waker, address: usize) -> Self {
+    pub(crate) fn begin(life: &'a mut Life, living: Living, inner: &'a Waker, address: usize) -> Self {
         HERE.with(|here| {
             let run = life.begin(here);
             let waker = match user_thread::wants_wake() {
@@ -39,13 +39,13 @@ impl<'a> TaskPoll<'a> {
 
     /// The waker to poll the future with.
     #[inline(always)]
-    pub fn waker(&self) -> &Waker {
+    pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
 
     /// Ends the poll, and with it the task if that is `ready`.
     #[inline(never)]
-    pub fn end(&mut self, ready: bool) {
+    pub(crate) fn end(&mut self, ready: bool) {
         self.is_over = true;
         HERE.with(|here| {
             let living = self.waker.give_back(self.living, here);

@@ -62,7 +62,7 @@ pub(crate) struct OwnWaker(Option<(Arc<RecordingWaker>, Waker)>);
 
 impl OwnWaker {
     /// A waker for the user thread that forwards wakes to `inner`.
-    pub fn of(&mut self, thread: UserThread, inner: &Waker) -> &Waker {
+    pub(crate) fn of(&mut self, thread: UserThread, inner: &Waker) -> &Waker {
         if self.0.as_ref().is_some_and(|(waker, _)| !waker.inner.will_wake(inner)) {
             self.retire();
         }
@@ -74,7 +74,7 @@ impl OwnWaker {
     }
 
     /// Stops recording: clones that still exist belong to an ended user thread.
-    pub fn retire(&mut self) {
+    pub(crate) fn retire(&mut self) {
         self.0.take().into_iter().for_each(|(waker, _)| waker.retire());
     }
 }

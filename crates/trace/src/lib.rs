@@ -34,6 +34,8 @@
 //!
 //! File content is not trusted: any bytes result in events or an [`Error`] that names file and offset.
 
+#![warn(unreachable_pub)]
+
 mod append;
 mod error;
 mod info;

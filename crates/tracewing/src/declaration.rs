@@ -92,7 +92,7 @@ pub extern "C" fn describe<D: Declaration, F: FieldList<D>, const N: usize>(
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
-pub fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static EventClass {
+pub(crate) fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static EventClass {
     let class: *const EventClass;
     // SAFETY: `pushsection` to `popsection` lay out an `EventClass` (zeroes, function pointer)
     // aligned as that type is; the instructions take its address, touch no memory and no flags.

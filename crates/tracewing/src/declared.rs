@@ -32,6 +32,8 @@ macro_rules! declared_events {
 
         $(
             $(#[doc = $doc])*
+            // The module of some is private.
+            #[allow(unreachable_pub)]
             #[derive($crate::Event)]
             #[event(crate = $crate, provider = $provider, name = $name $(, $($hint)*)?)]
             pub struct $event $(<$life>)? {

@@ -69,6 +69,8 @@
 //! - Text ends at its first NUL, as CTF's strings do.
 //! - Thread ids are those of the program's pid namespace.
 
+#![warn(unreachable_pub)]
+
 mod agent;
 mod class;
 mod declaration;

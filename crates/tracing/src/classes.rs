@@ -16,7 +16,7 @@ use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 const MOST_CLASSES: usize = 8;
 
 /// The data that all classes of a call site have in common.
-pub struct Description {
+pub(crate) struct Description {
     pub name: String,
     pub level: Level,
     pub text: String,
@@ -29,7 +29,10 @@ pub struct Description {
 impl Description {
     /// Registers the class with these fields for all recordings. It stays until the program ends. `None` if
     /// its description is too large.
-    pub fn register(&self, fields: impl IntoIterator<Item = Field<'static>>) -> Option<&'static EventClass> {
+    pub(crate) fn register(
+        &self,
+        fields: impl IntoIterator<Item = Field<'static>>,
+    ) -> Option<&'static EventClass> {
         let leak = |text: &str| -> &'static str { Box::leak(text.into()) };
         let id = |name| Field { base: Base::Hexadecimal, ..field(name, Shape::One, Scalar::U64) };
         let fields: Vec<_> = self.ids.iter().map(|name| id(name)).chain(fields).collect();
@@ -75,7 +78,7 @@ struct Variant {
 }
 
 /// The classes of a call site's events of one sort.
-pub struct Classes {
+pub(crate) struct Classes {
     description: Description,
     fields: Vec<&'static str>,
     first: AtomicPtr<Variant>,
@@ -87,7 +90,7 @@ pub struct Classes {
 
 /// The class for an event.
 #[derive(Clone, Copy)]
-pub struct Found {
+pub(crate) struct Found {
     /// `None`: it cannot be recorded.
     pub class: Option<&'static EventClass>,
     /// Whether the class has all fields as text: the values must be collected that way.
@@ -98,7 +101,7 @@ pub struct Found {
 
 impl Classes {
     /// No class yet, for events with these fields.
-    pub fn new(description: Description, mut fields: Vec<&'static str>) -> Self {
+    pub(crate) fn new(description: Description, mut fields: Vec<&'static str>) -> Self {
         fields.truncate(MOST_FIELDS);
         Self {
             description,
@@ -111,44 +114,44 @@ impl Classes {
 
     /// Number of fields, without those that are not recorded.
     #[inline]
-    pub fn fields(&self) -> usize {
+    pub(crate) fn fields(&self) -> usize {
         self.fields.len()
     }
 
     /// Whether all events so far had few values, all of them numbers.
     #[inline]
-    pub fn have_numbers_only(&self) -> bool {
+    pub(crate) fn have_numbers_only(&self) -> bool {
         !self.has_others.load(Relaxed) // a hint
     }
 
     /// Notes that an event had other values.
     #[cold]
-    pub fn have_others(&self) {
+    pub(crate) fn have_others(&self) {
         self.has_others.store(true, Relaxed);
     }
 
     /// Whether some recording may enable events of this call site: of a known class, or of one that is not
     /// yet known.
     #[inline]
-    pub fn may_be_enabled(&self) -> bool {
+    pub(crate) fn may_be_enabled(&self) -> bool {
         // Relaxed: says nothing about other memory.
         self.is_enabled() || !self.is_settled.load(Relaxed) && dynamic::is_recorded()
     }
 
     /// Whether any class exists yet.
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         !self.first.load(Relaxed).is_null() // not followed
     }
 
     /// Whether some recording enables a known class.
     #[inline]
-    pub fn is_enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.variants().any(|variant| variant.class.is_some_and(EventClass::is_on))
     }
 
     /// The class of values of these kinds, which may be new.
     #[inline]
-    pub fn find(&self, kinds: Kinds) -> Found {
+    pub(crate) fn find(&self, kinds: Kinds) -> Found {
         match self.variants().find(|variant| variant.kinds == Some(kinds)) {
             Some(variant) => Found { class: variant.class, is_text: false, is_new: false },
             None => self.add(kinds),

@@ -19,12 +19,12 @@ thread_local! {
 }
 
 /// Enters the span on the calling thread.
-pub fn enter(id: u64) {
+pub(crate) fn enter(id: u64) {
     with(|entered| entered.push(Entered { id, before: span::enter(id) }));
 }
 
 /// Leaves the span on the calling thread; it need not be the innermost.
-pub fn exit(id: u64) {
+pub(crate) fn exit(id: u64) {
     with(|entered| {
         if let Some(at) = entered.iter().rposition(|entered| entered.id == id) {
             span::leave(id, entered.remove(at).before);

@@ -31,7 +31,7 @@ impl<S> Filter<S> for Recorded {
 }
 
 /// Makes `tracing` ask again whenever recordings change.
-pub fn begin() {
+pub(crate) fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| dynamic::on_change(ask_again));
 }
@@ -52,7 +52,7 @@ fn ask_again() {
 /// It asks on another thread, which then ends: the calling thread is inside `tracing` and may hold locks that
 /// asking needs.
 #[cold]
-pub fn ask_again_soon() {
+pub(crate) fn ask_again_soon() {
     /// The process whose thread is waiting; not a process that was forked from it.
     static WAITING: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();

@@ -56,6 +56,8 @@
 //! - A call site that is new and turns out to be disabled is switched off by a thread that lives about 20 ms
 //!   for that purpose.
 
+#![warn(unreachable_pub)]
+
 mod classes;
 mod entered;
 mod interest;

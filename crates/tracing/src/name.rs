@@ -19,7 +19,7 @@ use tracing_core::Metadata;
 const LONGEST: usize = 120;
 
 /// The name of the class of a call site's events; `suffix` selects one of a span's.
-pub fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
+pub(crate) fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
     let (target, event) = if is_of_log(metadata) {
         ("log", Cow::from(metadata.level().as_str().to_ascii_lowercase()))
     } else {
@@ -32,11 +32,11 @@ pub fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
 }
 
 /// Describes records of `log`, whichever way they come.
-pub const RECORD_OF_LOG: &str = "record of the crate `log`";
+pub(crate) const RECORD_OF_LOG: &str = "record of the crate `log`";
 
 /// Whether it is one of the five call sites through which the crate `tracing-log` forwards all records of
 /// `log`.
-pub fn is_of_log(metadata: &Metadata<'_>) -> bool {
+pub(crate) fn is_of_log(metadata: &Metadata<'_>) -> bool {
     metadata.target() == "log" && metadata.fields().field("log.target").is_some()
 }
 
@@ -52,7 +52,7 @@ fn of_event<'a>(metadata: &Metadata<'a>) -> Cow<'a, str> {
 }
 
 /// The names of a call site's fields; none is in `taken` or occurs twice.
-pub fn of_fields(metadata: &Metadata<'_>, taken: &[&str]) -> Vec<String> {
+pub(crate) fn of_fields(metadata: &Metadata<'_>, taken: &[&str]) -> Vec<String> {
     let prefix = if is_of_log(metadata) { "log." } else { "" };
     let names = metadata.fields().iter().map(|field| field.name());
     to_differ(names.map(|name| name.strip_prefix(prefix).unwrap_or(name)), taken)

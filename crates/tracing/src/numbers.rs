@@ -12,7 +12,7 @@ const WORDS: usize = 6;
 const OTHER: usize = usize::MAX;
 
 /// Collects the values of one event after `IDS` ids.
-pub struct Numbers<const IDS: usize> {
+pub(crate) struct Numbers<const IDS: usize> {
     words: [u64; WORDS],
     /// Four bits per value, as in [`Kinds`].
     kinds: u64,
@@ -22,7 +22,7 @@ pub struct Numbers<const IDS: usize> {
 
 impl<const IDS: usize> Numbers<IDS> {
     #[inline]
-    pub fn new(ids: [u64; IDS]) -> Self {
+    pub(crate) fn new(ids: [u64; IDS]) -> Self {
         const { assert!(IDS < WORDS) };
         let mut words = [0; WORDS];
         words[..IDS].copy_from_slice(&ids);
@@ -31,7 +31,7 @@ impl<const IDS: usize> Numbers<IDS> {
 
     /// The kinds of the values, and the payload; `None` if not all of `fields` had numbers.
     #[inline]
-    pub fn all(&self, fields: usize) -> Option<(Kinds, &[u64])> {
+    pub(crate) fn all(&self, fields: usize) -> Option<(Kinds, &[u64])> {
         (self.next == fields)
             .then(|| self.words.get(..IDS + fields))
             .flatten()

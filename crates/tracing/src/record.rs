@@ -10,7 +10,7 @@ use tracing_core::field::Visit;
 /// Records an event with the fields that `visit` visits, after these ids (at most two), in the class for its
 /// values. `visit` may be called several times. Returns whether that class has just been created.
 #[inline]
-pub fn record_visited<const IDS: usize>(
+pub(crate) fn record_visited<const IDS: usize>(
     classes: &Classes,
     ids: [u64; IDS],
     visit: impl Fn(&mut dyn Visit),
@@ -37,7 +37,7 @@ pub fn record_visited<const IDS: usize>(
 /// Records an event with the fields that `put` puts, after these ids (at most two), in the class for its
 /// values. `put` may be called several times. Returns whether that class has just been created.
 #[inline(never)]
-pub fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_>)) -> bool {
+pub(crate) fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_>)) -> bool {
     let mut buffer: Buffer = [const { MaybeUninit::uninit() }; CAPACITY];
     let mut collected = collect(&mut buffer, classes.fields(), TYPED_FIELDS, ids, &put);
     let found = classes.find(collected.kinds());
@@ -66,7 +66,7 @@ fn collect<'a>(
 
 /// Records an event that consists of words.
 #[inline]
-pub fn record_words(class: &'static EventClass, words: &[u64]) {
+pub(crate) fn record_words(class: &'static EventClass, words: &[u64]) {
     // SAFETY: any bytes of a number are valid. Little-endian on all targets for which `tracewing` compiles.
     let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
     dynamic::record_bytes(class, bytes);

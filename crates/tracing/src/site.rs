@@ -16,7 +16,7 @@ use tracing_core::Metadata;
 
 /// What an event of a call site reports. The names for spans are those of `docs/reference/spans.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub(crate) enum Occasion {
     /// An event of the program's.
     Event,
     /// A new span exists.
@@ -70,7 +70,7 @@ impl Occasion {
 }
 
 /// A call site of `tracing`, and the event classes made for it.
-pub struct Site {
+pub(crate) struct Site {
     metadata: &'static Metadata<'static>,
     /// Classes of the program's events, or of new spans.
     pub first: Classes,
@@ -79,7 +79,7 @@ pub struct Site {
 }
 
 /// The classes of what happens to a span after its beginning.
-pub struct SpanClasses {
+pub(crate) struct SpanClasses {
     pub record: Classes,
     pub enter: Class,
     pub exit: Class,
@@ -88,7 +88,7 @@ pub struct SpanClasses {
 }
 
 /// A class with ids, but without fields of the call site.
-pub struct Class {
+pub(crate) struct Class {
     description: Description,
     class: OnceLock<Option<&'static EventClass>>,
 }
@@ -100,7 +100,7 @@ impl Class {
 
     /// The class, if it is known and some recording enables it.
     #[inline]
-    pub fn if_on(&self) -> Option<&'static EventClass> {
+    pub(crate) fn if_on(&self) -> Option<&'static EventClass> {
         self.class.get().copied().flatten().filter(|class| class.is_on())
     }
 
@@ -115,7 +115,7 @@ impl SpanClasses {
     }
 
     /// Registers the classes that have no fields of the call site.
-    pub fn make_known(&self) {
+    pub(crate) fn make_known(&self) {
         self.without_fields().into_iter().for_each(Class::make_known);
     }
 }
@@ -141,7 +141,7 @@ impl Site {
 
     /// Whether some recording may enable something that happens here. The values that a span has before its
     /// first `record` are treated as all it ever has: nothing else is as expensive as a span.
-    pub fn may_be_enabled(&self) -> bool {
+    pub(crate) fn may_be_enabled(&self) -> bool {
         let Some(span) = &self.span else { return self.first.may_be_enabled() };
         let is_enabled = |class: &Class| class.if_on().is_some();
         !self.first.is_known() && dynamic::is_recorded()
@@ -204,7 +204,7 @@ impl Table {
 
 /// The call site with this metadata, registered on first use.
 #[inline]
-pub fn of(metadata: &'static Metadata<'static>) -> &'static Site {
+pub(crate) fn of(metadata: &'static Metadata<'static>) -> &'static Site {
     // SAFETY: null, or a table that was leaked; the acquire pairs with the release in `add`.
     let table = unsafe { TABLE.load(Acquire).as_ref() };
     match table.and_then(|table| table.find(metadata).ok()) {

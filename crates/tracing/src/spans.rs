@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A live span: its id in the recording, and its call site.
 #[derive(Clone, Copy)]
-pub struct Living {
+pub(crate) struct Living {
     pub id: u64,
     pub site: &'static Site,
 }
@@ -34,7 +34,7 @@ struct Place {
 }
 
 /// The living spans of one registry.
-pub struct Spans {
+pub(crate) struct Spans {
     places: Box<[Place]>,
     others: Mutex<HashMap<u64, Living>>,
     /// Number of spans in `others`.
@@ -42,7 +42,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = |_| Place {
             key: AtomicU64::new(0),
             id: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl Spans {
     }
 
     /// Adds the span with this number.
-    pub fn insert(&self, number: u64, span: Living) {
+    pub(crate) fn insert(&self, number: u64, span: Living) {
         // Relaxed: only the number's owner looks for it, and threads that got it from the owner.
         let is_free = |place: &&Place| place.key.compare_exchange(0, TAKEN, Acquire, Relaxed).is_ok(); // with `remove`
         match self.places(number).find(is_free) {
@@ -74,7 +74,7 @@ impl Spans {
 
     /// The living span with this number.
     #[inline]
-    pub fn find(&self, number: u64) -> Option<Living> {
+    pub(crate) fn find(&self, number: u64) -> Option<Living> {
         match self.place(number) {
             Some((_, span)) => Some(span),
             None if self.count.load(Relaxed) == 0 => None,
@@ -83,7 +83,7 @@ impl Spans {
     }
 
     /// Removes and returns the span with this number.
-    pub fn remove(&self, number: u64) -> Option<Living> {
+    pub(crate) fn remove(&self, number: u64) -> Option<Living> {
         if let Some((place, span)) = self.place(number) {
             place.key.store(0, Release); // partner: the claim of the place; reads of it are done
             return Some(span);

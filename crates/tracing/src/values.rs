@@ -9,26 +9,26 @@ use core::mem::MaybeUninit;
 use tracing_core::field::{Field, Visit};
 
 /// Bytes of one event's values.
-pub const CAPACITY: usize = 8192;
+pub(crate) const CAPACITY: usize = 8192;
 /// Bytes kept free for each field still to come: an integer of 128 bits, or the minimum of a text that is
 /// cut.
 const RESERVE: usize = 24;
 /// Fields of one call site that are recorded; the reserve of all of them fits together with the ids.
-pub const MOST_FIELDS: usize = 250;
+pub(crate) const MOST_FIELDS: usize = 250;
 /// Fields of one call site that keep their types; the others are recorded as text.
-pub const TYPED_FIELDS: usize = 2 * IN_WORD;
+pub(crate) const TYPED_FIELDS: usize = 2 * IN_WORD;
 /// Ends a text that was cut.
 const MARK: &str = "…";
 
 const _: () = assert!(MOST_FIELDS * RESERVE + 2 * size_of::<u64>() <= CAPACITY);
 
 /// Bits per kind of value.
-pub const KIND_BITS: usize = 4;
+pub(crate) const KIND_BITS: usize = 4;
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// No value: an `Option` without a value, `field::Empty`.
     Absent = 0,
     U64,
@@ -44,7 +44,7 @@ pub enum Kind {
 
 /// The kinds of the values of a call site's first [`TYPED_FIELDS`] fields: four bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kinds([u64; 2]);
+pub(crate) struct Kinds([u64; 2]);
 
 const IN_WORD: usize = u64::BITS as usize / KIND_BITS;
 
@@ -53,7 +53,7 @@ impl Kinds {
 
     /// Kinds of the first fields only, [`KIND_BITS`] each.
     #[inline]
-    pub fn of_first(kinds: u64) -> Self {
+    pub(crate) fn of_first(kinds: u64) -> Self {
         Self([kinds, 0])
     }
 
@@ -63,7 +63,7 @@ impl Kinds {
     }
 
     /// The kind of this field's value.
-    pub fn get(self, index: usize) -> Kind {
+    pub(crate) fn get(self, index: usize) -> Kind {
         let number =
             (self.0[index / IN_WORD % 2] >> (index % IN_WORD * KIND_BITS)) as u8 & ((1 << KIND_BITS) - 1);
         let kinds =
@@ -73,10 +73,10 @@ impl Kinds {
 }
 
 /// Memory for [`Values`], on the stack of the collecting function.
-pub type Buffer = [MaybeUninit<u8>; CAPACITY];
+pub(crate) type Buffer = [MaybeUninit<u8>; CAPACITY];
 
 /// Collects the values of one event.
-pub struct Values<'a> {
+pub(crate) struct Values<'a> {
     buffer: &'a mut Buffer,
     /// Number of bytes of `buffer` in use.
     at: usize,
@@ -95,21 +95,21 @@ pub struct Values<'a> {
 impl<'a> Values<'a> {
     /// For events of a call site with `count` fields, of which the first `typed` keep their types.
     #[inline]
-    pub fn new(buffer: &'a mut Buffer, count: usize, typed: usize) -> Self {
+    pub(crate) fn new(buffer: &'a mut Buffer, count: usize, typed: usize) -> Self {
         let count = count.min(MOST_FIELDS);
         Self { buffer, at: 0, kinds: Kinds::NONE, next: 0, count, typed, only: None, is_disordered: false }
     }
 
     /// Puts an id before the fields; at most two.
     #[inline]
-    pub fn put_id(&mut self, id: u64) {
+    pub(crate) fn put_id(&mut self, id: u64) {
         self.put(id.to_le_bytes());
     }
 
     /// Collects the fields that `put` puts, in the order of the call site if possible. `put` may be called
     /// several times.
     #[inline]
-    pub fn collect(&mut self, put: impl Fn(&mut Self)) {
+    pub(crate) fn collect(&mut self, put: impl Fn(&mut Self)) {
         let begin = self.at;
         put(self);
         if self.is_disordered {
@@ -121,12 +121,12 @@ impl<'a> Values<'a> {
     }
 
     /// The kinds of the collected values.
-    pub fn kinds(&self) -> Kinds {
+    pub(crate) fn kinds(&self) -> Kinds {
         self.kinds
     }
 
     #[inline]
-    pub fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         // SAFETY: that many bytes have been written.
         unsafe { self.buffer[..self.at].assume_init_ref() }
     }
@@ -231,19 +231,19 @@ impl<'a> Values<'a> {
 
     /// Stores the value of a field, a number.
     #[inline]
-    pub fn put_u64(&mut self, index: usize, value: u64) {
+    pub(crate) fn put_u64(&mut self, index: usize, value: u64) {
         self.number(index, Kind::U64, value.to_le_bytes(), &value);
     }
 
     /// Stores the value of a field, a text.
-    pub fn put_str(&mut self, index: usize, value: &str) {
+    pub(crate) fn put_str(&mut self, index: usize, value: &str) {
         if self.admit_text(index) {
             self.text(|text| text.write_str(value));
         }
     }
 
     /// Stores the value of a field in its `Debug` form.
-    pub fn put_debug(&mut self, index: usize, value: &dyn Debug) {
+    pub(crate) fn put_debug(&mut self, index: usize, value: &dyn Debug) {
         if self.admit_text(index) {
             self.text(|text| write!(text, "{value:?}"));
         }

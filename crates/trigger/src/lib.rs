@@ -59,6 +59,7 @@
 //! code of the site; no trace of it remains in the program.
 
 #![no_std]
+#![warn(unreachable_pub)]
 
 extern crate alloc;
 

@@ -105,6 +105,7 @@
 //! ```
 
 #![no_std]
+#![warn(unreachable_pub)]
 
 mod duration;
 mod keys;

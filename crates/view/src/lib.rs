@@ -17,6 +17,8 @@
 //! Other users of the machine can connect to the server. They get the page, which is the same for everybody,
 //! and nothing of the recording.
 
+#![warn(unreachable_pub)]
+
 mod answer;
 mod api;
 mod browser;

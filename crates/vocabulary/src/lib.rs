@@ -19,6 +19,7 @@
 //! emits the events it provides the input of `#[derive(tracewing::Event)]`.
 
 #![no_std]
+#![warn(unreachable_pub)]
 
 extern crate alloc;
 

@@ -18,7 +18,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    pub fn new(mode: Mode, is_kernel: bool) -> Self {
+    pub(super) fn new(mode: Mode, is_kernel: bool) -> Self {
         match mode {
             Mode::User => Place::User,
             Mode::SystemCall(call) => Place::Call(call),
@@ -64,7 +64,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub fn take(&mut self, other: Sums) {
+    pub(super) fn take(&mut self, other: Sums) {
         grow(&mut self.own_ns, other.own_ns);
         self.calls += other.calls;
         self.events += other.events;
@@ -111,7 +111,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub fn at(&mut self, place: Place) -> &mut Sums {
+    pub(super) fn at(&mut self, place: Place) -> &mut Sums {
         let known = self.places.iter().position(|(known, _)| *known == place);
         let index = known.unwrap_or_else(|| {
             self.places.push((place, Sums::default()));
@@ -122,7 +122,7 @@ impl Account {
 
     /// It leaves a CPU. The kernel's state distinguishes a thread that is preempted on the return to user
     /// code (0), one that is preempted in the kernel (above 0xff), and one that waits.
-    pub fn stops(&mut self, prev_state: TaskState) {
+    pub(super) fn stops(&mut self, prev_state: TaskState) {
         match prev_state {
             TaskState::RUNNING => self.returning = true,
             _ => self.in_kernel = true,
@@ -131,14 +131,14 @@ impl Account {
 
     /// It has ended. If its mode was never reported, but it left CPUs only on the return to user code, it was
     /// in user code.
-    pub fn ends(&mut self) {
+    pub(super) fn ends(&mut self) {
         if !self.is_settled && self.returning && !self.in_kernel {
             self.was(Place::User);
         }
     }
 
     /// Attributes time of an unknown place to this place.
-    pub fn was(&mut self, place: Place) {
+    pub(super) fn was(&mut self, place: Place) {
         self.is_settled = true;
         if let Some(unknown) = self.places.iter().position(|(known, _)| *known == Place::Unknown) {
             let (_, sums) = self.places.swap_remove(unknown);
@@ -151,7 +151,7 @@ impl Account {
     }
 
     /// What it did in its program, it may have done in system calls.
-    pub fn hides_calls(&mut self) {
+    pub(super) fn hides_calls(&mut self) {
         self.is_settled = true;
         if let Some(program) = self.places.iter().position(|(known, _)| *known == Place::User) {
             let (_, sums) = self.places.swap_remove(program);
@@ -160,14 +160,14 @@ impl Account {
     }
 
     /// It did one thing for a time, which a filter leaves out.
-    pub fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: Timestamp) {
+    pub(super) fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: Timestamp) {
         if let Doing::Blocked { .. } = doing {
             self.block = Some(Block { place: Place::new(lwp.mode(), lwp.is_kernel), ns: Duration::ZERO, to });
         }
     }
 
     /// It did one thing for a time.
-    pub fn did(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
+    pub(super) fn did(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         let ns = to - from;
         let place = match doing {
             Doing::Running { mode, .. } if !matches!(mode, Mode::Interrupt(_)) => {
@@ -192,12 +192,12 @@ impl Account {
     }
 
     /// It is woken, or its continuation is unknown: the block that lasts until then.
-    pub fn woken(&mut self, at: Timestamp) -> Option<Block> {
+    pub(super) fn woken(&mut self, at: Timestamp) -> Option<Block> {
         self.block.take().filter(|block| block.to == at)
     }
 
     /// What ended a wait: unless that was nothing of these, its time is no longer part of `blocked_ns`.
-    pub fn waited(&mut self, block: Block, cause: Cause) {
+    pub(super) fn waited(&mut self, block: Block, cause: Cause) {
         let sums = self.at(block.place);
         let waits = Waits { count: 1, ns: block.ns };
         let of_cause = match cause {
@@ -214,13 +214,13 @@ impl Account {
     }
 
     /// It begins a system call.
-    pub fn calls(&mut self, call: Name) {
+    pub(super) fn calls(&mut self, call: Name) {
         self.doubtful = None;
         self.at(Place::Call(call)).calls += 1;
     }
 
     /// The system call that it is in is for a socket.
-    pub fn uses_socket(&mut self) {
+    pub(super) fn uses_socket(&mut self) {
         let Some((place, waits)) = self.doubtful.take() else { return };
         let ipc = &mut self.at(place).ipc;
         let pipe = &mut ipc[Ipc::Pipe as usize];

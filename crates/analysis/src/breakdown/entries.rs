@@ -39,12 +39,12 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Handles the event if it is a fork of a process.
-    pub fn follow(&mut self, seen: &Seen<'_>) {
+    pub(super) fn follow(&mut self, seen: &Seen<'_>) {
         self.images.follow(seen);
     }
 
     /// Takes an event of a program; gives the function that begins by it.
-    pub fn event(&mut self, seen: &Seen<'_>) -> Option<First> {
+    pub(super) fn event(&mut self, seen: &Seen<'_>) -> Option<First> {
         match self.reader.read(seen)? {
             FunctionEvent::Entry(which) => Some(First { which, epoch: self.images.epoch() }),
             FunctionEvent::Image { begin, end, bias, path } => {
@@ -56,7 +56,7 @@ impl Entries {
     }
 
     /// Where a thread of a process begins, when all has been read.
-    pub fn start(&self, process: Option<Pid>, entry: Option<First>, name: String) -> Start {
+    pub(super) fn start(&self, process: Option<Pid>, entry: Option<First>, name: String) -> Start {
         match entry {
             None => Start::Named(name),
             Some(First { which: Which::Named(function), .. }) => Start::Named(function.into()),

@@ -71,7 +71,7 @@ pub(super) enum Means {
 }
 
 impl Means {
-    pub fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         match name {
             "futex" | "futex_wait" | "futex_waitv" | "futex_wake" | "futex_requeue" => Means::Futex,
             "sendto" | "recvfrom" | "sendmsg" | "recvmsg" | "sendmmsg" | "recvmmsg" | "connect"

@@ -24,17 +24,17 @@ pub(super) struct Served {
 
 impl Served {
     /// A process has woken a thread of another one.
-    pub fn asks(&mut self, client: Pid, server: Pid) {
+    pub(super) fn asks(&mut self, client: Pid, server: Pid) {
         self.sums.entry((client, Helper::Process(server))).or_default().count += 1;
     }
 
     /// A thread of `server` ran for `ns`, on behalf of `client`.
-    pub fn ran(&mut self, client: Pid, server: Pid, ns: Duration) {
+    pub(super) fn ran(&mut self, client: Pid, server: Pid, ns: Duration) {
         grow(&mut self.sums.entry((client, Helper::Process(server))).or_default().ns, ns);
     }
 
     /// An interrupt has woken a thread of a process.
-    pub fn wakes(&mut self, cpu: Cpu, interrupt: Name, process: Pid) {
+    pub(super) fn wakes(&mut self, cpu: Cpu, interrupt: Name, process: Pid) {
         self.sums.entry((process, Helper::Interrupt(interrupt))).or_default().count += 1;
         let (name, processes) = self.interrupts.entry(cpu).or_insert((interrupt, Vec::new()));
         if *name != interrupt {
@@ -45,7 +45,7 @@ impl Served {
 
     /// An interrupt had a CPU for an interval. It is shared by the processes that it woke, in proportion to
     /// their wakes.
-    pub fn interrupt(&mut self, cpu: Cpu, interrupt: Option<Name>, ns: Duration) {
+    pub(super) fn interrupt(&mut self, cpu: Cpu, interrupt: Option<Name>, ns: Duration) {
         let Some((name, processes)) = self.interrupts.get_mut(&cpu) else { return };
         let count = processes.len() as u64;
         for process in processes.drain(..) {
@@ -56,7 +56,7 @@ impl Served {
     }
 
     /// For each process and helper: how often it helped, and for how long.
-    pub fn into_sums(self) -> impl Iterator<Item = (Pid, Helper, Waits)> {
+    pub(super) fn into_sums(self) -> impl Iterator<Item = (Pid, Helper, Waits)> {
         self.sums.into_iter().map(|((process, helper), waits)| (process, helper, waits))
     }
 }

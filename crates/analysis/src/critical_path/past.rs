@@ -99,12 +99,12 @@ impl<D> Default for Line<D> {
 
 impl<D: Copy> Line<D> {
     /// The last stretch that begins before `time`, and the one that follows it.
-    pub fn before(&mut self, time: Timestamp) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
+    pub(super) fn before(&mut self, time: Timestamp) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
         self.stretches.before(time)
     }
 
     /// What made it ready between two times, both included.
-    pub fn woken(&self, from: Timestamp, to: Timestamp) -> Option<By> {
+    pub(super) fn woken(&self, from: Timestamp, to: Timestamp) -> Option<By> {
         self.wake.filter(|(at, _)| (from..=to).contains(at)).map(|(_, by)| by)
     }
 }
@@ -131,7 +131,7 @@ enum Serial {
 
 impl<F: Read + Seek> Past<F> {
     /// A window at the end of the tape, with what is known of `target`.
-    pub fn new(tape: Rewind<F>, target: &Candidate) -> Self {
+    pub(super) fn new(tape: Rewind<F>, target: &Candidate) -> Self {
         let mut past = Past {
             tape,
             lwps: Serials::default(),
@@ -153,7 +153,7 @@ impl<F: Read + Seek> Past<F> {
     ///
     /// # Errors
     /// The tape cannot be read, or `each` has cancelled it.
-    pub fn go_to(&mut self, time: Timestamp, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    pub(super) fn go_to(&mut self, time: Timestamp, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
             self.unread = self.tape.latest()?;
@@ -179,12 +179,12 @@ impl<F: Read + Seek> Past<F> {
 
     /// For a thread that is unknown at the window's time: from when on the unread records cannot contain
     /// anything about it; `known` is the last time known from what has been read.
-    pub fn gap(&self, known: Option<Timestamp>) -> Timestamp {
+    pub(super) fn gap(&self, known: Option<Timestamp>) -> Timestamp {
         known.max(self.unread).unwrap_or(Timestamp::MIN)
     }
 
     /// The thread that had a CPU last before `time`.
-    pub fn on_cpu(&mut self, cpu: Cpu, time: Timestamp) -> Option<Stretch<Slot>> {
+    pub(super) fn on_cpu(&mut self, cpu: Cpu, time: Timestamp) -> Option<Stretch<Slot>> {
         Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
     }
 

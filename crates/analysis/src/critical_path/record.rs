@@ -137,7 +137,7 @@ pub(super) struct Encoder {
 impl Encoder {
     /// Appends a record.
     #[inline]
-    pub fn put(&mut self, record: &Record) {
+    pub(super) fn put(&mut self, record: &Record) {
         match record {
             Record::Lwp { lwp, first, did } => {
                 let kind = if *first { LWP_FIRST } else { LWP };
@@ -248,7 +248,7 @@ pub(super) struct Decoder {
 impl Decoder {
     /// The previous record; `None` before the first.
     #[inline]
-    pub fn take(&mut self) -> Option<Record> {
+    pub(super) fn take(&mut self) -> Option<Record> {
         let tag = self.bytes.pop()?;
         let code = tag & 0xf;
         Some(match tag & 0x70 {

@@ -27,7 +27,7 @@ pub(super) struct Tape<F> {
 
 impl<F: Read + Write + Seek> Tape<F> {
     /// A tape in a file that is empty.
-    pub fn new(file: F) -> Self {
+    pub(super) fn new(file: F) -> Self {
         let encoder = Encoder { bytes: Vec::with_capacity(BLOCK + 1024), ..Encoder::default() };
         Tape { file, blocks: Vec::new(), encoder, written: 0 }
     }
@@ -37,13 +37,13 @@ impl<F: Read + Write + Seek> Tape<F> {
     /// # Errors
     /// The file cannot be written.
     #[inline]
-    pub fn put(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn put(&mut self, record: &Record) -> io::Result<()> {
         self.encoder.put(record);
         if self.encoder.bytes.len() >= BLOCK { self.write() } else { Ok(()) }
     }
 
     /// Nothing is appended any more: the records from the last to the first.
-    pub fn rewind(self) -> Rewind<F> {
+    pub(super) fn rewind(self) -> Rewind<F> {
         let Encoder { bytes, latest } = self.encoder;
         Rewind { file: self.file, blocks: self.blocks, block: Decoder { bytes, latest } }
     }
@@ -75,7 +75,7 @@ impl<F: Read + Seek> Rewind<F> {
     /// # Errors
     /// The file cannot be read.
     #[inline]
-    pub fn latest(&mut self) -> io::Result<Option<Timestamp>> {
+    pub(super) fn latest(&mut self) -> io::Result<Option<Timestamp>> {
         match self.block.bytes.is_empty() && !self.read()? {
             true => Ok(None),
             false => Ok(Some(self.block.latest)),
@@ -85,7 +85,7 @@ impl<F: Read + Seek> Rewind<F> {
     /// Takes the record before the one that was taken last, once [`Rewind::latest`] has said that there is
     /// one.
     #[inline]
-    pub fn take(&mut self) -> Option<Record> {
+    pub(super) fn take(&mut self) -> Option<Record> {
         self.block.take()
     }
 

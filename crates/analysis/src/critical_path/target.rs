@@ -121,12 +121,12 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Candidates { target, all: Vec::new(), named: HashSet::new() }
     }
 
     /// An LWP or user thread, or the recording, has ended.
-    pub fn ends(&mut self, followed: Followed, identity: &Identity, life: (Timestamp, Timestamp)) {
+    pub(super) fn ends(&mut self, followed: Followed, identity: &Identity, life: (Timestamp, Timestamp)) {
         if !self.target.processes.is_empty()
             && matches!(followed, Followed::Lwp(..))
             && is_main(identity)
@@ -141,7 +141,7 @@ impl Candidates {
     }
 
     /// The one that is meant.
-    pub fn choose(self) -> Result<Candidate, NoPath> {
+    pub(super) fn choose(self) -> Result<Candidate, NoPath> {
         let Candidates { target, mut all, named } = self;
         let by_number = |process| target.processes.iter().any(|pattern| pattern.fits(process, None));
         let fits = |process: Pid| named.contains(&process) || by_number(process);

@@ -45,7 +45,7 @@ pub(super) struct Walk<'n, F> {
 }
 
 impl<'n, F: Read + Seek> Walk<'n, F> {
-    pub fn new(past: Past<F>, names: &'n Names) -> Self {
+    pub(super) fn new(past: Past<F>, names: &'n Names) -> Self {
         let (known, frames, steps) = (HashMap::new(), Vec::new(), Steps::default());
         Walk { past, names, known, time: Timestamp::ORIGIN, turns: 0, frames, steps }
     }
@@ -54,7 +54,7 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
     ///
     /// # Errors
     /// The tape cannot be read, or `proceed` has ended it.
-    pub fn back(
+    pub(super) fn back(
         mut self,
         followed: Followed,
         (from, to): (Timestamp, Timestamp),

@@ -36,7 +36,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Groups by these variables of the ends, or with `at_next` of the place that they lead to.
-    pub fn new(by: &[Variable], at_next: bool) -> Self {
+    pub(super) fn new(by: &[Variable], at_next: bool) -> Self {
         let keys = Keys::new(by.to_vec());
         let keys = if at_next { keys.derived() } else { keys };
         let (sums, others, key) = (HashMap::new(), Durations::keeping(KEPT), Vec::new());
@@ -44,12 +44,12 @@ impl Groups {
     }
 
     /// A variable that no end has.
-    pub fn missing(&self, recording: &Recording, ends: &Glob) -> Option<&Variable> {
+    pub(super) fn missing(&self, recording: &Recording, ends: &Glob) -> Option<&Variable> {
         self.keys.missing(recording, |name| ends.matches(name)).first().copied()
     }
 
     /// A period of `ns` nanoseconds has ended.
-    pub fn add(&mut self, end: &Seen<'_>, ns: Duration) {
+    pub(super) fn add(&mut self, end: &Seen<'_>, ns: Duration) {
         if !self.is_asked {
             return;
         }
@@ -70,7 +70,7 @@ impl Groups {
     }
 
     /// Those with the longest time in all first; what are too many last.
-    pub fn finish(self) -> Vec<Group> {
+    pub(super) fn finish(self) -> Vec<Group> {
         let Groups { keys, sums, others, .. } = self;
         let group = |(key, durations): (Vec<u8>, Durations)| Group {
             group: keys.shown(&key),

@@ -88,8 +88,8 @@ pub struct LocksTable {
     pub histogram: Histogram,
     /// Which party waits for which.
     pub graph: Graph,
-    /// Locks that were held across an `.await`, for [`LONG_HOLD`] or longer, while others waited; what cost
-    /// most waiting first.
+    /// Locks that were held across an `.await`, for 1 ms or longer, while others waited; what cost most
+    /// waiting first.
     pub across_awaits: Vec<AcrossAwait>,
     /// Functions of the library that records locks that another object overrides: the process, the function,
     /// the object.
@@ -125,4 +125,4 @@ pub enum Unpaired {
 
 /// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking
 /// poll.
-pub const LONG_HOLD: Duration = Duration::from_ns(1_000_000);
+pub(super) const LONG_HOLD: Duration = Duration::from_ns(1_000_000);

@@ -41,7 +41,8 @@ pub struct Ran {
     pub end_ns: Timestamp,
     /// Events read, those before the beginning included.
     pub events: u64,
-    /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
+    /// Whether the recording follows some LWPs only
+    /// ([`followed`](tracewing_trace::super_trace::Lwp::followed)).
     pub partial: bool,
     /// Whether it has all threads' kernel events: it declares so, or comes from another tracer and nothing
     /// contradicts it.
@@ -73,9 +74,11 @@ pub struct Ran {
     /// is unknown from when on other threads ran there.
     pub idle_unreported: Vec<Cpu>,
     /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
-    /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
+    /// programs ([`lacks_calls`](tracewing_trace::super_trace::Lwp::lacks_calls)): it is not known whether
+    /// they were in one.
     pub without_calls: u64,
-    /// Threads that have died without a sign of when they left their programs ([`Lwp::dies_unseen`]).
+    /// Threads that have died without a sign of when they left their programs
+    /// ([`dies_unseen`](tracewing_trace::super_trace::Lwp::dies_unseen)).
     pub died_unseen: u64,
     /// Whether the filter left out any thread, or a part of the time.
     pub chosen: bool,
@@ -93,7 +96,8 @@ pub struct Ran {
     /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything
     /// on another one.
     pub some_tids: bool,
-    /// Whether the filter may leave out some of the events that belong together ([`Analysis::TOGETHER`]).
+    /// Whether the filter may leave out some of the events that belong together
+    /// ([`TOGETHER`](crate::Analysis::TOGETHER)).
     pub torn: bool,
     /// The text of each [`Name`](tracewing_trace::super_trace::Name) in the results.
     pub names: Names,

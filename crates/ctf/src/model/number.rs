@@ -39,7 +39,8 @@ pub enum DisplayBase {
 
 /// An integer of 1 to 64 bits.
 ///
-/// One of variable length ([`FieldClass::VariableInteger`]) has size 64, and neither byte nor bit order.
+/// One of variable length ([`VariableInteger`](super::field::FieldClass::VariableInteger)) has size 64, and
+/// neither byte nor bit order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntegerClass {
     /// Size in bits, 1 to 64.

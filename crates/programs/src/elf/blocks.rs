@@ -11,7 +11,7 @@ const KEPT: u64 = 64;
 
 /// A file, and some of its blocks: each block has one place, which it keeps until another block takes it.
 #[derive(Debug)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     file: File,
     position: u64,
     kept: Vec<Block>,
@@ -48,7 +48,7 @@ impl Block {
 
 impl Blocks {
     /// A file of which nothing has been read yet.
-    pub fn new(file: File) -> Self {
+    pub(crate) fn new(file: File) -> Self {
         Self { file, position: 0, kept: vec![Block::default(); KEPT as usize] }
     }
 }

@@ -196,7 +196,7 @@ fn in_order(mut functions: Vec<Function>) -> Vec<Function> {
 }
 
 /// A name as in the source: demangled for Rust and C++, otherwise unchanged.
-pub fn demangled(name: &str) -> String {
+pub(crate) fn demangled(name: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(name) {
         return format!("{name:#}");
     }

@@ -91,7 +91,7 @@ impl<'a> TaskWaker<'a> {
     /// A waker for the user thread that the task is. tokio polls the task with `inner`, and the future is at
     /// address `within`. It must be given back after the poll.
     #[inline]
-    pub fn lend(living: Living, inner: &'a Waker, within: usize, here: &Here) -> Self {
+    pub(crate) fn lend(living: Living, inner: &'a Waker, within: usize, here: &Here) -> Self {
         let task = inner.data().addr();
         if !is_tokios(inner) || within / ALIGNMENT * ALIGNMENT != task {
             return Self::Own(crowd::waker(living.thread(), inner));
@@ -104,7 +104,7 @@ impl<'a> TaskWaker<'a> {
 
     /// Ends the loan after the poll. Returns the user thread, whose waker may be kept now.
     #[inline]
-    pub fn give_back(&self, living: Living, here: &Here) -> Living {
+    pub(crate) fn give_back(&self, living: Living, here: &Here) -> Living {
         match self {
             Self::Recording { before: (task, before), .. } => {
                 here.task.set(*task);

@@ -14,7 +14,7 @@ const MAX_LOSSES: usize = 10_000;
 
 /// A recording, counted.
 #[derive(Debug, Default)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// In the order of [`Recording::traces`].
     pub traces: Vec<TraceSummary>,
     /// What could not be read; everything before it is counted.
@@ -23,7 +23,7 @@ pub struct Summary {
 
 /// A trace, counted.
 #[derive(Debug, Default)]
-pub struct TraceSummary {
+pub(crate) struct TraceSummary {
     /// Its place in [`Recording::traces`].
     pub trace: usize,
     /// Its streams, as in [`Recording::streams`].
@@ -34,7 +34,7 @@ pub struct TraceSummary {
 
 /// A stream, counted.
 #[derive(Debug, Default)]
-pub struct StreamSummary {
+pub(crate) struct StreamSummary {
     /// Its place in [`Recording::streams`].
     pub stream: usize,
     /// The CPU, where all packets name the same one.
@@ -55,7 +55,7 @@ pub struct StreamSummary {
 
 /// An event class, counted.
 #[derive(Debug)]
-pub struct ClassSummary {
+pub(crate) struct ClassSummary {
     /// The id of its data stream class.
     pub stream_class: u64,
     /// Its id.
@@ -66,7 +66,7 @@ pub struct ClassSummary {
 
 impl Summary {
     /// Reads all of `recording` and counts.
-    pub fn collect(recording: &Recording) -> Self {
+    pub(crate) fn collect(recording: &Recording) -> Self {
         let mut summary = Summary::default();
         for trace in 0..recording.traces().len() {
             let mut counts = HashMap::new();
@@ -93,7 +93,7 @@ impl Summary {
     }
 
     /// First and last nanosecond of all streams.
-    pub fn range(&self) -> Option<(Timestamp, Timestamp)> {
+    pub(crate) fn range(&self) -> Option<(Timestamp, Timestamp)> {
         let ranges = self.traces.iter().flat_map(|trace| &trace.streams).filter_map(|stream| stream.range);
         ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }

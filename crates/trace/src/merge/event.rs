@@ -74,7 +74,7 @@ impl<'m> EventRef<'m> {
     }
 
     /// A number that differs from packet to packet of the stream.
-    pub fn packet_serial(&self) -> u64 {
+    pub(crate) fn packet_serial(&self) -> u64 {
         self.cursor.packet_serial()
     }
 
@@ -84,12 +84,12 @@ impl<'m> EventRef<'m> {
     }
 
     /// Whether the packet has a context.
-    pub fn has_packet_context(&self) -> bool {
+    pub(crate) fn has_packet_context(&self) -> bool {
         self.decoded().data_stream_class().packet_context.is_some()
     }
 
     /// Shows the members of the packet's context.
-    pub fn visit_packet_context(&self, visitor: &mut impl Visitor) {
+    pub(crate) fn visit_packet_context(&self, visitor: &mut impl Visitor) {
         self.cursor.visit_packet_context(visitor);
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub fn new(listing: &Listing, selection: &Selection, recording: &Recording) -> Self {
+    pub(super) fn new(listing: &Listing, selection: &Selection, recording: &Recording) -> Self {
         let text = match listing.format {
             Format::Pretty => TextPrinter::pretty(listing.style, recording),
             Format::Text | Format::Json | Format::Csv => TextPrinter::new(listing.style, recording),
@@ -42,11 +42,11 @@ impl Lines {
     }
 
     /// The same, after those that were printed `before` of an older state of the recording.
-    pub fn continuing(self, before: Self) -> Self {
+    pub(super) fn continuing(self, before: Self) -> Self {
         Lines { text: self.text.continuing(before.text), ..self }
     }
 
-    pub fn event(&mut self, event: &EventRef<'_>, seen: Option<&Seen<'_>>) {
+    pub(super) fn event(&mut self, event: &EventRef<'_>, seen: Option<&Seen<'_>>) {
         let out = &mut self.batch;
         match (self.format, &mut self.super_trace, seen) {
             (_, Some(printer), Some(seen)) => printer.event(out, seen),

@@ -76,7 +76,7 @@ impl Selection {
     }
 
     /// Whether it uses values that only the super-trace provides, so that all earlier events must be read.
-    pub fn needs_places(&self) -> bool {
+    pub(crate) fn needs_places(&self) -> bool {
         self.needs_places
     }
 

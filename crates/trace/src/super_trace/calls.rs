@@ -31,24 +31,24 @@ enum Now {
 
 impl Calls {
     /// An event shows that calls are recorded, and always were since it has its program.
-    pub fn confirm(&mut self) {
+    pub(super) fn confirm(&mut self) {
         if self.now != Now::Hidden {
             self.now = Now::Recorded;
         }
     }
 
     /// An event shows that it has made a call that is not recorded.
-    pub fn hide(&mut self) {
+    pub(super) fn hide(&mut self) {
         self.now = Now::Hidden;
     }
 
     /// Whether it stays in its program, after a sign that it is there, until the next call begins.
-    pub fn are_recorded(self) -> bool {
+    pub(super) fn are_recorded(self) -> bool {
         self.now == Now::Recorded
     }
 
     /// The LWP runs user code. Returns whether it certainly continues to do so until the next call begins.
-    pub fn run(&mut self) -> bool {
+    pub(super) fn run(&mut self) -> bool {
         if self.now == Now::Unknown {
             self.now = Now::Missing;
         }
@@ -56,25 +56,25 @@ impl Calls {
     }
 
     /// It has another program.
-    pub fn execute(&mut self) {
+    pub(super) fn execute(&mut self) {
         *self = Self { now: Now::Unknown, before: self.are_missing() };
     }
 
     /// It may have another program, as events are missing.
-    pub fn doubt(&mut self) {
+    pub(super) fn doubt(&mut self) {
         if self.now == Now::Recorded {
             self.now = Now::Unknown;
         }
     }
 
     /// A new thread has its creator's program, and has not run it yet.
-    pub fn of_child(self) -> Self {
+    pub(super) fn of_child(self) -> Self {
         let now = if self.now == Now::Missing { Now::Unknown } else { self.now };
         Self { now, before: false }
     }
 
     /// Whether calls are missing, of this program or of one before.
-    pub fn are_missing(self) -> bool {
+    pub(super) fn are_missing(self) -> bool {
         self.before || matches!(self.now, Now::Missing | Now::Hidden)
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct CpuState {
 
 impl CpuState {
     /// A CPU that is watched since `begin` and whose state is unknown.
-    pub fn since(begin: Timestamp) -> Self {
+    pub(super) fn since(begin: Timestamp) -> Self {
         let (interrupts, raised) = (Vec::new(), Vec::new());
         Self {
             current: None,
@@ -42,7 +42,7 @@ impl CpuState {
     }
 
     /// A thread is seen to run on it; gives the one that was thought to.
-    pub fn runs(&mut self, tid: Tid, now: Timestamp) -> Option<Tid> {
+    pub(super) fn runs(&mut self, tid: Tid, now: Timestamp) -> Option<Tid> {
         // The first thread seen has run since the CPU is watched: a switch would have shown otherwise.
         self.since = self.since.min(now);
         self.leaving = None;
@@ -52,12 +52,18 @@ impl CpuState {
     /// Whether `tid` is the thread that the last switch was away from. The kernel records a switch shortly
     /// before it makes it: what it records between (a lock that it waits for) has the old thread's number,
     /// and is no sign that this one runs.
-    pub fn is_left_by(&self, tid: Tid) -> bool {
+    pub(super) fn is_left_by(&self, tid: Tid) -> bool {
         self.leaving == Some(tid) && !(self.current == Some(Tid::IDLE) && self.hides_idle())
     }
 
     /// It goes from `prev` to `next`.
-    pub fn switch(&mut self, number: Cpu, (prev, next): (Tid, Tid), now: Timestamp, fold: &mut impl Fold) {
+    pub(super) fn switch(
+        &mut self,
+        number: Cpu,
+        (prev, next): (Tid, Tid),
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) {
         self.report(number, now, fold);
         self.idled += u64::from(next.is_idle());
         self.leaves_idle |= prev.is_idle();
@@ -66,7 +72,7 @@ impl CpuState {
     }
 
     /// Reports its state up to now if it has no thread.
-    pub fn report(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
+    pub(super) fn report(&mut self, number: Cpu, now: Timestamp, fold: &mut impl Fold) {
         let now = now.max(self.since);
         if self.current == Some(Tid::IDLE) && self.since < now {
             fold.change(Change::CpuIdled {
@@ -80,44 +86,44 @@ impl CpuState {
     }
 
     /// Whether it repeatedly switched to its idle thread without an event that it left it.
-    pub fn hides_idle(&self) -> bool {
+    pub(super) fn hides_idle(&self) -> bool {
         self.idled > 1 && !self.leaves_idle
     }
 
-    pub fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         !self.interrupts.is_empty()
     }
 
     /// The softirq on it, whatever has interrupted that. Of the interrupts of threads, only a softirq can be
     /// interrupted by the timer.
-    pub fn softirq(&self) -> Option<Name> {
+    pub(super) fn softirq(&self) -> Option<Name> {
         let softirq = self.interrupts.iter().find(|(kind, _)| *kind == Interrupt::Softirq);
         softirq.map(|(_, name)| *name)
     }
 
     /// The innermost interrupt that has it and is no softirq.
-    pub fn hard_interrupt(&self) -> Option<Name> {
+    pub(super) fn hard_interrupt(&self) -> Option<Name> {
         self.interrupts.last().filter(|(kind, _)| *kind != Interrupt::Softirq).map(|(_, name)| *name)
     }
 
     /// The kind of the innermost interrupt that has it.
-    pub fn interrupted_by(&self) -> Option<Interrupt> {
+    pub(super) fn interrupted_by(&self) -> Option<Interrupt> {
         self.interrupts.last().map(|(kind, _)| *kind)
     }
 
     /// The innermost interrupt that has it.
-    pub fn interrupt(&self) -> Option<Name> {
+    pub(super) fn interrupt(&self) -> Option<Name> {
         self.interrupts.last().map(|(_, name)| *name)
     }
 
     /// The thread that asked for this softirq, which runs.
-    pub fn raiser(&self, softirq: Name) -> Option<Waker> {
+    pub(super) fn raiser(&self, softirq: Name) -> Option<Waker> {
         self.softirq.filter(|(name, _)| *name == softirq).map(|(_, by)| by)
     }
 
     /// The interrupt that an event belongs to, if it is one's; where the event does not say, as other events
     /// of its CPU do.
-    pub fn interrupt_of(cpu: Option<&Self>, context: Context) -> Option<Name> {
+    pub(super) fn interrupt_of(cpu: Option<&Self>, context: Context) -> Option<Name> {
         match context {
             Context::Unknown => cpu.and_then(Self::interrupt),
             Context::Thread => None,
@@ -127,7 +133,7 @@ impl CpuState {
     }
 
     /// A softirq is asked for by a thread, or by an interrupt.
-    pub fn raise(&mut self, softirq: Name, by: Option<Waker>) {
+    pub(super) fn raise(&mut self, softirq: Name, by: Option<Waker>) {
         if self.raised.iter().all(|(name, _)| *name != softirq) {
             self.raised.push((softirq, by));
         }
@@ -135,7 +141,7 @@ impl CpuState {
 
     /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is
     /// missing.
-    pub fn enter(
+    pub(super) fn enter(
         &mut self,
         number: Cpu,
         interrupt: Interrupt,
@@ -160,7 +166,13 @@ impl CpuState {
     }
 
     /// An interrupt ends, and those within it; false if it never began.
-    pub fn exit(&mut self, number: Cpu, interrupt: Interrupt, now: Timestamp, fold: &mut impl Fold) -> bool {
+    pub(super) fn exit(
+        &mut self,
+        number: Cpu,
+        interrupt: Interrupt,
+        now: Timestamp,
+        fold: &mut impl Fold,
+    ) -> bool {
         let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
         match began || self.is_interrupted() {
             true => self.report(number, now, fold),
@@ -174,7 +186,7 @@ impl CpuState {
     }
 
     /// The thread is seen to have the CPU: an interrupt's end is missing, or the previous state is unknown.
-    pub fn drop_interrupts(&mut self, now: Timestamp) {
+    pub(super) fn drop_interrupts(&mut self, now: Timestamp) {
         self.interrupts.clear();
         self.softirq = None;
         self.since = self.since.max(now);

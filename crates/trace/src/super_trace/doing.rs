@@ -68,11 +68,11 @@ pub struct Waker {
     pub tid: Option<Tid>,
     /// The LWP's name at that time.
     pub name: Comm,
-    /// The LWP's [`Lwp::serial`].
+    /// The LWP's [`serial`](super::lwp::Lwp::serial).
     pub lwp: Option<LwpSerial>,
     /// The user thread that the LWP ran: its number, unique in the process.
     pub user_thread: Option<Task>,
-    /// The user thread's [`UserThread::serial`].
+    /// The user thread's [`serial`](super::user_thread::UserThread::serial).
     pub user_thread_serial: Option<TaskSerial>,
 }
 

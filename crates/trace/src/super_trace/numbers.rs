@@ -67,7 +67,7 @@ impl<K, V> Default for Numbers<K, V> {
 impl<K: Number, V> Numbers<K, V> {
     /// Where the value of a number is, until one is taken away.
     #[inline]
-    pub fn place(&self, number: K) -> Option<usize> {
+    pub(super) fn place(&self, number: K) -> Option<usize> {
         let bits = number.bits();
         if bits >= SMALL {
             return self.great.get(&bits).copied();
@@ -108,24 +108,24 @@ impl<K: Number, V> Numbers<K, V> {
     }
 
     #[inline]
-    pub fn has(&self, number: K) -> bool {
+    pub(super) fn has(&self, number: K) -> bool {
         self.place(number).is_some()
     }
 
     #[inline]
-    pub fn get(&self, number: K) -> Option<&V> {
+    pub(super) fn get(&self, number: K) -> Option<&V> {
         Some(&self.values[self.place(number)?].1)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, number: K) -> Option<&mut V> {
+    pub(super) fn get_mut(&mut self, number: K) -> Option<&mut V> {
         let place = self.place(number)?;
         Some(self.in_place(place))
     }
 
     /// The value of a number: a new one if there is none.
     #[inline]
-    pub fn at(&mut self, number: K, make: impl FnOnce() -> V) -> &mut V {
+    pub(super) fn at(&mut self, number: K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.place(number) {
             Some(place) => place,
             None => self.add(number, make()),
@@ -135,13 +135,13 @@ impl<K: Number, V> Numbers<K, V> {
 
     /// The value in a place.
     #[inline]
-    pub fn in_place(&mut self, place: usize) -> &mut V {
+    pub(super) fn in_place(&mut self, place: usize) -> &mut V {
         &mut self.values[place].1
     }
 
     /// Adds a value for a number that has none, and returns its index.
     #[cold]
-    pub fn add(&mut self, number: K, value: V) -> usize {
+    pub(super) fn add(&mut self, number: K, value: V) -> usize {
         let place = self.values.len();
         self.values.push((number, value));
         self.set_place(number, place);
@@ -149,7 +149,7 @@ impl<K: Number, V> Numbers<K, V> {
     }
 
     /// Gives a number another value.
-    pub fn insert(&mut self, number: K, value: V) {
+    pub(super) fn insert(&mut self, number: K, value: V) {
         match self.place(number) {
             Some(place) => *self.in_place(place) = value,
             None => _ = self.add(number, value),
@@ -157,7 +157,7 @@ impl<K: Number, V> Numbers<K, V> {
     }
 
     /// Takes the value of a number away.
-    pub fn remove(&mut self, number: K) -> Option<V> {
+    pub(super) fn remove(&mut self, number: K) -> Option<V> {
         let place = self.place(number)?;
         self.forget_place(number);
         let (_, value) = self.values.swap_remove(place);
@@ -167,23 +167,23 @@ impl<K: Number, V> Numbers<K, V> {
         Some(value)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.values.iter().map(|(number, value)| (*number, value))
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
         self.values.iter_mut().map(|(number, value)| (*number, value))
     }
 
-    pub fn into_iter(self) -> impl Iterator<Item = (K, V)> {
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (K, V)> {
         self.values.into_iter()
     }
 
-    pub fn values(&self) -> impl Iterator<Item = &V> {
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
         self.values.iter().map(|(_, value)| value)
     }
 
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.values.iter_mut().map(|(_, value)| value)
     }
 }

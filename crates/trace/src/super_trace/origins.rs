@@ -19,7 +19,7 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub fn learn(&mut self, origin: Origin, name: &[u8], (file, line): (&[u8], u64)) {
+    pub(super) fn learn(&mut self, origin: Origin, name: &[u8], (file, line): (&[u8], u64)) {
         if self.new.len() == KNOWN {
             self.old = std::mem::take(&mut self.new);
         }
@@ -32,7 +32,7 @@ impl Origins {
         });
     }
 
-    pub fn get(&self, origin: Origin) -> Option<&[u8]> {
+    pub(super) fn get(&self, origin: Origin) -> Option<&[u8]> {
         self.new.get(&origin).or_else(|| self.old.get(&origin)).map(|name| &**name)
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Programs {
 
 impl Programs {
     /// None known so far, of a recording that can know so much.
-    pub fn new(coverage: &Coverage) -> Self {
+    pub(super) fn new(coverage: &Coverage) -> Self {
         Self {
             programs: Numbers::default(),
             origins: Origins::default(),
@@ -55,15 +55,15 @@ impl Programs {
     }
 
     /// Whether events may be missing at this time.
-    pub fn is_blind(&self, now: Timestamp) -> bool {
+    pub(super) fn is_blind(&self, now: Timestamp) -> bool {
         now < self.blind_until
     }
 
-    pub fn has(&self, owner: Owner) -> bool {
+    pub(super) fn has(&self, owner: Owner) -> bool {
         self.programs.has(owner)
     }
 
-    pub fn get(&self, key: Key) -> Option<&UserThread> {
+    pub(super) fn get(&self, key: Key) -> Option<&UserThread> {
         self.programs.get(key.owner)?.get(key.id)
     }
 
@@ -72,7 +72,7 @@ impl Programs {
     }
 
     /// Handles an event of the LWP `tid`, which is known; `times` are now and when the recording began.
-    pub fn event(
+    pub(super) fn event(
         &mut self,
         kind: UserThreadKind<'_>,
         tid: Tid,
@@ -203,7 +203,7 @@ impl Programs {
         }
     }
 
-    pub fn origin_name(&self, origin: Origin) -> Option<&str> {
+    pub(super) fn origin_name(&self, origin: Origin) -> Option<&str> {
         std::str::from_utf8(self.origins.get(origin)?).ok()
     }
 

@@ -36,7 +36,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The LWP that gets the CPU by it.
-    pub fn next_lwp(&self) -> Option<&'a Lwp> {
+    pub(crate) fn next_lwp(&self) -> Option<&'a Lwp> {
         match self.activity?.kind {
             Kind::Switch { next, .. } => self.state.lwp(next),
             _ => None,
@@ -59,7 +59,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The user thread that it creates, and what that is called.
-    pub fn created_thread(&self) -> Option<(Task, &'a str)> {
+    pub(crate) fn created_thread(&self) -> Option<(Task, &'a str)> {
         match self.activity?.kind {
             Kind::UserThread(UserThreadKind::Create { thread, origin }) => {
                 Some((thread, self.state.origin_name(origin).unwrap_or_default()))

@@ -92,7 +92,7 @@ impl SuperTrace {
     }
 
     /// The label of an origin's user threads, if it was reported.
-    pub fn origin_name(&self, origin: Origin) -> Option<&str> {
+    pub(crate) fn origin_name(&self, origin: Origin) -> Option<&str> {
         self.programs.origin_name(origin)
     }
 
@@ -128,7 +128,7 @@ impl SuperTrace {
     }
 
     /// Whether events show of any LWP that the recording follows it ([`Lwp::followed`]).
-    pub fn follows_any(&self) -> bool {
+    pub(crate) fn follows_any(&self) -> bool {
         self.follows
     }
 

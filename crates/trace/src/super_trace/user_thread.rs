@@ -22,23 +22,23 @@ pub(super) struct Key {
 pub(super) struct Owner(i32);
 
 impl Owner {
-    pub const fn process(pid: Pid) -> Self {
+    pub(super) const fn process(pid: Pid) -> Self {
         Owner(pid.0)
     }
 
-    pub const fn lwp(tid: Tid) -> Self {
+    pub(super) const fn lwp(tid: Tid) -> Self {
         Owner(-tid.0)
     }
 
     /// An LWP's process, if it is known.
-    pub const fn of(process: Option<Pid>, tid: Tid) -> Self {
+    pub(super) const fn of(process: Option<Pid>, tid: Tid) -> Self {
         match process {
             Some(pid) => Owner::process(pid),
             None => Owner::lwp(tid),
         }
     }
 
-    pub fn as_process(self) -> Option<Pid> {
+    pub(super) fn as_process(self) -> Option<Pid> {
         (self.0 >= 0).then_some(Pid(self.0))
     }
 }

@@ -8,7 +8,7 @@ use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_rules::{Rule, Rules};
 
-/// How a [`Session`] is to record.
+/// How a [`Session`](super::Session) is to record.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is recorded before `start`"]
 pub struct SessionBuilder {
@@ -78,7 +78,8 @@ impl SessionBuilder {
     }
 
     /// Keeps the newest events in memory: full buffers lose their oldest sub-buffer instead of new events,
-    /// and nothing is written before [`Session::snapshot`]. Output folder and flush time mean nothing then.
+    /// and nothing is written before [`snapshot`](super::Session::snapshot). Output folder and flush time
+    /// mean nothing then.
     pub fn flight_recorder(mut self) -> Self {
         self.flight_recorder = true;
         self

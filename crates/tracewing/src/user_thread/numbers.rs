@@ -6,14 +6,14 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracewing_ring::thread;
 
 /// Number of ids that a thread takes at a time: a block. The first one of a block is never used.
-pub const BLOCK: u64 = 64;
+pub(super) const BLOCK: u64 = 64;
 /// In a thread's block of memory: which of a block's numbers is next, and above that the block, counted from
 /// 1.
 const WHICH: u32 = 16;
 
 /// The next number of the calling thread, whose own `next` is; `blocks` counts those that threads have taken.
 #[inline]
-pub fn next(blocks: &AtomicU64, next: &AtomicU64) -> NonZeroU64 {
+pub(super) fn next(blocks: &AtomicU64, next: &AtomicU64) -> NonZeroU64 {
     let count = thread::count(next);
     let number = match (count >> WHICH, count % (1 << WHICH)) {
         (block @ 1.., which @ 1..BLOCK) => (block - 1) * BLOCK + which,

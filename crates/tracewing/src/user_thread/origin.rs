@@ -74,7 +74,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// A number for it, so wide that two do not share one.
-    pub fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         let fold = |hash, text: &str| {
             let (words, rest) = text.as_bytes().as_chunks();
             let mut last = [0xff; 8]; // which no text has
@@ -86,7 +86,7 @@ impl Parts<'_> {
 
     /// Records the origin, unless that is already done and not required `again`.
     #[inline]
-    pub fn record_if_due(&self, number: u64, again: bool) {
+    pub(super) fn record_if_due(&self, number: u64, again: bool) {
         if again || is_due(number) {
             self.record(number);
         }

@@ -33,7 +33,7 @@ impl TaskState {
 
     /// Whether the thread was preempted.
     #[inline]
-    pub const fn is_preempted(self) -> bool {
+    const fn is_preempted(self) -> bool {
         self.0 > Self::REPORTED
     }
 

@@ -6,6 +6,7 @@ const HOLD: Duration = Duration::from_secs(1);
 use common::{Event, Packet, class, tick, write_trace};
 use tracewing_units::Timestamp;
 
+#[allow(unreachable_pub)]
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
