@@ -64,7 +64,7 @@ impl<'w> Builder<'w> {
 
     /// The row was in this state.
     #[inline]
-    fn did(&mut self, of: TrackId, state: StateId, from: Timestamp, to: Timestamp) {
+    pub(crate) fn did(&mut self, of: TrackId, state: StateId, from: Timestamp, to: Timestamp) {
         let (from, to) = (self.time(from), self.time(to));
         let open = &mut self.rows[of as usize];
         let from = from.max(open.last.map_or(Duration::ZERO, |last| last.to));
@@ -79,6 +79,23 @@ impl<'w> Builder<'w> {
                 }
             }
         }
+    }
+
+    /// A row for a part of a thread or task.
+    pub(crate) fn part(&mut self, kind: RowKind, of: TrackId) -> TrackId {
+        let row = Row { parent: Some(RowId(of)), is_followed: true, ..Row::new(kind) };
+        self.add(row)
+    }
+
+    /// Whether a row has no state after a time.
+    pub(crate) fn is_free(&self, row: TrackId, time: Duration) -> bool {
+        self.rows[row as usize].last.is_none_or(|last| last.to <= time)
+    }
+
+    fn add(&mut self, row: Row) -> TrackId {
+        let (last, leaf, wakes, levels) = Default::default();
+        self.rows.push(OpenRow { row, last, leaf, wakes, levels, on_cpu: [None; CLASSES] });
+        (self.rows.len() - 1) as TrackId
     }
 
     /// The complete rows.
@@ -104,9 +121,7 @@ impl Sink for Builder<'_> {
             Track::Task(task) => RowKind::Task(task),
         };
         let row = Row { is_followed: matches!(track, Track::Cpu(_)), ..Row::new(kind) };
-        let (last, leaf, wakes, levels) = Default::default();
-        self.rows.push(OpenRow { row, last, leaf, wakes, levels, on_cpu: [None; CLASSES] });
-        (self.rows.len() - 1) as TrackId
+        self.add(row)
     }
 
     #[inline]
@@ -215,7 +230,13 @@ impl OpenRow {
 /// Adds a row for each process, after those of its threads and tasks.
 fn add_processes(rows: &mut Vec<Row>) {
     let mut processes: BTreeMap<Option<Pid>, Row> = BTreeMap::new();
-    let has_process = |row: &&mut Row| !matches!(row.kind, RowKind::Cpu(_));
+    for at in 0..rows.len() {
+        // A part is in the process of the thread or task that it is of.
+        if let (true, Some(parent)) = (rows[at].is_part(), rows[at].parent) {
+            rows[at].process = rows[parent.0 as usize].process;
+        }
+    }
+    let has_process = |row: &&mut Row| !matches!(row.kind, RowKind::Cpu(_)) && !row.is_part();
     for row in rows.iter_mut().filter(has_process) {
         let process = processes.entry(row.process).or_insert_with(|| Row::new(RowKind::Process(row.process)));
         process.covers(row.begin, row.end);

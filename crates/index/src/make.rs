@@ -4,14 +4,16 @@ use crate::body::Body;
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::format::{self, HEAD, Identity, LossMark, Tail};
+use crate::parts::Parts;
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tracewing_analysis::{Analysis, Input, Loss, Names, Ran};
+use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran};
 use tracewing_timeline::{StateNames, States};
 use tracewing_trace::super_trace::{Change, Fold, Scope};
 use tracewing_trace::{Filter, Progress, Recording};
+use tracewing_units::Timestamp;
 
 /// What was made.
 #[derive(Debug)]
@@ -24,9 +26,10 @@ pub struct Made {
     pub rows: u64,
 }
 
-/// The pass: an analysis that takes states and losses, and no events.
+/// The pass: an analysis that takes states, losses, functions and locks.
 struct Pass<'w> {
     states: States<Builder<'w>>,
+    parts: Parts,
     losses: Vec<LossMark>,
     failed: &'w Cell<bool>,
 }
@@ -34,18 +37,28 @@ struct Pass<'w> {
 impl Fold for Pass<'_> {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpEnds { lwp } => self.ends(Party::Thread(lwp.tid), lwp.reported_to()),
+            Change::UserThreadEnds { thread } => {
+                self.ends(Party::Task(thread.process, thread.id), thread.reported_to());
+            }
+            _ => {}
+        }
         self.states.change(change);
     }
 }
 
 impl Analysis for Pass<'_> {
-    const EVENTS: bool = false;
+    const EARLIER: bool = true;
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
             Input::Begins { time } => self.states.sink.begin = Some(time),
             Input::Dumped { tid, process, name } => self.states.dumped(tid, process, name),
+            Input::Earlier(seen) => self.parts.earlier(seen),
+            Input::Event(seen) => self.parts.event(seen, &mut self.states),
+            Input::LossOver { time } => self.parts.loss_over(time),
             Input::Lost(loss) => self.lost(loss),
             _ => {}
         }
@@ -58,7 +71,12 @@ impl Analysis for Pass<'_> {
 }
 
 impl Pass<'_> {
+    fn ends(&mut self, party: Party, at: Timestamp) {
+        self.parts.ends(party, at, &mut self.states);
+    }
+
     fn lost(&mut self, loss: &Loss) {
+        self.parts.lost(loss);
         let (scope, events) = (loss.scope, loss.events);
         let scope = match scope {
             Scope::Kernel(_) => 0,
@@ -87,9 +105,12 @@ pub(crate) fn make(
     body.write(&head);
     let failed = Cell::new(false);
     let states = States::new(Builder::new(body), scratch);
-    let mut pass = Pass { states, losses: Vec::new(), failed: &failed };
-    let ran = tracewing_analysis::run(recording, &Filter::default(), &mut pass, watch)?;
-    let Pass { states, losses, .. } = pass;
+    let filter = Filter::default();
+    let parts = Parts::new(Pairs::of(recording, &filter));
+    let mut pass = Pass { states, parts, losses: Vec::new(), failed: &failed };
+    let ran = tracewing_analysis::run(recording, &filter, &mut pass, watch)?;
+    let Pass { mut states, parts, losses, .. } = pass;
+    let function = parts.finish(ran.end_ns, &mut states);
     let (builder, names) = states.finish().map_err(io)?;
     let tail = Tail {
         begin: ran.begin_ns,
@@ -100,7 +121,7 @@ pub(crate) fn make(
         losses,
         ..Tail::default()
     };
-    let (bytes, rows) = complete(builder, &names, &ran.names, &head, tail).map_err(io)?;
+    let (bytes, rows) = complete(builder, (&names, &ran.names, function), &head, tail).map_err(io)?;
     Ok(Made { ran, bytes, rows })
 }
 
@@ -108,13 +129,12 @@ pub(crate) fn make(
 /// the index and the number of its rows.
 pub(crate) fn complete(
     mut builder: Builder<'_>,
-    names: &StateNames,
-    texts: &Names,
+    (names, texts, function): (&StateNames, &Names, impl FnMut(FunctionId) -> String),
     head: &[u8; HEAD],
     mut tail: Tail,
 ) -> std::io::Result<(u64, u64)> {
     tail.rows = builder.finish();
-    tail.states = builder.table.finish(names, texts);
+    tail.states = builder.table.finish(names, texts, function);
     tail.wakers = builder.wakers.finish(texts);
     let (mut body, bytes) = (builder.body, tail.write());
     let foot = format::foot(head, body.offset, &bytes);

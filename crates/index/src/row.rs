@@ -21,6 +21,11 @@ pub enum RowKind {
     Thread(Tid),
     /// A user thread, such as a task of an async runtime.
     Task(Task),
+    /// The functions that a thread is in, at this depth of calls. Its parent is the thread.
+    Calls(u32),
+    /// The locks that a thread or a task waits for or has: several at the same time are in several rows, of
+    /// which this is the number. Its parent is the thread or task.
+    Locks(u32),
 }
 
 /// Something with states over time. Its times are since the index begins.
@@ -32,7 +37,7 @@ pub struct Row {
     pub name: String,
     /// Its process, if the events say.
     pub process: Option<Pid>,
-    /// The row of its process.
+    /// The row of its process; of functions and locks, that of the thread or task.
     pub parent: Option<RowId>,
     /// Its first and its last time.
     pub begin: Duration,
@@ -61,6 +66,11 @@ pub(crate) struct Entry {
 }
 
 impl Row {
+    /// Whether it is a part of a thread or task: its functions, or its locks.
+    pub fn is_part(&self) -> bool {
+        matches!(self.kind, RowKind::Calls(_) | RowKind::Locks(_))
+    }
+
     pub(crate) fn new(kind: RowKind) -> Self {
         Row {
             kind,
@@ -93,6 +103,8 @@ impl Row {
             RowKind::Process(pid) => (1, optional(pid)),
             RowKind::Thread(tid) => (2, u64::from(tid.0.cast_unsigned())),
             RowKind::Task(task) => (3, task.0),
+            RowKind::Calls(depth) => (4, u64::from(depth)),
+            RowKind::Locks(number) => (5, u64::from(number)),
         };
         put(out, kind);
         put(out, number);
@@ -119,6 +131,8 @@ impl Row {
             1 => RowKind::Process(process(number)?),
             2 => RowKind::Thread(Tid(small?.cast_signed())),
             3 => RowKind::Task(Task(number)),
+            4 => RowKind::Calls(small?),
+            5 => RowKind::Locks(small?),
             _ => return Err(Damaged("a kind of row does not exist")),
         };
         let process = process(bytes.number()?)?;

@@ -2,9 +2,11 @@
 
 use crate::format::State;
 use crate::row::RowId;
-use tracewing_analysis::Names;
+use std::collections::HashMap;
+use tracewing_analysis::{FunctionId, Names};
 use tracewing_timeline::{Class, StateId, StateNames};
 use tracewing_trace::super_trace::Name;
+use tracewing_units::LockAddress;
 
 /// What a state of an index is.
 #[derive(Debug, Clone, Copy)]
@@ -13,20 +15,26 @@ enum Source {
     Timeline(StateId),
     /// A CPU ran this thread.
     Ran(RowId),
+    /// A thread was in this function.
+    Called(FunctionId),
+    /// A thread waited for a lock of this kind, or had it.
+    Lock(&'static str, LockAddress),
 }
 
 /// The states that have occurred, by number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Table {
     states: Vec<(Class, Source)>,
     /// By the timeline's number.
     numbers: Vec<Option<StateId>>,
+    functions: Vec<Option<StateId>>,
+    locks: HashMap<(&'static str, LockAddress, Class), StateId>,
 }
 
 impl Table {
     /// The first states have the same numbers as the timeline's.
     pub(crate) fn new(names: &StateNames) -> Self {
-        let mut table = Table { states: Vec::new(), numbers: Vec::new() };
+        let mut table = Table::default();
         for number in 0..names.count() as u32 {
             table.number(StateId(number), names);
         }
@@ -57,6 +65,30 @@ impl Table {
         self.add(class, Source::Ran(thread))
     }
 
+    /// The state of a thread in a function.
+    pub(crate) fn called(&mut self, function: FunctionId) -> StateId {
+        let number = function as usize;
+        if self.functions.len() <= number {
+            self.functions.resize(number + 1, None);
+        }
+        if let Some(known) = self.functions[number] {
+            return known;
+        }
+        let new = self.add(Class::Call, Source::Called(function));
+        self.functions[number] = Some(new);
+        new
+    }
+
+    /// The state of a thread that waits for a lock, or has it.
+    pub(crate) fn lock(&mut self, class: Class, kind: &'static str, lock: LockAddress) -> StateId {
+        if let Some(known) = self.locks.get(&(kind, lock, class)) {
+            return *known;
+        }
+        let new = self.add(class, Source::Lock(kind, lock));
+        self.locks.insert((kind, lock, class), new);
+        new
+    }
+
     fn add(&mut self, class: Class, source: Source) -> StateId {
         self.states.push((class, source));
         StateId((self.states.len() - 1) as u32)
@@ -69,19 +101,33 @@ impl Table {
     }
 
     /// All of them, with their names.
-    pub(crate) fn finish(&self, names: &StateNames, texts: &Names) -> Vec<State> {
+    pub(crate) fn finish(
+        &self,
+        names: &StateNames,
+        texts: &Names,
+        mut function: impl FnMut(FunctionId) -> String,
+    ) -> Vec<State> {
         let text = |name: Name| texts.get(name);
-        let state = |(class, source): &(Class, Source)| match *source {
+        let mut state = |(class, source): &(Class, Source)| match *source {
             Source::Timeline(state) => State {
                 class: *class,
                 name: names.name(state, text),
                 about: names.about(state, text).to_owned(),
                 thread: None,
             },
+            Source::Called(called) => {
+                let name = function(called);
+                State { class: *class, about: name.clone(), name, thread: None }
+            }
+            Source::Lock(kind, lock) => {
+                let about = format!("{kind} {lock:#x}");
+                let name = format!("{} {about}", if *class == Class::Waits { "waits for" } else { "has" });
+                State { class: *class, name, about, thread: None }
+            }
             Source::Ran(row) => {
                 State { class: *class, name: String::new(), about: String::new(), thread: Some(row) }
             }
         };
-        self.states.iter().map(state).collect()
+        self.states.iter().map(&mut state).collect()
     }
 }

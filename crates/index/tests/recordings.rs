@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tracewing_analysis::Threads;
-use tracewing_index::{Cache, Index, RowKind};
+use tracewing_index::{Cache, Index, Row, RowKind};
 use tracewing_timeline::Class;
 use tracewing_trace::{Filter, Recording, TimePoint};
 use tracewing_units::{Duration, Timestamp};
@@ -144,7 +144,7 @@ fn cpus_do_what_their_threads_do() {
             match row.kind {
                 RowKind::Cpu(_) => cpus += running.sum::<Duration>(),
                 RowKind::Thread(_) => threads += running.sum::<Duration>(),
-                RowKind::Process(_) | RowKind::Task(_) => {}
+                RowKind::Process(_) | RowKind::Task(_) | RowKind::Calls(_) | RowKind::Locks(_) => {}
             }
             assert!(sums.values().copied().sum::<Duration>() <= length);
         }
@@ -155,7 +155,7 @@ fn cpus_do_what_their_threads_do() {
 
 #[test]
 fn a_state_has_a_name_and_a_row_its_process() {
-    let mut blocked = 0;
+    let (mut blocked, mut parts) = (0, 0);
     for path in stored() {
         let recording = Recording::open(&[&path]).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -164,11 +164,18 @@ fn a_state_has_a_name_and_a_row_its_process() {
             assert!(!state.name.is_empty());
             blocked += usize::from(state.class == Class::Blocked && state.name.starts_with("blocked on "));
         }
-        for (_, row) in index.rows().filter(|(_, row)| !matches!(row.kind, RowKind::Cpu(_))) {
+        for (_, row) in index.rows().filter(|(_, row)| row.is_part()) {
+            let parent = index.row(row.parent.unwrap());
+            assert!(matches!(parent.kind, RowKind::Thread(_) | RowKind::Task(_)));
+            assert_eq!(parent.process, row.process);
+            parts += 1;
+        }
+        let has_process = |row: &Row| !matches!(row.kind, RowKind::Cpu(_)) && !row.is_part();
+        for (_, row) in index.rows().filter(|(_, row)| has_process(row)) {
             let parent = row.parent.map(|parent| index.row(parent).kind);
             let is_process = matches!(row.kind, RowKind::Process(_));
             assert_eq!(parent, (!is_process).then_some(RowKind::Process(row.process)));
         }
     }
-    assert!(blocked > 0);
+    assert!(blocked > 0 && parts > 0);
 }

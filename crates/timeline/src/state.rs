@@ -3,7 +3,7 @@
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
 /// Number of classes.
-pub const CLASSES: usize = 10;
+pub const CLASSES: usize = 13;
 
 /// What kind of state: what a viewer gives a colour, and statistics a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,12 @@ pub enum Class {
     Nested,
     /// A CPU without a running thread.
     Idle,
+    /// A thread is in a function.
+    Call,
+    /// It waits for a lock.
+    Waits,
+    /// It has a lock.
+    Holds,
 }
 
 impl Class {
@@ -44,6 +50,9 @@ impl Class {
         Class::Blocked,
         Class::Nested,
         Class::Idle,
+        Class::Call,
+        Class::Waits,
+        Class::Holds,
     ];
 
     /// The class of this number.

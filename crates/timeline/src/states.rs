@@ -172,6 +172,11 @@ impl<S: Sink> States<S> {
         }
     }
 
+    /// The track of the last LWP of a number.
+    pub fn last_lwp(&self, tid: Tid) -> Option<TrackId> {
+        self.by_tid.get(&tid).copied()
+    }
+
     /// A state dump names a thread.
     pub fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
         // Numbers are reused: the last one is meant.
@@ -262,8 +267,9 @@ impl<S: Sink> States<S> {
         self.sink.ends(track, end);
     }
 
+    /// The track of an LWP; a new one if it has none yet.
     #[inline]
-    fn lwp_track(&mut self, serial: LwpSerial, tid: Tid) -> TrackId {
+    pub fn lwp_track(&mut self, serial: LwpSerial, tid: Tid) -> TrackId {
         if let Some(Some(known)) = self.lwps.get(serial.0) {
             return *known;
         }
@@ -273,8 +279,9 @@ impl<S: Sink> States<S> {
         new
     }
 
+    /// The track of a user thread; a new one if it has none yet.
     #[inline]
-    fn task_track(&mut self, serial: TaskSerial, id: Task) -> TrackId {
+    pub fn task_track(&mut self, serial: TaskSerial, id: Task) -> TrackId {
         if let Some(Some(known)) = self.tasks.get(serial.0) {
             return *known;
         }

@@ -29,13 +29,13 @@ export async function enter(token) {
 }
 
 /**
- * Runs of buckets of equal content, six 32-bit words each: first bucket, number of buckets, longest state, and
- * then bytes: ten shares in 255ths and the number of changes.
+ * Runs of buckets of equal content, seven 32-bit words each: first bucket, number of buckets, longest state, and
+ * then bytes: thirteen shares in 255ths, a zero, and the number of changes.
  * @typedef {{words: Uint32Array, bytes: Uint8Array, count: number}} Runs
  */
 
 /** Words of a run. */
-export const RUN = 6;
+export const RUN = 7;
 
 /**
  * What rows did in the buckets of a window.

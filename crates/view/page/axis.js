@@ -1,7 +1,7 @@
 // @ts-check
 // The time axis, and the minimap: the whole recording with a frame around what is seen.
 
-import { color, ink, patterns } from "./classes.js";
+import { CLASSES, color, ink, patterns } from "./classes.js";
 import { columns, paint } from "./pixels.js";
 import { duration, exact, marks } from "./time.js";
 
@@ -71,7 +71,7 @@ export function minimap(canvas, span, view, tiles, row, losses) {
   const image = context.createImageData(wide, high);
   if (row !== null) {
     const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
-    const sums = new Float32Array(wide * 10);
+    const sums = new Float32Array(wide * CLASSES.length);
     columns(tiles.get(row, 0, view.length, shift), 0, view.length, wide, sums);
     const margin = Math.round(4 * ratio);
     paint(new Uint32Array(image.data.buffer), wide, margin, high - 2 * margin, wide, sums, patterns());

@@ -7,7 +7,7 @@
  * @property {string} name what people read
  * @property {string} light colour on a light page
  * @property {string} dark colour on a dark page
- * @property {"none" | "rising" | "dots"} [hatch] pattern over the colour
+ * @property {"none" | "rising" | "falling" | "dots"} [hatch] pattern over the colour
  */
 
 /** By number, as the server counts them. @type {Class[]} */
@@ -22,15 +22,20 @@ export const CLASSES = [
   { name: "blocked", light: "#dfe4ea", dark: "#2c3641" },
   { name: "nested", light: "#009e73", dark: "#2bb58c" },
   { name: "idle", light: "#f0f2f5", dark: "#1f262e" },
+  { name: "function", light: "#8fb7d9", dark: "#4b7ea8" },
+  { name: "waits for lock", light: "#d55e00", dark: "#e07b39", hatch: "falling" },
+  { name: "has lock", light: "#5aa469", dark: "#6dbb7d" },
 ];
 
 export const UNKNOWN = 0;
+/** Classes of parts of threads: functions and locks. */
+export const PARTS = [10, 11, 12];
 /** Classes of threads on a CPU. */
 export const RUNNING = [1, 2, 3, 4];
 /** Classes from the bottom of a column to its top. */
-export const ORDER = [1, 2, 3, 4, 8, 6, 5, 7, 9, 0];
+export const ORDER = [10, 12, 11, 1, 2, 3, 4, 8, 6, 5, 7, 9, 0];
 /** Of these groups at least one pixel is drawn where any of their time lies. */
-export const SEEN = [[0], RUNNING, [5, 6]];
+export const SEEN = [[0], RUNNING, [5, 6], [10], [11], [12]];
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -77,7 +82,7 @@ export function patterns() {
     const [plain, other] = pixels(number);
     return Uint32Array.from({ length: 16 }, (_, place) => {
       const [x, y] = [place & 3, place >> 2];
-      const isOther = hatch === "rising" ? ((x + y) & 3) === 0 : hatch === "dots" ? x === 1 && y === 1 : false;
+      const isOther = hatch === "rising" ? ((x + y) & 3) === 0 : hatch === "falling" ? ((x - y) & 3) === 0 : hatch === "dots" ? x === 1 && y === 1 : false;
       return isOther ? other : plain;
     });
   });

@@ -8,10 +8,10 @@ import { drags, keys, map } from "./input.js";
 import { Picture, seen } from "./picture.js";
 import { showState } from "./selection.js";
 import { showLongest } from "./longest.js";
-import { COLUMNS, showStatistics } from "./statistics.js";
+import { showStatistics, titled } from "./statistics.js";
 import { Tiles } from "./tiles.js";
 import { duration, exact } from "./time.js";
-import { ALL_CPUS, HEIGHT, label, shown, tree } from "./tracks.js";
+import { ALL_CPUS, HEIGHT, isGroup, isPart, label, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
 
 /** How long the page waits before it looks again how far the index is, in milliseconds. */
@@ -103,6 +103,7 @@ class Page {
     const row = this.rows.get(id);
     if (!row) return `row ${id}`;
     if (row.kind === "cpu") return `CPU ${row.number}`;
+    if (isPart(row)) return `${row.kind} of ${this.named(row.parent ?? -1)}`;
     return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;
   }
 
@@ -164,7 +165,7 @@ class Page {
     if (state && span) {
       lines.push(state.thread === null ? state.name : `${this.named(state.thread)}: ${CLASSES[state.class].name}`);
       lines.push(`for ${duration(span[2] - span[1])}`);
-    } else lines.push(...this.shares(drawn));
+    } else lines.push(...this.shares(drawn, track));
     tip.replaceChildren(...lines.map((text, at) => {
       const line = document.createElement("div");
       line.textContent = text;
@@ -178,14 +179,14 @@ class Page {
     tip.style.top = `${y + 18 + height > innerHeight ? y - 10 - height : y + 18}px`;
   }
 
-  /** What a column of the picture shows, in words. @param {Uint8Array} drawn */
-  shares(drawn) {
+  /** What a column of the picture shows, in words. @param {Uint8Array} drawn @param {import("./tracks.js").Node} track */
+  shares(drawn, track) {
     const width = canvas("picture").width;
     const column = Math.min(width - 1, Math.floor(((this.at?.x ?? 0) / canvas("overlay").clientWidth) * width));
-    const heights = [...drawn.slice(column * 10, column * 10 + 10)].map((height, of) => ({ height, of }));
+    const heights = [...drawn.slice(column * CLASSES.length, (column + 1) * CLASSES.length)].map((height, of) => ({ height, of }));
     const some = heights.filter(({ height }) => height > 0).sort((a, b) => b.height - a.height);
     const whole = Math.max(1, Math.round((HEIGHT - 6) * (devicePixelRatio || 1)));
-    if (some.length === 0) return ["nothing is known"];
+    if (some.length === 0) return [isPart(track) ? "none" : "nothing is known"];
     const per = duration((this.view.to - this.view.from) / width);
     const parts = some.map(({ height, of }) => `${CLASSES[of].name} ${Math.round((height / whole) * 100)} %`);
     return [`within ${per}, about`, ...parts.slice(0, 4)];
@@ -209,7 +210,7 @@ class Page {
     this.chosen = track;
     const time = this.view.from + (x / canvas("overlay").clientWidth) * (this.view.to - this.view.from);
     const { from, to } = this.view;
-    if (track.children.length) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
+    if (isGroup(track)) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
     else void this.select(track.id, Math.floor(time), 0);
   }
@@ -306,7 +307,6 @@ class Page {
     clearTimeout(this.timer);
     this.view.step(() => (this.view.part = part), isRestored);
     this.show();
-    const column = COLUMNS.find(({ classes }) => classes.join() === part.classes.join());
     void showLongest($("details"), area, part, {
       lost: (error) => this.lost(error),
       named: (row) => this.named(row),
@@ -316,7 +316,7 @@ class Page {
         void this.select(row, time, 0);
       },
       statistics: () => this.view.step(() => this.area({ ...area })),
-    }, column?.title ?? "time");
+    }, titled(part.classes));
   }
 
   /** Nothing is selected. */
@@ -442,11 +442,12 @@ class Page {
       "/": () => $("filter").focus(),
       "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
       escape: () => this.clear(),
+      " ": () => this.chosen?.children.length && this.toggle(this.chosen),
       home: () => this.view.set(0, this.view.length),
       arrowdown: () => this.go(at + 1),
       arrowup: () => this.go(Math.max(0, at - 1)),
       enter: () => {
-        if (this.chosen?.children.length) this.toggle(this.chosen);
+        if (this.chosen && isGroup(this.chosen)) this.toggle(this.chosen);
         else if (this.chosen?.id != null) void this.select(this.chosen.id, Math.floor((this.view.from + this.view.to) / 2), 0);
       },
       ".": () => this.next(1, false),
@@ -551,6 +552,7 @@ async function start() {
     tracewing: {
       view: page.view,
       found: () => page.found,
+      select: (/** @type {number} */ row, /** @type {number} */ time) => page.select(row, time, 0),
       isIdle: () => page.tiles.isIdle && page.frame === 0,
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

@@ -3,7 +3,7 @@
 
 import { ask } from "./api.js";
 import { fit, stripe } from "./axis.js";
-import { color, ink, patterns, textOn } from "./classes.js";
+import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { columns, paint } from "./pixels.js";
 import { HEIGHT } from "./tracks.js";
 
@@ -59,13 +59,13 @@ export class Picture {
     const wide = this.pixels.width;
     const image = context.createImageData(wide, this.pixels.height);
     const target = new Uint32Array(image.data.buffer);
-    const [sums, colors, shift] = [new Float32Array(wide * 10), patterns(), this.shift(wide)];
+    const [sums, colors, shift] = [new Float32Array(wide * CLASSES.length), patterns(), this.shift(wide)];
     this.drawn.clear();
     for (const { track, y } of seen(tracks, top, height)) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (track.id === null) continue;
       columns(this.tiles.get(track.id, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, sums);
-      const kept = new Uint8Array(wide * 10);
+      const kept = new Uint8Array(wide * CLASSES.length);
       paint(target, wide, first, last - first, wide, sums, colors, kept);
       this.drawn.set(track.id, kept);
     }
@@ -138,6 +138,11 @@ export class Picture {
     for (const [number, from, to] of this.spans.get(row) ?? []) {
       const [left, right] = [Math.max(0, x(from)), Math.min(width, x(to))];
       const state = this.states.get(number);
+      // Calls that follow each other, and locks, are seen one by one.
+      if (state && PARTS.includes(state.class) && x(from) > 0 && right - left > 2) {
+        context.fillStyle = ink("--paper");
+        context.fillRect(Math.round(x(from)), y + MARGIN, 1, HEIGHT - 2 * MARGIN);
+      }
       if (right - left < NAMED || !state) continue;
       const text = state.thread === null ? state.name : this.named(state.thread);
       const fits = context.measureText(text).width <= right - left - 8;
@@ -145,7 +150,7 @@ export class Picture {
       if (!fitted) continue;
       context.fillStyle = textOn(state.class);
       // Hatching is no ground for text.
-      if (state.class === 0 || state.class === 4) {
+      if (CLASSES[state.class].hatch) {
         context.fillStyle = color(state.class);
         context.fillRect(left + 2, y + 5, context.measureText(fitted).width + 4, HEIGHT - 10);
         context.fillStyle = textOn(state.class);

@@ -8,7 +8,7 @@ import { duration, exact } from "./time.js";
 /** @typedef {{number: number, state: import("./picture.js").State, from: number, to: number}} Neighbour */
 /**
  * @typedef {Neighbour & {waker: {at: number, row: number | null, text: string} | null, ran_on: number | null,
- *   before: Neighbour | null, after: Neighbour | null}} Found
+ *   holders: number[] | null, before: Neighbour | null, after: Neighbour | null}} Found
  */
 /**
  * What leads on from the selection.
@@ -67,7 +67,7 @@ export function showState(place, row, found, track, ways) {
 
 /** @param {number} row @param {Found} found @param {Ways} ways */
 function description(row, found, ways) {
-  const { state, from, to, waker, ran_on, before, after } = found;
+  const { state, from, to, waker, ran_on, holders, before, after } = found;
   const list = element("dl");
   const add = (/** @type {string} */ term, /** @type {string | Node} */ value, /** @type {number} */ ns = -1) => {
     const made = element("dd");
@@ -85,6 +85,13 @@ function description(row, found, ways) {
   add("begin", exact(from), from);
   add("end", exact(to), to);
   add("duration", duration(to - from), to - from);
+  if (holders) {
+    const made = add("owner", holders.length ? "" : "no event reports one");
+    made.dataset.holders = holders.join();
+    for (const [at, holder] of holders.entries()) {
+      made.append(at ? ", " : "", link(ways.named(holder), () => ways.go(holder, from), "What it did when the wait began"));
+    }
+  }
   if (waker) {
     const by = waker.row;
     const made = by === null ? waker.text : link(ways.named(by), () => ways.go(by, waker.at), "What it did then");

@@ -2,7 +2,7 @@
 // The table of an area: how long each track was in each class of states, exactly.
 
 import { ask } from "./api.js";
-import { RUNNING } from "./classes.js";
+import { CLASSES, PARTS, RUNNING } from "./classes.js";
 import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
@@ -12,12 +12,25 @@ import { duration, exact } from "./time.js";
 const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sums.classes[of], 0);
 
 /** @type {Column[]} */
-export const COLUMNS = [
+const COLUMNS = [
   { title: "on CPU", classes: RUNNING },
   ...[["user", 1], ["system", 2], ["interrupt", 3], ["ready", 5], ["preempted", 6], ["blocked", 7], ["idle", 9], ["unknown", 0]].map(
     ([title, of]) => ({ title: String(title), classes: [Number(of)] }),
   ),
 ];
+
+/** Of parts of threads. @type {Column[]} */
+const RARER = PARTS.map((of) => ({ title: CLASSES[of].name, classes: [of] }));
+
+/** The columns of an answer that have any time. @param {{rows: Sums[]}} answer */
+function columns({ rows }) {
+  return [...COLUMNS, ...RARER].filter((column, at) => at === 0 || rows.some((sums) => time(column, sums) > 0));
+}
+
+/** What a number of these classes is called. @param {number[]} classes */
+export function titled(classes) {
+  return [...COLUMNS, ...RARER].find((column) => column.classes.join() === classes.join())?.title ?? "time";
+}
 
 /** Tracks that are shown at most. */
 const MOST = 300;
@@ -51,9 +64,10 @@ export async function showStatistics(place, area, page) {
 
 /** A link to the table as comma-separated values, in nanoseconds. @param {any} answer @param {(row: number) => string} named */
 function save(answer, named) {
+  const all = [...COLUMNS, ...RARER];
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
-  const head = ["track", ...COLUMNS.map(({ title }) => `${title} ns`)].join(",");
-  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...COLUMNS.map((column) => time(column, sums))].join(","));
+  const head = ["track", ...all.map(({ title }) => `${title} ns`)].join(",");
+  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...all.map((column) => time(column, sums))].join(","));
   const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
   link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
   link.download = "statistics.csv";
@@ -69,7 +83,7 @@ function table(place, answer, page) {
   let sorted = COLUMNS[0];
   const fill = () => {
     const rows = [...answer.rows].sort((a, b) => time(sorted, b) - time(sorted, a)).slice(0, MOST);
-    body.replaceChildren(...rows.map((sums) => row(sums, answer.states, page)));
+    body.replaceChildren(...rows.map((sums) => row(sums, columns(answer), answer.states, page)));
     for (const cell of line.children) {
       cell.setAttribute("aria-sort", cell.textContent?.startsWith(sorted.title) ? "descending" : "none");
     }
@@ -77,7 +91,7 @@ function table(place, answer, page) {
   const label = element("th", "track");
   label.setAttribute("scope", "col");
   line.append(label);
-  for (const column of COLUMNS) {
+  for (const column of columns(answer)) {
     const cell = element("th");
     cell.setAttribute("scope", "col");
     const button = element("button", column.title);
@@ -88,7 +102,7 @@ function table(place, answer, page) {
     cell.append(button);
     line.append(cell);
   }
-  const why = element("th", "longest reasons to wait");
+  const why = element("th", "longest waits, calls, locks");
   why.setAttribute("scope", "col");
   line.append(why);
   top.append(line);
@@ -98,10 +112,10 @@ function table(place, answer, page) {
 }
 
 /**
- * @param {Sums} sums @param {Record<string, import("./picture.js").State>} states
+ * @param {Sums} sums @param {Column[]} shown @param {Record<string, import("./picture.js").State>} states
  * @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page
  */
-function row(sums, states, page) {
+function row(sums, shown, states, page) {
   const line = element("tr");
   line.dataset.row = String(sums.row);
   const label = element("th");
@@ -110,18 +124,18 @@ function row(sums, states, page) {
   button.addEventListener("click", () => page.choose(sums.row));
   label.append(button);
   line.append(label);
-  for (const column of COLUMNS) {
+  for (const column of shown) {
     const ns = time(column, sums);
     const cell = element("td");
     if (ns) cell.append(link(duration(ns), () => page.longest({ row: sums.row, classes: column.classes, state: null }), "Its states"));
     cell.dataset.ns = String(ns);
     line.append(cell);
   }
-  const reasons = sums.states.filter(([state]) => states[state].class === 7 && states[state].about).slice(0, 2);
+  const reasons = sums.states.filter(([state]) => (states[state].class === 7 || PARTS.includes(states[state].class)) && states[state].about).slice(0, 2);
   const why = element("td");
   for (const [at, [state, ns]] of reasons.entries()) {
     why.append(at ? ", " : "", `${states[state].about} `);
-    why.append(link(duration(ns), () => page.longest({ row: sums.row, classes: [7], state }), "Its states"));
+    why.append(link(duration(ns), () => page.longest({ row: sums.row, classes: [states[state].class], state }), "Its states"));
   }
   line.append(why);
   return line;

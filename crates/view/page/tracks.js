@@ -32,12 +32,24 @@ const UNFOLDED = 60;
  * @property {number} level
  */
 
+/** Whether a row is a part of a thread or task. @param {{kind: string}} row */
+export function isPart({ kind }) {
+  return kind === "functions" || kind === "locks";
+}
+
+/** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
+export function isGroup({ kind }) {
+  return kind === "process" || kind === "heading";
+}
+
 /** @param {Row} row @returns {Node} */
 function node(row) {
-  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task" };
+  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks" };
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
-  const number = row.kind === "cpu" ? "" : row.number;
+  // Functions by the number of those around them; rows of several locks at the same time.
+  const isFirst = isPart(row) && row.number === "0";
+  const number = row.kind === "cpu" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
   return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0 };
 }
 
@@ -62,6 +74,13 @@ export function tree(rows) {
     if (row.kind !== "task") parent.children.push(node);
     else if (!tasks.get(parent)?.push(node)) tasks.set(parent, [node]);
   }
+  // Functions by depth, then locks.
+  for (const { node } of all) {
+    if (!isGroup(node) && node.children.length) {
+      node.children.sort((a, b) => a.kind.localeCompare(b.kind) || Number(a.id) - Number(b.id));
+      node.folded = true;
+    }
+  }
   const processes = all.filter(({ row }) => row.kind === "process");
   for (const { node } of processes) {
     node.children.sort(busiest);
@@ -75,6 +94,10 @@ export function tree(rows) {
   for (const process of followed) {
     process.folded = process.children.length > left;
     left -= process.children.length + 1;
+    for (const thread of process.folded ? [] : process.children.filter(({ kind }) => kind === "thread")) {
+      thread.folded = thread.children.length > left;
+      if (!thread.folded) left -= thread.children.length;
+    }
   }
   for (const process of others) process.folded = true;
   roots.push(...followed);
@@ -131,14 +154,14 @@ export function label(place, tracks, top, height, chosen) {
 /** @param {Node} track @param {number} at @param {number} top @param {boolean} isChosen */
 function one(track, at, top, isChosen) {
   const label = document.createElement("div");
-  const isGroup = track.children.length > 0;
-  label.className = `track${isGroup ? " group" : ""}${isChosen ? " chosen" : ""}`;
+  const hasParts = track.children.length > 0;
+  label.className = `track${isGroup(track) ? " group" : ""}${isPart(track) ? " part" : ""}${isChosen ? " chosen" : ""}`;
   label.id = `track-${at}`;
   label.dataset.at = String(at);
   label.setAttribute("role", "treeitem");
   label.setAttribute("aria-level", String(track.level + 1));
   label.setAttribute("aria-selected", String(isChosen));
-  if (isGroup) label.setAttribute("aria-expanded", String(!track.folded));
+  if (hasParts) label.setAttribute("aria-expanded", String(!track.folded));
   label.style.top = `${top}px`;
   label.style.paddingLeft = `${8 + track.level * 14}px`;
   const part = (/** @type {string} */ name, /** @type {string} */ text) => {
@@ -150,7 +173,7 @@ function one(track, at, top, isChosen) {
   const what = part("what", track.name);
   if (track.number) what.append(part("number", track.number));
   label.title = track.number ? `${track.name}, ${track.kind} ${track.number}` : track.name;
-  label.append(part("fold", isGroup ? (track.folded ? "▸" : "▾") : ""), what);
+  label.append(part("fold", hasParts ? (track.folded ? "▸" : "▾") : ""), what);
   label.append(part("used", track.used > 0 ? duration(track.used) : ""));
   return label;
 }

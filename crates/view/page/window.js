@@ -106,7 +106,7 @@ export class View {
       : null;
     const [of, classes, only] = (link.get("list") ?? "").split("-");
     const some = (classes ?? "").split(".").map(number);
-    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 10)
+    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 13)
       ? { row: Number(of), classes: /** @type {number[]} */ (some), state: number(only) }
       : null;
     this.from = 0;

@@ -99,7 +99,7 @@ impl Ready {
             if let RowKind::Cpu(_) = row.kind {
                 cpus.push(id);
             }
-            if let Some(parent) = row.parent {
+            if let Some(parent) = row.parent.filter(|_| !row.is_part()) {
                 members[parent.0 as usize].push(id);
                 // A task runs on a thread of the same process, whose time this is.
                 if let RowKind::Thread(_) = row.kind {

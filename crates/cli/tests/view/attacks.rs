@@ -114,7 +114,7 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("at", r#"{"row":0,"time":0,"step":2}"#),
         ("at", r#"{"row":4000000000,"time":0,"step":0}"#),
         ("at", r#"{"row":0,"time":0,"step":0,"kind":1}"#),
-        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[10],"most":1}"#),
+        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[13],"most":1}"#),
         ("longest", r#"{"from":0,"to":1,"rows":[4000000000],"classes":[1],"most":1}"#),
         ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[1],"most":1001}"#),
         ("statistics", r#"{"from":2,"to":1}"#),

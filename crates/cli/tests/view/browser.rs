@@ -9,7 +9,7 @@ use tracewing_testing::{RunExt, installed};
 
 /// Where the middle of the track of this name is, in the page.
 const PLACE: &str = "(name) => {
-    const label = [...document.querySelectorAll('.track')].find((label) => label.querySelector('.what').firstChild.textContent === name);
+    const label = [...document.querySelectorAll('.track')].find((label) => label.querySelector('.what').firstChild.textContent === name || label.querySelector('.number')?.textContent === name);
     const box = label.getBoundingClientRect();
     return (box.top + box.bottom) / 2;
 }";
@@ -58,12 +58,12 @@ fn what_is_drawn_is_what_happened() {
             let asked = format!("{{\"from\":{},\"to\":{},\"rows\":[{row}]}}", from.round(), to.round());
             let sums = viewer.ask("statistics", &asked);
             let heights = heights.as_array().unwrap();
-            for class in 0..10 {
+            for class in 0..13 {
                 let ns = sums["rows"][0]["classes"][class].as_f64();
                 let Some(ns) = ns else { continue };
                 let pixels: u64 =
-                    heights.iter().skip(class).step_by(10).map(|height| height.as_u64().unwrap()).sum();
-                let columns = heights.len() as f64 / 10.0;
+                    heights.iter().skip(class).step_by(13).map(|height| height.as_u64().unwrap()).sum();
+                let columns = heights.len() as f64 / 13.0;
                 let share = pixels as f64 / (18.0 * columns);
                 // Within a pixel in each column.
                 assert!(
@@ -173,8 +173,8 @@ fn keys_and_mouse_zoom_select_and_mark() {
     browser.key("Escape");
     browser.key("Home");
     browser.settle();
-    let y = place(&mut browser, "tokio-rt-worker");
-    browser.click(690.0, y + 24.0);
+    let y = place(&mut browser, "27137");
+    browser.click(690.0, y);
     browser.wait("!!document.querySelector('#details dd[data-waker] .link')");
     let first =
         browser.value("[tracewing.found().number, tracewing.found().from, tracewing.found().waker.row]");
@@ -187,9 +187,32 @@ fn keys_and_mouse_zoom_select_and_mark() {
     browser.value("document.querySelector('#details dd[data-waker] .link').click()");
     browser.wait(&format!("tracewing.view.state.row === {}", first[2]));
 
+    // A wait for a lock leads to its owner.
+    browser.value("tracewing.view.set(0, tracewing.view.length)");
+    browser.settle();
+    let waits = "(async () => {
+        const ask = async (path, asked) => (await fetch(`/api/${path}`, { method: 'POST', body: JSON.stringify(asked) })).json();
+        for (const row of (await ask('tracks', {})).rows.filter(({ kind }) => kind === 'locks')) {
+            const found = await ask('longest', { from: 0, to: tracewing.view.length, rows: [row.id], classes: [11], most: 9 });
+            for (const [, , from] of found.spans) {
+                const at = await ask('at', { row: row.id, time: from, step: 0 });
+                if (at.holders?.length === 1) return [row.id, from, at.holders[0]];
+            }
+        }
+    })()";
+    let wait = browser.value(waits);
+    browser.value(&format!("tracewing.select({}, {})", wait[0], wait[1]));
+    browser.wait(&format!(
+        "document.querySelector('#details dd[data-holders]')?.dataset.holders === '{}'",
+        wait[2]
+    ));
+    browser.value("document.querySelector('#details dd[data-holders] .link').click()");
+    browser.wait(&format!("tracewing.view.state.row === {}", wait[2]));
+
     // A group stands for its members.
     browser.key("Escape");
     browser.key("Home");
+    browser.value("document.querySelector('#scroll').scrollTop = 0");
     browser.settle();
     let group = place(&mut browser, "CPUs");
     browser.click(700.0, group);

@@ -11,5 +11,6 @@ mod browser;
 mod cdp;
 mod client;
 mod numbers;
+mod parts;
 mod selection;
 mod values;

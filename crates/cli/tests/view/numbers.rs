@@ -5,9 +5,9 @@ use crate::client::{Viewer, stored};
 use crate::harness::json;
 use serde_json::{Value, json as object};
 
-const CLASSES: usize = 10;
+const CLASSES: usize = 13;
 /// Of a run in the answer of `rows`.
-const RUN: usize = 24;
+const RUN: usize = 28;
 
 /// Threads of an answer: number, and time on CPUs, ready, blocked and unknown.
 type Times = Vec<(i64, [u64; 4])>;

@@ -47,7 +47,8 @@ fn written(models: &[Model]) -> Vec<u8> {
         }
         builder.doubt_mode(thread, moment(model.doubted));
     }
-    complete(builder, &names, &Names::default(), &head, Tail::default()).unwrap();
+    let function = |_| String::new();
+    complete(builder, (&names, &Names::default(), function), &head, Tail::default()).unwrap();
     bytes
 }
 

@@ -1,14 +1,15 @@
 //! `rows`: what rows did in each bucket of a window.
 //!
 //! The answer is a sequence of little-endian records. For each row that was asked for: its number and the
-//! number of its runs, 4 bytes each; then the runs, of 24 bytes:
+//! number of its runs, 4 bytes each; then the runs, of 28 bytes:
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 4 | first bucket, counted from that of the window |
 //! | 4 | how many buckets: all of them have the same content |
 //! | 4 | the longest state that touches it; [`NO_STATE`] for groups |
-//! | 10 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
+//! | 13 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
+//! | 1 | zero |
 //! | 2 | how many states begin in it, at most 65535 |
 //!
 //! Buckets without any state are left out. A group's share is that of the time of all its members that live
@@ -93,6 +94,7 @@ impl Run {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.shares);
+        out.push(0);
         out.extend_from_slice(&self.changes.to_le_bytes());
     }
 }
@@ -175,10 +177,14 @@ mod tests {
 
     #[test]
     fn shares_are_times_and_nothing_is_lost() {
-        let shares = |times: [u64; CLASSES]| shares(&times.map(Duration::from_ns), 1 << 40);
+        let shares = |some: [u64; 10]| {
+            let mut times = [Duration::ZERO; CLASSES];
+            times.iter_mut().zip(some).for_each(|(time, ns)| *time = Duration::from_ns(ns));
+            shares(&times, 1 << 40)
+        };
         assert_eq!(shares([0, 1 << 40, 0, 0, 0, 0, 0, 0, 0, 0])[1], 255);
         let some = shares([1, (1 << 40) - 2, 0, 0, 0, 0, 0, 1, 0, 0]);
-        assert_eq!(some, [1, 253, 0, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(some[..10], [1, 253, 0, 0, 0, 0, 0, 1, 0, 0]);
         let half = shares([0, 1 << 39, 0, 0, 0, 0, 0, 1 << 39, 0, 0]);
         assert_eq!(u32::from(half[1]) + u32::from(half[7]), 255);
     }

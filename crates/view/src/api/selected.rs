@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use tracewing_index::{Class, Index, RowId, RowKind, Span, StateId, Waker};
 use tracewing_units::Duration;
 
+/// Most holders of a lock.
+const HOLDERS: usize = 20;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -30,6 +33,8 @@ struct Answer {
     waker: Option<Woken>,
     /// The CPU's row that runs the thread at the begin.
     ran_on: Option<u32>,
+    /// Of a wait for a lock, the threads and tasks that have it when it begins.
+    holders: Option<Vec<u32>>,
     before: Option<Neighbour>,
     after: Option<Neighbour>,
 }
@@ -73,6 +78,7 @@ fn about(ready: &Ready, id: RowId, span: Span) -> Result<Answer, Refusal> {
         state: neighbour(span),
         waker: waker(index, id, span)?,
         ran_on: ran_on(ready, id, span)?,
+        holders: holders(index, id, span)?,
         before: index.before(id, span.from)?.map(neighbour),
         after: index.after(id, span.to, Duration::MAX)?.map(neighbour),
     })
@@ -101,7 +107,29 @@ fn waker(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal>
     Ok(woken)
 }
 
-/// The CPU that runs a thread at the begin of a state.
+/// The threads and tasks that have a lock when a wait for it begins; most of an answer: [`HOLDERS`].
+fn holders(index: &Index, id: RowId, span: Span) -> Result<Option<Vec<u32>>, Refusal> {
+    let waits = |state: StateId| index.state(state).filter(|state| state.class == Class::Waits);
+    let Some(wait) = waits(span.state) else { return Ok(None) };
+    let process = index.row(id).process;
+    let mut found = Vec::new();
+    let others = index.rows().filter(|(other, row)| {
+        matches!(row.kind, RowKind::Locks(_)) && row.process == process && *other != id
+    });
+    for (other, row) in others {
+        let has = |state: StateId| {
+            index.state(state).is_some_and(|state| state.class == Class::Holds && state.about == wait.about)
+        };
+        if index.at(other, span.from)?.is_some_and(|span| has(span.state)) {
+            found.extend(row.parent.map(|row| row.0));
+        }
+    }
+    found.dedup();
+    found.truncate(HOLDERS);
+    Ok(Some(found))
+}
+
+/// The CPU's row that runs a thread at the begin of a state.
 fn ran_on(ready: &Ready, id: RowId, span: Span) -> Result<Option<u32>, Refusal> {
     let index = &ready.index;
     let is_running = index.state(span.state).is_some_and(|state| state.class.is_running());

@@ -37,7 +37,7 @@ pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {
         let is_thread =
-            |id: &RowId| matches!(ready.index.row(*id).kind, RowKind::Thread(_) | RowKind::Task(_));
+            |id: &RowId| !matches!(ready.index.row(*id).kind, RowKind::Cpu(_) | RowKind::Process(_));
         ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.used[id.0 as usize]), *id));
         ids.truncate(MOST);
         ids.sort();
@@ -54,6 +54,8 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::Process(pid) => ("process", pid.map_or_else(String::new, |pid| pid.to_string())),
         RowKind::Thread(tid) => ("thread", tid.to_string()),
         RowKind::Task(task) => ("task", task.to_string()),
+        RowKind::Calls(depth) => ("functions", depth.to_string()),
+        RowKind::Locks(number) => ("locks", number.to_string()),
     };
     Track {
         id: id.0,

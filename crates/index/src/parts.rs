@@ -1,0 +1,159 @@
+//! Parts of threads and tasks while the recording is read: the functions that they are in, and the locks that
+//! they wait for or have, one by one as [`Calls`] and [`LockUses`] report them.
+
+use crate::builder::Builder;
+use crate::row::RowKind;
+use std::collections::HashMap;
+use tracewing_analysis::{
+    Call, Calls, Function, FunctionId, LockUse, LockUses, Loss, Pairs, Party, ThreadKey,
+};
+use tracewing_programs::symbols::Symbols;
+use tracewing_timeline::{Class, States, TrackId};
+use tracewing_trace::super_trace::{Carried, Seen, TaskSerial};
+use tracewing_units::{Pid, Task, Tid, Timestamp};
+
+/// Calls within so many others have no row.
+const DEEPEST: usize = 64;
+
+/// Follows functions and locks.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Which of them have a begin and an end in the recording.
+    pairs: Pairs,
+    calls: Calls,
+    locks: LockUses,
+    /// Rows by thread and depth.
+    of_calls: HashMap<(ThreadKey, usize), TrackId>,
+    /// Rows of locks by the row of the thread or task.
+    of_locks: HashMap<TrackId, Vec<TrackId>>,
+    /// Rows of user threads by their names.
+    tasks: HashMap<(Option<Pid>, Task), TrackId>,
+    last_task: Option<TaskSerial>,
+    /// Room for what one event reports.
+    room: (Vec<(ThreadKey, Timestamp, Call)>, Vec<LockUse>),
+}
+
+impl Parts {
+    pub(crate) fn new(pairs: Pairs) -> Self {
+        let (of_calls, of_locks, tasks, room) = Default::default();
+        let (calls, locks) = (Calls::default(), LockUses::default());
+        Parts { pairs, calls, locks, of_calls, of_locks, tasks, last_task: None, room }
+    }
+
+    /// Takes an event.
+    pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
+        self.learn(seen, states);
+        let (mut calls, mut uses) = std::mem::take(&mut self.room);
+        if !self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call))) {
+            self.locks.event(seen, &mut |lock| uses.push(lock));
+        }
+        if let (false, Some(tid), Some(lwp)) =
+            (calls.is_empty() && uses.is_empty(), seen.place.tid, seen.place.lwp)
+        {
+            // Its own events are about this one, whichever had the number before.
+            states.lwp_track(lwp, tid);
+        }
+        calls.drain(..).for_each(|(thread, time, call)| self.call(thread, time, call, states));
+        uses.drain(..).for_each(|lock| self.lock(&lock, states));
+        self.room = (calls, uses);
+    }
+
+    /// Which user thread is meant by its number in its process.
+    #[inline]
+    fn learn(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
+        let place = &seen.place;
+        if let (Carried::Thread { id, .. }, Some(serial)) = (place.thread, place.thread_serial)
+            && self.last_task != Some(serial)
+        {
+            self.last_task = Some(serial);
+            self.tasks.insert((place.process, id), states.task_track(serial, id));
+        }
+    }
+
+    /// A function begins or ends in a thread.
+    fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call, states: &mut States<Builder<'_>>) {
+        let Call::Ends { function, depth, begin, certain, .. } = call else { return };
+        if !self.pairs.calls || depth >= DEEPEST {
+            return;
+        }
+        let Some(of) = states.last_lwp(thread.1) else { return };
+        let builder = &mut states.sink;
+        let row = *self
+            .of_calls
+            .entry((thread, depth))
+            .or_insert_with(|| builder.part(RowKind::Calls(depth as u32), of));
+        let state = builder.table.called(function);
+        // Where events were lost, only a part of a call is certain.
+        let end = certain.map_or(time, |certain| begin + certain.total_ns);
+        builder.did(row, state, begin, end);
+    }
+
+    /// A lock was held, or waited for.
+    fn lock(&mut self, lock: &LockUse, states: &mut States<Builder<'_>>) {
+        // The idle task's locks belong to no thread.
+        if lock.party == Party::Thread(Tid::IDLE) || !self.pairs.has(lock) {
+            return;
+        }
+        let of = match lock.party {
+            Party::Thread(tid) => states.last_lwp(tid),
+            Party::Task(process, task) => self.tasks.get(&(process, task)).copied(),
+            Party::Place(..) => None,
+        };
+        let Some(of) = of else { return };
+        let builder = &mut states.sink;
+        let begin = builder.time(lock.begin);
+        let rows = self.of_locks.entry(of).or_default();
+        let free = rows.iter().copied().find(|row| builder.is_free(*row, begin));
+        let row = free.unwrap_or_else(|| {
+            let new = builder.part(RowKind::Locks(rows.len() as u32), of);
+            rows.push(new);
+            new
+        });
+        let class = if lock.is_held { Class::Holds } else { Class::Waits };
+        let state = builder.table.lock(class, lock.kind, lock.lock);
+        builder.did(row, state, lock.begin, lock.end);
+    }
+
+    /// A thread or a task has ended, and with it its waits.
+    pub(crate) fn ends(&mut self, party: Party, at: Timestamp, states: &mut States<Builder<'_>>) {
+        let mut uses = Vec::new();
+        self.locks.ends(party, at, &mut |lock| uses.push(lock));
+        uses.iter().for_each(|lock| self.lock(lock, states));
+    }
+
+    /// Learns where code is from events before those that are indexed.
+    pub(crate) fn earlier(&mut self, seen: &Seen<'_>) {
+        self.calls.earlier(seen);
+    }
+
+    pub(crate) fn lost(&mut self, lost: &Loss) {
+        self.locks.lost(lost);
+        if lost.tears_programs() {
+            self.calls.lost(lost.from);
+        }
+    }
+
+    pub(crate) fn loss_over(&mut self, time: Timestamp) {
+        self.locks.loss_over();
+        self.calls.loss_over(time);
+    }
+
+    /// The recording is over; gives the names of functions by their numbers.
+    pub(crate) fn finish(
+        mut self,
+        end: Timestamp,
+        states: &mut States<Builder<'_>>,
+    ) -> impl FnMut(FunctionId) -> String + use<> {
+        let (mut calls, mut uses) = (Vec::new(), Vec::new());
+        self.calls.finish(&mut |thread, time, call| calls.push((thread, time, call)));
+        self.locks.finish(end, &mut |lock| uses.push(lock));
+        calls.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call, states));
+        uses.iter().for_each(|lock| self.lock(lock, states));
+        let mut symbols = Symbols::new();
+        move |number| match self.calls.function(number) {
+            Function::Named(name) => name,
+            Function::InFile { path, address } => symbols.name(&path, address),
+            Function::InMemory(address) => format!("{address:#x}"),
+        }
+    }
+}
