@@ -46,11 +46,11 @@ pub(crate) struct Entered {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) entered: Vec<Entered>,
-    /// Why one of them has opened no door.
+    /// Why one of them has opened no connection.
     pub(crate) declined: Option<Declined>,
 }
 
-/// Why a copy of tracewing has opened no door.
+/// Why a copy of tracewing has opened no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Declined {
     /// The program wants no threads but its own.
@@ -60,10 +60,10 @@ pub(crate) enum Declined {
     #[error("it can start no thread (its limit of processes, or of memory)")]
     NoThread,
     /// The system refuses a descriptor.
-    #[error("it has opened no door ({0})")]
+    #[error("it has opened no connection ({0})")]
     System(std::io::Error),
     /// What it has given is no door.
-    #[error("it has opened no door")]
+    #[error("it has opened no connection")]
     NoDoor,
 }
 
