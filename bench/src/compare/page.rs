@@ -42,10 +42,10 @@ fn introduction(text: &mut String, results: &Results, bounds: &[Bound]) -> Resul
         text,
         "# What recording costs\n\n\
         Written by `cargo xtask bench record --page`, which measured all sides in one run, in turn, round by round. \
-        Times are CPU time of the measured threads, so that other programs on the machine do not count; ratios are \
-        taken round by round, so that what changes on the machine from one round to the next cancels out. Figures \
-        are medians over the rounds; the spread is from the least round to the most. Your machine has other \
-        figures: run it there.\n"
+        Times are CPU time of the measured threads, so other programs on the machine do not count. Ratios are taken \
+        round by round, so changes of the machine between rounds cancel out. Figures are medians over the rounds; \
+        the spread is from the smallest to the largest round. Other machines have other figures: run the command on \
+        yours.\n"
     )?;
     writeln!(text, "| | |\n|---|---|")?;
     for (word, value) in &results.machine {
@@ -65,12 +65,13 @@ fn events(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
     writeln!(
         text,
         "\n## One event, one thread\n\n\
-        Every recorder keeps a flight recorder of 4 sub-buffers of 1 MiB for each CPU, and every event carries a time \
-        stamp, the thread id and two `u64`, unless its row says otherwise. All run on CPU {}, in bursts of as many events \
-        as fit into a sub-buffer, one side after the other, {} bursts a round; rows that no bound looks at are in \
-        every sixth. Counted is the emitting thread alone, not what a tracer does in threads and processes of its own \
-        (tracing-chrome formats its text in one). The schemes are those that the papers compare with, written for this purpose \
-        (`bench/src/baseline`); they record into memory of one process and leave out losses, readers and nesting.\n\n\
+        Every recorder keeps a flight recorder of 4 sub-buffers of 1 MiB for each CPU, and every event carries a \
+        time stamp, the thread id and two `u64`, unless its row says otherwise. All run on CPU {}, one side after \
+        the other, {} bursts per round, each of as many events as fit into a sub-buffer; rows that no requirement \
+        uses are measured in every sixth burst. Only the emitting thread is measured, not what a tracer does in its \
+        own threads and processes (tracing-chrome formats its text in one). The other schemes are those that the \
+        papers compare with, written for this purpose (`bench/src/baseline`); they record into memory of one \
+        process and leave out losses, readers and nesting.\n\n\
         ![ns for one event](performance/events.svg)\n\n| | ns | spread |\n|---|--:|--:|",
         events.cpu, events.bursts
     )?;
@@ -92,8 +93,9 @@ fn threads(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
     writeln!(
         text,
         "\n## Several threads\n\n\
-        The CPU time of all threads, divided by their events, in ns; in brackets, divided by what an `rdtsc` costs as \
-        many threads in a loop of nothing else.\n\n![cost by threads](performance/threads.svg)\n"
+        The CPU time of all threads, divided by their events, in ns. In parentheses: divided by the cost of an \
+        `rdtsc` in a loop of nothing else, with the same number of threads.\n\n![cost by \
+        threads](performance/threads.svg)\n"
     )?;
     write!(text, "| threads |")?;
     THREADS.iter().try_for_each(|threads| write!(text, " {threads} |"))?;
@@ -118,11 +120,11 @@ fn disk(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
     writeln!(
         text,
         "\n## To disk\n\n\
-        One thread emits as fast as it can; what the recorder cannot keep up with is lost, and counted. Beside it, in \
-        turn, a plain loop of 1 MiB writes to a file in the same folder. Before each run the page cache was {cache}. \
-        Of what a recording has kept, 4 MiB are not counted, since its buffer may have been written out after the end. \
-        Unlike the rest, this is time on the wall, of two processes that want a CPU each: it needs a machine with nothing \
-        else to do.\n\n\
+        One thread emits as fast as it can. What the recorder cannot write in time is lost, and counted. This takes \
+        turns with a plain loop that writes 1 MiB at a time to a file in the same folder. The page cache is {cache} \
+        before each run. 4 MiB of each recording are not counted, since its buffer may have been written after the \
+        end. Unlike the rest, these are wall-clock times of two processes that need a CPU each, so the machine must \
+        be idle otherwise.\n\n\
         ![bytes kept per second](performance/disk.svg)\n\n| | median | spread |\n|---|--:|--:|\n\
         | plain loop, MB/s | {} |",
         cells(&disk.plain.times(1e-6))
@@ -146,10 +148,10 @@ fn latency(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
     writeln!(
         text,
         "\n## Single events\n\n\
-        Each of a process's first {} events timed by itself, in ns, with a fence and `rdtsc` on both sides: the row \
-        \"nothing\" is what that costs. All rounds together, each in new processes. Interrupts and other programs are in it; \
-        page faults and system calls are those of the measured thread, in its first event + in all others, over all \
-        rounds.\n\n![latency](performance/latency.svg)\n",
+        Each of a process's first {} events is timed by itself, in ns, with a fence and `rdtsc` on both sides; the \
+        row \"nothing\" is what that costs. The figures are of all rounds together, each in new processes, and \
+        include interrupts and other programs. Page faults and system calls are those of the measured thread over \
+        all rounds: in its first event + in all others.\n\n![latency](performance/latency.svg)\n",
         latency.events
     )?;
     write!(text, "| |")?;

@@ -37,8 +37,9 @@ fn head(text: &mut String, results: &Results) -> Result<()> {
     writeln!(
         text,
         "# What recording a running program costs\n\n\
-        Written by `cargo xtask bench attach --page`. Figures are medians over the rounds; the spread, in parentheses, is from the least \
-        round to the most. What is compared took turns, round by round. Times need a machine with nothing else to do.\n"
+        Written by `cargo xtask bench attach --page`. Figures are medians over the rounds; the spread, in \
+        parentheses, is from the smallest to the largest round. The sides that are compared took turns, round by \
+        round. Times need an otherwise idle machine.\n"
     )?;
     writeln!(text, "| | |\n|---|---|")?;
     for (word, value) in &results.machine {
@@ -50,9 +51,10 @@ fn head(text: &mut String, results: &Results) -> Result<()> {
 fn starts(text: &mut String, results: &Results) -> Result<()> {
     writeln!(
         text,
-        "\n## What it costs to be able to be recorded\n\n\
-        One C program, built plain, with tracewing and with LTTng-UST, which waits for the end of its input. System calls are those of all \
-        its threads from start to exit. Memory is its share of resident pages (Pss).\n\n\
+        "\n## What it costs to be ready for a recording\n\n\
+        A C program that waits for the end of its input: built plain, with tracewing, and with LTTng-UST, so that \
+        it can be recorded. System calls are those of all its threads from start to exit. Memory is its \
+        proportional share of resident pages (Pss).\n\n\
         | | start to exit, ms | threads | descriptors | system calls | memory, MiB |\n|---|--:|--:|--:|--:|--:|"
     )?;
     for Start { title, time, census } in &results.starts {
@@ -68,8 +70,9 @@ fn recordings(text: &mut String, results: &Results) -> Result<()> {
     writeln!(
         text,
         "\n## Recorded while it runs\n\n\
-        The same program does something each millisecond. Times are from the start of `tracewing record --pid`. Memory is for each \
-        process, of 20 that are recorded together: what it has more than before, and of the recorder.\n\n\
+        The same program does something each millisecond. Times are from the start of `tracewing record --pid`. \
+        Memory is what the recording adds to each of 20 processes that are recorded together, and to the \
+        recorder.\n\n\
         | | first event of the kernel, ms | first event of its own, ms | longest stop, ms | process, MiB | recorder, MiB |\n\
         |---|--:|--:|--:|--:|--:|"
     )?;

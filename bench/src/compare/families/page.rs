@@ -20,10 +20,11 @@ pub fn text(results: &Results) -> Result<String> {
         text,
         "# What recording a build costs\n\n\
         Written by `cargo xtask bench families --page`: {} short programs, as a build starts them, recorded with \
-        `--locks`; each has buffers of its own. All sides took turns, round by round. Figures are medians over the rounds; the \
-        spread is from the least round to the most. The time on the clock needs a machine with nothing else to do; CPU time \
-        is first that of the programs, with what starts them. The rest is the recorder's: its CPU time, its largest resident memory, the most memory in \
-        buffers and the most open files at one time, and the files and losses of the recording.\n",
+        `--locks`; each has buffers of its own. All sides took turns, round by round. Figures are medians over the \
+        rounds; the spread is from the smallest to the largest round. The column `time` is wall-clock time, and \
+        needs an otherwise idle machine. `programs' CPU` is that of the programs and of what starts them. The other \
+        columns are about the recorder: its CPU time, its largest resident memory, the largest amount of memory in \
+        buffers and number of open files at one time, and the files and losses of the recording.\n",
         results.programs
     )?;
     writeln!(text, "| | |\n|---|---|")?;

@@ -93,10 +93,10 @@ pub fn write(machine: &Machine, measured: &[Measured], rounds: u32, folder: &Pat
     writeln!(
         text,
         "# What reading costs\n\n\
-        Written by `cargo xtask bench read --page`, which measured all sides in one run, in turn, round by round, on one \
-        CPU, with the files in memory. Times are on the clock, from the process's start to its end; ratios are taken \
-        round by round. Figures are medians over {rounds} rounds; the spread is from the least round to the most. Your \
-        machine has other figures: run it there.\n\n| | |\n|---|---|"
+        Written by `cargo xtask bench read --page`, which measured all sides in one run, in turn, round by round, \
+        on one CPU, with the files in memory. Times are wall-clock times from the start of the process to its end; \
+        ratios are taken round by round. Figures are medians over {rounds} rounds; the spread is from the smallest \
+        to the largest round. Other machines have other figures: run the command on yours.\n\n| | |\n|---|---|"
     )?;
     for (word, value) in machine {
         writeln!(text, "| {word} | {value} |")?;

@@ -15,11 +15,13 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
     writeln!(
         text,
         "# What recording tasks costs\n\n\
-        Written by `cargo xtask bench tasks --page`. The program is Sumtime of *An Efficient Multi-level Trace Toolkit for \
-        Multi-threaded Applications* (Danjean, Wacrenier, Namyst, 2005, section 3.3): a binary tree of {} tasks, which do nothing but spawn, \
-        join and add, so that nothing hides the price. Times are CPU time of the thread that runs the tasks (with two workers, of \
-        the process), not of tracers' own threads and processes. All sides are measured in turn, round by round; overhead is taken round \
-        by round, too. Figures are medians; in brackets the 95 % interval of the median. Your machine has other figures: run it there.\n\n\
+        Written by `cargo xtask bench tasks --page`. The program is Sumtime of *An Efficient Multi-level Trace \
+        Toolkit for Multi-threaded Applications* (Danjean, Wacrenier, Namyst, 2005, section 3.3): a binary tree of \
+        {} tasks, which do nothing but spawn, join and add, so that no other work hides the cost. Times are CPU \
+        time of the thread that runs the tasks (with two workers, of the process), not of tracers' own threads and \
+        processes. All sides are measured in turn, round by round; overhead is taken round by round, too. Figures \
+        are medians, with the 95 % interval of the median in parentheses. Other machines have other figures: run \
+        the command on yours.\n\n\
         | | |\n|---|---|",
         TASKS
     )?;
@@ -48,10 +50,11 @@ fn write_sides(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## A task\n\n\
-        `creations and switches` are those of tasks; `scheduling events` are the tasks' own (`user_thread:*`) and the kernel's switches and wake-ups; `all events` are these, every system call \
-        and interrupt, and entry and exit of every function of the program, which is built for that (`#[tracewing::traced]`). tracewing records into a \
-        flight recorder, dial9 into a file, tokio-console's subscriber for a client that never comes. Each peer is compared with \
-        plain tokio in its own build.\n\n\
+        `creations and switches` are those of tasks; `scheduling events` are the tasks' own (`user_thread:*`) and \
+        the kernel's switches and wake-ups; `all events` are these, every system call and interrupt, and entry and \
+        exit of every function of the program, which is built for that (`#[tracewing::traced]`). tracewing records \
+        into a flight recorder, dial9 into a file, and tokio-console's subscriber for a client that never connects. \
+        Each other tracer is compared with plain tokio in a build of its own.\n\n\
         | | ns a task | overhead, % |\n|---|--:|--:|"
     )?;
     for side in &results.sides {
@@ -76,8 +79,8 @@ fn write_paper(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## Compared with the paper\n\n\
-        The paper's Table 2, of Marcel's threads on a machine of its time (two Xeons of 2.8 GHz), and the same degrees here. Its first \
-        is of context switches alone.\n\n\
+        The paper's Table 2 is about Marcel's threads on a machine of its time (two Xeons of 2.8 GHz). The rows are \
+        the same degrees of recording here and there; the first row of the paper is context switches alone.\n\n\
         | | the paper | here |\n|---|--:|--:|"
     )?;
     for (key, paper) in [("switches", 23), ("scheduling", 23), ("all", 80)] {
@@ -91,7 +94,8 @@ fn write_peers(text: &mut String, results: &Results) -> fmt::Result {
     writeln!(
         text,
         "\n## Compared with other tracers\n\n\
-        dial9's hooks tell of creations and polls, not of wakes: `switches` is the same. Its own `spawn` tells of wakes, too.\n\n\
+        dial9's hooks record creations and polls, but not wakes, as `switches` does. Its own `spawn` also records \
+        wakes.\n\n\
         | their overhead to ours | |\n|---|--:|"
     )?;
     for pair @ (peer, degree) in PEERS {

@@ -22,8 +22,8 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
             text,
             "\n## Passing a site\n\n\
             Sixteen in a row in a loop that does nothing else, minus the same program's loop without them. That is \
-            more than a site costs in a program, where the processor waits for other things meanwhile, and it tells \
-            the forms apart. Figures about 0 may fall below it. CPU {}, {} rounds.\n\n\
+            more than a site costs in a program, where the processor also waits for other things, but it shows the \
+            differences between the forms. Figures near 0 may be negative. CPU {}, {} rounds.\n\n\
             | | ns | spread |\n|---|--:|--:|",
             forms.cpu, forms.rounds
         )?;
@@ -61,9 +61,9 @@ fn layer_of_tracing(text: &mut String, layer: &Layer) -> Result<()> {
     writeln!(
         text,
         "\n## `tracing`\n\n\
-        CPU time of the thread that emits the events, not what a tracer does in threads and processes of its own \
-        (tracing-chrome formats its text in one). The first event of a call site includes what each side does to \
-        learn what the site is; it is a mean over 64 sites of a new process.\n\n\
+        CPU time of the thread that emits the events, not of what a tracer does in its own threads and processes \
+        (tracing-chrome formats its text in one). The first event of a call site includes the work of registering \
+        the site; it is a mean over 64 sites of a new process.\n\n\
         | | ns | spread |\n|---|--:|--:|"
     )?;
     for part in layer.parts() {
@@ -80,10 +80,10 @@ fn introduction(text: &mut String, results: &Results, bounds: &[Bound]) -> Resul
     writeln!(
         text,
         "# What sites cost\n\n\
-        Written by `cargo xtask bench trigger --page`, which measured all sides in one run, in turn, round by round. \
-        Times are CPU time of the measured threads unless said otherwise; ratios are taken round by round. Figures are \
-        medians over the rounds; the spread is from the least round to the most. Your machine has other figures: \
-        run it there.\n\n| | |\n|---|---|"
+        Written by `cargo xtask bench trigger --page`, which measured all sides in one run, in turn, round by \
+        round. Times are CPU time of the measured threads unless said otherwise; ratios are taken round by round. \
+        Figures are medians over the rounds; the spread is from the smallest to the largest round. Other machines \
+        have other figures: run the command on yours.\n\n| | |\n|---|---|"
     )?;
     for (word, value) in &results.machine {
         writeln!(text, "| {word} | {value} |")?;
@@ -99,14 +99,14 @@ fn introduction(text: &mut String, results: &Results, bounds: &[Bound]) -> Resul
 fn shapes(text: &mut String, shapes: &Shapes) -> Result<()> {
     writeln!(
         text,
-        "\n## A site that is off, and none\n\n\
-        Functions of several shapes, compiled with an `emit!` of two `u64` and without. Where a function comes to lie can change its \
-        speed by more than an instruction in it, so each of {} rounds copies both to another position in a page, the same \
-        for both, and measures them in turn; a figure is the least of nine. The ratio is that of the times, with \
-        the 95 % confidence interval of its median (by order statistics, which assumes no distribution). Beside it \
-        the same of a second copy without a site, which tells what is found where there is no difference. The last shape \
-        shows the price that is none of the instruction: the compiler does not vectorise a loop with a site in \
-        it. CPU {}.\n\n\
+        "\n## A disabled site, and none\n\n\
+        Functions of several shapes, compiled with an `emit!` of two `u64` and without. The position of a function \
+        in memory can change its speed by more than one instruction does. So each of {} rounds copies both \
+        functions to another position in a page, the same for both, and measures them in turn; a figure is the \
+        smallest of nine. The ratio is that of the times, with the 95 % confidence interval of its median (by order \
+        statistics, which assumes no distribution). The last column compares a second copy without a site with the \
+        first one: it shows the ratio where there is no difference. The last shape shows a cost that is not that of \
+        the instruction: the compiler does not vectorise a loop with a site in it. CPU {}.\n\n\
         | | ns without | with a site, to without | without, to without |\n|---|--:|--:|--:|",
         shapes.layouts, shapes.cpu
     )?;
