@@ -80,13 +80,13 @@ pub struct Saved {
     /// `r15`, `r14`, `r13`, `r12`, `rbp`, `rbx`, `r10`, `r9`, `r8`, `rax`, `rdx`, `rsi`, `rdi`. `rcx` and
     /// `r11` are the kernel's: a system call changes them.
     pub general: [u64; 13],
-    /// Its stack pointer.
+    /// Stack pointer.
     pub rsp: u64,
-    /// Its flags.
+    /// Flags register (`RFLAGS`).
     pub flags: u64,
-    /// Where it continues.
+    /// Address at which it continues.
     pub rip: u64,
-    /// Its signal mask.
+    /// Blocked signals, one bit each.
     pub mask: u64,
     /// Signals with a handler, after which its call returns `EINTR`. None where the call may be repeated
     /// then, or the thread has filters for system calls: to look for such signals is one.

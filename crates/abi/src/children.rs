@@ -47,7 +47,7 @@ impl Children {
         self.lost[loss as usize].fetch_add(1, Relaxed);
     }
 
-    /// The counters.
+    /// Number of lost events by cause, in the order of [`Loss::ALL`].
     pub fn lost(&self) -> [u64; Loss::COUNT] {
         Loss::ALL.map(|loss| self.lost[loss as usize].load(Relaxed))
     }

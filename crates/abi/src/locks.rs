@@ -8,8 +8,8 @@ pub const LIBRARY: &str = "libtracewing_preload.so";
 /// wait, unless it has one of the values below.
 pub const CHAINS_VARIABLE: &str = "TRACEWING_LOCK_CHAINS";
 
-/// Of all acquisitions.
+/// Value of [`CHAINS_VARIABLE`]: call chains of all acquisitions.
 pub const ALL_CHAINS: &str = "all";
 
-/// Of no acquisitions.
+/// Value of [`CHAINS_VARIABLE`]: no call chains.
 pub const NO_CHAINS: &str = "none";

@@ -194,7 +194,7 @@ pub struct Class<'a> {
     pub print: &'a str,
     /// Source file in which it is declared.
     pub file: &'a str,
-    /// Line in it.
+    /// Line in `file`, from 1.
     pub line: u32,
     /// Its fields, in payload order; at most 255.
     pub fields: &'a [Field<'a>],

@@ -99,7 +99,7 @@ pub struct Record {
     /// 1 where the site has been switched on, else 0. Processors without an instruction to patch test this
     /// word; on x86-64 it repeats what was asked for, and the instruction decides.
     on: AtomicU32,
-    /// Zero.
+    /// Always zero; keeps the size fixed.
     reserved: u32,
 }
 
@@ -150,7 +150,7 @@ pub struct Site {
     pub owner: extern "C" fn() -> *const (),
     /// Source file of the site.
     pub file: &'static str,
-    /// Line in it.
+    /// Line in the source file, from 1.
     pub line: u32,
     /// What happens there.
     pub kind: Kind,

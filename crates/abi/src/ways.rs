@@ -17,7 +17,7 @@ pub struct Way {
     pub recording: [u8; 16],
     /// Device and inode of the door, which its number may not mean any more: the program may have closed it.
     pub device: u64,
-    /// See `device`.
+    /// Inode of the door, compared together with `device`.
     pub inode: u64,
     /// Number of a door ([`crate::message::door`]), which stays its owner's; negative where there is a path.
     pub door: i32,

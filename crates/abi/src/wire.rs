@@ -26,7 +26,7 @@ impl core::error::Error for WireError {}
 
 /// Appends values to a caller's buffer.
 pub struct Output<'a> {
-    /// The buffer.
+    /// The caller's buffer.
     pub bytes: &'a mut [u8],
     /// Bytes of it that are in use.
     pub len: usize,
@@ -94,12 +94,12 @@ impl<'a> Output<'a> {
 /// Takes values from the front of a byte string.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// The remaining bytes.
+    /// Bytes that have not been read yet.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    /// All of `bytes`.
+    /// Reads `bytes` from their beginning.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }

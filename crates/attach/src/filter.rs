@@ -12,9 +12,9 @@ const ACTION: u32 = libc::SECCOMP_RET_ACTION_FULL;
 /// A system call that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCall {
-    /// Its name.
+    /// Name, as messages show it.
     pub name: &'static str,
-    /// Its number.
+    /// Number on x86-64.
     pub number: i64,
     /// The arguments that are known; filters take the others for 0.
     pub arguments: [u64; 6],

@@ -28,9 +28,9 @@ pub(crate) enum Stop {
 /// Why there is no stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoStop {
-    /// It has ended.
+    /// The thread has ended.
     Ended,
-    /// Not in time.
+    /// The thread has not stopped in time.
     Late,
 }
 

@@ -126,7 +126,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     end
 }
 
-/// Where tables go.
 enum Output {
     Live(Box<(Live, Shown)>),
     Plain,
@@ -169,7 +168,6 @@ fn print_end(output: &mut Output) -> Result<()> {
 }
 
 impl Output {
-    /// Shows another window.
     fn take(&mut self, args: &Args, window: Window, late_ns: Option<u64>) -> Result<()> {
         match self {
             Output::Live(both) => {

@@ -112,7 +112,6 @@ impl OverwrittenRange {
         (self.begin, self.end) = (self.begin.min(other.begin), self.end.max(other.end));
     }
 
-    /// Its size.
     pub(crate) fn total(&self) -> OverwrittenTotal {
         OverwrittenTotal { sub_buffers: self.sub_buffers, bytes: self.bytes }
     }

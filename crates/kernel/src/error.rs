@@ -27,7 +27,7 @@ pub enum FormatError {
     /// One of the above, and where.
     #[error("line {line}: {cause}")]
     AtLine {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The fault in that line.
         cause: Box<FormatError>,

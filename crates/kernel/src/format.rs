@@ -37,7 +37,7 @@ pub struct Format {
 /// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name, as in the kernel's `format` file.
     pub name: String,
     /// Its C type (of one element, where there are several), without the words `__data_loc` and `__rel_loc`.
     pub c_type: String,

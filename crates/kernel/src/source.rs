@@ -149,7 +149,7 @@ impl Source {
         read(&self.tracefs.root().join("saved_tgids")).unwrap_or_default()
     }
 
-    /// Records no more.
+    /// Stops recording; what is in the buffers can still be read.
     pub(crate) fn stop(&self) -> Result<(), Error> {
         self.instance.set("tracing_on", "0")
     }

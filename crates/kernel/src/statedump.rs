@@ -85,7 +85,6 @@ fn thread_class(id: u16) -> EventRecordClass {
     class
 }
 
-/// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     tid: Tid,

@@ -102,7 +102,6 @@ fn is_taken(answer: c_int) -> bool {
     answer == 0 || answer == libc::EOWNERDEAD
 }
 
-/// Releases a lock.
 #[inline(always)]
 pub(crate) fn release(lock: *mut Object, release: impl FnOnce() -> c_int) -> c_int {
     // Before the release: afterwards the lock may belong to another thread, or be gone.

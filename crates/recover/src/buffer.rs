@@ -135,7 +135,7 @@ pub struct Damage {
     pub sequence: u64,
     /// Upper bound of the unreadable bytes of events.
     pub bytes: usize,
-    /// Why.
+    /// Why these bytes cannot be read.
     pub cause: DamageCause,
 }
 

@@ -232,7 +232,6 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Prints the rest.
     fn print_all(&mut self, calls: &Calls) {
         while !self.waiting.is_empty() {
             self.print_first(calls);

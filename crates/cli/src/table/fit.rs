@@ -81,7 +81,6 @@ fn aligned(heads: &[Head], widths: &[Option<usize>], cells: &[Cell]) -> String {
     line
 }
 
-/// Prints the headers.
 pub(super) fn write_titles(out: &mut impl Write, heads: &[Head], widths: &[Option<usize>]) -> IoResult<()> {
     let titles: Vec<_> = heads.iter().map(|head| Cell::Text(head.title())).collect();
     writeln!(out, "{HEADER}{}{HEADER:#}", aligned(heads, widths, &titles))

@@ -18,7 +18,7 @@ pub(super) struct Key {
     pub(super) indices: Vec<usize>,
 }
 
-/// Labels by field.
+/// The labels of fields, with their ranges.
 #[derive(Debug, Default)]
 pub(super) struct Tags(HashMap<Key, Vec<(String, Ranges)>>);
 

@@ -23,7 +23,6 @@ impl Program {
     }
 }
 
-/// A field.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: Option<Box<str>>,
@@ -154,7 +153,7 @@ pub(crate) enum Role {
     Sequence,
     Cpu,
     EventId,
-    /// More than one.
+    /// The field has several roles.
     Several(Roles),
 }
 

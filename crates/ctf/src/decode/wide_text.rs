@@ -19,7 +19,7 @@ impl<'a> WideText<'a> {
         WideText { bytes: &bytes[..length * unit], encoding }
     }
 
-    /// The bytes.
+    /// The undecoded bytes, without the null.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -156,7 +156,6 @@ impl<'w> ScopeWriter<'w> {
         self.body.open.pop();
     }
 
-    /// A value.
     pub(super) fn scalar(&mut self, name: Option<&str>, scalar: Scalar<'_>) {
         if let Some(Frame::Bytes { left: left @ 1.., .. }) = self.body.open.last_mut() {
             *left -= 1;

@@ -55,9 +55,9 @@ pub enum TraceClassFault {
     /// A value of a variant's tag has the labels of two options.
     #[error("a value of its tag selects both `{first}` and `{second}`")]
     TwoOptions {
-        /// The one.
+        /// Name of the option that is declared first.
         first: String,
-        /// The other.
+        /// Name of the option that has the same label.
         second: String,
     },
     /// A variant's tag has no labels.
@@ -76,7 +76,7 @@ pub enum TraceClassFault {
     NoInteger {
         /// What the field is for.
         reference: Reference,
-        /// The field.
+        /// Path of the field that it refers to.
         path: String,
     },
     /// A length, a tag or a selector is one of several fields, and these differ.
@@ -84,7 +84,7 @@ pub enum TraceClassFault {
     Mixed {
         /// What the field is for.
         reference: Reference,
-        /// The field.
+        /// Path of the field that it refers to.
         path: String,
     },
     /// A length, a tag or a selector is not there, or only afterwards.
@@ -92,7 +92,7 @@ pub enum TraceClassFault {
     NoEarlierField {
         /// What the field is for.
         reference: Reference,
-        /// The field.
+        /// Path of the field that it refers to.
         path: String,
     },
     /// A field refers to one that is not there.

@@ -46,7 +46,7 @@ pub enum TsdlFault {
     /// A keyword as a name.
     #[error("`{keyword}` is a keyword; expected {expected}")]
     Keyword {
-        /// The keyword.
+        /// The keyword that was found.
         keyword: String,
         /// What the grammar has here.
         expected: &'static str,
@@ -57,7 +57,7 @@ pub enum TsdlFault {
     /// An attribute that blocks of this kind do not have: a warning, not an error.
     #[error("unknown attribute `{attribute}` of `{block}`; it is ignored")]
     UnknownAttribute {
-        /// The attribute.
+        /// Name of the attribute.
         attribute: String,
         /// The kind of block.
         block: &'static str,
@@ -65,7 +65,7 @@ pub enum TsdlFault {
     /// An attribute's value is of another kind.
     #[error("`{attribute}` is {expected}")]
     Value {
-        /// The attribute.
+        /// Name of the attribute.
         attribute: String,
         /// The values that the attribute accepts.
         expected: &'static str,
@@ -140,7 +140,7 @@ pub enum TsdlFault {
     /// A field whose name has a meaning, but whose class does not fit it.
     #[error("`{field}` must be {expected}")]
     FieldWithMeaning {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// The field class that it must have.
         expected: &'static str,
@@ -150,7 +150,7 @@ pub enum TsdlFault {
     NoType {
         /// `struct`, `variant` or `enum`.
         kind: &'static str,
-        /// Its name.
+        /// Name that is not declared.
         name: String,
     },
     /// A field class that is not declared.

@@ -190,7 +190,7 @@ impl BitArrayClass {
 /// A bit array whose bits have names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitMapClass {
-    /// The bits.
+    /// The bit array that the names apply to.
     pub bits: BitArrayClass,
     /// The names, in order of declaration.
     pub flags: Vec<Flag>,
@@ -228,7 +228,7 @@ pub struct EnumerationClass {
 /// A label and the values that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumerationMapping {
-    /// The label.
+    /// The label of these values.
     pub label: String,
     /// First and last value of each range; they fit the integer's 64 bits, signed or not.
     pub ranges: Vec<(i128, i128)>,

@@ -2,7 +2,6 @@
 
 use crate::{Error, TsdlFault};
 
-/// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     /// A keyword or an identifier.

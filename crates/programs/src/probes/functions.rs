@@ -8,7 +8,6 @@ use object::{LittleEndian, Object, ObjectSymbol, SymbolIndex};
 use crate::probes::Error;
 use crate::probes::file::Elf;
 
-/// A function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) address: u64,

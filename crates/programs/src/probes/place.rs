@@ -11,7 +11,6 @@ pub(crate) enum Place {
     /// In memory, where this file offset would be if the whole file were loaded at the distance of the
     /// probe's code.
     Static(u64),
-    /// A constant.
     Constant(i64),
     /// The function's return value.
     Returned,

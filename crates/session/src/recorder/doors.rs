@@ -56,7 +56,6 @@ impl Recorder<'_> {
         }
     }
 
-    /// Attempts have ended.
     pub(crate) fn attempts_ended(&mut self) {
         while let Some(attempt) = self.attaching.next() {
             self.attempt_ended(attempt);

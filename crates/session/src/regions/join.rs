@@ -148,7 +148,7 @@ impl Regions {
         self.living.insert(key, living);
     }
 
-    /// A new region.
+    /// Makes a region for a program; fails if its user or the recorder has too many.
     fn make(&mut self, wanted: Wanted) -> Result<Key, NotJoined> {
         if self.living.len() >= self.most {
             return Err(NotJoined::OpenFiles { most: self.most });

@@ -240,7 +240,6 @@ impl Regions {
         Some(contents)
     }
 
-    /// Numbers so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let living = self.living.values().flat_map(|living| living.drain.summary());

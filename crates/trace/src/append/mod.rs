@@ -73,7 +73,6 @@ impl<'o> Room<'o> {
         Room { out, at, size }
     }
 
-    /// Appends a text.
     #[inline(always)]
     pub(crate) fn short(&mut self, text: &Short) {
         if let Some(room) = self.rest() {

@@ -42,7 +42,7 @@ pub struct TraceReport {
     pub name: String,
     /// Its folders.
     pub folders: Vec<String>,
-    /// Its identity.
+    /// UUID of the metadata, if it has one.
     pub uuid: Option<String>,
     /// The metadata's environment, without the notes about event classes.
     pub environment: Vec<(String, serde_json::Value)>,
@@ -65,7 +65,7 @@ pub struct ClockReport {
     pub uuid: Option<String>,
     /// Cycles per second.
     pub frequency_hz: u64,
-    /// Uncertainty.
+    /// Uncertainty of a reading, in cycles.
     pub precision_cycles: Cycles,
     /// Whole seconds from the origin to value 0.
     pub offset_seconds: i64,
@@ -118,7 +118,7 @@ pub struct LossReport {
 pub struct ClassReport {
     /// Data stream class id.
     pub stream_class: u64,
-    /// Its id.
+    /// Event class id, unique within its data stream class.
     pub id: u64,
     /// Its name.
     pub name: Option<String>,
@@ -135,7 +135,7 @@ pub struct ClassReport {
     pub print: Option<String>,
     /// Its place in the program's source, as `file:line`.
     pub source: Option<String>,
-    /// Its payload.
+    /// The fields of its payload, in order.
     pub fields: Vec<FieldReport>,
 }
 
@@ -147,7 +147,7 @@ pub struct FieldReport {
     /// Its type, such as `u32`, `string`, `u8[16]` or `enum u8 { idle = 0, busy = 1..3 }`.
     #[serde(rename = "type")]
     pub class: String,
-    /// What it counts.
+    /// Unit of its values, such as `ns` or `bytes`, if the author gave one.
     pub unit: Option<String>,
 }
 

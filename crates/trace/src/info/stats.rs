@@ -77,7 +77,7 @@ pub struct StreamCount {
 /// The events of a process.
 #[derive(Debug, PartialEq)]
 pub struct ProcessCount {
-    /// Its id.
+    /// Process id; `None` for events whose process no event shows.
     pub process: Option<i64>,
     /// Its events.
     pub count: Count,

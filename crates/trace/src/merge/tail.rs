@@ -24,7 +24,6 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    /// None so far.
     pub(crate) fn new(hold: Duration) -> Self {
         Self { files: HashMap::new(), hold }
     }

@@ -19,7 +19,7 @@ pub(crate) enum At {
     Begin,
     /// After the last packet, or up to the end of the extract.
     End,
-    /// Elsewhere.
+    /// Within the stream: neither before its first packet nor after its last.
     Within,
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct GoneTrace {
     /// Its name, as [`Trace::name`](crate::Trace::name) has it for traces that are there.
     pub name: String,
-    /// Where it was.
+    /// Where the recording's list says that it was.
     pub folder: PathBuf,
     /// Its streams, by the names of their files.
     pub streams: Vec<GoneStream>,

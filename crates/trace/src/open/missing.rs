@@ -41,7 +41,7 @@ enum Since {
     LastPacket,
     /// They are no older at the recording's end.
     Age(Duration),
-    /// Since then.
+    /// Since this stamp.
     Time(Timestamp),
 }
 

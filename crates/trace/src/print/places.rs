@@ -44,7 +44,7 @@ pub(crate) struct SuperPrinter {
     frames: text_value::Frames,
     started: Vec<bool>,
     params: Vec<u8>,
-    /// By trace.
+    /// For each trace, whether it is the kernel's.
     kernel: Vec<bool>,
 }
 

@@ -215,7 +215,6 @@ fn parts(spec: &Spec, scalar: Scalar<'_>) -> (&'static str, &'static str, String
     (sign, prefix, body)
 }
 
-/// Appends a value.
 pub(crate) fn format(out: &mut Vec<u8>, spec: &Spec, scalar: Scalar<'_>) {
     let (sign, prefix, body) = parts(spec, scalar);
     let numeric = !matches!(scalar, Scalar::Text(_));

@@ -201,7 +201,6 @@ pub(crate) fn integer_class<'a>(value: &Value<'a>) -> Option<&'a IntegerClass> {
     }
 }
 
-/// Appends one scalar.
 #[inline]
 pub(crate) fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {

@@ -55,7 +55,7 @@ pub(crate) fn value(value: Decoded<'_>) -> Value<'_> {
 /// What was found in an event.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    /// By path.
+    /// For each path of the condition, the value found there; `None` if the event has none.
     found: Vec<Option<Held>>,
     /// Texts one after the other.
     text: Vec<u8>,

@@ -24,7 +24,6 @@ pub(crate) const MOST_BYTES: u64 = 256 << 20;
 /// What an index is of.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(crate) struct Subject<'s> {
-    /// The stream file.
     pub(crate) stream: &'s Path,
     /// Of events inside of a packet: the packet's offset in bytes, and a hash of how events are laid out.
     pub(crate) inside: Option<(u64, u64)>,

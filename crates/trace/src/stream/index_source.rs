@@ -147,9 +147,8 @@ pub(crate) fn write_next_to(
 
 /// What LTTng's index of a stream file lists after the end of the file.
 pub(crate) struct Beyond {
-    /// Number of packets.
     pub(crate) packets: u64,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub(crate) bytes: u64,
     /// From the end of the last packet in the file to the end of the last one that is listed.
     pub(crate) range: Option<(Timestamp, Timestamp)>,

@@ -347,7 +347,6 @@ impl PacketFile {
         &self.decoder
     }
 
-    /// The file's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -16,7 +16,7 @@ impl Remarks {
         self.say.get_or_init(|| say);
     }
 
-    /// A remark.
+    /// Reports a remark, if it is the first.
     #[cold]
     pub(crate) fn remark(&self, text: impl FnOnce() -> String) {
         if let Some(say) = self.say.get()

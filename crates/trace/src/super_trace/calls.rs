@@ -18,10 +18,9 @@ pub(super) struct Calls {
 /// What is known of the calls of its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Now {
-    /// Nothing.
+    /// No event has shown anything about them.
     #[default]
     Unknown,
-    /// They are recorded.
     Recorded,
     /// The program has run, and no event shows that they are recorded.
     Missing,

@@ -59,7 +59,7 @@ pub struct Coverage {
 /// Whose interrupts a recording has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupts {
-    /// All.
+    /// Those of all CPUs, whatever runs there.
     OfAll,
     /// Those that came while threads ran that the recording follows
     /// ([`Lwp::followed`](super::Lwp::followed)).

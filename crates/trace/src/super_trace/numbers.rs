@@ -44,7 +44,7 @@ impl Number for Task {
 #[derive(Debug, Clone)]
 pub(super) struct Numbers<K, V> {
     values: Vec<(K, V)>,
-    /// Of small numbers.
+    /// For small numbers: a table of two levels with the indices of their values.
     pages: Vec<Option<Box<Page>>>,
     /// Of great numbers, where their values are.
     great: Map<u64, usize>,

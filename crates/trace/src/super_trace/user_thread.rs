@@ -157,7 +157,6 @@ impl UserThread {
         self
     }
 
-    /// Makes it ready.
     pub(super) fn ready(mut self) -> Self {
         self.state = State::Runnable { preempted: false };
         self

@@ -48,7 +48,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// From now on.
+    /// The wait starts now, and lasts as the environment says.
     pub(super) fn begin() -> Self {
         let wait = variable(WAIT_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok());
         let wait = wait.map_or(WAIT, Duration::from_millis);
@@ -92,7 +92,7 @@ enum Stage {
 /// How far a candidate has come.
 pub(super) enum Progress {
     Joined(Connection),
-    /// Not in time.
+    /// The time is over; the handshake can be continued later.
     Late(Candidate),
     /// It is no recorder of this process, or the process is recorded without a connection.
     Gone,

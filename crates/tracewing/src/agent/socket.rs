@@ -15,9 +15,9 @@ pub(super) type Until = Option<Instant>;
 /// Why a recorder has not done what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Not in time. What was begun can be gone on with.
+    /// The time is over. What was begun can be continued.
     Late,
-    /// Nor will it.
+    /// It never will.
     Gone,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn wait_no_longer(socket: &Fd, time: Duration) {
     };
 }
 
-/// Sends one packet.
+/// Sends `message` as one packet, before `until`.
 pub(super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Failure> {
     let (start, len) = (message.as_ptr().cast(), message.len());
     // SAFETY: the slice is readable.

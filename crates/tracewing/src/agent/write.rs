@@ -34,7 +34,6 @@ pub(crate) fn thread_class() -> &'static EventClass {
 
 /// Whether there is anything left to do.
 enum Step {
-    /// It is written.
     Written,
     /// It is lost and counted, or not wanted.
     Done,

@@ -16,7 +16,7 @@ pub enum SessionError {
     /// uprobe is on them. The others were.
     #[error("{failed} instrumentation points could not be switched: {why}")]
     NotSwitched {
-        /// How many.
+        /// Number of sites that were not switched.
         failed: usize,
         /// Why the first could not.
         why: SwitchFault,

@@ -143,7 +143,7 @@ pub struct OptionalClass {
     pub selector: FieldLocation,
     /// The selector's values for which the field is there; empty where the selector is a boolean.
     pub ranges: Vec<(i128, i128)>,
-    /// The field.
+    /// Class of the field, if it is there.
     pub class: FieldClass,
     /// User attributes.
     pub attributes: Attributes,
@@ -168,7 +168,7 @@ impl From<OptionalClass> for FieldClass {
 pub struct VariantClass {
     /// An earlier enumeration (TSDL: tag) or integer field (CTF 2: selector).
     pub tag: FieldLocation,
-    /// The options.
+    /// The options, in order of declaration.
     pub options: Vec<VariantOption>,
     /// User attributes.
     pub attributes: Attributes,

@@ -35,7 +35,6 @@ pub(super) enum Passed {
     Pair,
     /// In a vector register.
     Vector,
-    /// In memory.
     Memory,
     /// Depends on its members.
     Unknown,

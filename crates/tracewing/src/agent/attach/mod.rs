@@ -138,7 +138,6 @@ impl Visit {
         core::ptr::eq(SLOTS[self.slot].joined.load(Relaxed), self.joined)
     }
 
-    /// The slot's number.
     pub(super) fn slot(&self) -> usize {
         self.slot
     }

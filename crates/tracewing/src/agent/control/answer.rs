@@ -53,7 +53,7 @@ impl From<Vec<Granted>> for Answer {
 pub(crate) struct Changed {
     /// Sites that could not be switched.
     pub(crate) failed: usize,
-    /// Why not.
+    /// Why the first of these could not.
     pub(crate) why: Option<SwitchFault>,
     /// Whether a class is off now whose first events were taken.
     pub(crate) is_off: bool,

@@ -12,7 +12,6 @@ impl Fd {
         (fd >= 0).then_some(Self(fd))
     }
 
-    /// The descriptor's number.
     pub(in super::super) fn raw(&self) -> libc::c_int {
         self.0
     }

@@ -50,7 +50,7 @@ pub(in super::super) fn keep_from_children(base: NonNull<u8>, size: usize) -> bo
     unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DONTFORK) == 0 }
 }
 
-/// Takes that back.
+/// Undoes [`keep_from_children`].
 pub(in super::super) fn leave_to_children(base: NonNull<u8>, size: usize) -> bool {
     // SAFETY: changes nothing in this process.
     unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DOFORK) == 0 }
