@@ -2,11 +2,12 @@
 //! to its end.
 
 use crate::change::{self, Change, LinkId};
-use crate::model::{Container, ContainerId, Counter, CounterId, Kind, Model, NameId, state};
+use crate::model::{Container, ContainerId, Counter, CounterId, Kind, Model, NameId};
 use crate::sort::Sorted;
 use std::collections::HashSet;
 use std::io::{Result, Write};
 use std::ops::ControlFlow;
+use tracewing_timeline::StateId;
 use tracewing_trace::{EventRef, Progress};
 use tracewing_units::Timestamp;
 
@@ -197,7 +198,7 @@ impl Shape {
     fn is_known(&self, of: ContainerId, name: NameId, model: &Model) -> bool {
         !model.partial
             || !matches!(model.containers[of as usize].kind, Kind::Cpu { .. })
-            || name != state::IDLE && !self.strangers.contains(&name)
+            || name != StateId::IDLE.0 && !self.strangers.contains(&name)
     }
 
     /// Passes a change to the encoder if its container is shown.
@@ -259,7 +260,7 @@ impl Waiting {
     }
 
     fn change(&mut self, of: ContainerId, name: Option<NameId>, time: Timestamp) {
-        let waits = matches!(name, Some(state::READY | state::PREEMPTED));
+        let waits = name.is_some_and(|name| [StateId::READY.0, StateId::PREEMPTED.0].contains(&name));
         let Some((true, waited)) = self.lwps.get_mut(of as usize) else { return };
         match (std::mem::replace(waited, waits), waits) {
             (false, true) => self.count += 1,

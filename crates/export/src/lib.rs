@@ -3,14 +3,13 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `timeline` | the analysis: timelines of states, events and wakes; `parts` adds functions, locks, samples
-//! and counters |
+//! | `timeline` | the analysis: states of [`tracewing_timeline`] and wakes, events, functions, locks, samples |
 //! | `model` | the final containers and names |
 //! | `change`, `sort` | sorts everything by time in bounded memory |
 //! | `encoder` | the interface of a format |
 //! | `paje`, `perfetto` (with `protobuf`), `chrome` | the formats |
 //!
-//! States and their durations are defined by [`tracewing_trace::super_trace`], so times here equal those of
+//! States are those of [`tracewing_timeline`], so times here equal those of
 //! [`tracewing_analysis::Threads`].
 //!
 //! ```no_run
@@ -41,11 +40,9 @@ mod tests;
 mod timeline;
 
 use model::{Kind, Model};
-use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::rc::Rc;
 use tracewing_analysis::{Pairs, Ran};
 use tracewing_trace::{Error, Filter, Progress, Recording};
 
@@ -97,14 +94,9 @@ impl Export<'_> {
             Format::Perfetto => Box::<perfetto::Perfetto>::default(),
             Format::Chrome => Box::<chrome::Chrome>::default(),
         };
-        let failed = Rc::new(Cell::new(false));
         let pairs = Pairs::of(recording, filter);
-        let mut timeline = timeline::Timeline::new(encoder, self.folder, pairs, failed.clone());
-        let mut watch = |progress| match failed.get() {
-            true => ControlFlow::Break(()),
-            false => watch(progress),
-        };
-        let ran = tracewing_analysis::run(recording, filter, &mut timeline, &mut watch)?;
+        let mut timeline = timeline::Timeline::new(encoder, self.folder, pairs);
+        let ran = tracewing_analysis::run(recording, filter, &mut timeline, watch)?;
         let temporary = |cause| Error::Io { path: self.folder.to_owned(), cause };
         let (encoder, model, sorted) = timeline.finish(&ran).map_err(temporary)?;
         Ok(Ready { encoder, model, sorted, ran })

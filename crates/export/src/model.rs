@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use tracewing_analysis::{Caller, Party, Ran};
-use tracewing_trace::super_trace::{Doing, Mode, Name};
+use tracewing_timeline::{Class, StateId, StateNames};
+use tracewing_trace::super_trace::Name;
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
 /// Index of a container.
@@ -240,26 +241,6 @@ impl Container {
     }
 }
 
-/// States of threads, tasks and CPUs, as names with fixed ids.
-pub(crate) mod state {
-    use super::NameId;
-
-    pub(crate) const UNKNOWN: NameId = 0;
-    pub(crate) const USER: NameId = 1;
-    pub(crate) const INTERRUPT: NameId = 2;
-    /// On a CPU; in user or kernel code is unknown.
-    pub(crate) const RUNNING: NameId = 3;
-    pub(crate) const PREEMPTED: NameId = 4;
-    pub(crate) const READY: NameId = 5;
-    /// Blocked on something that no event reports.
-    pub(crate) const BLOCKED: NameId = 6;
-    pub(crate) const NESTED: NameId = 7;
-    /// State of a CPU without a running thread.
-    pub(crate) const IDLE: NameId = 8;
-    pub(crate) const TEXTS: [&str; 9] =
-        ["unknown", "user", "interrupt", "running", "preempted", "ready", "blocked", "nested", "idle"];
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
     #[default]
@@ -289,33 +270,43 @@ pub(crate) enum Use {
     Event,
 }
 
-/// Interned names.
+impl Use {
+    /// That of a state.
+    fn of(state: StateId, class: Class) -> Self {
+        match class {
+            Class::Unknown => Use::Unknown,
+            // The other states of user mode are those of threads that spin.
+            Class::User if state == StateId::USER => Use::User,
+            Class::User => Use::Spinning,
+            Class::System => Use::SystemCall,
+            Class::Interrupt => Use::Interrupt,
+            Class::Running => Use::Running,
+            Class::Ready | Class::Preempted => Use::Waiting,
+            Class::Blocked => Use::Blocked,
+            Class::Nested => Use::Nested,
+            Class::Idle => Use::Idle,
+            Class::Call => Use::Function,
+            Class::Waits => Use::Awaited,
+            Class::Holds => Use::Held,
+        }
+    }
+}
+
+/// Interned names. States that are always known come first, with the numbers that they have as [`StateId`].
 #[derive(Debug)]
 pub(crate) struct Names {
     names: Vec<(String, Use)>,
-    /// Indexed by [`Name`].
-    calls: Vec<Option<NameId>>,
-    causes: Vec<Option<NameId>>,
-    interrupts: Vec<Option<NameId>>,
-    spins: Vec<Option<NameId>>,
+    /// Indexed by [`StateId`].
+    states: Vec<Option<NameId>>,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        let uses = [
-            Use::Unknown,
-            Use::User,
-            Use::Interrupt,
-            Use::Running,
-            Use::Waiting,
-            Use::Waiting,
-            Use::Blocked,
-            Use::Nested,
-            Use::Idle,
-        ];
-        let names = state::TEXTS.iter().zip(uses).map(|(text, used)| ((*text).to_owned(), used)).collect();
-        let (calls, causes, interrupts, spins) = Default::default();
-        Names { names, calls, causes, interrupts, spins }
+        let (mut names, states) = (Names { names: Vec::new(), states: Vec::new() }, StateNames::default());
+        for number in 0..states.count() as u32 {
+            names.state(StateId(number), &states);
+        }
+        names
     }
 }
 
@@ -338,84 +329,29 @@ impl Names {
         self.names.iter().enumerate().map(|(number, (text, used))| (number as NameId, text.as_str(), *used))
     }
 
-    /// The name of a state. Names of system calls and causes of waiting get their texts from
-    /// [`Names::learn`].
+    /// The name of a state. It gets its text from [`Names::learn`].
     #[inline]
-    pub(crate) fn state(&mut self, doing: Doing) -> NameId {
-        match doing {
-            Doing::Unknown => state::UNKNOWN,
-            Doing::Running { mode: Mode::Unknown, .. } => state::RUNNING,
-            Doing::Running { mode: Mode::User, .. } => state::USER,
-            Doing::Running { mode: Mode::Interrupt(None), .. } => state::INTERRUPT,
-            Doing::Running { mode: Mode::Interrupt(Some(by)), .. } => {
-                match self.interrupts.get(by.0 as usize) {
-                    Some(Some(name)) => *name,
-                    _ => self.add_interrupt(by),
-                }
-            }
-            Doing::Running { mode: Mode::SystemCall(call), .. } => match self.calls.get(call.0 as usize) {
-                Some(Some(name)) => *name,
-                _ => self.add_call(call),
-            },
-            Doing::Runnable { preempted: true } => state::PREEMPTED,
-            Doing::Runnable { preempted: false } => state::READY,
-            Doing::Blocked { on: None } => state::BLOCKED,
-            Doing::Blocked { on: Some(cause) } => match self.causes.get(cause.0 as usize) {
-                Some(Some(name)) => *name,
-                _ => self.add_cause(cause),
-            },
-            Doing::Nested => state::NESTED,
-        }
-    }
-
-    /// Sets the texts of system calls and causes of waiting.
-    pub(crate) fn learn(&mut self, text: impl Fn(Name) -> String) {
-        let all = [
-            (&self.calls, "system call "),
-            (&self.causes, "blocked on "),
-            (&self.interrupts, "interrupt "),
-            (&self.spins, "spinning on "),
-        ];
-        for (known, start) in all {
-            for (number, name) in known.iter().enumerate() {
-                if let Some(name) = name {
-                    self.names[*name as usize].0 = format!("{start}{}", text(Name(number as u32)));
-                }
-            }
-        }
-    }
-
-    /// The name of the state of an LWP that spins in user code for a lock of this kind.
-    pub(crate) fn spinning(&mut self, on: Name) -> NameId {
-        match self.spins.get(on.0 as usize) {
-            Some(Some(name)) => *name,
-            _ => {
-                let name = self.add(String::new(), Use::Spinning);
-                *at(&mut self.spins, on.0 as usize) = Some(name);
-                name
-            }
+    pub(crate) fn state(&mut self, state: StateId, names: &StateNames) -> NameId {
+        match self.states.get(state.0 as usize) {
+            Some(Some(known)) => *known,
+            _ => self.add_state(state, names),
         }
     }
 
     #[cold]
-    fn add_interrupt(&mut self, by: Name) -> NameId {
-        let name = self.add(String::new(), Use::Interrupt);
-        *at(&mut self.interrupts, by.0 as usize) = Some(name);
+    fn add_state(&mut self, state: StateId, names: &StateNames) -> NameId {
+        let name = self.add(String::new(), Use::of(state, names.class(state)));
+        *at(&mut self.states, state.0 as usize) = Some(name);
         name
     }
 
-    #[cold]
-    fn add_call(&mut self, call: Name) -> NameId {
-        let name = self.add(String::new(), Use::SystemCall);
-        *at(&mut self.calls, call.0 as usize) = Some(name);
-        name
-    }
-
-    #[cold]
-    fn add_cause(&mut self, cause: Name) -> NameId {
-        let name = self.add(String::new(), Use::Blocked);
-        *at(&mut self.causes, cause.0 as usize) = Some(name);
-        name
+    /// Sets the texts of states.
+    pub(crate) fn learn<'t>(&mut self, names: &StateNames, text: impl Fn(Name) -> &'t str) {
+        for (state, name) in (0..).map(StateId).zip(&self.states) {
+            if let Some(name) = name {
+                self.names[*name as usize].0 = names.name(state, &text);
+            }
+        }
     }
 }
 

@@ -2,15 +2,14 @@
 
 use crate::change::Change;
 use crate::encoder;
-use crate::model::{Container, Kind as Of, Model, Use, state};
+use crate::model::{Container, Kind as Of, Model, Use};
 use crate::paje::Paje;
 use crate::sort::Sorter;
 use crate::timeline::Timeline;
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::rc::Rc;
 use tracewing_analysis::{Analysis, Input, Loss, Pairs, Ran, Threads, Times};
+use tracewing_timeline::StateId;
 use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
@@ -75,7 +74,7 @@ fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
 /// The Pajé file of these steps.
 fn paje(story: &[Step]) -> String {
     let folder = std::env::temp_dir();
-    let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Pairs::ALL, Rc::new(Cell::new(false)));
+    let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Pairs::ALL);
     let ran = feed(story, &mut timeline);
     let (mut encoder, model, sorted) = timeline.finish(&ran).expect("a temporary file");
     let mut out = Vec::new();
@@ -322,7 +321,7 @@ fn a_cpu_is_in_no_state_while_it_may_run_others() {
         model.containers.push(Container { followed, ended: true, ..lwp });
     }
     let mut sorter = Sorter::new(&std::env::temp_dir());
-    for (time, name) in [(1000, state::IDLE), (1010, runs), (1020, state::IDLE), (1024, stranger)] {
+    for (time, name) in [(1000, StateId::IDLE.0), (1010, runs), (1020, StateId::IDLE.0), (1024, stranger)] {
         let change = Change::State { of: 0, name, woken: None };
         change.push(Timestamp::from_ns(time), &mut sorter).expect("memory");
     }

@@ -18,4 +18,3 @@ mod undecided;
 
 pub use state::{CLASSES, Class, StateId, StateNames};
 pub use states::{End, Sink, States, Track, TrackId, WokenBy};
-pub use undecided::{Interval, Undecided};

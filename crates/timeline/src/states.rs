@@ -56,6 +56,11 @@ pub trait Sink {
     /// the order of time; time between them is unknown, or passed before the track was seen.
     fn state(&mut self, of: TrackId, state: StateId, names: &StateNames, from: Timestamp, to: Timestamp);
 
+    /// An LWP ran a user thread for an interval, in which it was in this state.
+    fn ran(&mut self, of: TrackId, state: StateId, names: &StateNames, from: Timestamp, to: Timestamp) {
+        self.state(of, state, names, from, to);
+    }
+
     /// A CPU ran an LWP that was in this state, or no LWP, for an interval. Intervals of a CPU may overlap
     /// where events contradict each other: then the first report is right.
     fn cpu(
@@ -191,7 +196,7 @@ impl<S: Sink> States<S> {
         let state = self.names.of(doing, lwp.waits_for);
         self.sink.state(track, state, &self.names, from, to);
         if lwp.runs_user_thread() {
-            let pushed = self.pending(lwp.serial).undecided.push(Interval { name: state.0, from, to });
+            let pushed = self.pending(lwp.serial).undecided.push(Interval { state, from, to });
             self.check(pushed);
         }
         if let Doing::Running { cpu, .. } = doing {
@@ -216,11 +221,10 @@ impl<S: Sink> States<S> {
             Some(thread) => {
                 let task = self.task_track(thread.serial, thread.id);
                 let (sink, names, doubted) = (&mut self.sink, &self.names, pending.doubted);
-                pending.undecided.drain(|Interval { name, from, to }| {
-                    let state = StateId(name);
+                pending.undecided.drain(|Interval { state, from, to }| {
                     let is_doubted = to <= doubted && names.class(state) == crate::Class::User;
                     let state = if is_doubted { StateId::RUNNING } else { state };
-                    sink.state(task, state, names, from, to);
+                    sink.ran(task, state, names, from, to);
                     Ok(())
                 })
             }
@@ -270,8 +274,8 @@ impl<S: Sink> States<S> {
     /// The track of an LWP; a new one if it has none yet.
     #[inline]
     pub fn lwp_track(&mut self, serial: LwpSerial, tid: Tid) -> TrackId {
-        if let Some(Some(known)) = self.lwps.get(serial.0) {
-            return *known;
+        if let Some(known) = self.known_lwp(serial) {
+            return known;
         }
         let new = self.sink.track(Track::Lwp(tid));
         *at(&mut self.lwps, serial.0) = Some(new);
@@ -279,18 +283,31 @@ impl<S: Sink> States<S> {
         new
     }
 
+    /// The track of an LWP if it has one.
+    #[inline]
+    pub fn known_lwp(&self, serial: LwpSerial) -> Option<TrackId> {
+        *self.lwps.get(serial.0)?
+    }
+
     /// The track of a user thread; a new one if it has none yet.
     #[inline]
     pub fn task_track(&mut self, serial: TaskSerial, id: Task) -> TrackId {
-        if let Some(Some(known)) = self.tasks.get(serial.0) {
-            return *known;
+        if let Some(known) = self.known_task(serial) {
+            return known;
         }
         let new = self.sink.track(Track::Task(id));
         *at(&mut self.tasks, serial.0) = Some(new);
         new
     }
 
-    fn cpu_track(&mut self, cpu: Cpu) -> TrackId {
+    /// The track of a user thread if it has one.
+    #[inline]
+    pub fn known_task(&self, serial: TaskSerial) -> Option<TrackId> {
+        *self.tasks.get(serial.0)?
+    }
+
+    /// The track of a CPU; a new one if it has none yet.
+    pub fn cpu_track(&mut self, cpu: Cpu) -> TrackId {
         *self.cpus.entry(cpu).or_insert_with(|| self.sink.track(Track::Cpu(cpu)))
     }
 

@@ -4,6 +4,7 @@
 //! A poll usually has few states. One that never ends may have any number, so everything beyond [`MEMORY`]
 //! bytes goes to a file.
 
+use crate::state::StateId;
 use std::io::{Read, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
@@ -12,23 +13,20 @@ use tracewing_units::Timestamp;
 /// Bytes kept in memory per LWP that runs user threads.
 const MEMORY: usize = 64 << 10;
 
-/// Encoded size of an interval: name, begin, end.
+/// Encoded size of an interval: state, begin, end.
 const SIZE: usize = 4 + 8 + 8;
 
 /// A state of an LWP, which may be one of its user thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interval {
-    /// The number of the state's name among those of the queue's user.
-    pub name: u32,
-    /// When it begins, ns.
-    pub from: Timestamp,
-    /// When it ends, ns.
-    pub to: Timestamp,
+pub(crate) struct Interval {
+    pub(crate) state: StateId,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
 }
 
 /// A queue of states.
 #[derive(Debug)]
-pub struct Undecided {
+pub(crate) struct Undecided {
     folder: PathBuf,
     file: SpooledTempFile,
     count: u64,
@@ -36,7 +34,7 @@ pub struct Undecided {
 
 impl Undecided {
     /// An empty queue; the file, if one is needed, lies in `folder`.
-    pub fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
     }
 
@@ -44,9 +42,9 @@ impl Undecided {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn push(&mut self, interval: Interval) -> Result<()> {
+    pub(crate) fn push(&mut self, interval: Interval) -> Result<()> {
         let mut bytes = [0; SIZE];
-        bytes[..4].copy_from_slice(&interval.name.to_le_bytes());
+        bytes[..4].copy_from_slice(&interval.state.0.to_le_bytes());
         bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
         bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
         self.count += 1;
@@ -57,7 +55,7 @@ impl Undecided {
     ///
     /// # Errors
     /// The file cannot be read, or `each` fails.
-    pub fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
         self.file.rewind()?;
         let mut room = [[0; SIZE]; 128];
         while self.count > 0 {
@@ -74,7 +72,7 @@ impl Undecided {
     ///
     /// # Errors
     /// The file cannot be used.
-    pub fn clear(&mut self) -> Result<()> {
+    pub(crate) fn clear(&mut self) -> Result<()> {
         self.count = 0;
         if self.file.is_rolled() {
             self.file = tempfile::spooled_tempfile_in(MEMORY, &self.folder);
@@ -87,8 +85,8 @@ fn interval(bytes: &[u8; SIZE]) -> Interval {
     let time = |at: usize| {
         Timestamp::from_ns(bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes)))
     };
-    let name = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    Interval { name, from: time(4), to: time(12) }
+    let state = StateId(bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)));
+    Interval { state, from: time(4), to: time(12) }
 }
 
 #[cfg(test)]
@@ -101,7 +99,7 @@ mod tests {
         for count in [3, 20_000, 5] {
             let expected: Vec<_> = (0..count)
                 .map(|at| Interval {
-                    name: at as u32,
+                    state: StateId(at as u32),
                     from: Timestamp::from_ns(at),
                     to: Timestamp::from_ns(-at),
                 })
@@ -119,7 +117,7 @@ mod tests {
             assert_eq!(found, expected);
         }
         undecided
-            .push(Interval { name: 1, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
+            .push(Interval { state: StateId::USER, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
             .expect("memory");
         undecided.clear().expect("memory");
         undecided.drain(|interval| panic!("{interval:?}")).expect("memory");

@@ -1,12 +1,12 @@
 //! Events, losses, and what the state dump says of threads.
 
-use super::{CpuLine, Timeline};
+use super::Timeline;
 use crate::change::Change;
-use crate::model::{Kind as What, state};
 use tracewing_analysis::{Analysis, Input, Loss, Party, Seen};
+use tracewing_timeline::StateId;
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{self, Kind, Lwp, Scope};
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Cpu, Timestamp};
 
 impl Analysis for Timeline {
     const EARLIER: bool = true;
@@ -17,12 +17,16 @@ impl Analysis for Timeline {
             Input::Explained(event) => self.explained(event),
             Input::Earlier(seen) => self.calls.earlier(seen),
             Input::Event(seen) => self.event(seen),
-            Input::Dumped { tid, process, name } => self.dumped(tid, process, name),
+            Input::Dumped { tid, process, name } => self.states.dumped(tid, process, name),
             Input::LeftOut(super_trace::Change::LwpEnds { lwp }) => self.other_ends(lwp),
             Input::LossOver { time } => self.loss_over(time),
             Input::Lost(lost) => self.lost(lost),
             _ => {}
         }
+    }
+
+    fn is_done(&self) -> bool {
+        self.states.has_failed() || self.states.sink.has_failed()
     }
 }
 
@@ -30,24 +34,25 @@ impl Timeline {
     fn show(&mut self, seen: &Seen<'_>, time: Timestamp) {
         let Some(of) = self.place(&seen.place) else { return };
         let name = self.event_name(seen);
-        self.touch(of, time);
+        self.states.sink.touch(of, time);
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
         self.encoder.fields(seen.event, &mut fields);
-        self.push(Change::Event { of, name, fields: &fields }, time);
+        self.states.sink.push(Change::Event { of, name, fields: &fields }, time);
         self.fields = fields;
     }
 
     /// The CPU has no running LWP from `time` on.
     fn idle(&mut self, cpu: Cpu, time: Timestamp) {
-        self.cpu(cpu).idle_since = Some(time);
+        self.states.cpu_track(cpu);
+        self.idle_since.insert(cpu, time);
     }
 
     /// The CPU runs an LWP from `time` on.
     fn busy(&mut self, cpu: Cpu, time: Timestamp) {
-        let CpuLine { container, idle_since } = self.cpu(cpu);
-        if let (container, Some(since)) = (*container, idle_since.take()) {
-            self.did(container, state::IDLE, false, since, time);
+        let of = self.states.cpu_track(cpu);
+        if let Some(since) = self.idle_since.remove(&cpu) {
+            self.states.sink.did(of, StateId::IDLE.0, false, since, time);
         }
     }
 
@@ -86,18 +91,6 @@ impl Timeline {
         }
     }
 
-    fn dumped(&mut self, tid: Tid, process: Pid, name: &[u8]) {
-        // Numbers are reused: the last container of this number is meant. The end of a live thread is
-        // reported separately.
-        let dumped = What::Lwp { tid };
-        if let Some(container) = self.model.containers.iter_mut().rev().find(|known| known.kind == dumped) {
-            container.process.get_or_insert(process);
-            if container.own_name.is_empty() {
-                container.own_name = String::from_utf8_lossy(name).into_owned();
-            }
-        }
-    }
-
     fn other_ends(&mut self, lwp: &Lwp) {
         self.lock_user_ends(Party::Thread(lwp.tid), lwp.reported_to());
     }
@@ -113,20 +106,17 @@ impl Timeline {
             self.calls.lost(lost.from);
         }
         if let Some(cpu) = lost.cpu {
-            let of = self.cpu(cpu).container;
+            let of = self.states.cpu_track(cpu);
             let text = match lost.events {
                 Some(events) => format!("{events} lost events"),
                 None => "lost events".to_owned(),
             };
             let name = self.named_event(&text);
-            self.touch(of, lost.from);
-            self.push(Change::Event { of, name, fields: &[] }, lost.from);
+            let lines = &mut self.states.sink;
+            lines.touch(of, lost.from);
+            lines.push(Change::Event { of, name, fields: &[] }, lost.from);
         }
         let Scope::Kernel(lossy) = lost.scope else { return };
-        for (number, cpu) in &mut self.cpus {
-            if lossy.is_none_or(|lossy| lossy == *number) {
-                cpu.idle_since = None;
-            }
-        }
+        self.idle_since.retain(|cpu, _| lossy.is_some_and(|lossy| lossy != *cpu));
     }
 }

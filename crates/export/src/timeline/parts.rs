@@ -11,16 +11,17 @@ use tracewing_units::{Tid, Timestamp};
 impl Timeline {
     /// A function begins or ends in a thread.
     pub(super) fn call(&mut self, thread: ThreadKey, time: Timestamp, call: Call) {
+        let lines = &mut self.states.sink;
         if !self.pairs.calls {
-            self.model.lacks_functions = true;
+            lines.model.lacks_functions = true;
             return;
         }
         let (process, tid) = thread;
         let of = match self.function_lines.get(&thread) {
             Some(known) => *known,
             None => {
-                let new = self.container(What::Functions { tid });
-                self.model.containers[new as usize].process = process;
+                let new = lines.container(What::Functions { tid });
+                lines.model.containers[new as usize].process = process;
                 self.function_lines.insert(thread, new);
                 new
             }
@@ -28,7 +29,7 @@ impl Timeline {
         let name = match call {
             Call::Begins { function, .. } => {
                 let name = at(&mut self.functions, function as usize);
-                Some(*name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Function)))
+                Some(*name.get_or_insert_with(|| lines.model.names.add(String::new(), Use::Function)))
             }
             Call::Ends { .. } => None,
         };
@@ -37,8 +38,8 @@ impl Timeline {
             Call::Ends { begin, certain: Some(certain), .. } => begin + certain.total_ns,
             _ => time,
         };
-        self.touch(of, time);
-        self.push(Change::Function { of, name }, time);
+        lines.touch(of, time);
+        lines.push(Change::Function { of, name }, time);
     }
 
     /// Ends functions that are still open, and resolves the names of all functions, including those from
@@ -47,7 +48,7 @@ impl Timeline {
         let mut ends = Vec::new();
         self.calls.finish(&mut |thread, time, call| ends.push((thread, time, call)));
         ends.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call));
-        let mut symbols = Symbols::new();
+        let (mut symbols, names) = (Symbols::new(), &mut self.states.sink.model.names);
         for (number, name) in (0..).zip(&self.functions) {
             if let Some(name) = name {
                 let text = match self.calls.function(number) {
@@ -55,7 +56,7 @@ impl Timeline {
                     Function::InFile { path, address } => symbols.name(&path, address),
                     Function::InMemory(address) => format!("{address:#x}"),
                 };
-                self.model.names.set(*name, text);
+                names.set(*name, text);
             }
         }
         let mut named = |image: &Image, offset| {
@@ -65,7 +66,7 @@ impl Timeline {
         let sampled = std::mem::take(&mut self.chains).finish(&mut named);
         for (name, function) in self.codes.iter().zip(sampled) {
             if let Some(name) = name {
-                self.model.names.set(*name, function.shown());
+                names.set(*name, function.shown());
             }
         }
     }
@@ -76,27 +77,28 @@ impl Timeline {
         if lock.party == Party::Thread(Tid::IDLE) {
             return;
         }
+        let lines = &mut self.states.sink;
         if !self.pairs.has(lock) {
-            self.model.lacks_locks = true;
+            lines.model.lacks_locks = true;
             return;
         }
         let known = self.lock_lines.entry((lock.process, lock.party)).or_default();
-        let (number, free) = (known.len(), |of: &&ContainerId| self.lines[**of as usize].to <= lock.begin);
+        let (number, free) = (known.len(), |of: &&ContainerId| lines.last(**of) <= lock.begin);
         let of = match known.iter().find(free) {
             Some(of) => *of,
             None => {
-                let new = self.container(What::Locks { of: lock.party, number });
-                self.model.containers[new as usize].process = lock.process;
-                self.lock_lines.entry((lock.process, lock.party)).or_default().push(new);
+                let new = lines.container(What::Locks { of: lock.party, number });
+                lines.model.containers[new as usize].process = lock.process;
+                known.push(new);
                 new
             }
         };
-        let names = &mut self.model.names;
+        let names = &mut lines.model.names;
         let name = *self.locks.entry((lock.kind, lock.lock, lock.is_held)).or_insert_with(|| {
             let (start, used) = if lock.is_held { ("", Use::Held) } else { ("waits for ", Use::Awaited) };
             names.add(format!("{start}{} {:#x}", lock.kind, lock.lock), used)
         });
-        self.did(of, name, false, lock.begin, lock.end);
+        lines.did(of, name, false, lock.begin, lock.end);
     }
 
     /// A thread or task that may have waited for a lock has ended.
@@ -111,26 +113,27 @@ impl Timeline {
         match looked {
             Looked::Chain(codes) => {
                 let Some(of) = self.place(&seen.place) else { return };
+                let lines = &mut self.states.sink;
                 let mut chain = Vec::with_capacity(4 * codes.len());
                 for code in codes {
                     let name = at(&mut self.codes, code as usize);
-                    let name = name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Sampled));
+                    let name = name.get_or_insert_with(|| lines.model.names.add(String::new(), Use::Sampled));
                     chain.extend_from_slice(&name.to_le_bytes());
                 }
-                self.touch(of, time);
-                self.push(Change::Sample { of, chain: &chain }, time);
+                lines.touch(of, time);
+                lines.push(Change::Sample { of, chain: &chain }, time);
             }
             Looked::Counters { values, cpu } => {
                 for (name, value) in values {
                     let counter = self.counter(Counter { name, cpu });
-                    self.push(Change::Counter { counter, value }, time);
+                    self.states.sink.push(Change::Counter { counter, value }, time);
                 }
             }
         }
     }
 
     fn counter(&mut self, counter: Counter) -> CounterId {
-        let counters = &mut self.model.counters;
+        let counters = &mut self.states.sink.model.counters;
         let known = counters.iter().position(|known| *known == counter);
         known.unwrap_or_else(|| {
             counters.push(counter);
