@@ -292,7 +292,12 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
     match found.chains() {
         (_, None | Some(0)) => Ok(()),
         (chains, Some(cut)) => {
-            let cause = "functions that were compiled without frame pointers";
+            let cause = match all.copies_stacks {
+                true => "stacks that are larger than their copies, or code without unwind tables",
+                false => {
+                    "functions that were compiled without frame pointers (record with --call-graph dwarf)"
+                }
+            };
             print_note(out, &format!("{cut} of {chains} call chains of programs are cut short by {cause}"))
         }
     }

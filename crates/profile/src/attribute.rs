@@ -11,6 +11,7 @@ use tracewing_abi::region::Clock;
 use tracewing_units::{Cpu, Pid, Tid};
 
 use crate::Error;
+use crate::record::{STACK_REGISTERS, Stacks};
 
 /// What is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +36,9 @@ impl Subject {
 ///
 /// # Errors
 /// It does not provide them.
-pub fn check(subject: Subject, hertz: u32, clock: Clock) -> Result<(), Error> {
+pub fn check(subject: Subject, hertz: u32, stacks: Stacks, clock: Clock) -> Result<(), Error> {
     let first = online_cpus().first().copied().unwrap_or(Cpu(0));
-    Terms::find(subject, hertz, clock, first).map(drop)
+    Terms::find(subject, hertz, stacks, clock, first).map(drop)
 }
 
 /// What triggers a sample.
@@ -82,6 +83,8 @@ pub(crate) struct Terms {
     pub(crate) hertz: u32,
     /// Whether kernel code may be sampled, too.
     pub(crate) kernel: bool,
+    /// How the callers of a program's functions are found.
+    pub(crate) stacks: Stacks,
     /// Whether mappings are reported with the build ids of their files (Linux 5.12).
     build_ids: bool,
     /// Clock of the records.
@@ -93,12 +96,19 @@ impl Terms {
     ///
     /// # Errors
     /// It accepts none.
-    pub(crate) fn find(subject: Subject, hertz: u32, clock: Clock, cpu: Cpu) -> Result<Self, Error> {
+    pub(crate) fn find(
+        subject: Subject,
+        hertz: u32,
+        stacks: Stacks,
+        clock: Clock,
+        cpu: Cpu,
+    ) -> Result<Self, Error> {
         let clock = match clock {
             Clock::Tsc => libc::CLOCK_MONOTONIC_RAW,
             Clock::Monotonic => libc::CLOCK_MONOTONIC,
         };
-        let best = Self { subject, trigger: Trigger::Cycles, hertz, kernel: true, build_ids: true, clock };
+        let trigger = Trigger::Cycles;
+        let best = Self { subject, trigger, hertz, kernel: true, stacks, build_ids: true, clock };
         best.or_less(|terms| terms.open_sampler(cpu).map(drop))
     }
 
@@ -151,6 +161,12 @@ impl Terms {
             | abi::PERF_SAMPLE_PERIOD
             | abi::PERF_SAMPLE_CALLCHAIN;
         attribute.sample_type = sample.into();
+        if let Stacks::Copied { bytes } = self.stacks {
+            attribute.sample_type |= u64::from(abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER);
+            attribute.sample_regs_user = STACK_REGISTERS;
+            attribute.sample_stack_user = bytes.into();
+            attribute.set_exclude_callchain_user(1);
+        }
         attribute.clockid = self.clock;
         attribute.set_freq(1);
         attribute.set_mmap(1);
@@ -290,7 +306,8 @@ mod tests {
     fn left(answer: Errno, must_not: fn(&Terms) -> bool) -> Result<Terms, Error> {
         let clock = libc::CLOCK_MONOTONIC_RAW;
         let (trigger, subject) = (Trigger::Cycles, Subject::Tree(Pid(1)));
-        let best = Terms { subject, trigger, hertz: 1, kernel: true, build_ids: true, clock };
+        let stacks = Stacks::FramePointers;
+        let best = Terms { subject, trigger, hertz: 1, kernel: true, stacks, build_ids: true, clock };
         best.or_less(|terms| if must_not(terms) { Err(answer.into()) } else { Ok(()) })
     }
 

@@ -15,10 +15,10 @@ use tracewing_vocabulary::{Field, FieldKind};
 
 use crate::attribute::{Subject, Terms};
 use crate::kernel_symbols::Function;
-use crate::record::{Mapping, Thread};
+use crate::record::{Mapping, Stacks, Thread};
 
 /// Maximum number of frames kept per chain; the kernel's own limit is 127.
-const FRAMES: usize = 1024;
+pub(crate) const FRAMES: usize = 1024;
 
 /// The trace's metadata.
 pub(crate) fn trace_class(
@@ -45,6 +45,11 @@ pub(crate) fn trace_class(
     trace.set_env(environment::TRACER_NAME, environment::TRACEWING);
     trace.set_env(environment::PROFILE_EVENT, terms.trigger.name());
     trace.set_env(environment::PROFILE_HERTZ, i64::from(terms.hertz));
+    let call_graph = match terms.stacks {
+        Stacks::FramePointers => environment::FRAME_POINTERS,
+        Stacks::Copied { .. } => environment::STACK_COPIES,
+    };
+    trace.set_env(environment::PROFILE_CALL_GRAPH, call_graph);
     let of = if terms.subject == Subject::System { environment::OF_CPU } else { environment::OF_TREE };
     trace.set_env(environment::PROFILE_COUNTERS, of);
     let mut unit =

@@ -4,7 +4,8 @@
 //! "An event that logs the program counter at random times is used to drive statistical execution profiling"
 //! (K42's paper, 4.5). Here a cycle counter triggers the samples or, if the machine has none, the CPU's
 //! timer. Each sample holds the program counter and the call chains of program and kernel, which the kernel
-//! finds by frame pointers.
+//! finds by frame pointers. Where programs have none, it can copy the stack instead, which the recorder then
+//! follows.
 //!
 //! | module | does |
 //! |---|---|
@@ -13,6 +14,7 @@
 //! | `record` | decodes records |
 //! | `clock` | converts the records' times to the recording's clock |
 //! | `kernel_symbols` | names of kernel functions |
+//! | `unwind` | follows copies of stacks |
 //! | `present` | threads and mappings that existed before the recording |
 //! | `followed` | threads of running processes that are recorded |
 //! | `counters` | counters that are read periodically |
@@ -36,7 +38,9 @@ mod record;
 mod recorder;
 mod ring;
 mod stream;
+mod unwind;
 
 pub use attribute::{Subject, check};
 pub use error::Error;
+pub use record::Stacks;
 pub use recorder::{Options, ProfileRecorder, Summary};

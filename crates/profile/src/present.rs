@@ -31,15 +31,19 @@ pub(crate) fn report_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Thr
             let thread = Thread { pid, tid };
             each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);
         }
-        let mut maps = Vec::new();
-        // What was read before a failure is used.
-        let _ = File::open(format!("/proc/{pid}/maps"))
-            .and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
         let thread = Thread { pid, tid: pid.first_thread() };
-        for mapping in maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)) {
-            each(&Record::Mapping(mapping), thread);
-        }
+        mappings_of(pid, |mapping| each(&Record::Mapping(mapping), thread));
     }
+}
+
+/// Reports the mappings of a process.
+pub(crate) fn mappings_of(pid: Pid, each: impl FnMut(Mapping<'_>)) {
+    let mut maps = Vec::new();
+    // What was read before a failure is used.
+    let _ =
+        File::open(format!("/proc/{pid}/maps")).and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
+    let thread = Thread { pid, tid: pid.first_thread() };
+    maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)).for_each(each);
 }
 
 /// Parses a mapping of code such as `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.

@@ -17,6 +17,39 @@ const MODE_USER: u16 = 2;
 const EXEC: u16 = 1 << 13;
 const BUILD_ID: u16 = 1 << 14;
 
+/// How the callers of a program's functions are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stacks {
+    /// The kernel follows frame pointers: cheap, and right where everything is compiled with them.
+    #[default]
+    FramePointers,
+    /// The kernel copies the top of each sampled thread's stack, and the recorder follows it by the tables in
+    /// the files of the program (x86-64).
+    Copied {
+        /// Bytes of each copy, a multiple of 8.
+        bytes: u16,
+    },
+}
+
+impl Stacks {
+    /// The largest copy, bytes: a record, which has at most 64 KiB, holds the call chain of the kernel, too.
+    pub const MOST: u16 = 60 << 10;
+}
+
+/// The registers that are sampled with a copy of the stack (`enum perf_event_x86_regs`): `rbp`, `rsp`, `rip`,
+/// in this order.
+pub(crate) const STACK_REGISTERS: u64 = 0b1_1100_0000;
+
+/// The top of a thread's stack, and where it was in it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct StackCopy<'a> {
+    pub(crate) bp: u64,
+    pub(crate) sp: u64,
+    pub(crate) ip: u64,
+    /// The bytes from `sp` on.
+    pub(crate) bytes: &'a [u8],
+}
+
 /// A thread, and its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Thread {
@@ -60,6 +93,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) in_program: bool,
     /// Addresses, innermost first, with marks in between.
     chain: &'a [u8],
+    /// `None` if none is copied, and of threads of the kernel.
+    pub(crate) stack: Option<StackCopy<'a>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -103,6 +138,19 @@ impl<'a> Fields<'a> {
         Some(u32::from_le_bytes(self.bytes(4)?.try_into().ok()?))
     }
 
+    /// Registers and copy of the stack, if the kernel has written them (`PERF_SAMPLE_REGS_USER`,
+    /// `PERF_SAMPLE_STACK_USER`).
+    fn stack(&mut self) -> Option<StackCopy<'a>> {
+        let convention = self.u64()?;
+        (convention == u64::from(abi::PERF_SAMPLE_REGS_ABI_64)).then_some(())?;
+        let (bp, sp, ip) = (self.u64()?, self.u64()?, self.u64()?);
+        let size = usize::try_from(self.u64()?).ok()?;
+        let bytes = self.bytes(size)?;
+        // As many of them were readable.
+        let copied = if size == 0 { 0 } else { usize::try_from(self.u64()?).ok()? };
+        Some(StackCopy { bp, sp, ip, bytes: bytes.get(..copied)? })
+    }
+
     fn time(&mut self) -> Option<Timestamp> {
         self.u64().map(|ns| Timestamp::from_ns(ns.cast_signed()))
     }
@@ -138,7 +186,8 @@ pub(crate) fn read((kind, misc, body): Raw<'_>) -> Option<(Timestamp, Record<'_>
         let count = usize::try_from(fields.u64()?).ok()?;
         let chain = fields.bytes(count.checked_mul(8)?)?;
         let in_program = misc & MODE_MASK == MODE_USER;
-        return Some((time, Record::Sample(Sample { thread, ip, period, in_program, chain })));
+        let stack = fields.stack();
+        return Some((time, Record::Sample(Sample { thread, ip, period, in_program, chain, stack })));
     }
     // Every record ends with the thread and time of its cause (`sample_id_all`).
     let (body, tail) = body.split_at_checked(body.len().checked_sub(16)?)?;

@@ -20,9 +20,10 @@ use crate::events::{self, Payload};
 use crate::followed::Followed;
 use crate::kernel_symbols::KernelSymbols;
 use crate::present;
-use crate::record::{Record, Thread, read};
-use crate::ring::Ring;
+use crate::record::{Record, Stacks, Thread, read};
+use crate::ring::{BYTES, BYTES_WITH_STACKS, Ring};
 use crate::stream::CpuStream;
+use crate::unwind::Unwinding;
 
 /// Settings of a recording.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct Options {
     pub subject: Subject,
     /// Samples per second on each CPU that is not idle.
     pub hertz: u32,
+    /// How the callers of a program's functions are found.
+    pub stacks: Stacks,
     /// The recording's clock.
     pub clock: TraceClock,
     /// Description of the clock in the metadata.
@@ -78,6 +81,8 @@ struct Sampled {
 struct Writer {
     conversion: Conversion,
     symbols: Option<KernelSymbols>,
+    /// Where stacks are copied.
+    unwinding: Option<Unwinding>,
     throttled: bool,
     kernel: Vec<u64>,
     user: Vec<u64>,
@@ -96,16 +101,17 @@ impl ProfileRecorder {
     fn begin(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let online = online_cpus();
         let first = online.first().copied().unwrap_or(Cpu(0));
-        let terms = Terms::find(options.subject, options.hertz, options.clock.kind(), first)?;
+        let terms = Terms::find(options.subject, options.hertz, options.stacks, options.clock.kind(), first)?;
         let available = Available::find(&terms, first);
         let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
         let folder = TraceDir::create(parent, name, &tsdl::print(&class))?;
         let is_of_processes = matches!(options.subject, Subject::Processes { .. });
+        let size = if options.stacks == Stacks::FramePointers { BYTES } else { BYTES_WITH_STACKS };
         let mut cpus = Vec::new();
         for cpu in online {
             let opened = if is_of_processes { terms.open_silent(cpu) } else { terms.open_sampler(cpu) };
             let sampler = opened.map_err(|source| Error::System { call: "perf_event_open", source })?;
-            let ring = Ring::map(&sampler).map_err(|source| Error::System { call: "mmap", source })?;
+            let ring = Ring::map(&sampler, size).map_err(|source| Error::System { call: "mmap", source })?;
             let has_counters = options.subject == Subject::System || cpu == first && !is_of_processes;
             let counters = has_counters.then(|| available.open(&terms, cpu));
             let stream = CpuStream::new(folder.clone(), options.uuid, cpu);
@@ -134,6 +140,7 @@ impl ProfileRecorder {
         let writer = Writer {
             conversion: Conversion::new(options.clock),
             symbols,
+            unwinding: (options.stacks != Stacks::FramePointers).then(Unwinding::default),
             throttled: false,
             kernel: Vec::new(),
             user: Vec::new(),
@@ -297,12 +304,18 @@ impl Writer {
         thread: Thread,
         stream: &mut CpuStream,
     ) -> Result<(), tracewing_streams::Error> {
+        if let Some(unwinding) = &mut self.unwinding {
+            unwinding.note(record);
+        }
         let body = &mut self.body;
         let id = match record {
             Record::Sample(sample) => {
                 self.kernel.clear();
                 self.user.clear();
                 sample.frames(&mut self.kernel, &mut self.user);
+                if let (Some(unwinding), Some(stack)) = (&mut self.unwinding, &sample.stack) {
+                    unwinding.follow(sample.thread.pid, stack, &mut self.user);
+                }
                 if let Some(symbols) = &mut self.symbols {
                     for frame in &self.kernel {
                         if let Some(function) = symbols.news(*frame) {

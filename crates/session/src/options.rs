@@ -9,6 +9,7 @@ use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
+pub use tracewing_profile::Stacks;
 use tracewing_rules::{Majors, Rules};
 
 use crate::preload::Preload;
@@ -91,6 +92,8 @@ pub struct Options {
     /// Takes so many samples a second of what runs, and reads counters: of the command and what it starts, or
     /// with `system_wide` of the whole machine. Not in a flight recorder.
     pub profile: Option<u32>,
+    /// How samples find the callers of a program's functions.
+    pub stacks: Stacks,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
     /// the recorder.
     pub buffers_in: Option<PathBuf>,
@@ -117,6 +120,7 @@ impl Options {
             flight_recorder: None,
             preload: None,
             profile: None,
+            stacks: Stacks::default(),
             buffers_in: None,
         }
     }

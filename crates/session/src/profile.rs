@@ -7,7 +7,7 @@ use tracewing_consumer::folder::PROFILE;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
 use tracewing_files::Dir;
-use tracewing_profile::{ProfileRecorder, Subject, Summary};
+use tracewing_profile::{ProfileRecorder, Stacks, Subject, Summary};
 use tracewing_units::Pid;
 
 use crate::scope::Scope;
@@ -25,7 +25,7 @@ pub(crate) fn check(options: &Options, clock: &TraceClock) -> Result<(), Error> 
         None if options.command.is_empty() => Subject::Processes { children: true },
         None => Subject::MYSELF,
     };
-    Ok(tracewing_profile::check(subject, hertz, clock.kind())?)
+    Ok(tracewing_profile::check(subject, hertz, options.stacks, clock.kind())?)
 }
 
 /// The samples of a recording, or nothing.
@@ -47,7 +47,7 @@ impl Profile {
     /// The kernel gives none. The folder is not there then.
     pub(crate) fn start(
         folder: &Dir,
-        hertz: u32,
+        (hertz, stacks): (u32, Stacks),
         recorded: &Scope,
         (clock, clock_class): (&TraceClock, ClockClass),
         flush: Duration,
@@ -59,7 +59,7 @@ impl Profile {
             Scope::Processes { children, .. } => Subject::Processes { children: *children },
         };
         let uuid = random_uuid().map_err(Error::system("getrandom"))?;
-        let options = tracewing_profile::Options { subject, hertz, clock: *clock, clock_class, uuid };
+        let options = tracewing_profile::Options { subject, hertz, stacks, clock: *clock, clock_class, uuid };
         let recorder = ProfileRecorder::start(folder, PROFILE, &options)?;
         recorder.notices().iter().cloned().for_each(&mut *note);
         let mut this = Self { recorder: Some(recorder), flush, flushed: Instant::now() };

@@ -53,6 +53,9 @@ keys! {
     PROFILE_EVENT = "profile_event";
     /// In a trace of samples: samples per second.
     PROFILE_HERTZ = "profile_hertz";
+    /// In a trace of samples: how the callers of a program's functions were found, [`FRAME_POINTERS`] or
+    /// [`STACK_COPIES`]. Without it, by frame pointers.
+    PROFILE_CALL_GRAPH = "profile_call_graph";
     /// In a trace of samples: the scope of counters, [`OF_CPU`] or [`OF_TREE`].
     PROFILE_COUNTERS = "profile_counters";
     /// In an extract: its beginning, in nanoseconds on the recording's clock. Earlier events only provide
@@ -102,6 +105,10 @@ pub const SYSTEM: &str = "system";
 pub const ALL: &str = "all";
 /// [`SYSTEM_CALLS`]: the beginning of each, not all ends.
 pub const ENTRIES: &str = "entries";
+/// [`PROFILE_CALL_GRAPH`]: the kernel followed frame pointers.
+pub const FRAME_POINTERS: &str = "fp";
+/// [`PROFILE_CALL_GRAPH`]: copies of stacks were followed by the tables in files.
+pub const STACK_COPIES: &str = "dwarf";
 /// [`PROFILE_COUNTERS`] per CPU.
 pub const OF_CPU: &str = "cpu";
 /// [`PROFILE_COUNTERS`] of a process and its descendants.

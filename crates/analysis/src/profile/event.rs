@@ -119,9 +119,19 @@ fn known_of(event: &EventRef<'_>) -> Option<Known> {
     }
 }
 
-/// The trigger of the trace's samples, and the requested number per second.
+/// How the trace's samples were taken.
+#[derive(Debug, Default)]
+pub(super) struct Sampling {
+    /// What triggered them.
+    pub trigger: String,
+    /// The requested number per second.
+    pub hertz: u64,
+    /// Whether callers were found in copies of stacks.
+    pub copies_stacks: bool,
+}
+
 #[cold]
-pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
+pub(super) fn sampling(event: &EventRef<'_>) -> Sampling {
     let env = |name| event.trace().class().env(name);
     let trigger = match env(environment::PROFILE_EVENT) {
         Some(EnvValue::String(trigger)) => trigger.clone(),
@@ -131,7 +141,11 @@ pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
         Some(EnvValue::Integer(hertz)) => u64::try_from(*hertz).unwrap_or(0),
         _ => 0,
     };
-    (trigger, hertz)
+    let copies_stacks = matches!(
+        env(environment::PROFILE_CALL_GRAPH),
+        Some(EnvValue::String(call_graph)) if call_graph == environment::STACK_COPIES
+    );
+    Sampling { trigger, hertz, copies_stacks }
 }
 
 /// The CPU that an event's counters are of, if they are of one.

@@ -47,8 +47,7 @@ pub struct Profile {
     names: HashMap<Tid, String>,
     /// By stream.
     counters: HashMap<usize, Growth>,
-    /// What the period of a sample is a number of, and how many samples a second were asked for.
-    unit: Option<(String, u64)>,
+    sampling: Option<event::Sampling>,
     begun: bool,
 }
 
@@ -61,7 +60,7 @@ impl Profile {
     /// The samples counted, without names of functions.
     pub fn finish(self, ran: &Ran) -> Samples {
         let counters = growth::sum(self.counters.into_values());
-        let (trigger, hertz) = self.unit.unwrap_or_default();
+        let event::Sampling { trigger, hertz, copies_stacks } = self.sampling.unwrap_or_default();
         let (codes, mut programs) = self.spaces.finish();
         if ran.recorded.lacks_programs {
             programs.clear();
@@ -74,6 +73,7 @@ impl Profile {
             counters,
             trigger,
             hertz,
+            copies_stacks,
             lacks_mappings: ran.recorded.lacks_mappings,
             lost: ran.lost_samples,
             duration_ns: ran.duration_ns(),
@@ -125,8 +125,8 @@ impl Profile {
 
     fn event(&mut self, seen: &Seen<'_>) {
         let Some(sample) = self.reader.sample(seen.event) else { return };
-        if self.unit.is_none() {
-            self.unit = Some(event::unit(seen.event));
+        if self.sampling.is_none() {
+            self.sampling = Some(event::sampling(seen.event));
         }
         let process = seen.place.process;
         if let Some(process) = process

@@ -313,6 +313,7 @@ mod tests {
             counters: Vec::new(),
             trigger: "cpu-clock".to_owned(),
             hertz: 100,
+            copies_stacks: false,
             lacks_mappings: false,
             lost: tracewing_trace::Losses::default(),
             duration_ns: tracewing_units::Duration::ZERO,

@@ -100,6 +100,8 @@ pub struct Samples {
     pub trigger: String,
     /// How many samples a second were asked for.
     pub hertz: u64,
+    /// Whether the callers of functions were found in copies of stacks; else by frame pointers.
+    pub copies_stacks: bool,
     /// Whether the recording has not all mappings of files: then it is not known which functions call chains
     /// lead to.
     pub(super) lacks_mappings: bool,

@@ -1,7 +1,7 @@
 //! What `tracewing record` accepts.
 
 use super::help;
-use super::values::{Size, parse_hertz, parse_pid, parse_seconds, parse_size};
+use super::values::{Size, parse_hertz, parse_pid, parse_seconds, parse_size, parse_stacks};
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
 use clap::{ArgGroup, ValueEnum};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_session::options::Stacks;
 use tracewing_units::Pid;
 
 #[derive(Debug, clap::Args)]
@@ -49,6 +50,12 @@ pub struct Args {
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
         value_parser = parse_hertz, conflicts_with = "flight_recorder")]
     pub profile: Option<u32>,
+
+    /// How samples find the callers of a program's functions. fp: the kernel follows frame pointers. dwarf:
+    /// it copies BYTES of each sampled thread's stack [default: 8K, at most 60K], and the recorder follows
+    /// them by the tables that compilers write for exceptions; for programs without frame pointers
+    #[arg(long, value_name = "fp|dwarf[,BYTES]", value_parser = parse_stacks, requires = "profile")]
+    pub call_graph: Option<Stacks>,
 
     /// Record the processes of a running recording, too; PID or NAME is its process id or command. The other
     /// trace is not affected. Without CMD, record all of its processes, and what they fork, as --pid does,

@@ -83,8 +83,8 @@ parameters. The events have the provider function, and event rules treat them li
 functions` shows them.
 
 With --profile, the kernel takes HZ samples per second on each CPU that executes CMD: program counter and call chains \
-of program and kernel, read by frame pointers (build programs with -fno-omit-frame-pointer or -C \
-force-frame-pointers). The default, 997, is not a multiple of the rates of other periodic work. Without root, samples \
+of program and kernel. By default, chains are read by frame pointers, which most programs lack (-fno-omit-frame-pointer \
+and -C force-frame-pointers=yes keep them); --call-graph dwarf needs none. The default, 997, is not a multiple of the rates of other periodic work. Without root, samples \
 cover programs only, and need a value of 2 or less in /proc/sys/kernel/perf_event_paranoid.
 
 With --pid, --name, --cgroup and --with, running processes are recorded, however they were built and started: the \

@@ -72,6 +72,7 @@ pub fn options(args: &Args) -> Result<Options> {
         },
         preload,
         profile: args.profile,
+        stacks: args.call_graph.unwrap_or_default(),
         buffers_in: args.buffer.buffers_in.clone(),
         flight_recorder: args.buffer.flight_recorder.then(|| {
             let on = |what| args.buffer.snapshot_on.is_empty() || args.buffer.snapshot_on.contains(&what);

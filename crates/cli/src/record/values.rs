@@ -1,6 +1,7 @@
 //! Values of options of `tracewing record`: sizes, rates and times, as users write them.
 
 use std::time::Duration;
+use tracewing_session::options::Stacks;
 use tracewing_units::Pid;
 
 /// Bytes, written as people write them.
@@ -31,6 +32,25 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
 pub fn parse_hertz(text: &str) -> Result<u32, String> {
     let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
     hertz.ok_or_else(|| "expected a number of samples per second; put the command after --".to_owned())
+}
+
+/// Bytes that perf copies, too.
+const STACK_BYTES: u16 = 8 << 10;
+
+pub fn parse_stacks(text: &str) -> Result<Stacks, String> {
+    let (method, bytes) = text.split_once(',').map_or((text, None), |(method, bytes)| (method, Some(bytes)));
+    match (method, bytes) {
+        ("fp", None) => Ok(Stacks::FramePointers),
+        ("dwarf", None) => Ok(Stacks::Copied { bytes: STACK_BYTES }),
+        ("dwarf", Some(bytes)) => {
+            let Size(bytes) = parse_size(bytes)?;
+            let bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0 && *bytes <= Stacks::MOST);
+            let bytes = bytes.filter(|bytes| bytes.is_multiple_of(8));
+            let bytes = bytes.ok_or_else(|| format!("expected a multiple of 8 up to {}", Stacks::MOST))?;
+            Ok(Stacks::Copied { bytes })
+        }
+        _ => Err("expected fp, dwarf, or dwarf,BYTES".to_owned()),
+    }
 }
 
 pub fn parse_pid(text: &str) -> Result<Pid, String> {

@@ -104,6 +104,28 @@ fn is_about(part: u64, of: u64, share: f64) -> bool {
     (part as f64 / of as f64 - share).abs() < 5.0 * deviation + 0.01
 }
 
+/// gcc makes no frames at `-O1`; the source says which function calls which.
+#[test]
+fn callers_are_found_in_copies_of_stacks() {
+    let options = ["--call-graph", "dwarf"];
+    let Some((_program, recording)) = profiled(&options, &["-fomit-frame-pointer"], &["1", "2"]) else {
+        return;
+    };
+    assert_eq!(recording.lost(), 0);
+    let found = json(&[], &recording.trace());
+    let (all, total) = (found["samples"].as_u64().unwrap(), by_function(&found, "total_samples"));
+    assert!(all > 50, "{all} samples");
+    assert!(is_about(total["heavy"], all, 0.75), "{total:?} of {all}");
+    assert!(is_about(total["light"], all, 0.25), "{total:?} of {all}");
+    for function in ["spin", "work"] {
+        assert!(total[function] * 100 >= all * 95, "{function}: {total:?} of {all}");
+    }
+    // The other thread begins in the C library.
+    assert!(is_about(total["main"], all, 0.5), "{total:?} of {all}");
+    let tree = of(&recording.trace(), &["profile"]).ran();
+    assert!(!tree.text().contains("cut short"), "{}", tree.text());
+}
+
 #[test]
 fn samples_are_where_the_time_goes() {
     let before = stolen();

@@ -7,6 +7,7 @@
 //! | `blocks`, `content` | a file's bytes for the crate `object`, which knows the tables: in large blocks, and no more than real files need |
 //! | `fault` | why something is not an object |
 //! | `debug` | the file that has another one's debug information |
+//! | `unwind` | the tables by which callers are found |
 
 mod blocks;
 mod content;
@@ -14,6 +15,7 @@ mod debug;
 mod fault;
 mod headers;
 mod segments;
+mod unwind;
 
 #[cfg(feature = "probes")]
 pub(crate) use blocks::Blocks;
@@ -25,3 +27,4 @@ pub use fault::ElfFault;
 pub use headers::{Elf, Processor};
 pub use segments::Segment;
 pub(crate) use segments::Segments;
+pub use unwind::{Section, UnwindTables};

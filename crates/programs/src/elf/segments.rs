@@ -1,6 +1,8 @@
 //! Which parts of an object are loaded where: addresses are those of its headers, before the loader chooses
 //! the bias.
 
+use std::ops::Range;
+
 use object::elf::{PF_X, ProgramHeader64};
 use object::read::elf::ProgramHeader;
 use object::{LittleEndian, Object, ObjectSegment, SegmentFlags};
@@ -64,6 +66,17 @@ pub(crate) struct Segments(Vec<Segment>);
 impl Segments {
     pub(crate) fn of<'d>(file: &impl Object<'d>) -> Self {
         Self(file.segments().map(|segment| Segment::of_segment(&segment)).collect())
+    }
+
+    /// The address at which code begins that is mapped from these file offsets. They are whole pages, whose
+    /// first may also have the end of another segment.
+    pub(crate) fn code_address(&self, offsets: &Range<u64>) -> Option<u64> {
+        let is_mapped = |segment: &&Segment| {
+            let end = segment.offset.saturating_add(segment.in_file);
+            segment.executable && segment.offset < offsets.end && offsets.start < end
+        };
+        let segment = self.0.iter().find(is_mapped)?;
+        Some(segment.address.wrapping_sub(segment.offset).wrapping_add(offsets.start))
     }
 
     /// The address of a file offset.

@@ -213,7 +213,10 @@ fn drains(
     let note = &mut |line| join.note(line);
     let kernel = Kernel::start(options, folder, clock, class.clone(), scope, note)?;
     let profile = match options.profile.zip(folder) {
-        Some((hertz, folder)) => Profile::start(folder, hertz, scope, (clock, class), options.flush, note)?,
+        Some((hertz, folder)) => {
+            let samples = (hertz, options.stacks);
+            Profile::start(folder, samples, scope, (clock, class), options.flush, note)?
+        }
         None => Profile::none(),
     };
     let flight = match output {
