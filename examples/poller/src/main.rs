@@ -19,7 +19,7 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, split_
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
 use tracewing_ring::lttng::{self, Local};
-use tracewing_ring::{Chunk, Reach, Region};
+use tracewing_ring::{Chunk, Region, UpTo};
 use tracewing_units::Tid;
 
 /// Maximum number of pollers.
@@ -103,7 +103,7 @@ fn run(packets: u64) -> Result<Vec<Total>, Box<dyn std::error::Error>> {
         loop {
             let is_over = working.load(Ordering::Acquire) == 0; // with the release above
             for (reader, total) in readers.iter_mut().zip(&mut totals) {
-                while let Ok(Some(chunk)) = reader.next(Reach::Written) {
+                while let Ok(Some(chunk)) = reader.next(UpTo::LastWritten) {
                     add(total, &chunk);
                     reader.release(chunk);
                 }
