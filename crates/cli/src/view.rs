@@ -55,10 +55,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let server = Server::new(recording, cache, Token::of(&name)?, &name, args.port)?;
     let address = server.address(at);
+    // Ctrl-C ends the server from here on, and removes the browser's file.
+    let watch = Watch::new()?;
     let opening = if args.no_open { None } else { Some(Opening::new(&name, &address)?) };
     let is_shown = !is_remote() && opening.as_ref().is_some_and(Opening::show);
     say(&address, server.port(), is_shown)?;
-    let watch = Watch::new()?;
     let mut failed = None;
     server.run(|state| {
         match state {

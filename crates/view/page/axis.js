@@ -19,18 +19,19 @@ export function fit(canvas) {
 /**
  * @param {HTMLCanvasElement} canvas @param {HTMLElement} base takes what is common to all marks
  * @param {import("./window.js").View} view @param {number | null} pointer the pointer's time
+ * @param {import("./search.js").Marks} found where matches of the search are
  * @returns {number[]} where the marks are, in CSS pixels
  */
-export function axis(canvas, base, view, pointer) {
+export function axis(canvas, base, view, pointer, found) {
   const { context, width, height } = fit(canvas);
   context.clearRect(0, 0, width, height);
   const scale = width / (view.to - view.from);
-  const found = marks(view.from, view.to, 110 / scale);
-  base.textContent = found.base > 0 ? `${exact(found.base)} +` : "";
+  const grid = marks(view.from, view.to, 110 / scale);
+  base.textContent = grid.base > 0 ? `${exact(grid.base)} +` : "";
   context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
   context.textBaseline = "middle";
   context.fillStyle = ink("--faint");
-  const places = found.marks.map(({ time, text }) => {
+  const places = grid.marks.map(({ time, text }) => {
     const x = Math.round((time - view.from) * scale);
     context.fillRect(x, height - 7, 1, 7);
     if (x + 6 + context.measureText(text).width < width) context.fillText(text, x + 5, height / 2 - 1);
@@ -41,8 +42,23 @@ export function axis(canvas, base, view, pointer) {
     context.fillStyle = ink("--accent");
     context.fillRect(left, height - 4, Math.max(2, right - left), 4);
   }
+  matches(context, height, found, view.from, scale);
   if (pointer !== null) flag(context, width, height, (pointer - view.from) * scale, exact(pointer));
   return places;
+}
+
+/**
+ * Matches of the search: the more of them in a place, the higher.
+ * @param {CanvasRenderingContext2D} context @param {number} height @param {import("./search.js").Marks} found
+ * @param {number} from @param {number} scale
+ */
+function matches(context, height, found, from, scale) {
+  context.fillStyle = ink("--found");
+  for (const [part, count] of found.parts) {
+    const time = found.from + ((part + 0.5) / found.count) * (found.to - found.from);
+    const high = Math.min(height - 8, 5 + 2 * Math.log2(count));
+    context.fillRect(Math.round((time - from) * scale) - 1, height - high, 2, high);
+  }
 }
 
 /**

@@ -23,7 +23,7 @@ export const CLASSES = [
   { name: "nested", light: "#009e73", dark: "#2bb58c" },
   { name: "idle", light: "#f0f2f5", dark: "#1f262e" },
   { name: "function", light: "#8fb7d9", dark: "#4b7ea8" },
-  { name: "waits for lock", light: "#d55e00", dark: "#e07b39", hatch: "falling" },
+  { name: "waits for lock", light: "#f0b27f", dark: "#8f5a2e", hatch: "falling" },
   { name: "has lock", light: "#5aa469", dark: "#6dbb7d" },
 ];
 

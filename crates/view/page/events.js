@@ -24,6 +24,8 @@ export class Events {
    */
   constructor(place, span, track, ways) {
     this.place = place;
+    /** What scrolls. */
+    this.scroller = place.closest(".events") ?? place;
     this.span = span;
     this.ways = ways;
     /** Of a CPU's state, only its events. */
@@ -31,6 +33,8 @@ export class Events {
     this.tid = track?.kind === "thread" ? track.number : null;
     /** @type {Event[]} */
     this.list = [];
+    /** Those whose fields are shown. @type {Set<Event>} */
+    this.opened = new Set();
     this.isOwn = false;
     this.title = element("h2", "Events around it");
     this.note = element("small", "reading …");
@@ -79,7 +83,7 @@ export class Events {
   /** Shows the first event of the state below some before it. */
   scroll() {
     const first = /** @type {HTMLElement | null} */ (this.body.querySelector(".within"));
-    if (first) this.place.scrollTop = first.getBoundingClientRect().top - this.place.getBoundingClientRect().top - 90;
+    if (first) this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 90;
   }
 
   /** Whether only events of the thread are shown. */
@@ -109,9 +113,9 @@ export class Events {
     const { events, is_cut } = await this.ask({ from: 0, to, most: Math.min(MOST, most + known), last: true });
     this.list.unshift(...events.slice(0, events.length - known));
     this.earlier.hidden = !is_cut;
-    const { scrollHeight } = this.place;
+    const { scrollHeight } = this.scroller;
     this.fill();
-    this.place.scrollTop += this.place.scrollHeight - scrollHeight;
+    this.scroller.scrollTop += this.scroller.scrollHeight - scrollHeight;
   }
 
   /** @param {number} most */
@@ -126,13 +130,18 @@ export class Events {
 
   fill() {
     const shown = this.isOwn ? this.list.filter((event) => this.isOf(event)) : this.list;
-    this.body.replaceChildren(...shown.map((event) => this.line(event)));
+    this.body.replaceChildren(...shown.flatMap((event) => this.lines(event)));
     if (shown.length === 0) this.body.append(element("tr", "No events."));
   }
 
   /** Whether an event is one of the thread, or names it. @param {Event} event */
   isOf({ tid, fields }) {
     return tid === this.tid || fields.some(([path, value]) => value === this.tid && /tid$/.test(path));
+  }
+
+  /** The line of an event, and its fields if they are shown. @param {Event} event */
+  lines(event) {
+    return this.opened.has(event) ? [this.line(event), fields(event)] : [this.line(event)];
   }
 
   /** @param {Event} event */
@@ -154,25 +163,29 @@ export class Events {
 
   /** Shows or hides all fields of an event. @param {HTMLElement} line @param {Event} event */
   toggle(line, event) {
-    const next = line.nextElementSibling;
-    if (next?.className === "fields") {
-      next.remove();
-      return;
+    if (this.opened.delete(event)) line.nextElementSibling?.remove();
+    else {
+      this.opened.add(event);
+      line.after(fields(event));
     }
-    const fields = element("dl");
-    if (event.at !== null) fields.append(element("dt", "time"), element("dd", exact(event.at)));
-    for (const [path, value] of event.fields) fields.append(element("dt", path), element("dd", value));
-    const [more, cell] = [element("tr", undefined, "fields"), element("td")];
-    cell.setAttribute("colspan", "4");
-    cell.append(fields);
-    more.append(cell);
-    line.after(more);
   }
 
   /** @param {string} text */
   warn(text) {
     this.title.after(element("div", text, "lost"));
   }
+}
+
+/** All fields of an event. @param {Event} event */
+function fields(event) {
+  const list = element("dl");
+  if (event.at !== null) list.append(element("dt", "time"), element("dd", exact(event.at)));
+  for (const [path, value] of event.fields) list.append(element("dt", path), element("dd", value));
+  const [line, cell] = [element("tr", undefined, "fields"), element("td")];
+  cell.setAttribute("colspan", "4");
+  cell.append(list);
+  line.append(cell);
+  return line;
 }
 
 /** A time after the state's begin, or before it. @param {number} ns */

@@ -6,6 +6,7 @@ import { axis, fit, minimap } from "./axis.js";
 import { CLASSES, color, onScheme, patterns } from "./classes.js";
 import { drags, keys, map } from "./input.js";
 import { Picture, seen } from "./picture.js";
+import { Search, showMatch } from "./search.js";
 import { showState } from "./selection.js";
 import { showLongest } from "./longest.js";
 import { showStatistics, titled } from "./statistics.js";
@@ -90,9 +91,11 @@ class Page {
     this.asked = 0;
     this.timer = 0;
     this.isLost = false;
+    const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
+    this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
     this.leftOut = tracks.left_out;
     this.searched = 0;
-    this.view.changed.push(() => this.redraw());
+    this.view.changed.push(() => [this.redraw(), this.search.moved()]);
     this.view.restored.push(() => this.restored());
     this.fold();
   }
@@ -129,11 +132,11 @@ class Page {
     const cpus = this.facts.rows > 0 && this.roots[0]?.id === ALL_CPUS ? ALL_CPUS : (this.roots[0]?.id ?? null);
     minimap(canvas("minimap"), $("span"), this.view, this.tiles, cpus, this.facts.losses);
     const pointer = this.pointer();
-    const grid = axis(canvas("axis"), $("base"), this.view, pointer);
+    const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
     this.picture.draw(this.tracks, top, width, height);
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
-    this.picture.annotate(this.tracks, top, grid, selected, pointer ?? this.pointed);
+    this.picture.annotate(this.tracks, top, grid, selected, pointer ?? this.pointed, this.search.seen);
     label($("labels"), this.tracks, top, height, this.chosen);
     this.picture.askNames(this.tracks, top, height, () => this.redraw());
     void this.tiles.ask();
@@ -236,8 +239,13 @@ class Page {
         this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
       }
     }, isRestored);
-    this.show();
-    showState($("details"), row, found, this.rows.get(row), {
+    this.open();
+    showState($("details"), row, found, this.rows.get(row), this.ways());
+  }
+
+  /** What leads on from the selection. @returns {import("./selection.js").Ways} */
+  ways() {
+    return {
       named: (row) => this.named(row),
       go: (row, time) => {
         this.choose(row);
@@ -249,7 +257,7 @@ class Page {
         this.redraw();
       },
       close: () => this.clear(),
-    });
+    };
   }
 
   /** Selects the state after the selected one, or before it. @param {-1 | 1} step @param {boolean} ofKind */
@@ -283,7 +291,7 @@ class Page {
     [this.found, this.view.state, this.view.part, this.pointed] = [null, null, null, null];
     this.view.area = area;
     this.view.tell();
-    this.show();
+    this.open();
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       if (this.view.area !== area || this.view.part) return;
@@ -306,7 +314,7 @@ class Page {
     if (!area) return;
     clearTimeout(this.timer);
     this.view.step(() => (this.view.part = part), isRestored);
-    this.show();
+    this.open();
     void showLongest($("details"), area, part, {
       lost: (error) => this.lost(error),
       named: (row) => this.named(row),
@@ -329,13 +337,14 @@ class Page {
     this.view.tell();
   }
 
-  show() {
+  /** Opens the panel. */
+  open() {
     $("hints").hidden = true;
     $("details").hidden = false;
   }
 
   /** Of very many tracks, the page has the busiest: the server looks among the others. */
-  async search() {
+  async searchTracks() {
     const text = this.view.filter.trim();
     if (this.leftOut === 0 || text === "") return;
     const turn = ++this.searched;
@@ -346,6 +355,18 @@ class Page {
     for (const row of more) this.rows.set(row.id, row);
     this.roots = tree([...this.rows.values()]);
     this.fold();
+  }
+
+  /** Shows a match of the search, and the track of its thread. @param {number} number @param {number} at */
+  show(number, at) {
+    this.asked++;
+    this.view.step(() => {
+      [this.found, this.view.state, this.view.area, this.view.part, this.pointed] = [null, null, null, null, at];
+      const half = (this.view.to - this.view.from) / 2;
+      if (at < this.view.from || at > this.view.to) this.view.set(at - half, at + half);
+    });
+    this.open();
+    showMatch($("details"), `Match ${(number + 1).toLocaleString("en")} of “${this.search.text}”`, at, this.ways());
   }
 
   /** Shows a row among the others. @param {number} row */
@@ -385,6 +406,7 @@ class Page {
   restored() {
     /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter;
     this.fold();
+    if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const { state, area, part } = this.view;
     if (area) {
       this.area(area);
@@ -439,7 +461,10 @@ class Page {
     const known = {
       f: () => this.fits(),
       m: () => this.area({ from: Math.floor((this.found ?? this.view).from), to: Math.ceil((this.found ?? this.view).to), rows: null }),
-      "/": () => $("filter").focus(),
+      "/": () => /** @type {HTMLInputElement} */ ($("find")).select(),
+      t: () => $("filter").focus(),
+      j: () => void this.search.step(1),
+      k: () => void this.search.step(-1),
       "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
       escape: () => this.clear(),
       " ": () => this.chosen?.children.length && this.toggle(this.chosen),
@@ -517,7 +542,7 @@ function connect(page) {
     $("scroll").scrollTop = 0;
     page.fold();
     page.view.tell();
-    void page.search();
+    void page.searchTracks();
   });
   filter.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || event.key === "Enter") $("labels").focus();
@@ -552,6 +577,7 @@ async function start() {
     tracewing: {
       view: page.view,
       found: () => page.found,
+      search: page.search,
       select: (/** @type {number} */ row, /** @type {number} */ time) => page.select(row, time, 0),
       isIdle: () => page.tiles.isIdle && page.frame === 0,
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),

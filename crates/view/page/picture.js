@@ -14,6 +14,8 @@ import { HEIGHT } from "./tracks.js";
 const MARGIN = 3;
 /** Shortest state with a name in it, in pixels. */
 const NAMED = 34;
+/** Matches of a search that have lines through the picture, at most. */
+const LINES = 30;
 /** How long nothing must move before names are asked, in milliseconds. */
 const STILL = 120;
 
@@ -75,9 +77,9 @@ export class Picture {
   /**
    * @param {Node[]} tracks @param {number} top @param {number[]} grid where lines are
    * @param {(import("./selection.js").Found & {row: number}) | null} state the selected one
-   * @param {number | null} pointer the pointer's time
+   * @param {number | null} pointer the pointer's time @param {import("./search.js").Marks} found matches of the search
    */
-  annotate(tracks, top, grid, state, pointer) {
+  annotate(tracks, top, grid, state, pointer, found) {
     const { context, width, height } = fit(this.overlay);
     context.clearRect(0, 0, width, height);
     context.globalAlpha = 0.5;
@@ -114,6 +116,13 @@ export class Picture {
     if (this.view.area) {
       context.fillStyle = ink("--accent");
       for (const time of [this.view.area.from, this.view.area.to]) context.fillRect(Math.round(x(time)), 0, 1, height);
+    }
+    // Many of them are seen on the axis only.
+    if (found.parts.length <= LINES) {
+      context.fillStyle = ink("--found");
+      for (const [part] of found.parts) {
+        context.fillRect(Math.round(x(found.from + ((part + 0.5) / found.count) * (found.to - found.from))), 0, 1, height);
+      }
     }
     if (pointer !== null) {
       context.fillStyle = ink("--faint");

@@ -16,6 +16,8 @@ export class View {
     this.from = 0;
     this.to = this.length;
     this.filter = "";
+    /** What is searched among events. */
+    this.find = "";
     /** The time and row of the selected state. @type {{row: number, time: number} | null} */
     this.state = null;
     /** The number of the statistics whose states are listed. @type {import("./longest.js").Part | null} */
@@ -88,6 +90,7 @@ export class View {
       parts.push(["list", [row, classes.join("."), ...(state === null ? [] : [state])].join("-")]);
     }
     if (this.filter) parts.push(["filter", this.filter]);
+    if (this.find) parts.push(["find", this.find]);
     return parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   }
 
@@ -100,6 +103,7 @@ export class View {
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
     const rows = link.get("rows")?.split(".").map(number);
     this.filter = link.get("filter") ?? "";
+    this.find = link.get("find") ?? "";
     this.state = row !== null && at !== null ? { row, time: at } : null;
     this.area = begin != null && end != null && begin < end
       ? { from: begin, to: end, rows: rows?.every((row) => row !== null) ? /** @type {number[]} */ (rows) : null }

@@ -10,6 +10,7 @@
 //! | `token` | [`Token`]: what the user's browser knows and other users do not |
 //! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
+//! | `search` | searches among events, each in a thread of its own |
 //! | `api` | the answers: one module each |
 //! | `page` | the page's files, which are part of the program |
 //! | `reply`, `error` | answers as bytes; errors |
@@ -27,6 +28,7 @@ mod guard;
 mod page;
 mod recording;
 mod reply;
+mod search;
 mod server;
 mod token;
 

@@ -32,6 +32,7 @@ files! {
     "/selection.js" SCRIPT "selection.js",
     "/events.js" SCRIPT "events.js",
     "/longest.js" SCRIPT "longest.js",
+    "/search.js" SCRIPT "search.js",
     "/statistics.js" SCRIPT "statistics.js",
     "/classes.js" SCRIPT "classes.js",
 }

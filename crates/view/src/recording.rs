@@ -1,8 +1,9 @@
 //! A recording and its index, which is made if there is none.
 
+use crate::search::Searches;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tracewing_index::{Cache, Class, Error, Index, RowId, RowKind, Window};
 use tracewing_trace::Recording;
 use tracewing_units::Duration;
@@ -10,7 +11,8 @@ use tracewing_units::Duration;
 /// A recording that is viewed.
 #[derive(Debug)]
 pub(crate) struct Viewed {
-    pub(crate) recording: Recording,
+    pub(crate) recording: Arc<Recording>,
+    pub(crate) searches: Searches,
     cache: Cache,
     ready: OnceLock<Result<Ready, String>>,
     /// Bytes of the recording that were read, and that are to be read, for the index.
@@ -33,7 +35,8 @@ pub(crate) struct Ready {
 impl Viewed {
     pub(crate) fn new(recording: Recording, cache: Cache) -> Self {
         Viewed {
-            recording,
+            recording: Arc::new(recording),
+            searches: Searches::default(),
             cache,
             ready: OnceLock::new(),
             done: AtomicU64::new(0),
@@ -58,9 +61,10 @@ impl Viewed {
         let _ = self.ready.set(prepared);
     }
 
-    /// Ends [`Viewed::prepare`].
+    /// Ends [`Viewed::prepare`], and all searches.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
+        self.searches.stop();
     }
 
     fn find(&self) -> Result<Ready, Error> {

@@ -41,7 +41,21 @@ fn without_the_token_there_is_only_the_page() {
         let (status, ..) = get(path);
         assert!(status == 404 || status == 405, "{path}: {status}");
     }
-    for path in ["state", "tracks", "rows", "spans", "at", "longest", "statistics", "events", "search"] {
+    for path in [
+        "state",
+        "tracks",
+        "rows",
+        "spans",
+        "at",
+        "longest",
+        "statistics",
+        "events",
+        "search",
+        "find",
+        "found",
+        "match",
+        "forget",
+    ] {
         assert_eq!(viewer.post(path, &[], "{}").0, 401, "{path}");
         let name = viewer.cookie().split('=').next().unwrap().to_owned();
         let wrong = [
@@ -121,6 +135,10 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("events", r#"{"from":0,"to":1,"most":1000000}"#),
         ("events", r#"{"from":18446744073709551615,"to":18446744073709551615,"most":1}"#),
         ("search", &format!(r#"{{"text":"{}"}}"#, "x".repeat(300))),
+        ("find", r#"{"text":"  "}"#),
+        ("find", &format!(r#"{{"text":"{}"}}"#, "x".repeat(201))),
+        ("found", r#"{"search":1,"from":0,"to":0,"count":1}"#),
+        ("found", r#"{"search":1,"from":0,"to":1,"count":100000}"#),
         ("search", "nonsense"),
         ("search", ""),
     ] {

@@ -224,6 +224,45 @@ fn keys_and_mouse_zoom_select_and_mark() {
 }
 
 #[test]
+fn a_search_counts_marks_and_visits_its_matches() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.key("/");
+    for key in ["m", "u", "t", "e", "x"] {
+        browser.key(key);
+    }
+    browser.key("Enter");
+    browser.wait("tracewing.search.state?.is_done && tracewing.search.at === 0");
+    let count = browser.value("tracewing.search.state.count").as_u64().unwrap();
+    assert!(count > 20, "{count}");
+    assert_eq!(text(&mut browser, "#matches"), format!("1 of {count}"));
+    let marked = "tracewing.search.seen.parts.reduce((sum, [, count]) => sum + count, 0)";
+    assert_eq!(browser.value(marked), count);
+    // The panel has the event.
+    browser.wait(
+        "document.querySelector('#details .listing .within')?.textContent.toLowerCase().includes('mutex')",
+    );
+    browser.key("Enter");
+    browser.wait("tracewing.search.at === 1");
+    browser.value("document.activeElement.blur()");
+    browser.key("k");
+    browser.wait("tracewing.search.at === 0");
+    // Before the first comes none; a link searches again.
+    let link = browser.value("location.hash").as_str().unwrap().to_owned();
+    assert!(link.contains("find=mutex"), "{link}");
+    browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
+    browser.wait(&format!("tracewing.search.state?.is_done && tracewing.search.state.count === {count}"));
+    browser.value("document.querySelector('#end').click()");
+    assert_eq!(browser.value("tracewing.search.seen.parts.length"), 0);
+    assert_eq!(text(&mut browser, "#matches"), "");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
 fn a_page_without_the_token_shows_nothing() {
     if !installed(&["chromium"]) {
         return;

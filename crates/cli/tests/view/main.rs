@@ -12,5 +12,6 @@ mod cdp;
 mod client;
 mod numbers;
 mod parts;
+mod search;
 mod selection;
 mod values;

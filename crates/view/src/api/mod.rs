@@ -6,6 +6,7 @@
 mod ask;
 mod events;
 mod fields;
+mod find;
 mod longest;
 mod picture;
 mod search;
@@ -25,6 +26,10 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
     let of_index: fn(&Ready, &[u8]) -> Result<Reply, Refusal> = match path {
         "state" => return Some(Ok(state::answer(viewed))),
         "events" => return Some(events::answer(viewed, body)),
+        "find" => return Some(find::find(viewed, body)),
+        "found" => return Some(find::found(viewed, body)),
+        "match" => return Some(find::one(viewed, body)),
+        "forget" => return Some(find::forget(viewed, body)),
         "tracks" => tracks::answer,
         "rows" => picture::answer,
         "spans" => spans::answer,

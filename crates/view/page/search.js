@@ -1,0 +1,185 @@
+// @ts-check
+// Search among events: it runs in the server; meanwhile its matches are counted, marked on the axis, and
+// visited one by one.
+
+import { ask } from "./api.js";
+import { Events } from "./events.js";
+import { element, head } from "./selection.js";
+import { exact } from "./time.js";
+
+/** How often a search that runs is asked how far it is, in milliseconds. */
+const AGAIN = 200;
+/** How long nothing must move before marks are asked, in milliseconds. */
+const STILL = 40;
+
+/** Where matches are: in which part of the time, and how many. @typedef {{from: number, to: number, count: number, parts: [number, number][]}} Marks */
+
+/**
+ * What the page does for a search.
+ * @typedef {object} Page
+ * @property {import("./window.js").View} view
+ * @property {() => void} redraw
+ * @property {(error: unknown) => void} lost
+ * @property {(number: number, at: number) => void} show a match
+ */
+
+export class Search {
+  /** @param {Page} page @param {HTMLInputElement} input @param {HTMLElement} status @param {HTMLButtonElement[]} buttons previous, next, end */
+  constructor(page, input, status, buttons) {
+    this.page = page;
+    this.input = input;
+    this.status = status;
+    this.buttons = buttons;
+    /** Its number in the server. @type {number | null} */
+    this.number = null;
+    this.text = "";
+    /** @type {any} */
+    this.state = null;
+    /** The match that is shown: its number. @type {number | null} */
+    this.at = null;
+    /** @type {Marks} */
+    this.seen = { from: 0, to: 1, count: 1, parts: [] };
+    this.key = "";
+    [this.timer, this.stillTimer] = [0, 0];
+    input.addEventListener("keydown", (event) => this.typed(event));
+    const [previous, next, end] = buttons;
+    previous.addEventListener("click", () => void this.step(-1));
+    next.addEventListener("click", () => void this.step(1));
+    end.addEventListener("click", () => this.end());
+    this.tell();
+  }
+
+  /** @param {KeyboardEvent} event */
+  typed(event) {
+    if (event.key === "Escape") {
+      this.input.blur();
+      if (this.text) this.end();
+    } else if (event.key === "Enter") {
+      const text = this.input.value.trim();
+      if (text === this.text) void this.step(event.shiftKey ? -1 : 1);
+      else void this.start(text, true);
+    } else return;
+    event.preventDefault();
+  }
+
+  /** @param {string} text @param {boolean} goes whether the first match is shown */
+  async start(text, goes) {
+    this.forget();
+    [this.text, this.input.value, this.page.view.find] = [text, text, text];
+    this.page.view.tell();
+    if (text === "") return this.tell();
+    try {
+      this.number = (await ask("find", { text })).search;
+      this.goes = goes;
+      await this.look();
+    } catch (error) {
+      this.page.lost(error);
+    }
+  }
+
+  /** Asks how far it is, until it is done. */
+  async look() {
+    clearTimeout(this.timer);
+    const { number } = this;
+    if (number === null) return;
+    await this.marks(true);
+    if (this.number !== number) return;
+    if (this.goes && this.state?.marked > 0) {
+      this.goes = false;
+      await this.step(1);
+    }
+    if (!this.state?.is_done) this.timer = window.setTimeout(() => void this.look(), AGAIN);
+  }
+
+  /** Asks where matches are in what is seen. @param {boolean} [again] even if that is known */
+  async marks(again = false) {
+    const { number, page: { view } } = this;
+    if (number === null) return;
+    const [from, to] = [Math.floor(view.from), Math.ceil(view.to)];
+    const count = Math.max(100, Math.min(4096, innerWidth - 270));
+    const key = `${number} ${from} ${to} ${count}`;
+    if (key === this.key && !again) return;
+    this.key = key;
+    const state = await ask("found", { search: number, from, to, count }).catch((error) => {
+      // The server keeps few searches, and none when it is started again.
+      if (/not kept/.test(String(error.message))) void this.start(this.text, false);
+      else this.page.lost(error);
+    });
+    if (!state || this.number !== number || this.key !== key) return;
+    this.state = state;
+    this.seen = { from, to, count, parts: state.parts };
+    this.tell();
+    this.page.redraw();
+  }
+
+  /** The view has changed. */
+  moved() {
+    if (this.number === null) return;
+    clearTimeout(this.stillTimer);
+    this.stillTimer = window.setTimeout(() => void this.marks(), STILL);
+  }
+
+  /** Shows the next match, or the one before; the first time, one that is seen. @param {1 | -1} step */
+  async step(step) {
+    const search = this.number;
+    if (search === null) return;
+    const { view } = this.page;
+    const asked = this.at === null
+      ? { search, time: Math.floor(step === 1 ? view.from : view.to), step }
+      : { search, number: Math.max(0, this.at + step) };
+    let found = await ask("match", asked).catch((error) => this.page.lost(error));
+    // After the last one comes the first.
+    if (!found && this.state?.marked) found = await ask("match", { search, number: step === 1 ? 0 : this.state.marked - 1 });
+    if (!found || search !== this.number) return;
+    this.at = found.number;
+    this.tell();
+    this.page.show(found.number, found.at);
+  }
+
+  /** Ends the search and its marks. */
+  end() {
+    this.forget();
+    [this.text, this.input.value, this.page.view.find] = ["", "", ""];
+    this.page.view.tell();
+    this.tell();
+    this.page.redraw();
+  }
+
+  forget() {
+    clearTimeout(this.timer);
+    if (this.number !== null) ask("forget", { search: this.number }).catch(() => {});
+    [this.number, this.state, this.at, this.key] = [null, null, null, ""];
+    this.seen = { from: 0, to: 1, count: 1, parts: [] };
+  }
+
+  /** Says how many there are. */
+  tell() {
+    for (const button of this.buttons) button.hidden = this.number === null;
+    const { state } = this;
+    if (!state) {
+      this.status.textContent = this.number === null ? "" : "…";
+      return;
+    }
+    const all = state.count.toLocaleString("en");
+    const done = Math.floor((state.until / Math.max(1, this.page.view.length)) * 100);
+    const running = state.is_done ? "" : `, ${done} %`;
+    this.status.textContent = `${this.at === null ? all : `${(this.at + 1).toLocaleString("en")} of ${all}`}${running}`;
+    const marked = state.marked < state.count ? `; the first ${state.marked.toLocaleString("en")} are marked` : "";
+    this.status.title = state.failure ?? `${state.within.toLocaleString("en")} in what is seen${marked}`;
+    this.status.className = state.failure ? "lost" : "";
+    if (state.failure) this.status.textContent += " …";
+  }
+}
+
+/**
+ * The panel of a match: the event, among those around it.
+ * @param {HTMLElement} place @param {string} title @param {number} at @param {import("./selection.js").Ways} ways
+ */
+export function showMatch(place, title, at, ways) {
+  const whole = element("div", undefined, "events");
+  const inner = element("div");
+  whole.append(head(title, exact(at), ways.close), inner);
+  place.className = "wide";
+  place.replaceChildren(whole);
+  void new Events(inner, { from: at, to: at }, undefined, ways).show();
+}

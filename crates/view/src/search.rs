@@ -1,0 +1,170 @@
+//! Searches: events whose lines, as `tracewing list --pretty` prints them, have all words of a text. One runs
+//! in a thread of its own; what it has found so far can be asked meanwhile.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracewing_trace::{ClockStyle, FieldStyle, Format, Listing, Recording, Sink, Style};
+use tracewing_units::{Duration, Timestamp};
+
+/// Most searches that are kept; a further one ends the oldest.
+const KEPT: usize = 4;
+/// Most matches of which the times are kept; further ones are only counted.
+const MARKED: usize = 4_000_000;
+
+/// The searches of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Searches {
+    kept: Mutex<Vec<Arc<Search>>>,
+    last: AtomicU64,
+}
+
+/// A search.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) number: u64,
+    /// In lower case.
+    words: Vec<String>,
+    is_stopped: AtomicBool,
+    found: Mutex<Found>,
+}
+
+/// What a search has found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// Times of matches in their order, since the recording begins.
+    pub(crate) times: Vec<Duration>,
+    /// How many there are.
+    pub(crate) count: u64,
+    /// Up to when all are found.
+    pub(crate) until: Duration,
+    pub(crate) is_done: bool,
+    /// Why it has ended before the recording.
+    pub(crate) failure: Option<String>,
+}
+
+impl Searches {
+    /// Starts a search; gives its number.
+    pub(crate) fn start(&self, recording: &Arc<Recording>, begin: Timestamp, text: &str) -> u64 {
+        // Nothing else is published with the number.
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let words = text.split_whitespace().map(str::to_lowercase).collect();
+        let (is_stopped, found) = Default::default();
+        let search = Arc::new(Search { number, words, is_stopped, found });
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.remove(0).stop();
+        }
+        kept.push(search.clone());
+        let recording = recording.clone();
+        std::thread::spawn(move || search.run(&recording, begin));
+        number
+    }
+
+    /// The search of a number, if it is kept.
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Search>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|search| search.number == number).cloned()
+    }
+
+    /// Ends a search and forgets what it has found.
+    pub(crate) fn end(&self, number: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().filter(|search| search.number == number).for_each(|search| search.stop());
+        kept.retain(|search| search.number != number);
+    }
+
+    /// Ends all of them.
+    pub(crate) fn stop(&self) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().for_each(|search| search.stop());
+    }
+}
+
+impl Search {
+    fn stop(&self) {
+        // It is only looked at from time to time.
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// What it has found so far.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&Found) -> T) -> T {
+        look(&self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn run(&self, recording: &Recording, begin: Timestamp) {
+        let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
+        let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
+        let style = Style { clock, delta: false, fields, ..Style::default() };
+        let listing = Listing { format: Format::Pretty, style, ..Listing::default() };
+        let listed = listing.print(recording, &mut Matches { search: self, begin });
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        // Clocks may go back a little.
+        found.times.sort_unstable();
+        (found.is_done, found.failure) = (true, listed.err().map(|error| error.to_string()));
+    }
+
+    /// Whether a line has all words; it is in lower case.
+    fn matches(&self, line: &str) -> bool {
+        self.words.iter().all(|word| line.contains(word))
+    }
+}
+
+/// Takes lines of events.
+struct Matches<'s> {
+    search: &'s Search,
+    begin: Timestamp,
+}
+
+impl Sink for Matches<'_> {
+    fn events(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.search.is_stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it was stopped"));
+        }
+        let lines = String::from_utf8_lossy(lines).to_lowercase();
+        let mut times = Vec::new();
+        let (mut count, mut until) = (0, Duration::ZERO);
+        for line in lines.lines() {
+            let Some((time, rest)) = stamp(line, self.begin) else { continue };
+            until = time;
+            if self.search.matches(rest) {
+                times.push(time);
+                count += 1;
+            }
+        }
+        let mut found = self.search.found.lock().unwrap_or_else(PoisonError::into_inner);
+        times.truncate(MARKED.saturating_sub(found.times.len()));
+        found.times.append(&mut times);
+        found.count += count;
+        found.until = found.until.max(until);
+        Ok(())
+    }
+
+    fn warning(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The time of a line since the recording begins, and what follows; `None` without a time.
+fn stamp(line: &str, begin: Timestamp) -> Option<(Duration, &str)> {
+    let (stamp, after) = line.strip_prefix('[')?.split_once(']')?;
+    let (seconds, rest) = stamp.split_once('.')?;
+    let (seconds, rest): (i64, i64) = (seconds.parse().ok()?, rest.parse().ok().filter(|_| rest.len() == 9)?);
+    let ns = seconds.checked_mul(1_000_000_000)?.checked_add(rest)?;
+    Some((Timestamp::from_ns(ns) - begin, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_exact() {
+        let begin = Timestamp::from_ns(1_795_422_766_000_000_001);
+        let (time, rest) = stamp("[1795422766.019285686] a: { b = 1 }", begin).unwrap();
+        assert_eq!((time, rest), (Duration::from_ns(19_285_685), " a: { b = 1 }"));
+        for line in ["", "a", "[]", "[1.5] a", "[x.000000000] a", "[99999999999999.000000000] a"] {
+            assert_eq!(stamp(line, begin), None, "{line}");
+        }
+    }
+}
