@@ -3,7 +3,7 @@
 use crate::convert::check_outside;
 use crate::input::{Input, conclude};
 use crate::no_result::ANY;
-use crate::output::{print_warning, shown};
+use crate::output::{print_broken, print_warning, shown};
 use crate::progress::Watch;
 use crate::screen::{self, Form};
 use anyhow::{Context, Result, ensure};
@@ -76,7 +76,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (said, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
         unfinished.finish()?;
-        writeln!(screen::stdout(Form::Text), "{}: {said}", shown(&out.display().to_string()))?;
+        let line = format!("{}: {said}", shown(&out.display().to_string()));
+        print_broken(&mut screen::stdout(Form::Text), 0, &line)?;
         return Ok(status);
     }
     let is_terminal = std::io::stdout().is_terminal();

@@ -57,6 +57,12 @@ pub fn print_note(out: &mut impl Write, line: &str) -> std::io::Result<()> {
     writeln!(out, "{NOTE}{}{NOTE:#}", wrapped(line, 0, INDENT, terminal::width()))
 }
 
+/// Prints a line of a result, broken between words where it is wider than the output. Its other lines are
+/// indented by two more columns than the first, which is by `indent`.
+pub fn print_broken(out: &mut impl Write, indent: usize, line: &str) -> std::io::Result<()> {
+    writeln!(out, "{:indent$}{}", "", wrapped(line, indent, indent + INDENT, terminal::width()))
+}
+
 /// Columns by which the lines of a message are indented, except the first.
 const INDENT: usize = 2;
 

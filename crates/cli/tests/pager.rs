@@ -36,6 +36,26 @@ fn shown(command: Command) -> String {
 }
 
 #[test]
+fn sentences_and_episodes_are_broken_between_words() {
+    let server = recording("server");
+    let server = server.to_str().unwrap();
+    let calls =
+        ["latency", server, "--begin", "syscall_entry_*", "--end", "syscall_exit_*", "--match", "$tid"];
+    for arguments in [&["breakdown", server][..], &calls] {
+        let print = |columns| tracewing(arguments, None).env("COLUMNS", columns).succeeds().text();
+        let (narrow, wide) = (print("60"), print("1000"));
+        let is_sentence = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("In the process: ") || line.starts_with("thread ") && line.contains(": ")
+        };
+        assert!(wide.lines().filter(is_sentence).any(|line| line.len() > 60), "{wide}");
+        for line in narrow.lines().filter(is_sentence) {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_pager_shows_what_is_read_on_a_terminal() {
     let server = recording("server");
     let server = server.to_str().unwrap();

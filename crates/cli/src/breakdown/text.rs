@@ -4,7 +4,7 @@
 use super::known::{Known, unknown_waits};
 use super::rows::{self, Line};
 use crate::format::TableFormat;
-use crate::output::{count_of, shown};
+use crate::output::{count_of, print_broken, shown};
 use crate::table::{Cell, Column, Layout, columns, milliseconds};
 use anyhow::Result;
 use std::io::Write;
@@ -91,15 +91,15 @@ fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) 
         true => String::new(),
         false => format!("; what {} ms of waiting were for is unknown", milliseconds(unknown)),
     };
-    writeln!(
-        out,
+    let line = format!(
         "In the process: {} on CPUs, {} of it in interrupts; waited {} for other threads, {} for anything else, {} for a CPU{unknown}",
         if recorded.switches { &running } else { "an unknown time" },
         sum(recorded.interrupts, Row::interrupts_ns),
         sum(has_causes, |row| row.ipc().ns),
         sum(has_causes, |row| row.blocked_ns),
         sum(known.has_ready(), |row| row.ready_ns),
-    )?;
+    );
+    print_broken(out, 0, &line)?;
     if !process.unseen_ns.is_zero() {
         writeln!(out, "For {} ms no event shows where its threads were", milliseconds(process.unseen_ns))?;
     }

@@ -3,7 +3,7 @@
 
 use super::rows::key;
 use crate::input::Input;
-use crate::output::{quoted, shown};
+use crate::output::{print_broken, quoted, shown};
 use crate::table::period;
 use std::io::{Result as IoResult, Write};
 use tracewing_analysis::{Episode, LatencyTable, Moment, total};
@@ -84,7 +84,8 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: Timestamp) -> IoR
     let parts =
         parts.into_iter().filter_map(|(ns, what, more)| Some((ns.filter(|ns| !ns.is_zero())?, what, more)));
     let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(ns))).collect();
-    writeln!(out, "   {}: {}", shown(&actor.to_string()), shown(&parts.join(", ")))?;
+    let line = format!("{}: {}", shown(&actor.to_string()), shown(&parts.join(", ")));
+    print_broken(out, 3, &line)?;
     if let (Some(by), Some(at)) = (woken_by, woken_ns) {
         let times = match wakeups {
             Some(wakeups @ 2..) => format!("{wakeups} times, last"),
