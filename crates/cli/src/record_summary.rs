@@ -95,7 +95,7 @@ fn print_attached(summary: &Summary) {
         more => format!(" and {more} more (see tracewing.json)"),
     };
     let stop = match summary.longest_stop {
-        Some(ns) => format!("; longest stop of a thread: {:.3} ms", ns as f64 / 1e6),
+        Some(stop) => format!("; longest stop of a thread: {:.3} ms", stop.as_ns() as f64 / 1e6),
         None => String::new(),
     };
     say!("attached to {} {noun}: {}{more}{stop}", number(attached.len() as u64), names.join(", "));

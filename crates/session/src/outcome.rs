@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tracewing_consumer::folder::{AttachedDescription, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
-use tracewing_units::Cycles;
+use tracewing_units::{Cycles, Duration};
 
 /// How a recording ended.
 #[derive(Debug, Clone)]
@@ -58,9 +58,9 @@ pub struct Summary {
     /// Processes that ran already and were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedDescription>,
-    /// The longest time for which a thread of theirs was stopped, ns; `None` where none was.
+    /// The longest time for which a thread of theirs was stopped; `None` where none was.
     #[serde(rename = "longest_stop_ns", skip_serializing_if = "Option::is_none")]
-    pub longest_stop: Option<u64>,
+    pub longest_stop: Option<Duration>,
     /// Further messages to the user.
     pub notes: Vec<String>,
 }

@@ -8,6 +8,7 @@ use super::output::Output;
 use tracewing_consumer::folder::State;
 use tracewing_consumer::outside::UNSEEN;
 use tracewing_profile::Summary as ProfileSummary;
+use tracewing_units::Duration;
 
 use crate::course::Stop;
 use crate::ended::Ended;
@@ -154,7 +155,7 @@ impl Recorder<'_> {
             overwritten: description.overwritten.clone(),
             snapshots,
             attached: description.attached.clone(),
-            longest_stop: self.attaching.longest_stop.map(|stop| stop.as_nanos() as u64),
+            longest_stop: self.attaching.longest_stop.map(|stop| Duration::from_ns(stop.as_nanos() as u64)),
             notes: description.notes.clone(),
         }
     }
