@@ -43,8 +43,7 @@ impl Pairs {
 
     /// Whether a wait, or a hold, was as long as its events say.
     pub fn has(&self, of: &LockUse) -> bool {
-        // The kernel's own events record these.
-        if of.kind == "futex" || of.kind.starts_with("kernel") {
+        if of.is_of_kernel {
             return self.locks;
         }
         let lacks = self.lacks[usize::from(of.is_of_tasks)];

@@ -54,6 +54,29 @@ impl Kind {
         KINDS[self as usize].1
     }
 
+    /// Whether the kernel's own events record it: locks of the kernel, and futexes, which are those of
+    /// programs as the kernel sees them.
+    pub(super) fn is_of_kernel(self) -> bool {
+        match self {
+            Self::Futex
+            | Self::KernelSpin
+            | Self::KernelMutex
+            | Self::KernelRead
+            | Self::KernelWrite
+            | Self::KernelOther => true,
+            Self::Mutex
+            | Self::Read
+            | Self::Write
+            | Self::Semaphore
+            | Self::Send
+            | Self::Receive
+            | Self::Notified
+            | Self::Spin
+            | Self::Condition
+            | Self::Barrier => false,
+        }
+    }
+
     /// Whether there is a critical section.
     pub(super) fn is_held(self) -> bool {
         matches!(self, Self::Mutex | Self::Read | Self::Write | Self::Spin)
@@ -124,14 +147,33 @@ impl Kinds {
         self.0 |= 1 << kind as u8;
     }
 
+    fn kinds(self) -> impl Iterator<Item = Kind> {
+        KINDS.iter().map(|(kind, _)| *kind).filter(move |kind| self.0 & (1 << *kind as u8) != 0)
+    }
+
     /// Whether one of them has critical sections.
     pub fn are_held(self) -> bool {
-        KINDS.iter().any(|(kind, _)| self.0 & (1 << *kind as u8) != 0 && kind.is_held())
+        self.kinds().any(Kind::is_held)
+    }
+
+    /// Whether programs recorded one of them.
+    pub fn has_programs(self) -> bool {
+        self.kinds().any(|kind| !kind.is_of_kernel())
+    }
+
+    /// Whether the kernel recorded one of them.
+    pub fn has_kernels(self) -> bool {
+        self.kinds().any(Kind::is_of_kernel)
+    }
+
+    /// Whether futexes are among them.
+    pub fn has_futexes(self) -> bool {
+        self.kinds().any(|kind| matches!(kind, Kind::Futex))
     }
 
     /// The names of the kinds, as the column `kind` has them.
     pub fn names(self) -> Vec<&'static str> {
-        KINDS.iter().filter(|(kind, _)| self.0 & (1 << *kind as u8) != 0).map(|(_, name)| *name).collect()
+        self.kinds().map(Kind::name).collect()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct LockUse {
     pub lock: LockAddress,
     /// What kind of lock it is.
     pub kind: &'static str,
+    /// Whether the kernel's own events record it.
+    pub is_of_kernel: bool,
     /// Whether it is a lock of user threads.
     pub is_of_tasks: bool,
     /// Whether it had the lock; else it waited for it.
@@ -147,6 +149,7 @@ fn report_use(
             party,
             lock: of.lock,
             kind: of.kind.name(),
+            is_of_kernel: of.kind.is_of_kernel(),
             is_of_tasks,
             is_held,
             begin,

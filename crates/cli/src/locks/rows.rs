@@ -32,20 +32,19 @@ pub struct Known {
 
 /// Whether programs recorded some of its locks, not only the kernel.
 pub fn is_of_programs(row: &Row) -> bool {
-    let names = row.account.kinds.names();
-    names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
+    row.account.kinds.has_programs()
 }
 
 /// Whether the kernel recorded some of its waits.
 pub fn has_kernels(row: &Row) -> bool {
-    row.account.kinds.names().iter().any(|name| *name == "futex" || name.starts_with("kernel"))
+    row.account.kinds.has_kernels()
 }
 
 pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Line<'r>> {
     let all = Known { acquisitions: true, requests: true, refusals: true, releases: true, ..known };
     let of_programs = rows.iter().any(is_of_programs);
     let line = |row: &'r Row| {
-        let has_futex = row.account.kinds.names().contains(&"futex");
+        let has_futex = row.account.kinds.has_futexes();
         let mut known = if is_of_programs(row) || of_programs && has_futex { known } else { all };
         // A wait for a program's lock is no wait for a futex, if both its ends are recorded.
         known.acquisitions &= known.requests || !has_futex;
