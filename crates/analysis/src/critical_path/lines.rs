@@ -68,7 +68,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     /// The stored records, and the requested target.
     pub(super) fn finish(self) -> Result<(Rewind<F>, Candidate), NoPath> {
         match self.failed {
-            Some(error) => Err(NoPath::Tape(error.to_string())),
+            Some(error) => Err(NoPath::Tape(error)),
             None => Ok((self.tape.rewind(), self.candidates.choose()?)),
         }
     }

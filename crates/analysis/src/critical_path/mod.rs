@@ -32,7 +32,7 @@ use crate::actor::Actor;
 use crate::names::Names;
 use past::Past;
 use std::fmt;
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{LwpSerial, TaskSerial};
 use tracewing_units::{Cpu, Duration, Timestamp};
@@ -155,7 +155,7 @@ impl fmt::Display for Why {
 }
 
 /// Why there is no path.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum NoPath {
     /// The recording has no such thread or task in that time.
     #[error("{0} does not appear in this time: `tracewing threads` lists threads, `tracewing tasks` tasks")]
@@ -165,7 +165,7 @@ pub enum NoPath {
     Ambiguous(String),
     /// The temporary file cannot be written or read.
     #[error("what happened is kept in a temporary file, which failed: {0}")]
-    Tape(String),
+    Tape(io::Error),
     /// `proceed` cancelled the search.
     #[error("stopped before the path was found")]
     Stopped,
@@ -210,7 +210,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         Walk::new(past, names).back(target.followed, (from, to), proceed).map_err(|error| {
             match error.kind() {
                 ErrorKind::Interrupted => NoPath::Stopped,
-                _ => NoPath::Tape(error.to_string()),
+                _ => NoPath::Tape(error),
             }
         })
     }
