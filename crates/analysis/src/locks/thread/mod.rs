@@ -1,5 +1,6 @@
 //! A thread and its locks: from requests, acquisitions and releases to waits and critical sections.
 
+mod kernel;
 mod outcome;
 #[cfg(test)]
 mod tests;
@@ -73,47 +74,59 @@ impl Thread {
         self.settle_end(event, report);
         self.by = by;
         let continues = self.settle_interrupted(event, report);
-        if self.settle_release(event, report) {
-            return;
+        if !self.settle_release(event, report) {
+            self.moves(event, continues, at, report);
         }
+    }
+
+    /// Moves it from state to state, once all that the event settles is. `continues`: an interrupted wait for
+    /// a futex does. `docs/explanation/state.md` draws the states.
+    fn moves(&mut self, event: &LockEvent, continues: bool, at: Timestamp, report: &mut impl FnMut(Outcome)) {
         match *event {
+            // From every state: a request that is open has lost its end; all else stays.
             LockEvent::Requested { lock, caller, kind, owner, .. } => {
                 self.requested(self.request(lock, kind, caller, owner, at), report);
             }
+            // In every state, which stays: they describe the call that the thread is in.
             LockEvent::Spun { spins } => self.spins = Some(spins),
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
+            // From a request, or from none: it did not have to wait, or the request is missing.
             LockEvent::Acquired { lock, caller, kind, waited } => {
                 report(self.acquired((lock, kind, caller), waited, at));
             }
+            // From a request, or from none: a try does not wait.
             LockEvent::Refused { lock, caller, kind, .. } => report(self.refused((lock, kind, caller), at)),
-            // It was cancelled while it waited for a condition, and has had the mutex again since an unknown
-            // time.
+            // From a wait for a condition: it was cancelled meanwhile, and has had the mutex again since an
+            // unknown time. From a wait at a barrier: that one's end is missing.
             LockEvent::Released { .. } if self.condition.take().is_some() => report(Outcome::Incomplete),
+            // From all others: it holds the lock, or its acquisition is missing. The next event shows whether
+            // it has really given it back.
             LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
+            // From every state, usually as the holder of the mutex, which it gives back first.
             LockEvent::ConditionWait { condition, lock, caller } => {
                 let held = self.give_back_for_condition(lock, at, report);
-                self.condition = Some((self.request(condition, Kind::Condition, caller, None, at), held));
+                let request = self.request(condition, Kind::Condition, caller, None, at);
+                self.waits_for(request, held, report);
             }
-            LockEvent::ConditionWoken { condition, .. } => self.condition_came(condition, at, report),
+            // From every state; nothing is given back for it.
             LockEvent::BarrierWait { barrier, caller } => {
-                self.condition = Some((self.request(barrier, Kind::Barrier, caller, None, at), None));
+                self.waits_for(self.request(barrier, Kind::Barrier, caller, None, at), None, report);
             }
-            LockEvent::BarrierPassed { barrier } => self.condition_came(barrier, at, report),
+            // From the wait for the same object; otherwise one of the two is missing.
+            LockEvent::ConditionWoken { condition: object, .. }
+            | LockEvent::BarrierPassed { barrier: object } => {
+                self.condition_came(object, at, report);
+            }
+            // What the kernel does for it: apart from its program's waits, except that a futex may be part of
+            // one.
             LockEvent::KernelWait { lock, kind } => self.kernel_waits(lock, kind, at),
-            LockEvent::KernelHas { lock } => {
-                let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
-                report(request.map_or(Outcome::Incomplete, |request| request.served(at, 0)));
-            }
-            // A futex wait of a lock that events report is part of the wait for that lock.
-            LockEvent::FutexWait { address }
-                if self.request.is_none() && self.condition.is_none() && !continues =>
-            {
-                self.futex = Some(self.request(address, Kind::Futex, Caller::UNKNOWN, None, at));
-            }
+            LockEvent::KernelHas { lock } => self.kernel_has(lock, at, report),
+            LockEvent::FutexWait { address } => self.futex_waits(address, continues, at),
             LockEvent::FutexEnd { result } => self.futex_ended(result, at, report),
-            LockEvent::FutexWait { .. }
+            // In every state, which stays. `NotReleased` finds no release before it: that one is missing, and
+            // nothing has changed. All others are no step of a lock's use, or are handled by the caller.
+            LockEvent::NotReleased { .. }
             | LockEvent::Exits
-            | LockEvent::NotReleased { .. }
             | LockEvent::CallChain { .. }
             | LockEvent::Image { .. }
             | LockEvent::Place { .. }
@@ -125,36 +138,38 @@ impl Thread {
 
     /// An event after its end is of another thread with its number.
     fn settle_end(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) {
+        // From every state, to one without anything: the thread that has ended, or the program of one that
+        // exits, does nothing more. The kernel still acts for a thread that exits.
         if let Some(ended) = self.ended.or(self.exits.filter(|_| !event.is_kernels())) {
             self.finish(ended, report);
         }
-    }
-
-    fn kernel_waits(&mut self, lock: LockAddress, kind: Kind, at: Timestamp) {
-        // A mutex reports again when it goes from spinning to sleeping.
-        let same = self.kernel.filter(|request| request.acquisition.lock == lock);
-        self.kernel = same.or(Some(self.request(lock, kind, self.by.within, None, at)));
     }
 
     /// Settles the pending release: it is certain unless this event takes it back. Returns whether the event
     /// does that, and thus needs no further handling.
     fn settle_release(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) -> bool {
         match (self.release.take(), event) {
+            // Given back, and the very next event says that it was not: it holds the lock on.
             (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
                 if held.acquisition.lock == *lock =>
             {
                 self.held.push(held);
                 return true;
             }
+            // It did not hold the lock, so the release failed with reason: nothing is missing.
             (Some(GivenBack::Unmatched), LockEvent::NotReleased { .. }) => return true,
+            // Given back: the critical section has ended.
             (Some(GivenBack::Ended(held, end)), _) => report(ended(held, end)),
+            // Given back without having been acquired: that event is missing.
             (Some(GivenBack::Unmatched), _) => report(Outcome::Incomplete),
+            // It still holds the lock, or has released none: no section ends.
             (Some(GivenBack::Inner(_)) | None, _) => {}
         }
         false
     }
 
     fn requested(&mut self, request: Request, report: &mut impl FnMut(Outcome)) {
+        // One call for a lock ends before the next begins: from another request, the end of that is missing.
         if self.request.replace(request).is_some() {
             report(Outcome::Incomplete);
         }
@@ -168,9 +183,11 @@ impl Thread {
         waited: bool,
         at: Timestamp,
     ) -> Outcome {
+        // A request of another lock ends, too, as calls do not nest; but its time is not this wait.
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
         let depth = self.depth();
+        // What no thread can hold (a semaphore), and what is beyond the limit, is not followed.
         if kind.is_held() && self.held.len() < MOST {
             self.held.push(Held { acquisition, at, before: false });
         }
@@ -185,6 +202,7 @@ impl Thread {
 
     /// The call ends without the lock: it was a try, or its time limit has passed.
     fn refused(&mut self, (lock, kind, caller): (LockAddress, Kind, Caller), at: Timestamp) -> Outcome {
+        // As in `acquired`. What it holds stays.
         let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         Outcome::Refused {
             acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by },
@@ -204,52 +222,38 @@ impl Thread {
         report: &mut impl FnMut(Outcome),
     ) -> Option<Held> {
         match self.give_back(lock, at) {
+            // It held the mutex once: it no longer does, for certain, as the call has begun to wait.
             GivenBack::Ended(held, end) => {
                 report(ended(held, end));
                 Some(held)
             }
+            // It holds the mutex on, as often as it has not given it back.
             GivenBack::Inner(held) => Some(held),
+            // The acquisition is missing; the release after the wait will be counted as incomplete.
             GivenBack::Unmatched => None,
+        }
+    }
+
+    /// It waits for a condition or at a barrier. Such calls do not nest: if it waits already, the end of that
+    /// wait is missing.
+    fn waits_for(&mut self, request: Request, held: Option<Held>, report: &mut impl FnMut(Outcome)) {
+        if self.condition.replace((request, held)).is_some() {
+            report(Outcome::Incomplete);
         }
     }
 
     /// The wait for a condition or at a barrier is over; what was given back for it is held again.
     fn condition_came(&mut self, condition: LockAddress, at: Timestamp, report: &mut impl FnMut(Outcome)) {
-        let waited = self.condition.take();
-        if let Some((request, held)) = waited.filter(|(request, _)| request.acquisition.lock == condition) {
-            report(request.served(at, self.depth()));
-            self.held.extend(held.map(|held| Held { at, before: false, ..held }));
+        match self.condition.take() {
+            Some((request, held)) if request.acquisition.lock == condition => {
+                report(request.served(at, self.depth()));
+                self.held.extend(held.map(|held| Held { at, before: false, ..held }));
+            }
+            // It waits for something else: the end of that is missing.
+            Some(_) => report(Outcome::Incomplete),
+            // It does not wait: the beginning is missing, or a loss in between has counted it already.
+            None => {}
         }
-    }
-
-    /// The system call that waits for a futex returns `result`: 0, or an error number, negative.
-    fn futex_ended(&mut self, result: i64, at: Timestamp, report: &mut impl FnMut(Outcome)) {
-        const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
-        // The kernel's ERESTARTSYS to ERESTART_RESTARTBLOCK, of which programs see nothing or EINTR.
-        if matches!(result, -516..=-512) {
-            self.interrupted = self.futex.map(|_| at);
-            return;
-        }
-        match self.futex.take() {
-            Some(request) if result == 0 => report(request.served(at, self.depth())),
-            Some(request) if result != NOT_AS_EXPECTED => report(request.refused(at)),
-            _ => {}
-        }
-    }
-
-    /// The thread's next action shows whether an interrupted wait continues; the kernel's actions for it show
-    /// nothing.
-    fn settle_interrupted(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) -> bool {
-        if event.is_kernels() {
-            return false;
-        }
-        let Some((at, request)) = self.interrupted.take().zip(self.futex) else { return false };
-        let continues = *event == LockEvent::FutexWait { address: request.acquisition.lock };
-        if !continues {
-            self.futex = None;
-            report(request.refused(at));
-        }
-        continues
     }
 
     fn request(
@@ -305,16 +309,10 @@ impl Thread {
         requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
     }
 
-    /// Events of the kernel are missing: its waits that are in progress may have ended, and what ends one may
-    /// have belonged to another. Returns how many these were.
-    pub(super) fn doubt_kernels(&mut self) -> u64 {
-        self.interrupted = None;
-        [self.kernel.take(), self.futex.take()].into_iter().flatten().count() as u64
-    }
-
     /// Makes the pending release certain.
     pub(super) fn settle(&mut self, report: &mut impl FnMut(Outcome)) {
         match self.release.take() {
+            // As in `settle_release`, of the same states: no event takes the release back any more.
             Some(GivenBack::Ended(held, end)) => report(ended(held, end)),
             Some(GivenBack::Unmatched) => report(Outcome::Incomplete),
             Some(GivenBack::Inner(_)) | None => {}
@@ -358,6 +356,7 @@ impl Thread {
             (kernel, kernels_until),
             (futex, interrupted.unwrap_or(until)),
         ];
+        // From every wait, and from every critical section: its end will not come.
         for (request, at) in requests {
             if let Some(request) = request {
                 report(request.refused(at));

@@ -100,6 +100,26 @@ fn waiting_for_a_condition_releases_the_mutex() {
 }
 
 #[test]
+fn a_wait_that_ends_with_another_object_or_with_another_wait_is_incomplete() {
+    let wait = || LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: Caller(1) };
+    let woken = || LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
+    let barrier = || LockEvent::BarrierWait { barrier: OTHER, caller: Caller(1) };
+    let passed = || LockEvent::BarrierPassed { barrier: OTHER };
+    let came = "acquired 0x20 wait For(10 ns) owner 0 depth 0";
+    assert_eq!(outcomes(&[barrier(), barrier(), passed()]), ["incomplete", came]);
+    assert_eq!(outcomes(&[wait(), barrier(), passed()]), ["incomplete", came]);
+    assert_eq!(outcomes(&[barrier(), woken(), passed()]), ["incomplete"]);
+    let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns", "incomplete"];
+    let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "incomplete"];
+    let events = [acquired(MUTEX), wait(), wait(), woken(), released(MUTEX)];
+    assert_eq!(
+        outcomes(&events),
+        [&first[..], &then].concat(),
+        "the mutex's section after the first wait too"
+    );
+}
+
+#[test]
 fn what_is_cut_off_is_incomplete() {
     assert_eq!(outcomes(&[released(MUTEX)]), ["incomplete"]);
     assert_eq!(outcomes(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
