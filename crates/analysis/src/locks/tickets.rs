@@ -113,19 +113,23 @@ impl Tickets {
             doubtful: false,
         };
         match *event {
+            // From no request of this ticket: each has its own.
             LockEvent::Requested { lock, caller, kind, ends, .. } => {
                 self.suspends(by.tid, at);
                 let request = Request { may_have_ended: !ends, ..new(lock, kind, caller) };
                 self.requests.insert(key, request);
                 self.lock(by.process, lock).waiting.push(key);
             }
+            // From a wait, or from no request: it had the lock at once, or its request is missing.
             LockEvent::Acquired { lock, caller, kind, waited } => {
                 self.acquired(key, new(lock, kind, caller), waited, report);
             }
+            // From no request: a try does not wait.
             LockEvent::Refused { lock, caller, kind, waited: false } => {
                 let request = new(lock, kind, caller);
                 report(request.party, Ticketed::Outcome(request.refused(at, None)));
             }
+            // From a wait. From no request, its beginning is missing.
             LockEvent::Refused { .. } => {
                 let Some(request) = self.takes_back(key) else {
                     return report(party(Caller::UNKNOWN), Ticketed::Outcome(Outcome::Incomplete));
@@ -134,12 +138,13 @@ impl Tickets {
                 report(request.party, Ticketed::Outcome(request.refused(at, Some(at - request.since))));
             }
             LockEvent::Released { .. } => {
-                // Of one that waits, the acquisition was lost.
+                // From a hold. Of one that waits, or that is unknown, the acquisition was lost.
                 let Some(request) = self.takes_back(key).filter(|request| request.holds) else {
                     return report(party(Caller::UNKNOWN), Ticketed::Outcome(Outcome::Incomplete));
                 };
                 self.releases(&request, by.tid, at, report);
             }
+            // No other event has a ticket.
             _ => {}
         }
     }

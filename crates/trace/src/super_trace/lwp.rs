@@ -201,6 +201,7 @@ impl Lwp {
     /// too.
     pub(super) fn inherit(&mut self, mode: Mode, is_kernel: bool) {
         self.is_kernel = is_kernel;
+        // From the unknown mode of a new thread. Its creator's mode, if that is no call, says nothing.
         if let Mode::SystemCall(_) = mode {
             (self.mode, self.mode_settled) = (mode, true);
         }

@@ -119,7 +119,7 @@ impl Programs {
             }
             UserThreadKind::Exit { thread } => {
                 let runs = self.get(key(thread)).map(|thread| thread.state);
-                // Its last switch implies the same.
+                // Running: its last switch implies the same. All others end now.
                 if !matches!(runs, Some(State::Running { .. }) | None) {
                     self.end(key(thread), now, fold);
                     lwp.exited = Some(thread);
@@ -175,6 +175,7 @@ impl Programs {
 
     /// A worker's own event: it runs no user thread now.
     fn runs_none(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
+        // From all others, the switch away from what it ran is missing.
         if lwp.carries != Carries::None {
             lwp.report(now, fold);
             self.let_go(lwp, fold);
@@ -186,6 +187,7 @@ impl Programs {
     fn woken(&mut self, key: Key, by: &Waker, now: Timestamp, fold: &mut impl Fold) {
         let unseen = self.unseen;
         if let Some(thread) = self.get_mut(key) {
+            // From every state: without the switches, it stays. With them, `wakes` lists which ones change.
             match unseen {
                 true => thread.wakeups += 1,
                 false => thread.wakes(now, fold),

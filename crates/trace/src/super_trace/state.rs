@@ -222,6 +222,9 @@ impl SuperTrace {
                     self.programs.event(kind, tid, cpu, (now, begin), &mut self.lwps, fold);
                 }
             }
+            // Recorded by no known CPU: what it did there is unknown, so no state changes.
+            (Kind::Switch { .. } | Kind::InterruptEntry { .. } | Kind::Raise { .. }, None) => {}
+            // All others say something of the thread that recorded them, or nothing: they have been handled.
             _ => {}
         }
     }
@@ -229,7 +232,9 @@ impl SuperTrace {
     /// Takes a loss: events between `from` and `to` are missing.
     pub fn lost(&mut self, scope: Scope, from: Timestamp, to: Timestamp, fold: &mut impl Fold) {
         let lossy = match scope {
+            // LWPs and CPUs change, below; tasks, which programs report, do not.
             Scope::Kernel(lossy) => lossy,
+            // Tasks change, and what LWPs carry. Samples change no state.
             Scope::User => return self.programs.lost(from, to, &mut self.lwps, fold),
             Scope::Samples => return,
         };

@@ -88,8 +88,9 @@ impl Lwp {
         }
         self.arrive(cpu);
         self.switches += 1;
-        // The kernel's state determines the next one, whatever the previous one was: the switch itself proves
-        // it.
+        // From every state: the kernel's own state determines the next one, and the switch itself proves it.
+        // It could continue: it waits for a CPU. It is dead: its end. It sleeps, or is stopped: it waits for
+        // something else.
         if left_in.could_continue() {
             self.preemptions += 1;
             self.enter(State::Runnable { preempted: true }, now, fold);
@@ -155,6 +156,7 @@ impl Lwp {
             // Unknown: the first sign of it.
             State::Unknown => {
                 self.enter(State::Blocked { woken_before: false }, now, fold);
+                // From every mode, which is unknown as well: no event of its own has come.
                 if let Some(call) = call {
                     self.enter_mode(Mode::SystemCall(call), now, fold);
                     self.mode_settled = true;
@@ -170,10 +172,12 @@ impl Lwp {
         self.system_calls += 1;
         self.calls.confirm();
         self.settle_mode(Mode::User, now, fold);
-        // Calls do not nest: the end of the one before is missing.
+        // In its program, or unknown: where calls begin. In a call: these do not nest, so the end of the one
+        // before is missing.
         if let Mode::SystemCall(_) = self.mode {
             self.doubt_mode(now, fold);
         }
+        // From every mode: the event itself proves the call, or that the program continues right after it.
         self.enter_mode(if mode == Mode::User { self.mode_of_program() } else { mode }, now, fold);
     }
 
@@ -181,19 +185,24 @@ impl Lwp {
     pub(in crate::super_trace) fn ends_call(&mut self, call: Name, now: Timestamp, fold: &mut impl Fold) {
         self.calls.confirm();
         self.settle_mode(Mode::SystemCall(call), now, fold);
-        // In its program, in another call or in none that is known: the beginning of this one is missing.
+        // In this call: the only mode that its end leaves. In its program, in another call, or unknown: the
+        // beginning of this one is missing.
         if self.mode != Mode::SystemCall(call) {
             self.doubt_mode(now, fold);
         }
+        // From every mode: after a call comes the program.
         self.executes = false;
         self.enter_mode(self.mode_of_program(), now, fold);
     }
 
     /// According to its mode, it sleeps outside of any recorded call.
     fn sleeps(&mut self, left_in: TaskState, now: Timestamp, fold: &mut impl Fold) {
+        // In a call: that is where threads sleep. Unknown: it may be in one. Modes that are not reported at
+        // all cannot be contradicted.
         if self.mode != Mode::User || !self.reports_modes {
             return;
         }
+        // All from its program.
         match left_in {
             // It waits for the page. That takes as many sleeps as the kernel likes.
             TaskState::UNINTERRUPTIBLE if self.faulted => {}
@@ -205,7 +214,7 @@ impl Lwp {
             }
             // Only a call sleeps like that.
             TaskState::SLEEPING => self.hides_calls(now, fold),
-            // A signal stops it, a debugger does.
+            // All others: a signal stops it, or a debugger does, which can come in its program.
             _ => {}
         }
     }
@@ -214,6 +223,7 @@ impl Lwp {
     /// signal, or its process' end, took it out of there, is unknown, and so is how often it was preempted
     /// since.
     fn dies(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        // In a call, or unknown: nothing contradicts that it has ended there.
         if self.mode == Mode::User && self.reports_modes {
             self.report(now, fold);
             self.dies_unseen = true;
@@ -221,7 +231,7 @@ impl Lwp {
         }
     }
 
-    /// It is in a call that is not recorded.
+    /// It is in a call that is not recorded, although it was thought to be in its program.
     fn hides_calls(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.doubt_mode(now, fold);
         (self.mode_settled, self.executes) = (true, false);
@@ -238,12 +248,18 @@ impl Lwp {
         fold: &mut impl Fold,
     ) {
         match self.mode {
+            // In its program: only a call executes another one, and none is recorded.
             Mode::User if self.reports_modes => self.hides_calls(now, fold),
+            // In the call that executes it, whose end is not recorded if the new program's calls are not: up
+            // to the next sign of the mode, it may have left the call.
             Mode::SystemCall(_) if !has_faults => {
                 self.report(now, fold);
                 (self.executes, self.mode_confirmed) = (true, now);
             }
-            _ => {}
+            // In that call, where the new program's first page fault shows that it has left: it stays in it.
+            // Unknown: it stays so up to the next sign. In its program, where modes are not reported: nothing
+            // is contradicted. An interrupt is never a mode of its own here.
+            Mode::SystemCall(_) | Mode::Unknown | Mode::User | Mode::Interrupt(_) => {}
         }
         self.calls.execute();
     }
@@ -251,9 +267,13 @@ impl Lwp {
     /// It ends: it never returns to its program. Where no switch says when it leaves its CPU for the last
     /// time, that was its end.
     pub(in crate::super_trace) fn exits(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        // From every state, as none of them follows switches here: no other event will report the end.
         if self.sight == Sight::Never {
             return self.enter(State::Ended, now, fold);
         }
+        // Otherwise its state stays: it works on its end until its last switch. Its mode: from its program, a
+        // signal has taken it to the kernel for good, in no call. In a call, it stays in that one (`exit`);
+        // unknown stays so.
         if self.mode == Mode::User {
             self.enter_mode(Mode::Unknown, now, fold);
         }
@@ -281,6 +301,8 @@ impl Lwp {
         if is_recorded {
             self.calls.confirm();
         }
+        // Where its calls may not be recorded, it may be in one again at once, so the sign fixes no mode. In
+        // a call: the end of that is missing. In its program, or unknown: it stays so.
         if !self.calls.run() {
             if let Mode::SystemCall(_) = self.mode {
                 self.doubt_mode(now, fold);
@@ -309,13 +331,14 @@ impl Lwp {
             // end of all.
             Some(before) if self.interrupts.len() < INTERRUPTS => self.interrupts.push((before, now)),
             // Not interrupted, or too deep: what it did so far ends here; its state stays.
-            _ => self.enter(self.state, now, fold),
+            None | Some(_) => self.enter(self.state, now, fold),
         }
         self.interrupted = Some(by);
     }
 
     /// It has its CPU back: now if `seen`; otherwise since an unknown earlier time.
     pub(in crate::super_trace) fn resumes(&mut self, seen: bool, now: Timestamp, fold: &mut impl Fold) {
+        // Not interrupted: it has its CPU already, or runs on none.
         if self.interrupted.is_none() {
             return;
         }
@@ -332,6 +355,8 @@ impl Lwp {
     /// An interrupt ends whose beginning is missing: since the last event either the thread or the interrupt
     /// ran.
     pub(in crate::super_trace) fn end_unbegun_interrupt(&mut self, now: Timestamp, fold: &mut impl Fold) {
+        // Running: it or the interrupt did, since the last event. Off CPUs, over, or unknown: the interrupt
+        // took nothing from it.
         let Some(cpu) = self.cpu() else { return };
         self.enter(self.state, self.confirmed.min(now), fold);
         self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
@@ -374,6 +399,8 @@ impl Lwp {
     /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
     pub(in crate::super_trace) fn doubt(&mut self, now: Timestamp, fold: &mut impl Fold) {
         let confirmed = self.confirmed.max(self.since).min(now);
+        // From the states that the caller names. Up to the last event that fits, the state is believed; from
+        // then on until now, nothing is.
         self.resumes(false, confirmed, fold);
         self.enter(State::Unknown, confirmed, fold);
         self.enter(State::Unknown, now, fold);
@@ -381,6 +408,7 @@ impl Lwp {
 
     /// An event proves that it was in this mode up to now, if it was in one mode only.
     fn settle_mode(&mut self, mode: Mode, now: Timestamp, fold: &mut impl Fold) {
+        // Its program may have made unrecorded calls in between, which the event does not rule out.
         if mode == Mode::User && !self.calls.are_recorded() {
             return;
         }
@@ -392,6 +420,7 @@ impl Lwp {
         }
     }
 
+    /// The mode is believed only up to its last confirmation, whichever it is.
     fn doubt_mode(&mut self, now: Timestamp, fold: &mut impl Fold) {
         self.report(self.mode_confirmed.min(now), fold);
         (self.mode, self.executes) = (Mode::Unknown, false);

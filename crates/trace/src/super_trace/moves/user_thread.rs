@@ -22,11 +22,13 @@ impl UserThread {
                 self.wakes_unseen |= self.wakeups == 0;
                 self.doubt(now, fold);
             }
+            // Blocked on what it named, and never woken by an event: as above, until now.
             State::Blocked { .. } => {}
             // Runnable, or below one that it ran within itself: what comes before a poll. Unknown: the first
             // event that fixes it. Running: on another LWP, which has been moved on before.
             State::Runnable { .. } | State::Nested | State::Unknown | State::Running { .. } => {}
         }
+        // From all states but one: a new poll. Nested: the poll that ran another one within it continues.
         if self.state != State::Nested {
             self.polls += 1;
             self.woken = false;
@@ -61,27 +63,33 @@ impl UserThread {
         // So do hooks, which report no wakes.
         self.hooked |= cause == SwitchCause::Pending;
         self.wakes_unseen |= self.hooked;
+        // From every state, as doubted above: the cause alone determines the next one.
         self.state = match cause {
             // A wake came while it ran: it is run once more.
             SwitchCause::Blocked if self.woken => State::Runnable { preempted: false },
+            // No wake came: it waits for one.
             SwitchCause::Blocked => State::Blocked { on: self.waits_for },
+            // It could continue, as the cause says, and waits for an LWP.
             SwitchCause::Yielded | SwitchCause::Budget | SwitchCause::Preempted => {
                 State::Runnable { preempted: true }
             }
+            // It is still in its poll, below the one that it runs.
             SwitchCause::Nested => State::Nested,
             // Its own word counts: it stopped because of what it waits for. Else it may be ready.
             SwitchCause::Pending if !self.woken && self.waits_for.is_some() => {
                 State::Blocked { on: self.waits_for }
             }
+            // Woken, or it named nothing: blocked or ready.
             SwitchCause::Pending => State::Unknown,
-            // The cause determines its next state; without one that is unknown. A thread that has ended is
-            // removed right after.
+            // Without a cause, its next state is unknown. A thread that has ended is removed right after.
             SwitchCause::Unknown | SwitchCause::Ended => State::Unknown,
         };
     }
 
     /// It is unknown for how long it ran, and what it does now.
     pub(in crate::super_trace) fn vanishes(&mut self) {
+        // From Running, on an LWP that is seen to run something else. Where switches are not recorded, from
+        // every state that a stop leads to: it may run again at once, unseen.
         self.state = State::Unknown;
     }
 
@@ -108,18 +116,25 @@ impl UserThread {
                 self.since = self.since.max(from);
                 self.state = State::Unknown;
             }
-            // Blocked: perhaps no longer.
+            // Blocked on nothing named, where its wakes are not recorded: perhaps no longer since its last
+            // event.
             State::Blocked { on: None } if self.wakes_unseen => self.doubt(from, fold),
-            // Any other lasted until then.
-            _ => self.enter(State::Unknown, from, fold),
+            // Any other lasted until then: an event would have ended it.
+            State::Blocked { .. } | State::Runnable { .. } | State::Nested | State::Unknown => {
+                self.enter(State::Unknown, from, fold);
+            }
         }
     }
 
     /// What lies before `time` counts no longer.
     pub(in crate::super_trace) fn restart(&mut self, time: Timestamp) {
         match self.state {
+            // Running: its time is the LWP's, which restarts, too.
             State::Running { .. } => self.since = self.since.max(time),
-            state => self.enter(state, time, &mut ()),
+            // All others last: only their time so far is dropped.
+            State::Unknown | State::Runnable { .. } | State::Blocked { .. } | State::Nested => {
+                self.enter(self.state, time, &mut ());
+            }
         }
         (self.polls, self.wakeups, self.lwp_migrations, self.cpu_migrations) = (0, 0, 0, 0);
     }
@@ -127,10 +142,14 @@ impl UserThread {
     /// Reports its state until the end. If it runs until then, that has been reported.
     pub(in crate::super_trace) fn finish(&mut self, end: Timestamp, fold: &mut impl Fold) {
         match self.state {
+            // Running: until the end, the LWP's time covers it.
             State::Running { .. } => self.since = self.since.max(end),
-            // Blocked: perhaps no longer.
+            // Blocked on nothing named, where its wakes are not recorded: perhaps no longer.
             State::Blocked { on: None } if self.wakes_unseen => self.doubt(end, fold),
-            state => self.enter(state, end, fold),
+            // Any other lasts until the end: an event would have ended it.
+            State::Blocked { .. } | State::Runnable { .. } | State::Nested | State::Unknown => {
+                self.enter(self.state, end, fold);
+            }
         }
         fold.change(Change::UserThreadEnds { thread: self });
     }

@@ -25,11 +25,13 @@ impl Programs {
         let has_exited = lwp.exited.take() == Some(prev) && cause == SwitchCause::Ended;
         lwp.report(now, fold);
         if lwp.carries == Carries::Late(key) {
-            // Taken over, and reported, before; it may even have ended.
+            // From `Late`: taken over, and reported, before; it may even have ended.
             fold.change(Change::LwpRan { lwp, thread: None });
             lwp.carries = Carries::None;
             return;
         }
+        // From `Thread` of this one: it ran until now. From all others: the switch to it is missing, and what
+        // was thought to run instead has stopped unseen.
         if lwp.carries == Carries::Thread(key)
             && let Some(thread) = self.get_mut(key)
         {
@@ -73,6 +75,8 @@ impl Programs {
         let is_extract = !self.chosen.is_empty();
         let mut thread = self.known(key, begin);
         if let State::Running { tid: other } = thread.state {
+            // Running here, or where switches are missing anyway: it has stopped unseen. Running on another
+            // LWP: that one is late to report the stop.
             match other == tid || is_extract || self.unseen {
                 true => self.leaves_others(key, now, lwps, fold),
                 false => self.stop_unreported(key, other, now, lwps, fold),
@@ -96,6 +100,7 @@ impl Programs {
 
     /// A user thread is seen elsewhere than on the LWP that was thought to run it.
     fn leaves_others(&mut self, key: Key, now: Timestamp, lwps: &mut Lwps, fold: &mut impl Fold) {
+        // In all states but Running, no LWP has it.
         if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
             && let Some(other) = lwps.get_mut(tid)
         {
@@ -107,6 +112,7 @@ impl Programs {
     /// The LWP runs another user thread than assumed, since an unknown time.
     pub(super) fn let_go(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
         fold.change(Change::LwpRan { lwp, thread: None });
+        // From `Thread`: that one is somewhere else. From all others, no task's state depends on it.
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown) {
             self.get_mut(key).into_iter().for_each(UserThread::vanishes);
         }

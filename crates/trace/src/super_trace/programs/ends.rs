@@ -19,6 +19,7 @@ impl Programs {
         let Some(orphans) = self.programs.remove(Owner::lwp(tid)) else { return };
         let owner = Owner::process(process);
         let Some(lwp) = lwps.get_mut(tid) else { return };
+        // From `Thread`: the LWP runs the same one, whose owner is another now.
         if let Carries::Thread(key) = &mut lwp.carries {
             key.owner = owner;
         }
@@ -42,6 +43,7 @@ impl Programs {
         fold: &mut impl Fold,
     ) {
         self.blind_until = self.blind_until.max(to);
+        // From every state, of LWPs and of tasks: a switch may be missing.
         for lwp in lwps.values_mut() {
             lwp.report(from, fold);
             self.ran(lwp, fold);
@@ -57,6 +59,7 @@ impl Programs {
     pub(in super::super) fn loses_sight(&mut self, lwp: &mut Lwp, now: Timestamp, fold: &mut impl Fold) {
         lwp.report(now, fold);
         self.ran(lwp, fold);
+        // From `Thread`: what it does from now on is unknown, too. From all others, no task is concerned.
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
             && let Some(thread) = self.get_mut(key)
         {
@@ -67,6 +70,7 @@ impl Programs {
     /// An LWP has ended, and what it ran with it.
     pub(in super::super) fn detach(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
         self.ran(lwp, fold);
+        // From `Thread`: one that runs ends with its LWP. From all others, no task is concerned.
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
             && let Some(thread) = self.remove(key)
         {

@@ -200,9 +200,11 @@ impl SuperTrace {
         self.root.take_if(|root| root.first_thread() == tid);
         self.headless.remove(&tid.as_process());
         let place = match self.lwps.place(tid) {
+            // Known already, from an event just before this one: its state stays.
             Some(place) => place,
-            // Where events are missing, it may have been woken and run.
+            // New, where events are missing: it may have been woken and run.
             None if self.is_blind(now) => self.add(Lwp::new(LwpSerial(self.serials), tid, now)),
+            // New: it waits for its first wake-up.
             None => self.add(Lwp::created(LwpSerial(self.serials), tid, now)),
         };
         self.lwps.in_place(place)

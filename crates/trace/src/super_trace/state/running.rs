@@ -22,6 +22,8 @@ impl SuperTrace {
     ) {
         let state = self.cpus.at(cpu, || CpuState::since(self.begin.unwrap_or(now)));
         let missing = state.enter(cpu, kind, name, now, fold);
+        // The thread that has the CPU, in every state. Interrupted by what cannot lie below this interrupt:
+        // the end of that is missing, so it resumes first.
         if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
             if missing {
                 lwp.resumes(false, now, fold);
@@ -36,9 +38,13 @@ impl SuperTrace {
         let began = state.exit(cpu, kind, now, fold);
         if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
             match (began, state.interrupt()) {
+                // Interrupted within an interrupt: the outer one has the CPU again.
                 (true, Some(outer)) => lwp.interrupted(outer, now, fold),
+                // Interrupted by this one only: the thread has its CPU again.
                 (true, None) => lwp.resumes(true, now, fold),
+                // Interrupted by none around it: the beginning is missing.
                 (false, None) => lwp.end_unbegun_interrupt(now, fold),
+                // Interrupted by another one, within which this one began unseen: that one still has the CPU.
                 (false, Some(_)) => {}
             }
         }
@@ -47,6 +53,7 @@ impl SuperTrace {
     /// What any event says about the thread that recorded it.
     pub(super) fn seen(&mut self, tid: Tid, cpu: Cpu, now: Timestamp, kind: &Kind<'_>, fold: &mut impl Fold) {
         match kind {
+            // They name the thread, and say nothing of where it runs.
             Kind::Introduction { process, name } => {
                 return self.introduced(tid, *process, name, now, fold);
             }
@@ -68,6 +75,7 @@ impl SuperTrace {
             Kind::User | Kind::UserThread(_) | Kind::Waits { .. } => {
                 return self.seen_in_program(tid, cpu, now, fold);
             }
+            // All others are the kernel's: the thread has this CPU.
             _ => {}
         }
         if self.coverage.switches {
@@ -99,6 +107,7 @@ impl SuperTrace {
             lwp.seen_on(cpu, now, fold);
         }
         match kind {
+            // From every mode; the methods list which ones fit.
             Kind::SystemCall { call } => {
                 lwp.begins_call(Mode::SystemCall(*call), now, fold);
                 fold.change(Change::LwpCalls { lwp, call: *call, at: now });
@@ -108,6 +117,8 @@ impl SuperTrace {
                 fold.change(Change::LwpCalls { lwp, call: *call, at: now });
             }
             Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
+            // One of its program: from every mode, as any event of that. One that the kernel has for it, in a
+            // call: its mode stays.
             Kind::PageFault { user, high } => {
                 lwp.page_faults += 1;
                 if *user {
@@ -117,6 +128,7 @@ impl SuperTrace {
                 fold.change(Change::LwpFaults { lwp, at: now });
             }
             Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
+            // From every state and mode; the methods list which ones change.
             Kind::Exit { name } => {
                 if !lwp.has_name() {
                     lwp.rename(name);
@@ -137,6 +149,8 @@ impl SuperTrace {
             // Right after a thread that is not followed wakes a followed one, some recordings have an event
             // of a contended lock in the waker. What a followed thread does, its system calls show.
             Kind::Kernel if of_listed && system_calls => return,
+            // All others that come here (forks, other events of the kernel): it runs, in the mode that it is
+            // in.
             _ => {}
         }
         lwp.records();
@@ -151,6 +165,7 @@ impl SuperTrace {
         lwp.user_events += 1;
         fold.change(Change::LwpRecords { lwp, cpu, at: now });
         lwp.records();
+        // Running: the event fits, and no interrupt has the CPU. Off CPUs: `does_not_wait` doubts it.
         let Some(cpu) = lwp.cpu() else {
             return lwp.does_not_wait(now, fold);
         };
@@ -195,6 +210,7 @@ impl SuperTrace {
                 return;
             }
             self.partial = true;
+            // Running here: the switch away is missing. In all other states, an event has moved it on.
             if let Some(lwp) = self.lwps.get_mut(before)
                 && lwp.state() == (State::Running { cpu })
             {
@@ -229,6 +245,7 @@ impl SuperTrace {
             if !lwp.is_stranger() {
                 fold.change(Change::LwpStops { lwp, cpu, prev_state, at: now });
             }
+            // From each state to which the switch leads, but the end: what moved it on may be missing.
             if blind {
                 lwp.lose(now, fold);
             }

@@ -34,6 +34,8 @@ impl SuperTrace {
             let waker = if is_waker { waker } else { Waker::unknown(None) };
             fold.change(Change::LwpWoken { lwp: self.known(tid), by: &waker, at: now });
         }
+        // While events may be missing, from all states but Running: it may have had a CPU since. What runs
+        // shows itself.
         if self.is_blind(now) {
             let lwp = self.known(tid);
             if !matches!(lwp.state(), State::Running { .. }) {
