@@ -12,6 +12,7 @@ use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
     Activity, Change, Doing, Fold, Kind, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
 };
+use tracewing_units::Cpu;
 
 /// Forwards selected input to an analysis.
 #[derive(Debug)]
@@ -29,6 +30,14 @@ pub(crate) struct Filtered<'a, A> {
 
 /// What a user thread does that has just been made ready.
 const READY: Doing = Doing::Runnable { preempted: false };
+
+/// What an LWP does that records an event on this CPU: its switch to the CPU may be missing.
+fn doing_on(lwp: &Lwp, cpu: Cpu) -> Doing {
+    match lwp.cpu() {
+        Some(_) => lwp.doing(),
+        None => Doing::Running { cpu, mode: lwp.mode() },
+    }
+}
 
 impl<'a, A: Analysis> Filtered<'a, A> {
     pub(crate) fn new(filter: &'a Filter, analysis: &'a mut A) -> Self {
@@ -109,8 +118,8 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     }
 
     /// Whether the current state of a user thread is reported that an LWP begins or ceases to run.
-    fn reports_poll(&mut self, thread: &UserThread, lwp: &Lwp) -> bool {
-        let doing = match lwp.cpu() {
+    fn reports_poll(&mut self, thread: &UserThread, lwp: &Lwp, cpu: Option<Cpu>) -> bool {
+        let doing = match cpu {
             Some(cpu) => Doing::Running { cpu, mode: Mode::User },
             None => Doing::Unknown,
         };
@@ -160,10 +169,10 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
             Change::LwpRan { lwp, thread } => return self.ran(lwp, thread),
             // What was passed on before has to be taken back, whatever it does now.
             Change::LwpHidesCalls { .. } => true,
-            Change::LwpWas { lwp, .. }
-            | Change::LwpCalls { lwp, .. }
-            | Change::LwpFaults { lwp, .. }
-            | Change::LwpUsesSocket { lwp, .. } => self.reports_lwp(lwp, lwp.doing()),
+            Change::LwpWas { lwp, .. } => self.reports_lwp(lwp, lwp.doing()),
+            Change::LwpCalls { lwp, cpu, .. }
+            | Change::LwpFaults { lwp, cpu, .. }
+            | Change::LwpUsesSocket { lwp, cpu, .. } => self.reports_lwp(lwp, doing_on(lwp, cpu)),
             Change::LwpWoken { lwp, .. } => self.reports_lwp(lwp, READY),
             Change::LwpRecords { lwp, cpu, .. }
             | Change::LwpRuns { lwp, cpu, .. }
@@ -179,9 +188,8 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
             Change::UserThreadNamed { thread } => {
                 self.subjects.as_ref().is_none_or(|subjects| subjects.thread(thread))
             }
-            Change::UserThreadRuns { thread, lwp, .. } | Change::UserThreadStops { thread, lwp, .. } => {
-                self.reports_poll(thread, lwp)
-            }
+            Change::UserThreadRuns { thread, lwp, cpu, .. }
+            | Change::UserThreadStops { thread, lwp, cpu, .. } => self.reports_poll(thread, lwp, cpu),
             Change::UserThreadEnds { thread } => self.reports_end_of_thread(thread),
         };
         match is_let_through {

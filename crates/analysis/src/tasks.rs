@@ -297,7 +297,7 @@ impl Fold for Tasks {
             Change::LwpFaults { lwp, .. } if lwp.runs_user_thread() => {
                 self.workers.at(lwp.serial).page_faults += 1;
             }
-            Change::UserThreadRuns { thread, lwp, is_poll, at } => {
+            Change::UserThreadRuns { thread, lwp, is_poll, at, .. } => {
                 self.tasks.at(thread.serial).row.polls += u64::from(is_poll);
                 self.user_thread_runs(thread, lwp, at);
             }

@@ -94,6 +94,12 @@ impl Line<'_> {
         !self.ran.recorded.lacks_user_switches
     }
 
+    /// Whether it is known how long polls last, of which a filter may choose the parts on some CPUs: which
+    /// parts these are, switches of threads show.
+    fn busy(&self) -> bool {
+        knows_busy(self.ran)
+    }
+
     /// Whether the filter lets through polls as a whole.
     fn whole_polls(&self) -> bool {
         self.polls() && !self.ran.cuts.polls
@@ -118,7 +124,7 @@ impl Line<'_> {
     fn unknown(&self) -> Duration {
         let Task { busy_ns, scheduled_ns, idle_ns, nested_ns, unknown_ns, .. } = *self.task;
         let hidden = [
-            (self.polls(), busy_ns + nested_ns),
+            (self.busy(), busy_ns + nested_ns),
             (self.task_wakes(), scheduled_ns),
             (self.is_idle(), idle_ns),
         ];
@@ -169,7 +175,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         number "tasks" "tasks" extra, "number of tasks that the line sums up (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
         number "polls" "polls" high, "how often it was polled" => line.count(line.polls(), line.task.polls);
-        duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
+        duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.busy(), line.task.busy_ns);
         duration "scheduled" "scheduled_ns" high, "time ready to run while no worker polled it"
             => Cell::ns_if(line.task_wakes(), line.task.scheduled_ns);
         duration "idle" "idle_ns" high, "time waiting for something else"
@@ -214,6 +220,11 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
     }
 }
 
+/// See [`Line::busy`].
+fn knows_busy(ran: &Ran) -> bool {
+    !ran.recorded.lacks_user_switches && !(ran.cuts.waits && ran.switchless)
+}
+
 /// The columns of a running recording's tasks.
 pub fn live_columns<'t>() -> Vec<Column<Line<'t>>> {
     columns()
@@ -254,7 +265,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut tasks)?;
     let tasks = tasks.finish();
     let is_gone = lacks_programs(&args.input)?;
-    let (zone, polls) = (args.input.zone(), !ran.recorded.lacks_user_switches);
+    let zone = args.input.zone();
     let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
     let format = args.table.format();
     let mut out = screen::stdout(format.into());
@@ -266,7 +277,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let duration = milliseconds(ran.duration_ns());
         // Events that were lost may be of any number of tasks.
         let is_lost = tasks.is_empty() && (ran.lossy.programs || is_gone);
-        let busy = if polls && !is_lost { &busy } else { "unknown" };
+        let busy = if knows_busy(&ran) && !is_lost { &busy } else { "unknown" };
         let count_text = if is_lost { "unknown".to_owned() } else { count.to_string() };
         writeln!(out, "{count_text} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
         match ran.cuts.polls {
@@ -277,8 +288,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if tasks.is_empty() {
         TASKS.explain(&mut out, format, &args.input, &ran)?;
     } else if ran.switchless && format == TableFormat::Table {
-        let note = "The recording lacks some switches of threads (sched_switch): what workers did in polls is unknown.";
-        print_note(&mut out, note)?;
+        let note = "The recording lacks some switches of threads (sched_switch): what workers did in polls is unknown";
+        let of_cpus =
+            if ran.cuts.waits { ", and on which CPUs they did it, so `busy` is unknown (-)" } else { "" };
+        print_note(&mut out, &format!("{note}{of_cpus}."))?;
     }
     if let Some(advice) = args.advice(lines.len()).filter(|_| format == TableFormat::Table) {
         print_note(&mut out, &advice)?;

@@ -37,7 +37,7 @@ impl Fold for Moves {
             Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at.as_ns()),
             Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at.as_ns()),
             Change::UserThreadRuns { thread, lwp, at, .. } => self.user_thread_runs(thread, lwp, at.as_ns()),
-            Change::UserThreadStops { thread, lwp, cause, at } => {
+            Change::UserThreadStops { thread, lwp, cause, at, .. } => {
                 self.user_thread_stops(thread, lwp, cause, at.as_ns())
             }
             _ => {}

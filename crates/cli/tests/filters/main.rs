@@ -17,11 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+/// The program that tests record.
+fn program() -> PathBuf {
+    build(&["-p", "reactivity"]).join("reactivity")
+}
+
 /// A recording that all tests read.
 fn recording() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let program = build(&["-p", "reactivity"]).join("reactivity");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filters");
         // From an earlier run, if there was one.
         let _ = std::fs::remove_dir_all(&folder);
@@ -31,7 +35,7 @@ fn recording() -> &'static Path {
         if !traceable() {
             record.arg("--no-kernel");
         }
-        record.arg("--").arg(program).args(["--tasks", "4", "--quantum", "4", "--messages", "3"]);
+        record.arg("--").arg(program()).args(["--tasks", "4", "--quantum", "4", "--messages", "3"]);
         record.stdout(Stdio::null()).succeeds();
         folder
     })

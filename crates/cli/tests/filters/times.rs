@@ -84,6 +84,32 @@ fn counts_of_all_cpus_add_up_and_waits_are_of_none() {
     }
 }
 
+/// Where the kernel's events are not recorded, those of the program still say on which CPU they were.
+#[test]
+fn without_the_kernel_polls_of_all_cpus_add_up_and_their_time_is_unknown() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filters-no-kernel");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).expect("a folder");
+    let mut record = harness::tracewing();
+    record.current_dir(&folder).args(["record", "--no-kernel", "-o", "trace", "--"]).arg(program());
+    record.args(["--tasks", "4", "--quantum", "1", "--messages", "3"]).stdout(Stdio::null()).succeeds();
+    let rows = |arguments: &[&str]| -> Vec<Value> {
+        let mut command = harness::tracewing();
+        command.current_dir(&folder).args(["tasks", "trace", "--format", "json"]).args(arguments);
+        let all: Value = serde_json::from_str(&command.succeeds().text()).expect("JSON");
+        all["tasks"].as_array().expect("rows").clone()
+    };
+    let files = std::fs::read_dir(folder.join("trace/user")).expect("a folder");
+    let names = files.map(|file| file.expect("a file").file_name().into_string().expect("UTF-8"));
+    let cpus = names.filter_map(|name| Some(name.rsplit_once('_')?.1.to_owned()));
+    let of_cpus: Vec<Value> = cpus.flat_map(|cpu| rows(&["--cpu", &cpu])).collect();
+    let whole = rows(&[]);
+    assert!(sum(&whole, &["polls"]) > 0);
+    assert_eq!(sum(&of_cpus, &["polls"]), sum(&whole, &["polls"]));
+    assert!(of_cpus.iter().all(|row| row["busy_ns"].is_null()), "{of_cpus:?}");
+    assert!(whole.iter().all(|row| row["busy_ns"].is_u64()), "{whole:?}");
+}
+
 #[test]
 fn counts_of_a_task_are_of_what_threads_did_for_it() {
     let (process, ..) = tasks();

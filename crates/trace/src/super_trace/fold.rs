@@ -75,6 +75,8 @@ pub enum Change<'a> {
     LwpCalls {
         /// The LWP that makes the call.
         lwp: &'a Lwp,
+        /// The CPU of the event.
+        cpu: Cpu,
         /// The number of the system call's name.
         call: Name,
         /// Time of the event.
@@ -84,6 +86,8 @@ pub enum Change<'a> {
     LwpFaults {
         /// The LWP that caused the fault.
         lwp: &'a Lwp,
+        /// The CPU of the event.
+        cpu: Cpu,
         /// Time of the event.
         at: Timestamp,
     },
@@ -100,6 +104,8 @@ pub enum Change<'a> {
     LwpUsesSocket {
         /// The LWP in that system call.
         lwp: &'a Lwp,
+        /// The CPU of the event.
+        cpu: Cpu,
         /// Time of the event.
         at: Timestamp,
     },
@@ -163,6 +169,8 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// The LWP that runs it.
         lwp: &'a Lwp,
+        /// The CPU on which it does, if the LWP's last switch or the event says so.
+        cpu: Option<Cpu>,
         /// Whether a poll begins, which [`UserThread::polls`] counts.
         is_poll: bool,
         /// Time of the event.
@@ -175,6 +183,8 @@ pub enum Change<'a> {
         thread: &'a UserThread,
         /// The LWP that ran it.
         lwp: &'a Lwp,
+        /// The CPU on which it stopped, if the LWP's last switch or the event says so.
+        cpu: Option<Cpu>,
         /// Why it stopped.
         cause: SwitchCause,
         /// Time of the event.

@@ -108,7 +108,7 @@ impl Programs {
             }
             _ if self.is_blind(now) => {}
             UserThreadKind::Switch { prev, next, cause } => {
-                self.leaves(prev, cause, tid, times, lwps, fold);
+                self.leaves(prev, cause, (tid, cpu), times, lwps, fold);
                 if !next.is_none() {
                     self.runs(key(next), (tid, cpu), times, lwps, fold);
                 }

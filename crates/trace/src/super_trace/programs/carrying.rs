@@ -14,7 +14,7 @@ impl Programs {
         &mut self,
         prev: Task,
         cause: SwitchCause,
-        tid: Tid,
+        (tid, cpu): (Tid, Option<Cpu>),
         (now, begin): (Timestamp, Timestamp),
         lwps: &mut Lwps,
         fold: &mut impl Fold,
@@ -37,7 +37,8 @@ impl Programs {
         {
             fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
             lwp.carries = Carries::None;
-            fold.change(Change::UserThreadStops { thread, lwp, cause, at: now });
+            let cpu = lwp.cpu().or(cpu);
+            fold.change(Change::UserThreadStops { thread, lwp, cpu, cause, at: now });
             thread.stops(cause, now, fold);
             if unseen {
                 thread.vanishes();
@@ -93,8 +94,8 @@ impl Programs {
         let is_poll = thread.polls > polls;
         lwp.polls += u64::from(is_poll);
         lwp.carries = Carries::Thread(key);
-        fold.change(Change::UserThreadRuns { thread, lwp, is_poll, at: now });
         lwp.carried_to = lwp.cpu().or(cpu);
+        fold.change(Change::UserThreadRuns { thread, lwp, cpu: lwp.carried_to, is_poll, at: now });
         lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
     }
 
@@ -184,7 +185,8 @@ impl Programs {
         lwp.report(now, fold);
         if let Some(thread) = self.get_mut(key) {
             fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
-            fold.change(Change::UserThreadStops { thread, lwp, cause: SwitchCause::Blocked, at: now });
+            let (cpu, cause) = (lwp.cpu(), SwitchCause::Blocked);
+            fold.change(Change::UserThreadStops { thread, lwp, cpu, cause, at: now });
             thread.stops(SwitchCause::Blocked, now, fold);
         }
         lwp.carries = Carries::Late(key);

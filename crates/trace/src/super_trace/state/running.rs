@@ -110,11 +110,11 @@ impl SuperTrace {
             // From every mode; the methods list which ones fit.
             Kind::SystemCall { call } => {
                 lwp.begins_call(Mode::SystemCall(*call), now, fold);
-                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
+                fold.change(Change::LwpCalls { lwp, cpu, call: *call, at: now });
             }
             Kind::UnendedCall { call, returns } => {
                 lwp.begins_call(if *returns { Mode::User } else { Mode::Unknown }, now, fold);
-                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
+                fold.change(Change::LwpCalls { lwp, cpu, call: *call, at: now });
             }
             Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
             // One of its program: from every mode, as any event of that. One that the kernel has for it, in a
@@ -125,9 +125,9 @@ impl SuperTrace {
                     lwp.in_program(*high, now, fold);
                     lwp.faulted = true;
                 }
-                fold.change(Change::LwpFaults { lwp, at: now });
+                fold.change(Change::LwpFaults { lwp, cpu, at: now });
             }
-            Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
+            Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, cpu, at: now }),
             // From every state and mode; the methods list which ones change.
             Kind::Exit { name } => {
                 if !lwp.has_name() {
