@@ -1,4 +1,4 @@
-//! `tracewing index`: makes the index of a recording ahead, from which any window is drawn at once.
+//! `tracewing index`: makes the index of a recording ahead of time; any window is then drawn at once.
 
 use crate::convert::check_outside;
 use crate::input::{conclude, warn_of_losses};
@@ -20,11 +20,12 @@ Examples:
   tracewing index my-trace
   tracewing index my-trace --index /data/indexes
 
-An index has the states of each CPU, process, thread and task, and how long each lasted in any interval of time. \
-docs/reference/index.md says what it holds.
+An index holds the states of each CPU, process, thread and task, the functions that threads were in, and the locks \
+that threads and tasks waited for or held. From it, any interval of time is drawn and summed without reading the \
+trace: see docs/reference/index.md.
 
-It is kept in the user's cache folder, ~/.cache/tracewing/view, never in the trace, and may be deleted at any time. \
-If the recording has changed since, or the index is damaged, it is made anew; otherwise nothing is done.")]
+The index is stored in the user's cache folder, ~/.cache/tracewing/view, never in the trace, and may be deleted at any \
+time. If the recording has changed since, or the index is damaged, it is made anew; otherwise nothing is done.")]
 pub struct Args {
     #[command(flatten)]
     traces: Traces,
