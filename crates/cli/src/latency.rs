@@ -24,6 +24,7 @@ use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, Latency, LatencyTable, Period, Question, Ran};
 use tracewing_rules::{Glob, Scope, Variable};
+use tracewing_trace::super_trace::Column as Derived;
 use tracewing_trace::{Filter, TimePoint};
 
 /// Events for the worst periods that a recording may lack.
@@ -94,7 +95,8 @@ fn explain_tasks(
 ) -> Result<()> {
     let tasks = || table.worst.iter().filter_map(|period| period.user_thread.as_ref());
     let has_tasks = shows_worst && tasks().next().is_some();
-    let is_task = |variable: &Variable| variable.scope == Scope::Context && variable.name == "task";
+    let is_task =
+        |variable: &Variable| variable.scope == Scope::Context && variable.name == Derived::Task.name();
     let by_task = args.by.iter().any(is_task);
     let mut wakeless = Wakeless::default();
     if has_tasks {

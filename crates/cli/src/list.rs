@@ -11,6 +11,7 @@ use crate::table::First;
 use clap::ValueEnum;
 use std::process::ExitCode;
 use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, print_details};
+use tracewing_vocabulary::kernel;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -193,7 +194,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if output.lines() == usize::from(has_head) && args.first.count != Some(0) {
         print_warning(&ANY.why_empty_in(&args.input)?);
     }
-    if args.super_trace && recording.has_event("sched_*") {
+    if args.super_trace && recording.has_event(kernel::SCHEDULER_GLOB) {
         explain_missing(&PARTS, RECORD_KERNEL, &mut std::io::sink(), TableFormat::Json, &args.input)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -55,7 +55,8 @@ pub(crate) fn add_classes(metadata: &mut TraceClass) -> Classes {
 fn asleep_class(id: u16) -> EventRecordClass {
     let mut class = EventRecordClass::new(u64::from(id), Asleep::NAME);
     let (tid, call) = (FieldClass::signed(32), FieldClass::string());
-    class.payload = Some(StructureClass::new().with("tid", tid).with("system_call", call));
+    class.payload =
+        Some(StructureClass::new().with(Asleep::tid.name, tid).with(Asleep::system_call.name, call));
     class
 }
 
@@ -72,15 +73,15 @@ fn thread_class(id: u16) -> EventRecordClass {
     let mut class = EventRecordClass::new(u64::from(id), StateDump::NAME);
     class.payload = Some(
         StructureClass::new()
-            .with("tid", number())
-            .with("pid", number())
-            .with("ppid", number())
-            .with("name", FieldClass::array(character, COMM as u64))
-            .with("type", one_of(TYPES))
-            .with("mode", one_of(MODES))
-            .with("submode", one_of(SUBMODES))
-            .with("status", one_of(STATUSES))
-            .with("cpu", FieldClass::unsigned(32)),
+            .with(StateDump::tid.name, number())
+            .with(StateDump::pid.name, number())
+            .with(StateDump::ppid.name, number())
+            .with(StateDump::name.name, FieldClass::array(character, COMM as u64))
+            .with(StateDump::r#type.name, one_of(TYPES))
+            .with(StateDump::mode.name, one_of(MODES))
+            .with(StateDump::submode.name, one_of(SUBMODES))
+            .with(StateDump::status.name, one_of(STATUSES))
+            .with(StateDump::cpu.name, FieldClass::unsigned(32)),
     );
     class
 }

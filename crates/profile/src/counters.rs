@@ -23,8 +23,11 @@ const fn hardware(name: &'static str, config: u32) -> Kind {
     Kind { name, event: (abi::PERF_TYPE_HARDWARE, config as u64), kernel: false }
 }
 
+/// The time that threads ran, in nanoseconds.
+pub(crate) const TASK_CLOCK: &str = "task_clock";
+
 const KINDS: [Kind; 8] = [
-    software("task_clock", abi::PERF_COUNT_SW_TASK_CLOCK, false),
+    software(TASK_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK, false),
     software("page_faults", abi::PERF_COUNT_SW_PAGE_FAULTS, false),
     software("context_switches", abi::PERF_COUNT_SW_CONTEXT_SWITCHES, true),
     software("cpu_migrations", abi::PERF_COUNT_SW_CPU_MIGRATIONS, true),

@@ -10,10 +10,11 @@ use tracewing_ctf::model::{
 use tracewing_ctf::write;
 use tracewing_vocabulary::context;
 use tracewing_vocabulary::environment::{self, Note, note_key};
-use tracewing_vocabulary::profile::Class;
+use tracewing_vocabulary::profile::{self, Class, Sample};
 use tracewing_vocabulary::{Field, FieldKind};
 
 use crate::attribute::{Subject, Terms};
+use crate::counters::TASK_CLOCK;
 use crate::kernel_symbols::Function;
 use crate::record::{Mapping, Stacks, Thread};
 
@@ -54,9 +55,9 @@ pub(crate) fn trace_class(
     trace.set_env(environment::PROFILE_COUNTERS, of);
     let mut unit =
         |class: Class, field, unit: &str| trace.set_env(note_key(class as u64, Note::Unit(field)), unit);
-    unit(Class::Sample, "period", terms.trigger.unit());
-    unit(Class::Thread, "exec", "bool");
-    unit(Class::Counters, "task_clock", "ns");
+    unit(Class::Sample, Sample::period.name, terms.trigger.unit());
+    unit(Class::Thread, profile::Thread::exec.name, "bool");
+    unit(Class::Counters, TASK_CLOCK, "ns");
     trace.clock_classes.push(clock.clone());
     trace.packet_header = Some(write::packet_header_class());
     trace.data_stream_classes.push(stream);

@@ -172,19 +172,19 @@ macro_rules! __span {
             const FILE: &'static str = ::core::file!();
             const LINE: u32 = ::core::line!();
             const NAMES: [&'static str; 4] = [
-                ::core::concat!($name, "_end"),
-                ::core::concat!($name, "_enter"),
-                ::core::concat!($name, "_exit"),
-                ::core::concat!($name, "_close"),
+                ::core::concat!($name, $crate::__private::span_suffix!(End)),
+                ::core::concat!($name, $crate::__private::span_suffix!(Enter)),
+                ::core::concat!($name, $crate::__private::span_suffix!(Exit)),
+                ::core::concat!($name, $crate::__private::span_suffix!(Close)),
             ];
         }
         let mut opening = $crate::__private::Opening::default();
         $crate::__event!(
             $level,
-            ::core::concat!($name, "_begin"),
+            ::core::concat!($name, $crate::__private::span_suffix!(Begin)),
             [
-                $crate::__private::FieldDeclaration::of_span("span"),
-                $crate::__private::FieldDeclaration::of_span("parent"),
+                $crate::__private::FieldDeclaration::SPAN,
+                $crate::__private::FieldDeclaration::PARENT,
                 $($crate::__private::FieldDeclaration::plain(::core::stringify!($field))),*
             ],
             (
@@ -204,8 +204,8 @@ macro_rules! __function {
         struct __TracewingFunction;
         impl $crate::__private::FunctionDeclaration for __TracewingFunction {
             const NAMES: [&'static str; 2] = [
-                ::core::concat!("function:entry:", ::core::module_path!(), $name),
-                ::core::concat!("function:exit:", ::core::module_path!(), $name),
+                ::core::concat!($crate::__private::function_name!(Entry), ":", ::core::module_path!(), $name),
+                ::core::concat!($crate::__private::function_name!(Exit), ":", ::core::module_path!(), $name),
             ];
             const FILE: &'static str = ::core::file!();
             const LINE: u32 = ::core::line!();
@@ -233,4 +233,5 @@ pub mod private {
     pub use crate::payload::{Fields, Sink, fixed, gather, layout};
     pub use crate::span::{Opening, SpanDeclaration};
     pub use tracewing_abi::schema::{Base, Class, Level, Scalar};
+    pub use tracewing_vocabulary::{function_name, span_suffix};
 }

@@ -14,6 +14,8 @@ use core::task::{Context, Poll};
 
 use tracewing_abi::schema::{Base, Level};
 use tracewing_ring::thread;
+use tracewing_vocabulary::Field;
+use tracewing_vocabulary::span::Begin;
 
 use crate::declaration::{Declaration, FieldDeclaration};
 use crate::event::AdHocSite;
@@ -63,13 +65,17 @@ impl<D: SpanDeclaration, const INDEX: usize> Declaration for Moment<D, INDEX> {
     const PRINT: &'static str = "";
     const FILE: &'static str = D::FILE;
     const LINE: u32 = D::LINE;
-    const FIELDS: &'static [FieldDeclaration] = &[FieldDeclaration::of_span("span")];
+    const FIELDS: &'static [FieldDeclaration] = &[FieldDeclaration::SPAN];
 }
 
 impl FieldDeclaration {
-    /// The id of a span.
-    pub const fn of_span(name: &'static str) -> Self {
-        Self { name, base: Base::Hexadecimal, unit: "" }
+    /// The span that an event is about.
+    pub const SPAN: Self = Self::of_span(Begin::span);
+    /// The span that a beginning one belongs to.
+    pub const PARENT: Self = Self::of_span(Begin::parent);
+
+    const fn of_span(field: &Field) -> Self {
+        Self { name: field.name, base: Base::Hexadecimal, unit: "" }
     }
 }
 

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use tracewing::Level;
 use tracewing::dynamic::{self, EventClass};
 use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
+use tracewing_vocabulary::Field as Id;
 
 /// Classes of one call site whose fields have types.
 const MOST_CLASSES: usize = 8;
@@ -22,8 +23,8 @@ pub(crate) struct Description {
     pub text: String,
     pub file: &'static str,
     pub line: u32,
-    /// Names of the ids before the fields.
-    pub ids: &'static [&'static str],
+    /// The ids before the fields.
+    pub ids: &'static [Id],
 }
 
 impl Description {
@@ -35,7 +36,7 @@ impl Description {
     ) -> Option<&'static EventClass> {
         let leak = |text: &str| -> &'static str { Box::leak(text.into()) };
         let id = |name| Field { base: Base::Hexadecimal, ..field(name, Shape::One, Scalar::U64) };
-        let fields: Vec<_> = self.ids.iter().map(|name| id(name)).chain(fields).collect();
+        let fields: Vec<_> = self.ids.iter().map(|of| id(of.name)).chain(fields).collect();
         dynamic::register(Class {
             name: leak(&self.name),
             level: self.level,

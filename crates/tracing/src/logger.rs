@@ -10,6 +10,7 @@ use log::{LevelFilter, Metadata, Record, SetLoggerError};
 use std::sync::LazyLock;
 use tracewing::Level;
 use tracewing::dynamic::{self, span};
+use tracewing_vocabulary::span::WITHIN;
 
 /// Records every log record.
 struct Logger;
@@ -45,7 +46,7 @@ fn classes(level: log::Level) -> &'static Classes {
                 text: name::RECORD_OF_LOG.to_owned(),
                 file: "",
                 line: 0,
-                ids: &["span"],
+                ids: WITHIN,
             };
             Classes::new(description, vec!["message", "target", "module_path", "file", "line"])
         })

@@ -12,6 +12,7 @@
 //! The originals are stored in the description of the class.
 
 use std::borrow::Cow;
+use tracewing_vocabulary::Field;
 use tracing_core::Metadata;
 
 /// Maximum length of each half of a class's name: both halves, with separator and suffix, are at most 255
@@ -52,13 +53,13 @@ fn of_event<'a>(metadata: &Metadata<'a>) -> Cow<'a, str> {
 }
 
 /// The names of a call site's fields; none is in `taken` or occurs twice.
-pub(crate) fn of_fields(metadata: &Metadata<'_>, taken: &[&str]) -> Vec<String> {
+pub(crate) fn of_fields(metadata: &Metadata<'_>, taken: &[Field]) -> Vec<String> {
     let prefix = if is_of_log(metadata) { "log." } else { "" };
     let names = metadata.fields().iter().map(|field| field.name());
     to_differ(names.map(|name| name.strip_prefix(prefix).unwrap_or(name)), taken)
 }
 
-fn to_differ<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[&str]) -> Vec<String> {
+fn to_differ<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[Field]) -> Vec<String> {
     let mut fields = Vec::<String>::new();
     for name in names {
         let name = name.strip_prefix("r#").unwrap_or(name);
@@ -66,7 +67,7 @@ fn to_differ<'a>(names: impl IntoIterator<Item = &'a str>, taken: &[&str]) -> Ve
         if field.starts_with(|c: char| c.is_ascii_digit()) {
             field.insert(0, '_');
         }
-        while taken.contains(&field.as_str()) || fields.contains(&field) {
+        while taken.iter().any(|taken| taken.name == field) || fields.contains(&field) {
             field.push('_');
         }
         fields.push(field);
@@ -95,11 +96,12 @@ fn tail(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_vocabulary::span::New;
 
     #[test]
     fn fields_become_identifiers_that_differ() {
         let names = ["http.method", "http-method", "r#type", "span", "2nd", "", "größe"];
-        let fields = to_differ(names, &["span", "parent"]);
+        let fields = to_differ(names, New::FIELDS);
         assert_eq!(fields, ["http_method", "http_method_", "type", "span_", "_2nd", "_", "gr__e"]);
     }
 

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tracewing::Level;
 use tracewing::dynamic::{self, EventClass};
+use tracewing_vocabulary::span as vocabulary;
 use tracing_core::Metadata;
 
 /// What an event of a call site reports. The names for spans are those of `docs/reference/spans.md`.
@@ -34,24 +35,17 @@ pub(crate) enum Occasion {
 }
 
 impl Occasion {
-    fn suffix(self) -> &'static str {
-        match self {
-            Self::Event => "",
-            Self::New => "_new",
-            Self::Record => "_record",
-            Self::Enter => "_enter",
-            Self::Exit => "_exit",
-            Self::Close => "_close",
-            Self::Follows => "_follows",
-        }
-    }
-
-    fn ids(self) -> &'static [&'static str] {
-        match self {
-            Self::New => &["span", "parent"],
-            Self::Follows => &["span", "follows"],
-            _ => &["span"],
-        }
+    /// The class of a span's event.
+    fn of_span(self) -> Option<vocabulary::Class> {
+        Some(match self {
+            Self::Event => return None,
+            Self::New => vocabulary::Class::New,
+            Self::Record => vocabulary::Class::Record,
+            Self::Enter => vocabulary::Class::Enter,
+            Self::Exit => vocabulary::Class::Exit,
+            Self::Close => vocabulary::Class::Close,
+            Self::Follows => vocabulary::Class::Follows,
+        })
     }
 
     fn describe(self, metadata: &Metadata<'_>) -> String {
@@ -122,7 +116,7 @@ impl SpanClasses {
 
 impl Site {
     fn new(metadata: &'static Metadata<'static>) -> Self {
-        let fields = name::of_fields(metadata, &["span", "parent"]);
+        let fields = name::of_fields(metadata, vocabulary::New::FIELDS);
         let fields: Vec<&'static str> = fields.into_iter().map(|field| &*field.leak()).collect();
         let classes = |occasion| Classes::new(describe(metadata, occasion), fields.clone());
         let class = |occasion| Class::new(metadata, occasion);
@@ -152,8 +146,9 @@ impl Site {
 
 fn describe(metadata: &'static Metadata<'static>, occasion: Occasion) -> Description {
     use tracing_core::Level as Of;
+    let class = occasion.of_span();
     Description {
-        name: name::of_class(metadata, occasion.suffix()),
+        name: name::of_class(metadata, class.map_or("", vocabulary::Class::name)),
         level: match *metadata.level() {
             Of::ERROR => Level::Error,
             Of::WARN => Level::Warn,
@@ -164,7 +159,7 @@ fn describe(metadata: &'static Metadata<'static>, occasion: Occasion) -> Descrip
         text: occasion.describe(metadata),
         file: metadata.file().unwrap_or_default(),
         line: metadata.line().unwrap_or_default(),
-        ids: occasion.ids(),
+        ids: class.map_or(vocabulary::WITHIN, vocabulary::Class::fields),
     }
 }
 

@@ -1,10 +1,13 @@
-//! Context fields, which events of every class can have: their thread, process and flags.
+//! Context fields, which events of every class can have: their thread, process, CPU and flags.
 
 /// The thread: `tid` in our recordings and those of LTTng's kernel tracer, `vtid` in those of LTTng-UST.
 pub const TID: [&str; 2] = ["tid", "vtid"];
 
 /// The process, which LTTng's events can have and samples always have: `pid` or `vpid`.
 pub const PROCESS: [&str; 2] = ["pid", "vpid"];
+
+/// The CPU: `cpu` in conditions, `cpu_id` in packets.
+pub const CPU: [&str; 2] = ["cpu", "cpu_id"];
 
 /// In our recordings of the kernel: ftrace's `common_flags`, whose bits are `enum trace_flag_type` of
 /// `include/linux/trace_events.h`.

@@ -160,6 +160,13 @@ macro_rules! reader {
             } ),* ];
         }
 
+        /// The fields one by one.
+        #[allow(non_upper_case_globals, reason = "named as the fields are")]
+        impl $($generics)* $event $($generics)* {
+            $( $(#[doc = $field_doc])* pub const $field: &'static $crate::Field =
+                &Self::FIELDS[$crate::field::place_of(Self::FIELDS, $crate::declare::field_name(stringify!($field)))]; )*
+        }
+
         impl<'e> $crate::Reader<'e> for $event $($generics)* {
             #[inline(always)]
             fn read(fields: &impl $crate::Fields<'e>) -> Option<Self> {
@@ -168,6 +175,26 @@ macro_rules! reader {
                 let _ = fields;
                 Some(Self { $( $field: $crate::declare::read_field!(fields, Place::$field as usize, $type $(, $optional)?), )* })
             }
+        }
+    };
+}
+
+/// Turns a declaration into a macro that gives the names of its classes as literals, for `concat!`.
+macro_rules! names {
+    (
+        $macro:ident
+        provider $provider:literal named $start:literal;
+        enumerations {}
+        events { $(
+            $(#[doc = $doc:literal])*
+            $event:ident $(<$life:lifetime>)? $name:literal $([$($hint:tt)*])? { $($fields:tt)* }
+        )* }
+    ) => {
+        /// The name of a class as a literal.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $macro {
+            $( ($event) => { ::core::concat!($start, $name) }; )*
         }
     };
 }
@@ -234,4 +261,4 @@ macro_rules! also {
     };
 }
 
-pub(crate) use {also, is_address, is_optional, read_field, read_type, reader, readers, unit};
+pub(crate) use {also, is_address, is_optional, names, read_field, read_type, reader, readers, unit};

@@ -1,7 +1,7 @@
 //! Functions of programs: those of C and C++ by their addresses, and those of Rust, which have classes of
 //! their own.
 
-use crate::declare::readers;
+use crate::declare::{names, readers};
 
 /// Passes the declaration of the events of provider `function` to a macro.
 #[macro_export]
@@ -45,6 +45,12 @@ macro_rules! function_events {
 }
 
 function_events!(readers);
+
+macro_rules! literals {
+    ($($declaration:tt)*) => { names! { function_name $($declaration)* } };
+}
+
+function_events!(literals);
 
 /// The meaning of the name of a class for one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

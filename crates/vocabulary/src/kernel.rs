@@ -21,6 +21,9 @@ pub const CLONE_THREAD: i64 = 0x0001_0000;
 /// `enum lttng_thread_type` of LTTng, in [`StateDump::type`]: a kernel thread.
 pub const KERNEL_THREAD: i64 = 1;
 
+/// A pattern for the classes of the scheduler's events.
+pub const SCHEDULER_GLOB: &str = "sched_*";
+
 /// Whether a class of this name belongs to LTTng's state dump: the state when the recording begins.
 pub fn is_state_dump(name: &str) -> bool {
     name.starts_with("lttng_statedump_")
@@ -103,10 +106,20 @@ readers! {
             tid: Tid,
             /// Id of its process.
             pid: Pid,
+            /// Id of its parent process.
+            @optional ppid: Pid,
             /// Name of that thread, at most 15 bytes.
             name: &'e str,
             /// Whether it is a user or a kernel thread.
             @optional r#type: i64,
+            /// What it executes: the program, a system call, an interrupt.
+            @optional mode: i64,
+            /// LTTng's detail of the mode.
+            @optional submode: i64,
+            /// Whether it has a CPU, waits for one, is blocked or has ended.
+            @optional status: i64,
+            /// The CPU that it was last on.
+            @optional cpu: i64,
         }
 
         /// A thread that already slept when its events began to be recorded, and had not run since.

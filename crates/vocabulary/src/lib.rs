@@ -9,6 +9,7 @@
 //! | [`profile`] | samples and counters |
 //! | [`own`], [`recorder`] | threads of programs, with their names |
 //! | [`kernel`] | the kernel's, by LTTng's names |
+//! | [`span`] | spans, whose names users choose |
 //! | [`probe`] | fields of probes, whose names users choose |
 //! | [`context`] | context fields, which all events can have |
 //! | [`environment`] | the metadata keys of a trace |
@@ -35,6 +36,7 @@ pub mod probe;
 pub mod profile;
 pub mod recorder;
 pub mod renamed;
+pub mod span;
 pub mod user_thread;
 
 pub use field::{Field, FieldKind, Fields, Reader, Recorded};

@@ -91,7 +91,7 @@ pub struct SampledMode(pub Option<Mode>);
 impl<'e> Reader<'e> for SampledMode {
     #[inline(always)]
     fn read(fields: &impl Fields<'e>) -> Option<Self> {
-        const PLACE: usize = place_of(Sample::FIELDS, "mode");
+        const PLACE: usize = place_of(Sample::FIELDS, Sample::mode.name);
         <Mode as Recorded>::read(fields, PLACE).map(Self)
     }
 }

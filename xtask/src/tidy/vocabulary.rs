@@ -9,7 +9,7 @@ use super::{File, Finding};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tracewing_vocabulary::environment::{EXTRACT, KEYS, NOTE};
-use tracewing_vocabulary::{Class, context, function, lock, own, profile, user_thread};
+use tracewing_vocabulary::{Class, context, function, kernel, lock, own, profile, span, user_thread};
 
 /// What the names of our own events begin with.
 const STARTS: [&str; 5] = [user_thread::START, lock::START, function::START, profile::START, own::START];
@@ -18,23 +18,37 @@ const STARTS: [&str; 5] = [user_thread::START, lock::START, function::START, pro
 const EXEMPT: &[(&str, &str)] = &[
     ("crates/vocabulary/", "the declarations"),
     ("crates/abi/src/first.rs", "an event that never reaches a recording"),
-    ("crates/tracewing/src/macros.rs", "a macro makes names of functions at compile time"),
     ("crates/kernel/src/choose.rs", "the kernel's own names, with subsystems"),
     ("crates/kernel/src/lttng.rs", "the kernel's own names become those that the vocabulary has"),
-    ("crates/kernel/src/statedump.rs", "LTTng's class as LTTng writes it: more fields than are read"),
     ("crates/session/src/preload.rs", "the kernel's own names, with subsystems"),
     ("crates/ctf/", "the languages of metadata have such words, and know no events"),
 ];
 
 /// The code before a one-word name that is a field or a key.
-const LOOK_UPS: &[&str] = &["env(", "text_of(", ".with(", "Scope::Payload, ", "Scope::CommonContext, "];
+const LOOK_UPS: &[&str] = &[
+    "env(",
+    "text_of(",
+    ".with(",
+    "Scope::Payload, ",
+    "Scope::CommonContext, ",
+    "(Scope::Context, ",
+    "asks_for_context(",
+    "variable.name == ",
+    "Note::Unit(",
+    "unit(Class::Sample, ",
+    "ids: &[",
+];
 
 /// Names of fields, and of members of contexts.
 static FIELDS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
-    let fields = Class::all().flat_map(|class| class.fields());
+    let spans = span::Class::ALL.iter().map(|class| class.fields());
+    let fields = Class::all().map(Class::fields).chain(spans).flatten();
     let names = fields.flat_map(|field| [Some(field.name), field.also]).flatten();
-    names.chain(context::TID).chain(context::PROCESS).chain(context::FLAGS).collect()
+    names.chain(CONTEXTS.as_flattened().iter().copied()).chain(context::FLAGS).collect()
 });
+
+/// Contexts by which events are chosen.
+const CONTEXTS: [[&str; 2]; 3] = [context::TID, context::PROCESS, context::CPU];
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     let texts: Vec<&str> = file.text.lines().collect();
@@ -60,6 +74,10 @@ fn named(before: &str, literal: &str) -> Option<&'static str> {
     let is_meant = literal.contains('_') || LOOK_UPS.iter().any(|start| before.ends_with(start));
     if names_class(literal) {
         Some("events")
+    } else if span::Class::of_name(literal).is_some() {
+        Some("events of spans")
+    } else if CONTEXTS.iter().any(|[_, other]| literal == *other) {
+        Some("a context of events")
     } else if literal.strip_prefix(NOTE).is_some_and(|rest| rest.starts_with('{')) {
         Some("a note on an event class")
     } else if is_meant && (KEYS.contains(&literal) || literal == EXTRACT) {
@@ -79,7 +97,7 @@ fn names_class(text: &str) -> bool {
         let rest = STARTS.iter().find_map(|start| text.strip_prefix(start));
         rest.is_some_and(|rest| !rest.contains(|c: char| !(c.is_ascii_alphanumeric() || "_*:".contains(c))))
     };
-    !is_word(text) && (Class::of_name(text).is_some() || is_pattern(text))
+    !is_word(text) && (Class::of_name(text).is_some() || is_pattern(text) || text == kernel::SCHEDULER_GLOB)
 }
 
 #[cfg(test)]
@@ -88,7 +106,7 @@ mod tests {
 
     #[test]
     fn names_of_events_are_found_outside_of_the_vocabulary() {
-        for name in ["sched_switch", "lock:acquired", "user_thread:*", "tracewing:thread"] {
+        for name in ["sched_switch", "sched_*", "lock:acquired", "user_thread:*", "tracewing:thread"] {
             let body = format!("//! Head.\n\nconst A: &str = \"{name}\";\n");
             let found = messages("crates/trace/src/a.rs", &body);
             assert!(found.len() == 1 && found[0].contains("a.rs:3:"), "{name}: {found:?}");
@@ -107,6 +125,12 @@ mod tests {
             ("trace.class().env(\"domain\")", "a key of a trace's environment"),
             ("trace.set_env(\"scope\", \"system\")", "a key of a trace's environment"),
             ("[(\"tracer_name\", name)]", "a key of a trace's environment"),
+            ("concat!(name, \"_begin\")", "events of spans"),
+            ("ids: &[\"span\"]", "a field of events"),
+            ("trace.set_env(Note::Unit(\"period\"), unit)", "a field of events"),
+            ("predicate.asks_for_context(\"tid\")", "a field of events"),
+            ("[\"vtid\"].contains(name)", "a context of events"),
+            ("variable.name == \"cpu\"", "a field of events"),
             ("format!(\"event_{id}_print\")", "a note on an event class"),
         ] {
             let body = format!("//! Head.\n\nfn f() {{ {code} }}\n");

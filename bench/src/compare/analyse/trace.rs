@@ -10,6 +10,7 @@ use tracewing_ctf::model::{EnumerationClass, FieldClass, IntegerClass, Structure
 use tracewing_ctf::tsdl;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
 use tracewing_units::{Cpu, Cycles};
+use tracewing_vocabulary::{environment, kernel, own, user_thread};
 
 const CPUS: usize = 4;
 /// Worker threads of each CPU; one has it at a time.
@@ -31,23 +32,23 @@ const PACKET: usize = 256 << 10;
 const DISTANCE: u64 = 200;
 
 const KERNEL: [&str; 8] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup",
+    kernel::Switch::NAME,
+    kernel::Waking::NAME,
+    kernel::Wakeup::NAME,
     "syscall_entry_read",
     "syscall_exit_read",
     "x86_irq_vectors_local_timer_entry",
     "x86_irq_vectors_local_timer_exit",
-    "task_newtask",
+    kernel::NewTask::NAME,
 ];
 const USER: [&str; 7] = [
-    "user_thread:create",
-    "user_thread:switch",
-    "user_thread:wake",
-    "user_thread:exit",
+    user_thread::Create::NAME,
+    user_thread::Switch::NAME,
+    user_thread::Wake::NAME,
+    user_thread::Exit::NAME,
     "shop:served",
-    "tracewing:thread",
-    "user_thread:origin",
+    own::Thread::NAME,
+    user_thread::Origin::NAME,
 ];
 
 /// What was made.
@@ -201,11 +202,14 @@ impl Machine {
     fn create(&mut self) -> Result<()> {
         let task = self.task(self.made.tasks);
         self.made.tasks += 1;
-        self.user("user_thread:create", &[task.to_le_bytes(), ORIGIN.to_le_bytes()].concat())
+        self.user(user_thread::Create::NAME, &[task.to_le_bytes(), ORIGIN.to_le_bytes()].concat())
     }
 
     fn poll(&mut self, prev: u64, next: u64, cause: u8) -> Result<()> {
-        self.user("user_thread:switch", &[&prev.to_le_bytes()[..], &next.to_le_bytes(), &[cause]].concat())
+        self.user(
+            user_thread::Switch::NAME,
+            &[&prev.to_le_bytes()[..], &next.to_le_bytes(), &[cause]].concat(),
+        )
     }
 
     fn switch(&mut self, state: i64) -> Result<()> {
@@ -220,19 +224,19 @@ impl Machine {
             &next.to_le_bytes(),
             &20_i32.to_le_bytes(),
         ];
-        self.kernel("sched_switch", &payload.concat())?;
+        self.kernel(kernel::Switch::NAME, &payload.concat())?;
         self.threads.rotate_left(1);
         Ok(())
     }
 
     fn woken(&mut self, tid: i32) -> Result<()> {
         let payload = [&b"worker\0"[..], &tid.to_le_bytes(), &20_i32.to_le_bytes()].concat();
-        self.kernel("sched_waking", &payload)?;
-        self.kernel("sched_wakeup", &payload)
+        self.kernel(kernel::Waking::NAME, &payload)?;
+        self.kernel(kernel::Wakeup::NAME, &payload)
     }
 
     fn introduce(&mut self) -> Result<()> {
-        self.user("tracewing:thread", &[&PROCESS.to_le_bytes()[..], b"worker\0"].concat())
+        self.user(own::Thread::NAME, &[&PROCESS.to_le_bytes()[..], b"worker\0"].concat())
     }
 
     fn start(&mut self) -> Result<()> {
@@ -240,7 +244,7 @@ impl Machine {
             self.introduce()?;
             self.switch(0)?;
         }
-        self.user("user_thread:origin", &[&ORIGIN.to_le_bytes()[..], b"serve\0"].concat())?;
+        self.user(user_thread::Origin::NAME, &[&ORIGIN.to_le_bytes()[..], b"serve\0"].concat())?;
         (0..TASKS).try_for_each(|_| self.create())
     }
 
@@ -249,13 +253,13 @@ impl Machine {
         self.rounds += 1;
         let oldest = self.made.tasks - TASKS;
         let task = self.task(oldest + 1 + self.rounds % (TASKS - 1));
-        self.user("user_thread:wake", &task.to_le_bytes())?;
+        self.user(user_thread::Wake::NAME, &task.to_le_bytes())?;
         self.poll(0, task, 0)?;
         self.made.polls += 1;
         self.user("shop:served", &self.rounds.to_le_bytes())?;
         if self.rounds.is_multiple_of(TASK_LIFE) {
             // The oldest task ends, whichever was polled.
-            self.user("user_thread:exit", &self.task(oldest).to_le_bytes())?;
+            self.user(user_thread::Exit::NAME, &self.task(oldest).to_le_bytes())?;
             self.create()?;
         }
         self.kernel("syscall_entry_read", &3_u64.to_le_bytes())?;
@@ -280,7 +284,7 @@ impl Machine {
         self.next_thread += 1;
         self.made.threads += 1;
         let payload = [&child.to_le_bytes()[..], b"worker\0", &0x10000_u64.to_le_bytes()].concat();
-        self.kernel("task_newtask", &payload)?;
+        self.kernel(kernel::NewTask::NAME, &payload)?;
         self.woken(child)?;
         self.switch(0x20)?;
         // The one that is gone was the last in turn.
@@ -305,26 +309,28 @@ fn kernel_class(uuid: [u8; 16]) -> TraceClass {
     let id = || FieldClass::signed(32);
     let comm = || FieldClass::string();
     let fields = |name: &str| match name {
-        "sched_switch" => StructureClass::new()
-            .with("prev_comm", comm())
-            .with("prev_tid", id())
+        kernel::Switch::NAME => StructureClass::new()
+            .with(kernel::Switch::prev_comm.name, comm())
+            .with(kernel::Switch::prev_tid.name, id())
             .with("prev_prio", id())
-            .with("prev_state", FieldClass::signed(64))
-            .with("next_comm", comm())
-            .with("next_tid", id())
+            .with(kernel::Switch::prev_state.name, FieldClass::signed(64))
+            .with(kernel::Switch::next_comm.name, comm())
+            .with(kernel::Switch::next_tid.name, id())
             .with("next_prio", id()),
-        "sched_waking" | "sched_wakeup" => {
-            StructureClass::new().with("comm", comm()).with("tid", id()).with("prio", id())
-        }
-        "task_newtask" => {
-            StructureClass::new().with("tid", id()).with("comm", comm()).with("clone_flags", number(64))
-        }
+        kernel::Waking::NAME | kernel::Wakeup::NAME => StructureClass::new()
+            .with(kernel::Waking::comm.name, comm())
+            .with(kernel::Waking::tid.name, id())
+            .with("prio", id()),
+        kernel::NewTask::NAME => StructureClass::new()
+            .with(kernel::NewTask::tid.name, id())
+            .with("comm", comm())
+            .with(kernel::NewTask::clone_flags.name, number(64)),
         "syscall_entry_read" => StructureClass::new().with("fd", number(64)),
         "syscall_exit_read" => StructureClass::new().with("ret", FieldClass::signed(64)),
         _ => StructureClass::new().with("vector", number(32)),
     };
     let mut class = trace_class(uuid, KERNEL.map(|name| (name, fields(name))).to_vec());
-    class.set_env("domain", "kernel");
+    class.set_env(environment::DOMAIN, environment::KERNEL);
     class
 }
 
@@ -337,21 +343,23 @@ fn user_class(uuid: [u8; 16]) -> TraceClass {
             class.with(*label, value as i128, value as i128)
         });
     let fields = |name: &str| match name {
-        "user_thread:create" => StructureClass::new().with("thread", number(64)).with("origin", number(64)),
-        "user_thread:origin" => {
-            StructureClass::new().with("origin", number(64)).with("name", FieldClass::string())
-        }
-        "user_thread:switch" => StructureClass::new()
-            .with("prev", number(64))
-            .with("next", number(64))
-            .with("cause", cause.clone()),
-        "tracewing:thread" => {
-            StructureClass::new().with("pid", FieldClass::signed(32)).with("name", FieldClass::string())
-        }
+        user_thread::Create::NAME => StructureClass::new()
+            .with(user_thread::Create::thread.name, number(64))
+            .with(user_thread::Create::origin.name, number(64)),
+        user_thread::Origin::NAME => StructureClass::new()
+            .with(user_thread::Origin::origin.name, number(64))
+            .with(user_thread::Origin::name.name, FieldClass::string()),
+        user_thread::Switch::NAME => StructureClass::new()
+            .with(user_thread::Switch::prev.name, number(64))
+            .with(user_thread::Switch::next.name, number(64))
+            .with(user_thread::Switch::cause.name, cause.clone()),
+        own::Thread::NAME => StructureClass::new()
+            .with(own::Thread::pid.name, FieldClass::signed(32))
+            .with(own::Thread::name.name, FieldClass::string()),
         "shop:served" => StructureClass::new().with("order", number(64)),
-        _ => StructureClass::new().with("thread", number(64)),
+        _ => StructureClass::new().with(user_thread::Wake::thread.name, number(64)),
     };
     let mut class = trace_class(uuid, USER.map(|name| (name, fields(name))).to_vec());
-    class.set_env("domain", "ust");
+    class.set_env(environment::DOMAIN, "ust");
     class
 }

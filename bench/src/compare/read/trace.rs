@@ -13,6 +13,7 @@ use tracewing_ctf::model::{
 use tracewing_ctf::tsdl;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
 use tracewing_units::{Cpu, Cycles};
+use tracewing_vocabulary::kernel;
 
 const UUID: [u8; 16] = *b"bench read trace";
 const STREAMS: u32 = 2;
@@ -130,7 +131,11 @@ fn class(kind: Kind) -> TraceClass {
     let classes = match kind {
         Kind::Pairs => vec![("bench:pair", pair)],
         Kind::Mix => {
-            vec![("sched_switch", switch()), ("syscall_entry_mmap", system_call()), ("bench:pair", pair)]
+            vec![
+                (kernel::Switch::NAME, switch()),
+                ("syscall_entry_mmap", system_call()),
+                ("bench:pair", pair),
+            ]
         }
         Kind::Texts => vec![("bench:text", texts())],
     };
@@ -141,13 +146,13 @@ fn switch() -> StructureClass {
     let comm = || FieldClass::array(IntegerClass::unsigned(8).with_encoding(Encoding::Utf8), 16);
     let number = || FieldClass::signed(32);
     StructureClass::new()
-        .with("prev_comm", comm())
-        .with("prev_tid", number())
+        .with(kernel::Switch::prev_comm.name, comm())
+        .with(kernel::Switch::prev_tid.name, number())
         .with("prev_prio", number())
-        .with("next_comm", comm())
-        .with("next_tid", number())
+        .with(kernel::Switch::next_comm.name, comm())
+        .with(kernel::Switch::next_tid.name, number())
         .with("next_prio", number())
-        .with("prev_state", FieldClass::signed(64))
+        .with(kernel::Switch::prev_state.name, FieldClass::signed(64))
 }
 
 fn system_call() -> StructureClass {

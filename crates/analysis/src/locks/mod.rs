@@ -36,6 +36,7 @@ use std::collections::{HashMap, HashSet};
 use tracewing_units::{LockAddress, Pid, Task, Tid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
+use tracewing_vocabulary::{lock, user_thread};
 
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
 use self::doubt::KernelDoubt;
@@ -202,7 +203,7 @@ impl Analysis for Locks {
 
     const TOGETHER: &[&[&str]] = &event::TOGETHER;
 
-    const SAME: &[&str] = &["lock", "object"];
+    const SAME: &[&str] = &[lock::Acquired::lock.name, user_thread::Acquired::object.name];
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {

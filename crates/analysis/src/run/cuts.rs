@@ -2,7 +2,7 @@
 
 use tracewing_rules::Predicate;
 use tracewing_trace::Filter;
-use tracewing_trace::super_trace::TimeCondition;
+use tracewing_trace::super_trace::{Column, TimeCondition};
 
 /// What a filter leaves out of LWPs and user threads of which it lets through the rest. What that would show
 /// is unknown, not 0.
@@ -23,20 +23,23 @@ impl Cuts {
         // A condition on anything else than columns selects events, and no times.
         let is_of_times = |condition: &&Predicate| TimeCondition::new(condition).is_some();
         let condition = filter.predicate.as_ref().filter(is_of_times);
-        let asks_for = |name: &str| condition.is_some_and(|condition| condition.asks_for_context(name));
-        let asks_beyond = |names: &[&str]| {
-            condition.is_some_and(|condition| {
-                !condition.asks_only_for(|variable| names.contains(&variable.name.as_str()))
-            })
+        let asks_for =
+            |column: Column| condition.is_some_and(|condition| condition.asks_for_context(column.name()));
+        let asks_beyond = |columns: &[Column]| {
+            let is_one = |name: &str| Column::named(name).is_some_and(|column| columns.contains(&column));
+            condition.is_some_and(|condition| !condition.asks_only_for(|variable| is_one(&variable.name)))
         };
         // A name may change during a life, a number does not.
         let of_cpus = !filter.cpus.is_empty();
-        let waits = of_cpus || asks_for("cpu");
+        let waits = of_cpus || asks_for(Column::Cpu);
         Self {
-            lwps: of_cpus || !filter.threads.is_empty() || asks_beyond(&["pid", "tid"]),
+            lwps: of_cpus || !filter.threads.is_empty() || asks_beyond(&[Column::Pid, Column::Tid]),
             waits,
-            polls: of_cpus || asks_beyond(&["pid", "tid", "task"]),
-            between_polls: waits || !filter.tids.is_empty() || asks_for("tid") || asks_for("comm"),
+            polls: of_cpus || asks_beyond(&[Column::Pid, Column::Tid, Column::Task]),
+            between_polls: waits
+                || !filter.tids.is_empty()
+                || asks_for(Column::Tid)
+                || asks_for(Column::Comm),
         }
     }
 }

@@ -7,6 +7,12 @@ use super::layout::{Layout, Place, Position, Presence};
 use super::tree::{Literal, Scope, Variable};
 use crate::filter::Load;
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};
+use tracewing_vocabulary::context;
+
+/// Context variables.
+pub(super) const TID: &str = context::TID[0];
+pub(super) const PID: &str = context::PROCESS[0];
+const CPU: &str = context::CPU[0];
 
 /// A class description with the positions of its fields.
 pub(crate) struct ClassSchema<'a> {
@@ -23,15 +29,15 @@ impl<'a> ClassSchema<'a> {
 
     fn context(&self, variable: &Variable) -> Result<Found<Place>, Problem> {
         let load = match variable.name.as_str() {
-            "tid" => Load::TID,
-            "pid" => Load::PID,
-            "cpu" => Load::CPU,
+            TID => Load::TID,
+            PID => Load::PID,
+            CPU => Load::CPU,
             "event" => return single(variable, Found::Known(Literal::Text(self.class.name.to_owned()))),
             "level" => {
                 return single(variable, Found::Known(Literal::Integer((self.class.level as u8).into())));
             }
             _ => {
-                let known = ["$tid", "$pid", "$cpu", "$event", "$level"].map(str::to_owned);
+                let known = [TID, PID, CPU, "event", "level"].map(|name| format!("${name}"));
                 return Err(Problem::Missing(variable.clone(), known.into()));
             }
         };

@@ -1,7 +1,7 @@
 //! A predicate: parsed from its text, and resolved or compiled for a class.
 
 use super::check::{Schema, resolve};
-use super::class::ClassSchema;
+use super::class::{ClassSchema, PID, TID};
 use super::condition::Condition;
 use super::error::CompileError;
 use super::fault::{Fault, PredicateError, PredicateFault};
@@ -92,7 +92,7 @@ impl Predicate {
     pub fn uses_numbers(&self) -> bool {
         let mut uses = false;
         self.root.variables(&mut |variable| {
-            uses |= variable.scope == Scope::Context && ["tid", "pid"].contains(&variable.name.as_str());
+            uses |= variable.scope == Scope::Context && [TID, PID].contains(&variable.name.as_str());
         });
         uses
     }

@@ -1,13 +1,14 @@
 //! Which part of a recording is selected: a time range, and in it events, threads, processes and CPUs.
 
 use crate::open::recording::{Recording, Stream};
-use crate::super_trace::{Carried, Place, Seen, SuperTrace, is_kernel};
+use crate::super_trace::{Carried, Column, Place, Seen, SuperTrace, is_kernel};
 use crate::time::range::TimePoint;
 use crate::time::zone::Zone;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use tracewing_rules::{Glob, Predicate, ProcessPattern, Scope, ThreadPattern, Variable};
 use tracewing_units::{Cpu, Pid, Tid};
+use tracewing_vocabulary::context;
 
 /// What a user wants of a recording; everything by default.
 ///
@@ -41,8 +42,7 @@ pub struct Filter {
 impl Filter {
     /// Whether it chooses by CPU, so that what begins on a chosen one may end on another.
     pub fn chooses_cpus(&self) -> bool {
-        let asks =
-            |predicate: &Predicate| ["cpu", "cpu_id"].iter().any(|name| predicate.asks_for_context(name));
+        let asks = |predicate: &Predicate| context::CPU.iter().any(|name| predicate.asks_for_context(name));
         !self.cpus.is_empty() || self.predicate.as_ref().is_some_and(asks)
     }
 }
@@ -50,8 +50,7 @@ impl Filter {
 impl Filter {
     /// Whether it chooses by LWP, so that what a user thread begins on a chosen one it may end on another.
     pub fn chooses_tids(&self) -> bool {
-        let asks =
-            |predicate: &Predicate| ["tid", "vtid"].iter().any(|name| predicate.asks_for_context(name));
+        let asks = |predicate: &Predicate| context::TID.iter().any(|name| predicate.asks_for_context(name));
         !self.tids.is_empty() || self.predicate.as_ref().is_some_and(asks)
     }
 
@@ -82,10 +81,12 @@ impl Filter {
     pub fn tears(&self, recording: &Recording, groups: &[&[&str]], same: &[&str]) -> bool {
         /// Of those whose events they are; of LWPs and CPUs, see [`Filter::chooses_tids`] and
         /// [`Filter::chooses_cpus`].
-        const SUBJECTS: [&str; 9] =
-            ["pid", "vpid", "process", "task", "comm", "tid", "vtid", "cpu", "cpu_id"];
+        const CONTEXTS: [[&str; 2]; 3] = [context::PROCESS, context::TID, context::CPU];
+        const COLUMNS: [&str; 3] = [Column::Process.name(), Column::Task.name(), Column::Comm.name()];
         let keeps = |variable: &Variable| match variable.scope {
-            Scope::Context => SUBJECTS.contains(&variable.name.as_str()),
+            Scope::Context => {
+                COLUMNS.iter().chain(CONTEXTS.as_flattened()).any(|name| variable.name == **name)
+            }
             Scope::Field => same.contains(&variable.name.as_str()),
         };
         if self.predicate.as_ref().is_some_and(|predicate| !predicate.asks_only_for(keeps)) {

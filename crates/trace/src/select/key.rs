@@ -145,7 +145,7 @@ fn is_plain_context(variable: &Variable) -> bool {
 }
 
 fn is_user_thread(variable: &Variable) -> bool {
-    (variable.scope, variable.name.as_str()) == (Scope::Context, "task")
+    (variable.scope, variable.name.as_str()) == (Scope::Context, Column::Task.name())
 }
 
 /// Its process, then its number.

@@ -22,6 +22,7 @@ use super::place::Carried;
 use super::seen::Seen;
 use tracewing_rules::{Condition, Found, Predicate, Problem, Schema, Scope, Type, Value, Variable};
 use tracewing_units::Pid;
+use tracewing_vocabulary::context;
 
 /// A column that is derived from the super-trace, not from the event's own fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,19 +51,19 @@ pub enum Column {
     State,
 }
 
-/// All columns, with their names without the `$`.
-const COLUMNS: [(&str, Column); 11] = [
-    ("pid", Column::Pid),
-    ("process", Column::Process),
-    ("tid", Column::Tid),
-    ("comm", Column::Comm),
-    ("task", Column::Task),
-    ("task_name", Column::TaskName),
-    ("cpu", Column::Cpu),
-    ("mode", Column::Mode),
-    ("call", Column::Call),
-    ("waits_for", Column::WaitsFor),
-    ("state", Column::State),
+/// All columns.
+const COLUMNS: [Column; 11] = [
+    Column::Pid,
+    Column::Process,
+    Column::Tid,
+    Column::Comm,
+    Column::Task,
+    Column::TaskName,
+    Column::Cpu,
+    Column::Mode,
+    Column::Call,
+    Column::WaitsFor,
+    Column::State,
 ];
 
 /// The values of `$mode`.
@@ -74,12 +75,29 @@ const STATES: [&str; 6] = ["running", "runnable", "preempted", "blocked", "neste
 impl Column {
     /// The column of this name.
     pub fn named(name: &str) -> Option<Self> {
-        COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
+        COLUMNS.into_iter().find(|column| column.name() == name)
+    }
+
+    /// Its name, without the `$`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Column::Pid => context::PROCESS[0],
+            Column::Process => "process",
+            Column::Tid => context::TID[0],
+            Column::Comm => "comm",
+            Column::Task => "task",
+            Column::TaskName => "task_name",
+            Column::Cpu => context::CPU[0],
+            Column::Mode => "mode",
+            Column::Call => "call",
+            Column::WaitsFor => "waits_for",
+            Column::State => "state",
+        }
     }
 
     /// The names of all columns.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        COLUMNS.iter().map(|(name, _)| *name)
+        COLUMNS.into_iter().map(Column::name)
     }
 
     /// What its values are.

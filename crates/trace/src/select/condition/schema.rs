@@ -10,6 +10,7 @@ use crate::super_trace::Column;
 use std::cell::RefCell;
 use tracewing_ctf::model::{DataStreamClass, EnvValue, EventRecordClass, FieldClass, Scope, StructureClass};
 use tracewing_rules::{Found, Literal, Problem, Schema, Scope as VariableScope, Type, Variable};
+use tracewing_vocabulary::context;
 
 /// An event class, and the paths into its events that were asked for.
 pub(super) struct ClassSchema<'t> {
@@ -22,8 +23,8 @@ pub(super) struct ClassSchema<'t> {
 /// Where contexts are looked for, in this order.
 const CONTEXTS: [Scope; 3] = [Scope::SpecificContext, Scope::CommonContext, Scope::PacketContext];
 
-/// Other names under which tracers write a context.
-const ALIASES: [(&str, &str); 3] = [("cpu", "cpu_id"), ("tid", "vtid"), ("pid", "vpid")];
+/// Contexts that some tracers write under the second name.
+const ALIASES: [[&str; 2]; 3] = [context::CPU, context::TID, context::PROCESS];
 
 impl<'t> ClassSchema<'t> {
     fn stream(&self) -> &'t DataStreamClass {
@@ -61,7 +62,7 @@ impl<'t> ClassSchema<'t> {
             ("level", _, Some(level)) => return known(Literal::Integer(level.into())),
             _ => {}
         }
-        let alias = ALIASES.into_iter().find(|(alias, _)| *alias == name).map(|(_, name)| name);
+        let alias = ALIASES.into_iter().find(|[alias, _]| *alias == name).map(|[_, name]| name);
         for name in [Some(name), alias].into_iter().flatten() {
             for scope in CONTEXTS {
                 if let Some(structure) = self.structure(scope)

@@ -165,7 +165,7 @@ impl From<kernel::PageFaultUser> for Kind<'_> {
 
 impl<'e> From<kernel::StateDump<'e>> for Kind<'e> {
     #[inline(always)]
-    fn from(kernel::StateDump { tid, pid, name, r#type }: kernel::StateDump<'e>) -> Self {
+    fn from(kernel::StateDump { tid, pid, name, r#type, .. }: kernel::StateDump<'e>) -> Self {
         Self::Dump { tid, process: pid, name, is_kernel: r#type == Some(kernel::KERNEL_THREAD) }
     }
 }
