@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 use std::io::{Result as IoResult, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_analysis::profile::{Group, Profile, Row, Samples, Shown};
-use tracewing_programs::symbols::Symbols;
+use tracewing_analysis::profile::{Frames, Group, Image, Profile, Row, Samples, Shown};
+use tracewing_programs::symbols::{Named, Symbols};
 use tracewing_vocabulary::profile;
 
 const HELP: &str = "\
@@ -51,6 +51,10 @@ pub struct Args {
     /// with less than PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least: f64,
+
+    /// Take functions that the compiler has put into their callers as parts of these
+    #[arg(long)]
+    no_inline: bool,
 
     /// Draw a flame graph into FILE instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "counters"])]
@@ -133,7 +137,7 @@ const CONTRADICTORY: &str = "Values of counters went back, or grew faster than a
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
-    let found = named(profile.finish(&ran));
+    let found = named(profile.finish(&ran), !args.no_inline);
     let mut out = screen::stdout(args.table.format().into());
     let is_empty = found.count() == 0;
     match (&args.flame_graph, args.tree) {
@@ -183,15 +187,22 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-/// The samples, with the names that files have for functions.
-fn named(samples: Samples) -> Shown {
+/// The samples, with the names that files have for functions, and for those inlined into them.
+fn named(samples: Samples, inlined: bool) -> Shown {
     let mut symbols = Symbols::new();
     let mut others = BTreeSet::new();
     let named = samples.name(&mut |image, offset| {
         if symbols.is_replaced(&image.path, &image.build_id) {
             others.insert(image.path.clone());
         }
-        symbols.at_offset(&image.path, &image.build_id, offset).map(|symbol| symbol.name.to_owned())
+        let Image { path, build_id } = image;
+        let (name, near) = match symbols.function_at(path, build_id, offset) {
+            Some(Named::Function(name)) => (Some(name), None),
+            Some(Named::Near(name)) => (None, Some(name)),
+            None => (None, None),
+        };
+        let inlined = if inlined { symbols.inlined_at(path, build_id, offset) } else { Vec::new() };
+        Frames { inlined, name, near }
     });
     for path in others {
         print_warning(&format!(

@@ -222,7 +222,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
 
 /// See [`Line::busy`].
 fn knows_busy(ran: &Ran) -> bool {
-    !ran.recorded.lacks_user_switches && !(ran.cuts.waits && ran.switchless)
+    !(ran.recorded.lacks_user_switches || ran.cuts.waits && ran.switchless)
 }
 
 /// The columns of a running recording's tasks.

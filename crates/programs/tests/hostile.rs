@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tracewing_programs::probes::{Resolver, usdt};
+use tracewing_programs::symbols::Symbols;
 
 /// Pseudo-random numbers (Marsaglia's xorshift), so that every run damages the same bytes.
 struct Numbers(u64);
@@ -39,6 +40,12 @@ fn ask(path: &Path) -> usize {
         "take kind behind",
         "0x1200",
     ];
+    let mut symbols = Symbols::new();
+    for offset in (0..0x4000).step_by(0x40) {
+        let path = path.to_string();
+        let _ = (symbols.function_at(&path, "", offset), symbols.line(&path, offset));
+        let _ = symbols.inlined_at(&path, "", offset);
+    }
     let resolved = probes.iter().filter(|probe| resolver.probe(&format!("{path}:{probe}")).is_ok()).count();
     resolved + usize::from(resolver.usdt(&format!("{path}:shop:*")).is_ok())
 }

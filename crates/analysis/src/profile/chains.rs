@@ -5,7 +5,7 @@ use tracewing_trace::super_trace::Seen;
 use tracewing_units::Cpu;
 
 use super::event::{self, ProfileEvent, Reader};
-use super::function::Function;
+use super::function::{Frames, Function};
 use super::samples::Image;
 use super::spaces::Spaces;
 
@@ -55,6 +55,7 @@ impl Chains {
     /// The functions with the code, by its numbers. `name` is asked for that of the one at an offset of a
     /// file.
     pub fn finish(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
-        self.spaces.finish().0.functions(name)
+        let mut frames = |image: &Image, offset| Frames { name: name(image, offset), ..Frames::default() };
+        self.spaces.finish().0.functions(&mut frames).into_iter().flatten().collect()
     }
 }

@@ -29,7 +29,7 @@ use tracewing_units::Tid;
 
 pub use self::chains::{Chains, Looked};
 use self::event::Reader;
-pub use self::function::Function;
+pub use self::function::{Frames, Function, FunctionKind};
 use self::growth::Growth;
 pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tracewing_units::{Pid, Tid};
 
-use super::function::Function;
+use super::function::{Frames, Function};
 use super::samples::{Image, Samples, Stack, Weight};
 
 /// What each row of the histogram is about.
@@ -65,14 +65,14 @@ pub struct Shown {
     samples: Samples,
     /// Without duplicates.
     functions: Vec<Function>,
-    /// By number of the code.
-    of_code: Vec<u32>,
+    /// By number of the code, the innermost first.
+    of_code: Vec<Vec<u32>>,
 }
 
 impl Samples {
-    /// Gives names to functions. `name` is asked for that of the function at an offset of a file.
-    pub fn name(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Shown {
-        let functions = self.codes.functions(name);
+    /// Gives names to functions. `frames` is asked for those at an offset of a file.
+    pub fn name(self, frames: &mut dyn FnMut(&Image, u64) -> Frames) -> Shown {
+        let functions = self.codes.functions(frames);
         Shown::new(self, functions)
     }
 }
@@ -85,7 +85,7 @@ struct Node {
 }
 
 impl Shown {
-    pub(super) fn new(samples: Samples, of_codes: Vec<Function>) -> Self {
+    pub(super) fn new(samples: Samples, of_codes: Vec<Vec<Function>>) -> Self {
         let mut functions = Vec::new();
         let mut numbers: HashMap<Function, u32> = HashMap::new();
         let mut number = |function: Function| {
@@ -94,7 +94,8 @@ impl Shown {
                 functions.len() as u32 - 1
             })
         };
-        let of_code = of_codes.into_iter().map(&mut number).collect();
+        let of_code = of_codes.into_iter().map(|frames| frames.into_iter().map(&mut number).collect());
+        let of_code = of_code.collect();
         Self { samples, functions, of_code }
     }
 
@@ -133,10 +134,24 @@ impl Shown {
     fn is_whole(&self, program: &[u32]) -> bool {
         const OUTERMOST: usize = 4;
         let callers = program.get(1..).unwrap_or_default();
-        let function = |code: &u32| &self.functions[self.of_code[*code as usize] as usize];
-        let named = program.iter().rev().take(OUTERMOST).map(function);
-        named.filter(|function| function.name.is_some()).any(Function::is_root)
-            || callers.last().map(function).is_some_and(Function::is_root)
+        let function = |code: &u32| self.frames(*code).last().map(|last| self.function(*last));
+        let named = program.iter().rev().take(OUTERMOST).filter_map(function);
+        named.filter(|function| function.own_name().is_some()).any(Function::is_root)
+            || callers.last().and_then(function).is_some_and(Function::is_root)
+    }
+
+    /// The functions at a place of code, by number, the innermost first.
+    fn frames(&self, code: u32) -> &[u32] {
+        &self.of_code[code as usize]
+    }
+
+    fn function(&self, number: u32) -> &Function {
+        &self.functions[number as usize]
+    }
+
+    /// A stack's functions, by number, the innermost first.
+    fn innermost_first<'s>(&'s self, stack: &'s Stack) -> impl DoubleEndedIterator<Item = u32> + 's {
+        stack.codes.iter().flat_map(|code| self.frames(*code).iter().copied())
     }
 
     fn total_of_processes(&self) -> HashMap<Option<Pid>, u64> {
@@ -167,20 +182,17 @@ impl Shown {
         let of = self.total_of_processes();
         let mut counts: HashMap<Key, (Weight, u64)> = HashMap::new();
         for (stack, weight) in &self.samples.stacks {
-            let key = |code: u32| -> Key {
-                let function = &self.functions[self.of_code[code as usize] as usize];
+            let key = |function: u32| -> Key {
+                let function = self.function(function);
                 match group {
                     Group::Function => (stack.process, None, Some(function.clone())),
-                    Group::Object => {
-                        let object = Function { name: None, object: function.object.clone() };
-                        (stack.process, None, Some(object))
-                    }
+                    Group::Object => (stack.process, None, Some(Function::whole(None, &function.object))),
                     Group::Thread => (stack.process, stack.tid, None),
                 }
             };
             let mut on_stack = HashSet::new();
-            for (at, code) in stack.codes.iter().enumerate() {
-                let key = key(*code);
+            for (at, function) in self.innermost_first(stack).enumerate() {
+                let key = key(function);
                 let (own, total) = counts.entry(key.clone()).or_default();
                 if at == 0 {
                     own.samples += weight.samples;
@@ -195,7 +207,7 @@ impl Shown {
             process,
             process_name: self.process_name(process),
             tid,
-            function: function.unwrap_or(Function { name: None, object: String::new() }),
+            function: function.unwrap_or(Function::whole(None, "")),
             own: own.samples,
             total,
             period: own.period,
@@ -216,9 +228,14 @@ impl Shown {
         for (stack, weight) in &self.samples.stacks {
             let mut node = roots.entry(stack.process).or_default();
             node.total += weight.samples;
-            let innermost = if inverted { 0 } else { stack.codes.len().saturating_sub(1) };
-            for (at, code) in in_order(stack, !inverted).enumerate() {
-                node = node.below.entry(self.of_code[code as usize]).or_default();
+            let mut functions: Vec<u32> = self.innermost_first(stack).collect();
+            let mut innermost = 0;
+            if !inverted {
+                functions.reverse();
+                innermost = functions.len().saturating_sub(1);
+            }
+            for (at, function) in functions.into_iter().enumerate() {
+                node = node.below.entry(function).or_default();
                 node.total += weight.samples;
                 node.own += if at == innermost { weight.samples } else { 0 };
             }
@@ -238,7 +255,7 @@ impl Shown {
                     process,
                     process_name: process_name.clone(),
                     depth,
-                    function: self.functions[number as usize].clone(),
+                    function: self.function(number).clone(),
                     own: node.own,
                     total: node.total,
                     of,
@@ -259,9 +276,9 @@ impl Shown {
                 (name, Some(process)) => format!("{}-{process}", part(&name)),
                 (_, None) => "unknown".to_owned(),
             };
-            for code in in_order(stack, true) {
+            for function in self.innermost_first(stack).rev() {
                 line.push(';');
-                line.push_str(&part(&self.functions[self.of_code[code as usize] as usize].shown()));
+                line.push_str(&part(&self.function(function).shown()));
             }
             *counts.entry(line).or_default() += weight.samples;
         }
@@ -272,13 +289,6 @@ impl Shown {
 /// What a part of a folded stack can be.
 fn part(name: &str) -> String {
     name.replace([';', '\n'], ":")
-}
-
-/// A stack's codes, from the outermost or from the innermost.
-fn in_order(stack: &Stack, outermost_first: bool) -> impl Iterator<Item = u32> {
-    let codes = &stack.codes;
-    let last = codes.len().saturating_sub(1);
-    (0..codes.len()).map(move |at| if outermost_first { codes[last - at] } else { codes[at] })
 }
 
 /// The nodes below one, that with most samples last.
@@ -318,7 +328,15 @@ mod tests {
             lost: tracewing_trace::Losses::default(),
             duration_ns: tracewing_units::Duration::ZERO,
         };
-        samples.name(&mut |_, offset| names.get(offset as usize).map(|name| (*name).to_owned()))
+        // Functions with a slash are inlined into the last one.
+        samples.name(&mut |_, offset| {
+            let mut frames: Vec<_> = names
+                .get(offset as usize)
+                .map(|name| name.split('/').map(str::to_owned).collect())
+                .unwrap_or_default();
+            let name = frames.pop();
+            Frames { inlined: frames, name, near: None }
+        })
     }
 
     #[test]
@@ -362,6 +380,21 @@ mod tests {
         ];
         assert_eq!(tree(true, 0.0), up);
         assert_eq!(shown.folded(), ["one-1;main;f 3", "one-1;main;f;g 6", "one-1;main;g 1"]);
+    }
+
+    #[test]
+    fn inlined_functions_are_called_by_those_that_contain_them() {
+        let shown = shown(&[(Pid(1), &[1, 0], 4), (Pid(1), &[2, 0], 1)], &["main", "h/g/f", "f"]);
+        assert_eq!(shown.folded(), ["one-1;main;f 1", "one-1;main;f;g (inlined);h (inlined) 4"]);
+        let rows = shown.histogram(Group::Function);
+        let rows: Vec<_> = rows.iter().map(|row| (row.function.shown(), row.own, row.total)).collect();
+        let row = |name: &str, own, total| (name.to_owned(), own, total);
+        let expected =
+            [row("h (inlined)", 4, 4), row("f", 1, 5), row("main", 0, 5), row("g (inlined)", 0, 4)];
+        assert_eq!(rows, expected);
+        let objects = shown.histogram(Group::Object);
+        assert_eq!((objects[0].own, objects[0].total, objects.len()), (5, 5, 1));
+        assert_eq!(shown.chains(), (5, Some(0)));
     }
 
     #[test]

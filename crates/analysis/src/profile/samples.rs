@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::function::Function;
+use super::function::{Frames, Function, FunctionKind};
 use tracewing_trace::Losses;
 use tracewing_units::{Duration, Pid, Tid};
 
@@ -44,21 +44,28 @@ impl Codes {
         })
     }
 
-    /// The functions with the code, by its numbers; `name` is asked for that of the one at an offset of a
-    /// file.
-    pub(super) fn functions(&self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
-        let function = |code: &Code| match code {
+    /// The functions with the code, by its numbers, the innermost first; `frames` is asked for those at an
+    /// offset of a file.
+    pub(super) fn functions(&self, frames: &mut dyn FnMut(&Image, u64) -> Frames) -> Vec<Vec<Function>> {
+        let functions = |code: &Code| match code {
             Code::File { image, offset } => {
                 let image = &self.images[*image as usize];
-                Function { name: name(image, *offset), object: image.path.clone() }
+                let Frames { inlined, name, near } = frames(image, *offset);
+                let of = |name, kind| Function { name: Some(name), object: image.path.clone(), kind };
+                let whole = match (name, near) {
+                    (None, Some(near)) => of(near, FunctionKind::Near),
+                    (name, _) => Function::whole(name, &image.path),
+                };
+                let inlined = inlined.into_iter().map(|name| of(name, FunctionKind::Inlined));
+                inlined.chain([whole]).collect()
             }
-            Code::Kernel { function } => Function {
-                name: function.map(|function| self.kernel[function as usize].clone()),
-                object: Function::KERNEL.to_owned(),
-            },
-            Code::Unknown => Function { name: None, object: Function::UNKNOWN.to_owned() },
+            Code::Kernel { function } => {
+                let name = function.map(|function| self.kernel[function as usize].clone());
+                vec![Function::whole(name, Function::KERNEL)]
+            }
+            Code::Unknown => vec![Function::whole(None, Function::UNKNOWN)],
         };
-        self.codes.iter().map(function).collect()
+        self.codes.iter().map(functions).collect()
     }
 
     #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::By;
 use crate::table::{Cell, Column, columns};
-use tracewing_analysis::profile::{Row, Shown, TreeLine};
+use tracewing_analysis::profile::{FunctionKind, Row, Shown, TreeLine};
 use tracewing_units::Duration;
 
 /// A line of a histogram.
@@ -46,7 +46,7 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
             => Cell::Count(line.row.period);
     };
     columns.extend(match by {
-        By::Function => vec![function(), object().low()],
+        By::Function => vec![function(), kind(), object().low()],
         By::Object => vec![object().key()],
         By::Thread => columns! { line: Line<'f>;
             number "thread" "tid" key, "thread id" => line.row.tid.into();
@@ -72,6 +72,21 @@ fn function<'f>() -> Column<Line<'f>> {
         .shrinking()
 }
 
+const KIND: &str = "whole; inlined: the compiler put it into its caller; near: a function without a symbol, \
+                    which comes after this one";
+
+fn word(kind: FunctionKind) -> Cell {
+    Cell::from(match kind {
+        FunctionKind::Whole => "whole",
+        FunctionKind::Inlined => "inlined",
+        FunctionKind::Near => "near",
+    })
+}
+
+fn kind<'f>() -> Column<Line<'f>> {
+    Column::text("kind", "kind", KIND, |line: &Line<'f>| word(line.row.function.kind)).extra()
+}
+
 /// In text the file's name, in JSON and CSV with its path.
 fn object<'f>() -> Column<Line<'f>> {
     let path = |line: &Line<'f>| line.row.function.object.as_str().into();
@@ -90,6 +105,7 @@ pub fn tree_columns() -> Vec<Column<TreeLine>> {
         number "depth" "depth" extra, "distance from the tree's root" => Cell::Count(line.depth as u64);
         text "function" "function" key, "the function; in text, indented by its depth" => Cell::Text(line.function.shown()),
             in_text: Cell::Text(format!("{}{}", "  ".repeat(line.depth), line.function.shown()));
+        text "kind" "kind" extra, KIND => word(line.function.kind);
         text "object" "object" extra, "file that it is in, or the kernel" => line.function.object.as_str().into();
     }
 }

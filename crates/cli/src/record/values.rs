@@ -41,6 +41,9 @@ pub fn parse_stacks(text: &str) -> Result<Stacks, String> {
     let (method, bytes) = text.split_once(',').map_or((text, None), |(method, bytes)| (method, Some(bytes)));
     match (method, bytes) {
         ("fp", None) => Ok(Stacks::FramePointers),
+        ("dwarf", _) if !cfg!(target_arch = "x86_64") => {
+            Err("dwarf needs an x86-64 processor; fp follows frame pointers".to_owned())
+        }
         ("dwarf", None) => Ok(Stacks::Copied { bytes: STACK_BYTES }),
         ("dwarf", Some(bytes)) => {
             let Size(bytes) = parse_size(bytes)?;

@@ -27,8 +27,14 @@ const FRAME_POINTERS: &[&str] = &["-fno-omit-frame-pointer"];
 
 /// Compiles `crates/profile/tests/programs/busy.c`; `None` where there is no compiler.
 fn busy(folder: &Path, options: &[&str]) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/programs/busy.c");
-    let program = folder.join("busy");
+    compiled(folder, "busy", options)
+}
+
+/// The same of another program there.
+fn compiled(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/programs");
+    let source = source.join(name).with_extension("c");
+    let program = folder.join(name);
     match Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).args(options).output()
     {
         Ok(output) => {
@@ -176,6 +182,47 @@ fn without_frame_pointers_chains_are_cut_and_a_note_says_so() {
     let shown = of(&recording.trace(), &["profile"]).ran();
     let shown = shown.text();
     assert!(shown.contains(&format!("{cut} of {chains} call chains of programs are cut short")), "{shown}");
+}
+
+/// A recording of `crates/profile/tests/programs/inlined.c`, and half of its samples.
+fn inlined(options: &[&str]) -> Option<(tempfile::TempDir, Recording, u64)> {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_sample() {
+        return None;
+    }
+    let program = compiled(folder.path(), "inlined", options)?;
+    let recording = record(&["--profile", "499"], &[program.to_str().unwrap()]);
+    let half = json(&[], &recording.trace())["samples"].as_u64().unwrap() / 2;
+    Some((folder, recording, half))
+}
+
+#[test]
+fn inlined_functions_are_those_that_their_code_is_of() {
+    let options = ["-g", "-fno-omit-frame-pointer"];
+    let Some((_program, recording, half)) = inlined(&options) else { return };
+    let found = json(&[], &recording.trace());
+    let (own, total) = (by_function(&found, "self_samples"), by_function(&found, "total_samples"));
+    assert!(own["innermost (inlined)"] * 10 > half * 8, "{own:?}");
+    assert!(own.get("exported").is_none_or(|own| own * 10 <= half), "{own:?}");
+    for function in ["middle (inlined)", "exported"] {
+        assert!(total[function] >= own["innermost (inlined)"], "{function}: {total:?}");
+    }
+    let kinds: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["kind"].as_str()).collect();
+    assert_eq!(kinds, BTreeSet::from([Some("inlined"), Some("whole")]));
+    let whole = by_function(&json(&["--no-inline"], &recording.trace()), "self_samples");
+    assert!(
+        whole["exported"] * 10 > half * 8 && !whole.keys().any(|name| name.contains("inlined)")),
+        "{whole:?}"
+    );
+}
+
+#[test]
+fn code_without_a_symbol_has_the_name_before_it_and_says_so() {
+    let options = ["-rdynamic", "-s", "-fno-omit-frame-pointer"];
+    let Some((_program, recording, half)) = inlined(&options) else { return };
+    let own = by_function(&json(&[], &recording.trace()), "self_samples");
+    let near: u64 = own.iter().filter(|(name, _)| name.starts_with("near ")).map(|(_, own)| own).sum();
+    assert!(own["exported"] * 10 > half * 8 && near * 10 > half * 8, "{own:?}");
 }
 
 #[test]

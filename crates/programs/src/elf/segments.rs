@@ -79,6 +79,12 @@ impl Segments {
         Some(segment.address.wrapping_sub(segment.offset).wrapping_add(offsets.start))
     }
 
+    /// Whether two addresses are of the same segment's code.
+    pub(crate) fn has_both(&self, one: u64, other: u64) -> bool {
+        let has = |segment: &Segment, address: u64| address.wrapping_sub(segment.address) < segment.in_file;
+        self.0.iter().any(|segment| segment.executable && has(segment, one) && has(segment, other))
+    }
+
     /// The address of a file offset.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.0.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.in_file)?;

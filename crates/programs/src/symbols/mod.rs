@@ -13,9 +13,13 @@ use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::elf::{Content, Segments, by_build_id, hexadecimal};
 
-mod lines;
+mod debug;
+mod inlined;
 
-use lines::Lines;
+use debug::Debug;
+
+/// Debug information in memory.
+type Reader = gimli::EndianArcSlice<gimli::RunTimeEndian>;
 
 /// Maximum length of a symbol's name, bytes.
 const LONGEST: usize = 4096;
@@ -29,12 +33,21 @@ pub struct Symbol<'a> {
     pub offset: u64,
 }
 
+/// A function's name, from symbols.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// That of the function that contains the address.
+    Function(String),
+    /// That of the last function before it: the one that contains it has no symbol.
+    Near(String),
+}
+
 /// Files whose symbols were read.
 #[derive(Default)]
 pub struct Symbols {
     files: HashMap<String, Code>,
-    /// Source lines by path; `None` if there is no debug information.
-    lines: HashMap<String, Option<Lines>>,
+    /// By path; `None` if there is none.
+    debug: HashMap<String, Option<Debug>>,
 }
 
 impl fmt::Debug for Symbols {
@@ -85,6 +98,33 @@ impl Symbols {
         find(&code.functions, code.segments.address(offset)?)
     }
 
+    /// The function whose code is at the file offset `offset` in the file at `path`, or the last one before
+    /// it in the same segment; `None` also if the file has been replaced, as above.
+    pub fn function_at(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Named> {
+        if self.is_replaced(path, build_id) {
+            return None;
+        }
+        let code = self.code(path);
+        let address = code.segments.address(offset)?;
+        match find(&code.functions, address) {
+            Some(symbol) => Some(Named::Function(symbol.name.to_owned())),
+            None => nearest(&code.functions, address)
+                .filter(|near| code.segments.has_both(near.begin, address))
+                .map(|near| Named::Near(near.name.clone())),
+        }
+    }
+
+    /// Names of the functions that were inlined at the file offset `offset` in the file at `path`, the
+    /// innermost first, as far as debug information names them; none if the file has been replaced.
+    pub fn inlined_at(&mut self, path: &str, build_id: &str, offset: u64) -> Vec<String> {
+        let address = match self.is_replaced(path, build_id) {
+            true => None,
+            false => self.code(path).segments.address(offset),
+        };
+        let inlined = |address| Some(self.debug(path)?.inlined(address));
+        address.and_then(inlined).unwrap_or_default()
+    }
+
     /// Whether the file at `path` has a build id different from this one; `false` if one of them has none.
     pub fn is_replaced(&mut self, path: &str, build_id: &str) -> bool {
         let known = &self.code(path).build_id;
@@ -102,8 +142,14 @@ impl Symbols {
     /// Source file and line of the code at `address` of the file at `path`, an address as for
     /// [`Symbols::at`].
     pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {
-        let lines = self.lines.entry(path.to_owned()).or_insert_with(|| Lines::read(Path::new(path)));
-        lines.as_ref()?.find(address)
+        self.debug(path)?.line(address)
+    }
+
+    fn debug(&mut self, path: &str) -> Option<&mut Debug> {
+        if !self.debug.contains_key(path) {
+            self.debug.insert(path.to_owned(), Debug::read(Path::new(path)));
+        }
+        self.debug.get_mut(path)?.as_mut()
     }
 
     fn code(&mut self, path: &str) -> &Code {
@@ -115,10 +161,14 @@ impl Symbols {
     }
 }
 
+/// The last function that begins at this address or before, among functions sorted by address.
+fn nearest(functions: &[Function], address: u64) -> Option<&Function> {
+    functions[..functions.partition_point(|function| function.begin <= address)].last()
+}
+
 /// The function that contains this address, among functions sorted by address.
 fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
-    let end = functions.partition_point(|function| function.begin <= address);
-    let function = functions[..end].last()?;
+    let function = nearest(functions, address)?;
     let offset = address - function.begin;
     (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
 }
