@@ -55,6 +55,27 @@ fn sentences_and_episodes_are_broken_between_words() {
     }
 }
 
+/// Their rows are printed before the widths of later cells are known.
+#[test]
+fn tables_printed_row_by_row_fit_the_terminal_and_say_what_they_hide() {
+    for name in ["server", "system"] {
+        let recording = recording(name);
+        let arguments = ["sched", "timehist", recording.to_str().unwrap()];
+        let print = |columns| tracewing(&arguments, None).env("COLUMNS", columns).succeeds().text();
+        let rows = |text: &str| text.lines().filter(|line| line.contains('.')).count();
+        let (narrow, wide, unlimited) = (print("80"), print("120"), print("0"));
+        for (text, columns) in [(&narrow, 80), (&wide, 120)] {
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest.is_some_and(|longest| longest <= columns), "{longest:?}: {text}");
+        }
+        assert!(rows(&unlimited) > 10, "{unlimited}");
+        assert_eq!(rows(&wide), rows(&unlimited));
+        assert!(narrow.contains("Hidden columns: ") && narrow.contains("woken-by"), "{narrow}");
+        assert!(wide.lines().next().is_some_and(|titles| titles.ends_with("woken-by")), "{wide}");
+        assert!(!wide.contains("Hidden columns") && !unlimited.contains('…'), "{wide}");
+    }
+}
+
 #[test]
 fn a_pager_shows_what_is_read_on_a_terminal() {
     let server = recording("server");

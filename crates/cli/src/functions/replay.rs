@@ -28,7 +28,7 @@ pub fn columns() -> Vec<Column<Shown>> {
         period(10) "duration" "duration_ns" high, "how long the call took, in the line in which it ends"
             => shown.line.what.duration();
         number(8) "thread" "tid" key, "thread id" => shown.line.thread.1.into();
-        text "function" "function" key, "the function; in text, below its callers"
+        text "function" "function" key + shrinking, "the function; in text, below its callers"
             => shown.name.as_str().into(), in_text: shown.text().into();
         text "part" "part" extra, "beginning or end of a call that contains others, or the whole of a call that does not"
             => shown.line.what.name().into();
@@ -62,6 +62,7 @@ pub fn run(input: &Input, options: &TableOptions) -> Result<ExitCode> {
     let Replay { calls, mut lines } = replay;
     lines.print_all(&calls);
     lines.written?;
+    lines.table.end(&mut lines.out)?;
     if calls.count() == 0 {
         let format = if format == TableFormat::Table { format } else { TableFormat::Json };
         NEEDED.explain(&mut lines.out, format, input, &ran)?;

@@ -70,7 +70,7 @@ fn slice_columns() -> Vec<Column<Left>> {
     columns! { left: Left;
         clock(18) "time" "time_ns" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
         number(4) "cpu" "cpu" high, "the CPU" => left.cpu.into();
-        text(32) "task [tid/pid]" "name" key, "name of the thread; in text, with its number and that of its process"
+        text(32) "task [tid/pid]" "name" key + shrinking, "name of the thread; in text, with its number and that of its process"
             => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();
         number "tid" "tid" extra, "thread id" => left.tid.into();
         number "process" "process" extra, "id of its process" => left.process.into();
@@ -80,7 +80,7 @@ fn slice_columns() -> Vec<Column<Left>> {
         duration(9) "run" "run_ns" high, "time on the CPU; unknown if its beginning is unknown" => Cell::ns(left.run_ns);
         text(5) "state" "state" normal, "state when it left the CPU: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
             => left.state.letters().into();
-        text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
+        text "woken-by" "waker" low + shrinking, "thread, task or interrupt that ended its sleep"
             => left.waker.as_ref().map_or(Cell::None, name_of_waker),
             in_text: left.waker.as_ref().map_or(Cell::None, |waker| left.titled_waker(waker).into());
         number "waker-tid" "waker_tid" extra, "id of the thread that ended its sleep"
@@ -129,6 +129,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
+    printer.lines.end(&mut printer.out)?;
     let is_text = format == EventFormat::Text;
     let format = if is_text { TableFormat::Table } else { TableFormat::Json };
     match printer.left == left {

@@ -1,7 +1,7 @@
-//! Rows that are printed as they come: text has columns of fixed widths then, and JSON a line for each row.
+//! Rows that are printed as they come: text then has columns of fixed widths, and JSON a line for each row.
 
 use super::fit::{fit, write_aligned, write_titles};
-use super::{Cell, Choice, Column, Head, Row, csv_names, csv_row};
+use super::{Cell, Choice, Column, Head, Row, csv_names, csv_row, say_left_out};
 use crate::format::EventFormat;
 use crate::terminal;
 use anyhow::Result;
@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 pub struct Lines<R> {
     columns: Vec<Column<R>>,
     heads: Vec<Head>,
-    /// Of the columns that text has, in characters.
+    /// Of the columns that text has, in characters; `None` for those that the terminal is too narrow for.
     widths: Vec<Option<usize>>,
     format: EventFormat,
 }
@@ -25,10 +25,13 @@ impl<R> Lines<R> {
     /// There is no column of a given name.
     pub fn new(all: &[Column<R>], choice: &Choice, format: EventFormat) -> Result<Self> {
         let columns = choice.of(all, format.of_table())?;
-        let heads: Vec<_> = columns.iter().map(|column| column.head).collect();
-        let full: Vec<_> = heads.iter().map(|head| head.width.max(head.title().width())).collect();
+        let mut heads: Vec<_> = columns.iter().map(|column| column.head).collect();
         let limit = if choice.is_fixed() { None } else { terminal::width() };
-        Ok(Lines { widths: fit(&heads, &full, limit), columns, heads, format })
+        let full: Vec<_> = heads.iter().map(|head| full_width(head, limit)).collect();
+        let widths = fit(&heads, &full, limit);
+        // The widths were set before any cell is known: without a limit, they cut none.
+        heads.iter_mut().for_each(|head| head.can_shrink &= limit.is_some());
+        Ok(Lines { widths, columns, heads, format })
     }
 
     /// Prints what comes before the first row.
@@ -37,6 +40,16 @@ impl<R> Lines<R> {
             EventFormat::Text => write_titles(out, &self.heads, &self.widths),
             EventFormat::Csv => csv_names(out, &self.heads),
             EventFormat::Json => Ok(()),
+        }
+    }
+
+    /// Prints what comes after the last row: which columns the terminal is too narrow for.
+    pub fn end(&self, out: &mut impl Write) -> IoResult<()> {
+        let hidden = self.heads.iter().zip(&self.widths).filter(|(_, width)| width.is_none());
+        let hidden: Vec<_> = hidden.map(|(head, _)| head.header).collect();
+        match self.format {
+            EventFormat::Text => say_left_out(out, &hidden, true),
+            EventFormat::Csv | EventFormat::Json => Ok(()),
         }
     }
 
@@ -52,5 +65,15 @@ impl<R> Lines<R> {
                 writeln!(out)
             }
         }
+    }
+}
+
+/// The width that a column has if there is room, in characters. A column that can shrink and has no width of
+/// its own takes all the room that the others leave.
+fn full_width(head: &Head, limit: Option<usize>) -> usize {
+    let title = head.title().width();
+    match limit {
+        Some(limit) if head.can_shrink && head.width == 0 => limit.max(title),
+        _ => head.width.max(title),
     }
 }
