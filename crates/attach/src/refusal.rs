@@ -114,10 +114,8 @@ pub enum Refusal {
     /// The dynamic linker has not prepared what the call is in, or is unloading it.
     #[error("process {0} is starting, or ending, or loads or unloads a library: try again")]
     NotReady(Pid),
-    /// The call has ended in a fault, and was taken back.
-    #[error(
-        "process {0} has made the call in vain, which was taken back: its code is not there, or is not code"
-    )]
+    /// The call ended in a fault, and the thread was restored.
+    #[error("the call in process {0} failed and was undone: its code is missing or damaged")]
     Fault(Pid),
     /// Two recorders attach at the same moment.
     #[error("another recorder is attaching to process {0}: try again")]

@@ -237,7 +237,7 @@ pub fn conclude(ran: Ran) -> ExitCode {
     }
     if ran.misfits > 0 {
         print_warning(&format!(
-            "left out: {} with values that mean nothing there, such as thread numbers below 0",
+            "left out: {} with impossible values, such as negative thread numbers",
             count_of(ran.misfits as usize, "event")
         ));
     }

@@ -37,13 +37,13 @@ const PARTS: [Part; 4] = [
 
 /// The same of tasks.
 const TASK_WAKES: Part = Part::task_wakes(
-    "in the worst periods, a task is blocked while it waits for what it names, until its next poll, though it may \
-     have been ready before; the rest of its time between polls is unknown",
+    "in the worst periods, a task is `blocked` during waits that it reports, until its next poll, though it may have \
+     been ready earlier; the rest of its time between polls is unknown",
 );
 
 /// What that means for tasks that only hooks know.
-const HOOKED: &str = "a task is then blocked while it waits for what it names, until its next poll, though it may have been ready \
-                      before; the rest between polls is unknown";
+const HOOKED: &str = "a task is then `blocked` during waits that it reports, until its next poll, though it may have been ready \
+                      earlier; the rest of its time between polls is unknown";
 
 const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 

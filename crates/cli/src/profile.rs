@@ -253,7 +253,7 @@ fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Wri
     if others.0 > 0 {
         writeln!(
             out,
-            "{} more with {} together (--least 0 has them)",
+            "Not shown: {} with {} in total (--least 0 shows them)",
             processes(others.0),
             samples(others.1)
         )?;

@@ -115,7 +115,7 @@ impl Line<'_> {
         self.between_polls() && self.polls() && !self.ran.recorded.lacks_user_wakes && !self.task.lacks_wakes
     }
 
-    /// Whether it is known when the task was idle; without wakes, while it waits for what it names.
+    /// Whether it is known when the task was idle; without wakes, only during waits that the task reports.
     fn is_idle(&self) -> bool {
         self.task_wakes() || self.between_polls() && self.polls() && !self.task.idle_ns.is_zero()
     }
@@ -245,14 +245,15 @@ pub fn views() -> Vec<View> {
 const PARTS: [Part; 2] = [
     Part::task_switches("polls and their times are unknown"),
     Part::task_wakes(
-        "a task is idle while it waits for what it names, until its next poll, though it may have been ready before, so \
-         `idle` is at most that; all else between polls is unknown (-); `delay` covers only first polls",
+        "a task is `idle` during waits that it reports, until its next poll, though it may have been ready earlier, so \
+         `idle` is an upper bound; the rest of its time between polls is unknown (-); `delay` covers only first polls",
     ),
 ];
 
 /// What that means for tasks that only hooks know.
-const HOOKED: &str = "a task is then idle while it waits for what it names, until its next poll, though it may have been ready \
-                      before, so `idle` is at most that; all else between polls, and which wakes were spurious, is unknown";
+const HOOKED: &str = "a task is then `idle` during waits that it reports, until its next poll, though it may have been ready earlier, \
+                      so `idle` is an upper bound; the rest of its time between polls, and which wakes were spurious, is \
+                      unknown";
 
 /// Events of the kernel that it may lack.
 const CALLS: [Part; 1] =

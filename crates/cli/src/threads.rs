@@ -91,14 +91,14 @@ const KERNEL_PARTS_OF_TASKS: [MissingPart; 4] = [
 const TASK_PARTS: [MissingPart; 2] = [
     MissingPart::task_switches("polls and their times are unknown (-)"),
     MissingPart::task_wakes(
-        "a task is blocked while it waits for what it names, until its next poll, though it may have been ready before, so \
-         `blocked` is at most that; all else between polls is unknown (-)",
+        "a task is `blocked` during waits that it reports, until its next poll, though it may have been ready earlier, so \
+         `blocked` is an upper bound; the rest of its time between polls is unknown (-)",
     ),
 ];
 
 /// What that means for tasks that only hooks know.
-const HOOKED: &str = "a task is then blocked while it waits for what it names, until its next poll, though it may have been ready \
-                      before, so `blocked` is at most that; all else between polls is unknown";
+const HOOKED: &str = "a task is then `blocked` during waits that it reports, until its next poll, though it may have been ready \
+                      earlier, so `blocked` is an upper bound; the rest of its time between polls is unknown";
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut all = columns(args.by);

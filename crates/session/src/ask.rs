@@ -66,7 +66,7 @@ pub enum AskError {
     #[error("too many or too long patterns")]
     TooLarge,
     /// The connection broke: the recorder has ended, or is another version.
-    #[error("the recorder (process {0}) gave no answer; it has ended, or is of another version of tracewing")]
+    #[error("the recorder (process {0}) did not answer; it has ended, or is of another version of tracewing")]
     NoAnswer(Pid),
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Answers {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Declined {
     /// The program wants no threads but its own.
-    #[error("it has asked for no more threads of tracewing (tracewing::before_sandbox)")]
+    #[error("it has asked tracewing to start no more threads (tracewing::before_sandbox)")]
     Alone,
     /// The system refuses a thread.
     #[error("it can start no thread (its limit of processes, or of memory)")]

@@ -12,16 +12,14 @@ pub const PAGE: &str = "docs/reference/events.md";
 const HEAD: &str = "\
 # Events
 
-The events that tracewing's own parts emit, and those of the kernel that it interprets. This page is generated from their declarations
-(`crates/vocabulary`) and from the sources that read them: `cargo xtask events` writes it, and `cargo xtask tidy` fails if it is out of
-date.
+This page lists the events that tracewing itself emits, and the events of the kernel that it interprets. It is generated from their declarations
+(`crates/vocabulary`) and from the sources that read them: `cargo xtask events` writes it, and `cargo xtask tidy` fails if it is out of date.
 
-Your own events are those that you declare (`#[derive(Event)]`, `event!`). Any event of the kernel can be recorded (`tracewing record -k
-GLOB`). Events that are not on this page are printed, counted and filtered, but no analysis uses them. Kernel events have the names and
-fields of LTTng's recordings, so recordings of both tracers are read alike.
+Other events can be recorded too: those that your programs declare (`#[derive(Event)]`, `event!`), and any event of the kernel (`tracewing record
+-k GLOB`). They are printed, counted and filtered, but no analysis interprets them. Kernel events have the same names and fields as in LTTng's
+recordings, so recordings of both tracers are read alike.
 
-A field in brackets may be missing in recordings of older versions or of other tracers. Numbers without a unit are plain numbers; times are
-those of the events.
+A field in brackets may be missing in recordings of older versions or of other tracers. Numbers have no unit unless one is given.
 ";
 
 /// The sections: what the names of modules are, and what they are about.

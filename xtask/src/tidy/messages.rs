@@ -17,11 +17,12 @@ const GROUPS_FILE: &str = "xtask/src/tidy/messages.txt";
 const HEAD: &str = "\
 # Messages
 
-Errors, warnings and notes of the commands, with cause and remedy. Errors begin with `error:` and end the command, all else with
-`tracewing:` or `warning:`. Words in braces, and `…`, stand for values. This page is generated from the sources and from
-`xtask/src/tidy/messages.txt`: `cargo xtask messages` writes it, and `cargo xtask tidy` fails where it is out of date.
+This page lists the errors, warnings and notes of all commands, with their causes and remedies. Errors begin with `error:` and end the command;
+warnings and notes begin with `tracewing:` or `warning:`. Words in braces, and `…`, stand for values. The page is generated from the sources
+and from `xtask/src/tidy/messages.txt`: `cargo xtask messages` writes it, and `cargo xtask tidy` fails if it is out of date.
 
-Search this page for a part of the message that has no numbers or paths. [Troubleshooting](../troubleshooting.md) begins with symptoms instead.
+To find a message, search this page for a part of it that has no numbers or paths. [Troubleshooting](../troubleshooting.md) is ordered by symptoms
+instead.
 ";
 
 /// The crates whose messages users see.

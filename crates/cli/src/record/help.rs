@@ -50,9 +50,9 @@ larger.
 A flight recorder writes nothing until a snapshot is requested: by `tracewing snapshot`, by SIGUSR2 sent to tracewing \
 record, by the end of CMD, by tracewing::snapshot() in CMD, or by a panic in a Rust program that has called \
 tracewing::snapshot_on_panic(). Each snapshot is a complete trace folder below -o with the last sub-buffers of every \
-CPU. Recording continues, so the next snapshot again contains whatever the buffers still hold. Larger buffers reach \
-further back. The newest 16 MiB of kernel events are kept for each CPU, or a 32nd of the memory for all CPUs. \
---snapshot-on limits what takes a snapshot; `tracewing snapshot` and tracewing::snapshot() always do.
+CPU. Recording continues, so the next snapshot again contains whatever the buffers still hold. Larger \
+buffers (--sub-buffers, --sub-buffer-size) reach further back for events of programs. For kernel events, the size is \
+fixed: 16 MiB per CPU, but at most a 32nd of the memory for all CPUs. --snapshot-on limits what takes a snapshot; `tracewing snapshot` and tracewing::snapshot() always do.
 
 With --on-full overwrite, a full buffer loses its oldest sub-buffer instead of the new event. The number of lost \
 events is then unknown, but lost sub-buffers and bytes are counted. The kernel's buffers always lose new events.

@@ -66,17 +66,17 @@ mod tests {
     const HEAD: &str = "\
 # Columns
 
-Columns of the tables that commands print. This page is generated from the columns themselves:
-`UPDATE=1 cargo test -p tracewing-cli --bin tracewing reference` writes it, and the test fails where it is out of date.
+This page lists the columns of all tables. It is generated from the declarations of the columns:
+`UPDATE=1 cargo test -p tracewing-cli --bin tracewing reference` writes it, and that test fails if it is out of date.
 
-JSON and CSV call a column by its name, and have all columns. Text has headers, with the unit where all cells have the same one; cells of
-lengths that differ by orders of magnitude have a unit each. Times are in ns in JSON and CSV. `-`, an empty value in CSV and `null` in JSON
-stand for what is not known.
+JSON and CSV have all columns, under their names. Text has headers. A header includes the unit if all cells have the same one; if values can
+differ by orders of magnitude, each cell has its own unit. In JSON and CSV, all times are in ns. An unknown value is `-` in text, empty in CSV,
+and `null` in JSON.
 
-`--columns a,b,c` chooses columns and their order, in all formats, by name or header. `--wide` shows all columns as text. On a terminal
-that is too narrow, or with `COLUMNS` set to its width, less important columns are left out: low importance first, key columns never. Files
-and pipes get all columns but those that are marked `extra`, which text has by `--wide` and `--columns` only. `--sort` takes
-names and headers, of columns that are not printed too; what is not known is last.
+`--columns a,b,c` selects columns and their order, in all formats, by name or header. In text, columns that are marked `extra` are printed only
+with `--wide` or `--columns`. If a terminal, or `COLUMNS`, is too narrow for the others, the less important ones are hidden: those of low
+importance first, key columns never. Files and pipes get all columns that are not `extra`. `--sort` takes any column by name or header, even if
+it is not printed; rows whose value is unknown come last.
 ";
 
     /// The unit of a column's cells, in JSON and CSV where that is another one.

@@ -61,10 +61,10 @@ pub enum PredicateFault {
     #[error("expected a pattern in quotes, as in \"shop-*\"")]
     NoPattern,
     /// A relation of a relation.
-    #[error("relations do not chain: write `a < b && b < c`")]
+    #[error("comparisons cannot be chained: write `a < b && b < c`")]
     Chain,
     /// `!` before a relation without parentheses.
-    #[error("write `!(a == b)` to negate a relation")]
+    #[error("write `!(a == b)` to negate a comparison")]
     NegatedRelation,
     /// A `(` without `)`.
     #[error("expected `)`")]
