@@ -153,7 +153,6 @@ impl Results {
     }
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;

@@ -48,7 +48,6 @@ pub struct Disk {
     pub dropped: bool,
 }
 
-/// Measures all.
 pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Disk> {
     let mut disk = Disk { lttng: lttng.map(|_| Side::default()), ..Disk::default() };
     let folder = tempfile::tempdir_in(&setting.disk)

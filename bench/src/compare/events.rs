@@ -101,7 +101,6 @@ fn rows(peers: &[bool]) -> Vec<Row> {
     rows
 }
 
-/// The table.
 pub struct Events {
     pub rows: Vec<Row>,
     /// How many bursts a round has.
@@ -129,7 +128,6 @@ impl Events {
     }
 }
 
-/// Measures all rows.
 pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
     let session = lttng.map(|lttng| lttng.session(None)).transpose()?;
     let lttngs = session.as_ref().map(|session| session.worker(Some(setting.cpu))).transpose()?;

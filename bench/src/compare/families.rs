@@ -79,7 +79,6 @@ struct Results {
     loads: Vec<(&'static Load, Vec<Side>)>,
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = match &options.disk {
         Some(disk) => tempfile::tempdir_in(disk),

@@ -71,7 +71,6 @@ impl Side {
     }
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let scratch = scratch.path();

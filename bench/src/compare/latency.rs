@@ -14,7 +14,6 @@ use std::path::Path;
 pub const SHARES: &[(&str, f64)] =
     &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("most", 1.0)];
 
-/// One distribution.
 pub struct Distribution {
     pub key: &'static str,
     pub title: &'static str,
@@ -36,7 +35,6 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// One of them.
     pub fn find(&self, key: &str) -> Option<&Distribution> {
         self.distributions.iter().find(|distribution| distribution.key == key)
     }

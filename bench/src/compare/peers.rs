@@ -12,7 +12,6 @@ pub struct Peer {
     package: &'static str,
     /// What its row says, after the package's version.
     pub what: &'static str,
-    /// The order's variant.
     pub variant: &'static str,
     /// Events in a burst.
     pub burst: u64,

@@ -88,7 +88,6 @@ impl Side<'_> {
     }
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let scratch = scratch.path();

@@ -9,7 +9,6 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// A running worker.
 pub struct Worker {
     name: String,
     child: Child,

@@ -59,7 +59,6 @@ enum Part {
 pub struct Setting {
     pub tracewing: PathBuf,
     pub peers: Option<PathBuf>,
-    /// A temporary folder.
     pub scratch: PathBuf,
     /// Where to write what goes to disk.
     pub disk: PathBuf,
@@ -133,7 +132,6 @@ pub struct Results {
     pub latency: Option<Latency>,
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let setting = Setting::new(options, scratch.path().to_owned())?;

@@ -8,7 +8,6 @@ use crate::compare::latency::{Latency, SHARES};
 use crate::compare::record::Results;
 use crate::compare::threads::{THREADS, Threads};
 
-/// Prints everything.
 pub fn print(results: &Results, bounds: &[Bound]) {
     for (word, text) in &results.machine {
         println!("{word}: {text}");

@@ -224,7 +224,6 @@ fn allowed(selection: &[&str]) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut results = Results {

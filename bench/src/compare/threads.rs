@@ -10,7 +10,6 @@ use crate::compare::own::{self, How, Recording};
 use crate::compare::record::Setting;
 use anyhow::{Result, ensure};
 
-/// How many threads.
 pub const THREADS: &[u64] = &[1, 2, 4, 8, 16];
 
 /// A thread's loop: the key, the title in reports, and its share of [`Setting::thread_events`], since slower
@@ -34,7 +33,6 @@ pub struct Series {
     pub cost: Vec<Rounds>,
 }
 
-/// All of them.
 pub struct Threads {
     pub series: Vec<Series>,
 }

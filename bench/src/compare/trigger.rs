@@ -65,13 +65,11 @@ enum Part {
 
 /// Where everything is, and how much of it to measure.
 struct Setting {
-    /// This program's worker.
     worker: PathBuf,
     tracewing: PathBuf,
     /// LTTng's program, if it could be built.
     lttng: Option<PathBuf>,
     peers: Option<PathBuf>,
-    /// A temporary folder.
     scratch: PathBuf,
     /// Where everything is measured.
     cpu: usize,
@@ -117,7 +115,6 @@ impl Results {
     }
 }
 
-/// Measures and prints.
 pub fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let me = std::env::current_exe().context("cannot determine this program's path")?;

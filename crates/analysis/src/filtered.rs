@@ -55,7 +55,6 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.is_done()
     }
 
-    /// The analysis itself.
     pub(crate) fn analysis(&mut self) -> &mut A {
         self.analysis
     }

@@ -142,7 +142,6 @@ impl Tracee {
         request(libc::PTRACE_SETSIGMASK, self.tid, size_of::<u64>(), (&raw const mask).addr())
     }
 
-    /// Stops tracing it.
     pub(crate) fn detach(self) -> io::Result<()> {
         let result = self.proceed(libc::PTRACE_DETACH);
         std::mem::forget(self);

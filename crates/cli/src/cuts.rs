@@ -5,7 +5,6 @@ use crate::no_result::say;
 use anyhow::Result;
 use std::io::Write;
 
-/// Why they are.
 #[derive(Debug, Clone, Copy)]
 pub enum Why {
     /// Chosen CPUs leave out all waiting.

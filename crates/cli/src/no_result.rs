@@ -87,7 +87,6 @@ pub fn explain_nameless(out: &mut impl Write, format: TableFormat, input: &Input
     }
 }
 
-/// Any event.
 pub const ANY: Needed =
     Needed { what: "", names: &["*"], how: How::Else("nothing happened that it should record") };
 

@@ -4,7 +4,6 @@ use anyhow::{Context, Result, bail};
 use rustix::process::getuid;
 use tracewing_session::running::{Kind, Recordings, Running};
 
-/// A running recording.
 #[derive(Debug, clap::Args)]
 pub struct Which {
     /// The recording: the name of its command, or the process id of its command, its recorder, or a process

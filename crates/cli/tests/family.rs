@@ -21,7 +21,6 @@ const PER_THREAD: u64 = 20_000;
 const CHILDREN: u32 = 3;
 const PER_CHILD: u64 = 5_000;
 
-/// One of many.
 #[derive(Event)]
 #[event(provider = "family")]
 struct Numbered {

@@ -15,7 +15,6 @@ mod harness;
 
 const ROLE: &str = "TRACEWING_TEST_FIELDS";
 
-/// The program.
 #[test]
 fn program() {
     if std::env::var_os(ROLE).is_some() {

@@ -22,7 +22,6 @@ fn example() -> PathBuf {
 
 const FLIGHT: [&str; 3] = ["--flight-recorder", "--snapshot-on", "exit"];
 
-/// Ways to record.
 const WAYS: [(&[&str], &[&str]); 8] = [
     (&[], &[]),
     (&["--buffers", "process"], &[]),

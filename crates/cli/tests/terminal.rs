@@ -27,7 +27,6 @@ struct Said<'a> {
     text: &'a str,
 }
 
-/// The program.
 #[test]
 fn program() {
     if std::env::var_os(ROLE).is_none() {

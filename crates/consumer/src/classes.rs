@@ -56,7 +56,6 @@ pub struct Classes {
 }
 
 struct Described {
-    /// The encoded description.
     bytes: Arc<[u8]>,
     key: Key,
     /// Whether the metadata contains it.

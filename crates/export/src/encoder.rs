@@ -20,7 +20,6 @@ pub(crate) trait Encoder: std::fmt::Debug {
     /// any order of events.
     fn fields(&mut self, event: &EventRef<'_>, out: &mut Vec<u8>);
 
-    /// Writes the header.
     fn begin(&mut self, out: &mut Vec<u8>, model: &Model);
 
     /// A container begins; its parent has begun before.
@@ -79,7 +78,6 @@ pub(crate) trait Encoder: std::fmt::Debug {
     /// A counter has this value from now on.
     fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: Timestamp);
 
-    /// Writes the trailer.
     fn end(&mut self, out: &mut Vec<u8>, model: &Model);
 }
 

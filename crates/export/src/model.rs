@@ -111,7 +111,6 @@ impl Model {
     }
 }
 
-/// A counter track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counter {
     /// What it counts.
@@ -168,7 +167,6 @@ pub(crate) enum Kind {
     Lwp {
         tid: Tid,
     },
-    /// A user thread.
     Task {
         number: Task,
     },
@@ -258,7 +256,6 @@ pub(crate) enum Use {
     Idle,
     /// A container that runs on a CPU.
     Container,
-    /// A function.
     Function,
     /// A function that a sample hit, or one in the call chain of a sample.
     Sampled,
@@ -266,7 +263,6 @@ pub(crate) enum Use {
     Held,
     /// A lock that a thread or task waits for.
     Awaited,
-    /// An event.
     Event,
 }
 

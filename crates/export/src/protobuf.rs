@@ -48,7 +48,6 @@ pub(crate) fn real(out: &mut Vec<u8>, field: u32, value: f64) {
     fixed(out, field, value.to_bits());
 }
 
-/// Appends a string.
 pub(crate) fn text(out: &mut Vec<u8>, field: u32, text: &str) {
     key(out, field, BYTES);
     varint(out, text.len() as u64);

@@ -149,7 +149,6 @@ fn item(bytes: &[u8]) -> Item<'_> {
 }
 
 impl Runs {
-    /// Appends a run.
     fn write(
         &mut self,
         folder: &Path,
@@ -199,7 +198,6 @@ impl Sorted {
     }
 }
 
-/// Merges runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
     file: Option<File>,

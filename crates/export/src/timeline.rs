@@ -23,7 +23,6 @@ use tracewing_analysis::{Calls, LockUses, Pairs, Party, Ran, ThreadKey};
 use tracewing_timeline::States;
 use tracewing_units::{Cpu, LockAddress, Pid, Timestamp};
 
-/// Follows a recording.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     encoder: Box<dyn Encoder>,

@@ -98,7 +98,6 @@ impl<'w> Builder<'w> {
         (self.rows.len() - 1) as TrackId
     }
 
-    /// The complete rows.
     pub(crate) fn finish(&mut self) -> Vec<Row> {
         let mut rows = Vec::with_capacity(self.rows.len());
         for mut open in std::mem::take(&mut self.rows) {
@@ -191,7 +190,6 @@ impl OpenRow {
         }
     }
 
-    /// Writes the block.
     fn flush(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
         let (from, to, count) = (self.leaf.from, self.leaf.to, self.leaf.count);
         room.sums.clear();

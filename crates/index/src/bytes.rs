@@ -13,7 +13,6 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a time.
 #[inline]
 pub(crate) fn put_time(out: &mut Vec<u8>, time: Duration) {
     put(out, time.as_ns());
@@ -30,7 +29,6 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
 pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Bytes<'b> {
-    /// The next number.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<u64, Damaged> {
         if let [byte @ 0..0x80, rest @ ..] = self.0 {
@@ -40,7 +38,6 @@ impl<'b> Bytes<'b> {
         self.long_number()
     }
 
-    /// The next time.
     #[inline]
     pub(crate) fn time(&mut self) -> Result<Duration, Damaged> {
         self.number().map(Duration::from_ns)
@@ -76,7 +73,6 @@ impl<'b> Bytes<'b> {
         Ok(taken)
     }
 
-    /// The next text.
     pub(crate) fn text(&mut self) -> Result<String, Damaged> {
         let length = self.number()?;
         let bytes = self.take(length)?;

@@ -51,7 +51,6 @@ impl OpenLeaf {
         self.count += 1;
     }
 
-    /// Its spans.
     pub(crate) fn spans(&self) -> Spans<'_> {
         Spans { bytes: Bytes(&self.spans), left: self.count, at: self.from, end: self.to }
     }

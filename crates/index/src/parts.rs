@@ -40,7 +40,6 @@ impl Parts {
         Parts { pairs, calls, locks, of_calls, of_locks, tasks, last_task: None, room }
     }
 
-    /// Takes an event.
     pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
         self.learn(seen, states);
         let (mut calls, mut uses) = std::mem::take(&mut self.room);

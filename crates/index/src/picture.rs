@@ -167,7 +167,6 @@ pub(crate) fn certain(index: &Index, row: &Row, span: Span) -> Result<[Option<Sp
 struct Leaves<'i> {
     index: &'i Index,
     row: &'i Row,
-    /// The next block.
     block: usize,
     spans: Vec<Span>,
     /// The first span that may be visited next.

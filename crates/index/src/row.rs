@@ -87,7 +87,6 @@ impl Row {
         }
     }
 
-    /// Extends its lifetime.
     pub(crate) fn covers(&mut self, begin: Duration, end: Duration) {
         (self.begin, self.end) = (self.begin.min(begin), self.end.max(end));
     }

@@ -99,7 +99,6 @@ impl Programs {
     }
 }
 
-/// Takes finished packets.
 pub(crate) trait Sink {
     /// Why it could not.
     type Error;

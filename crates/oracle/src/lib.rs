@@ -138,7 +138,6 @@ fn same_but_for_empty_strings(ours: &[u8], theirs: &[u8]) -> bool {
     }
 }
 
-/// Reads babeltrace2's options.
 fn listing(options: &[&str]) -> Result<Listing, Error> {
     let mut listing = Listing::default();
     let Style { clock, delta, names, fields } = &mut listing.style;

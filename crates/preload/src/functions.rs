@@ -54,7 +54,6 @@ pub(crate) fn at_change() {
     IS_ON.store((ARE_ENABLED.load(Relaxed) && is_recorded()).into(), Release);
 }
 
-/// Handles unloaded objects.
 pub(crate) fn forget_unloaded() {
     if ARE_ENABLED.load(Relaxed) {
         chosen::forget_unloaded();

@@ -15,7 +15,6 @@ static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static PROGRAM: [AtomicU8; libc::PATH_MAX as usize] = [const { AtomicU8::new(0) }; libc::PATH_MAX as usize];
 static PROGRAM_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
-/// A loaded object.
 pub(crate) struct Image {
     /// Address of its first byte.
     pub(crate) begin: usize,

@@ -21,7 +21,6 @@ use crate::record::{Mapping, Stacks, Thread};
 /// Maximum number of frames kept per chain; the kernel's own limit is 127.
 pub(crate) const FRAMES: usize = 1024;
 
-/// The trace's metadata.
 pub(crate) fn trace_class(
     uuid: Uuid,
     clock: &ClockClass,

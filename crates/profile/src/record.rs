@@ -62,7 +62,6 @@ impl Thread {
     pub(crate) const NONE: Self = Self { pid: Pid(0), tid: Tid::IDLE };
 }
 
-/// A decoded record.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Sample(Sample<'a>),

@@ -32,7 +32,6 @@ fn description() -> Vec<u8> {
     decode_classes(writer.finish()).unwrap().next().unwrap().unwrap().to_vec()
 }
 
-/// Names and contents.
 type Contents = Vec<(String, Vec<u8>)>;
 
 /// The files of a recording of `events` events whose processes were all killed.

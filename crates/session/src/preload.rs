@@ -19,7 +19,6 @@ use crate::obstacle::{Obstacle, TOO_LATE, has_functions, has_sanitizer, lack_of_
 pub(crate) const KERNEL_EVENTS: &[&str] =
     &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*", "sched:sched_process_exec"];
 
-/// The loader's variable.
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// Records what a pre-loaded library reports.

@@ -124,7 +124,6 @@ pub(crate) fn is_installed(program: &str) -> bool {
     env::split_paths(&paths).any(|path| path.join(program).is_file())
 }
 
-/// The kernel's version.
 fn version() -> (u32, u32) {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));

@@ -24,7 +24,6 @@ async fn answer(desk: &Desk, id: u64) {
     desk.log.line("request", &[id, begins, began, ends, now()]);
 }
 
-/// One connection.
 async fn serve(desk: Arc<Desk>, connection: u64, mut requests: mpsc::Receiver<u64>) {
     let serve = async {
         while let Some(id) = requests.recv().await {

@@ -17,7 +17,6 @@ type Shared = [AtomicPtr<Text>; SHARED];
 /// Never changed or freed once they are there.
 static NAMES: Shared = [const { AtomicPtr::new(ptr::null_mut()) }; SHARED];
 
-/// Name and place.
 pub(crate) struct Known {
     location: &'static Location<'static>,
     name: Name,

@@ -12,7 +12,6 @@ use tokio::runtime::Builder;
 use tower_service::Service;
 use tracewing_tokio as traced;
 
-/// Waits once.
 async fn handler() -> &'static str {
     traced::yield_now().await;
     "hello"

@@ -68,7 +68,6 @@ impl EventClass {
         self.wanted.load(Relaxed) // each recording's word says so again
     }
 
-    /// The recording's word.
     #[inline(always)]
     pub(crate) fn want(&self, slot: usize) -> &EnableWord {
         &self.wants[slot]

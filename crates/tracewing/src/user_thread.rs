@@ -65,7 +65,6 @@ impl UserThread {
 }
 
 impl From<NonZeroU64> for UserThread {
-    /// What [`UserThread::get`] gave.
     fn from(number: NonZeroU64) -> Self {
         Self(number)
     }

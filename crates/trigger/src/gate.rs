@@ -35,7 +35,6 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A closed gate.
     pub(crate) fn new() -> Self {
         Self { open: AtomicBool::new(false), inside: core::array::from_fn(|_| Shard(AtomicU32::new(0))) }
     }

@@ -6,7 +6,6 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     status: StatusCode,
@@ -43,7 +42,6 @@ impl Reply {
         Reply { status: StatusCode::OK, kind: "application/octet-stream", body: body.into(), cookie: None }
     }
 
-    /// A value.
     pub(crate) fn json(value: &impl Serialize) -> Self {
         match serde_json::to_vec(value) {
             Ok(body) => {

@@ -19,7 +19,6 @@ pub(crate) struct Searches {
     last: AtomicU64,
 }
 
-/// A search.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) number: u64,

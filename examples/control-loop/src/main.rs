@@ -15,15 +15,16 @@ use std::time::{Duration, Instant};
 use tracewing_ring::slot_fifo::SlotFifo;
 
 const PERIOD: Duration = Duration::from_micros(500);
-/// The target position.
 const TARGET: f64 = 100.0;
 
 /// An entry of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Entry {
     /// A cycle began this many nanoseconds too late, at this position.
-    Cycle { late: u64, position: f64 },
-    /// The signal came.
+    Cycle {
+        late: u64,
+        position: f64,
+    },
     Asked,
 }
 

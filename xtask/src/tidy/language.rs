@@ -56,7 +56,6 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
 pub(super) enum Place {
     /// Pages and comments, of which the rule refuses them.
     Prose,
-    /// Identifiers of sources.
     Names,
     /// String literals of sources: what programs print, and what tests expect.
     Strings,

@@ -51,7 +51,6 @@ const USER: [&str; 7] = [
     user_thread::Origin::NAME,
 ];
 
-/// What was made.
 #[derive(Default)]
 pub struct Made {
     pub events: u64,

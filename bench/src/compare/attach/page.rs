@@ -145,7 +145,6 @@ fn costs(text: &mut String, results: &Results) -> Result<()> {
     Ok(())
 }
 
-/// Median and spread.
 fn figure(rounds: &Rounds, digits: usize) -> String {
     let (least, most) = rounds.range();
     format!("{:.digits$} ({least:.digits$} to {most:.digits$})", rounds.median())

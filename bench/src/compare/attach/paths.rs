@@ -17,7 +17,6 @@ pub const TOLD: &str = "poll of a task that can be recorded";
 const VARIANTS: [(&str, &str); 3] =
     [("polls", ALONE), ("told-polls", TOLD), ("spans", "two spans, one in the other")];
 
-/// One variant.
 pub struct Cost {
     pub title: &'static str,
     /// ns of CPU time.

@@ -32,7 +32,6 @@ pub struct Attached {
 pub struct Memory {
     /// More of the process itself.
     pub process: f64,
-    /// Of the recorder.
     pub recorder: f64,
 }
 
@@ -95,7 +94,6 @@ impl Recorder {
         Ok(Self { child, socket: socket.trim().to_owned() })
     }
 
-    /// Ends it.
     pub fn end(mut self) -> Result<()> {
         end(&mut self.child)
     }

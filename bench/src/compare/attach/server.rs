@@ -30,7 +30,6 @@ pub struct Belongings {
     pub resident: u64,
 }
 
-/// All recordings.
 pub struct Served {
     /// Longest stops, ns, in ascending order.
     pub stops: Vec<u32>,

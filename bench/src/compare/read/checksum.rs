@@ -14,7 +14,6 @@ use tracewing_ctf::decode::{Compound, Value, Visitor};
 pub struct Checksum(pub u64);
 
 impl Checksum {
-    /// Adds one value.
     #[inline(always)]
     pub fn add(&mut self, bits: u64) {
         self.0 = self.0.rotate_left(5).wrapping_add(bits);

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The page's name.
 const PAGE: &str = "performance-read.md";
 
 /// What is compared with what, and how many times as fast the second has to be.
@@ -87,7 +86,6 @@ fn ratios(trace: &Measured) -> Vec<(&'static str, Rounds, Option<f64>)> {
     RATIOS.into_iter().filter_map(ratio).collect()
 }
 
-/// Writes the page.
 pub fn write(machine: &Machine, measured: &[Measured], rounds: u32, folder: &Path) -> Result<()> {
     let mut text = String::new();
     writeln!(

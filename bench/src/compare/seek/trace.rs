@@ -18,7 +18,6 @@ const EVENT: usize = USER_EVENT_HEADER_SIZE + 4 + 16;
 /// Nanoseconds between two events of a stream.
 const DISTANCE: u64 = 100;
 
-/// What was made.
 pub struct Made {
     pub packets: u64,
     pub events: u64,

@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-/// The page's name.
 const PAGE: &str = "performance-tasks.md";
 
 pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {

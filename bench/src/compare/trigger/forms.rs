@@ -30,7 +30,6 @@ pub struct Form {
     order: &'static str,
 }
 
-/// The table.
 pub struct Forms {
     pub rows: Vec<Form>,
     pub rounds: u32,

@@ -39,7 +39,6 @@ pub struct Part {
     pub registry: Row,
 }
 
-/// All of them.
 pub struct Layer {
     pub events: Part,
     pub spans: Part,

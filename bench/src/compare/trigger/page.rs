@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The page's name.
 const PAGE: &str = "performance-trigger.md";
 
 pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {

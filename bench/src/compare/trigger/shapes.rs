@@ -36,7 +36,6 @@ pub struct Shape {
     must_be_free: bool,
 }
 
-/// The table.
 pub struct Shapes {
     pub rows: Vec<Shape>,
     pub layouts: u32,

@@ -19,7 +19,6 @@ pub struct Way {
     pub off: Rounds,
 }
 
-/// The table.
 pub struct Switching {
     pub ways: Vec<Way>,
     pub sites: u32,

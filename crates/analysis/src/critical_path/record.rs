@@ -37,7 +37,6 @@ pub(super) enum By {
     Interrupt(Option<Name>),
     /// A softirq, which this LWP raised in a system call.
     Via(Name, LwpSerial),
-    /// Unknown.
     Unknown,
 }
 
@@ -135,7 +134,6 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Appends a record.
     #[inline]
     pub(super) fn put(&mut self, record: &Record) {
         match record {

@@ -99,7 +99,6 @@ pub struct Samples {
     pub(super) codes: Codes,
     /// The last program that each process has executed, if the recording has all events that report it.
     pub(super) programs: HashMap<Pid, String>,
-    /// Names of threads.
     pub(super) names: HashMap<Tid, String>,
     /// The increase of each counter, regardless of the filter; `None` where it is unknown.
     pub counters: Vec<(String, Option<u64>)>,

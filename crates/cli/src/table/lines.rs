@@ -53,7 +53,6 @@ impl<R> Lines<R> {
         }
     }
 
-    /// Prints a row.
     pub fn row(&self, out: &mut impl Write, row: &R) -> IoResult<()> {
         let is_text = self.format == EventFormat::Text;
         let cells: Vec<Cell> = self.columns.iter().map(|column| column.cell(row, is_text)).collect();

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A recording whose clock differs more from this machine's is of another time.
 const MOST_LATE: u128 = 3_600_000_000_000;
 
-/// A running recording.
 pub struct Source {
     growing: Growing,
     interval: tracewing_units::Duration,

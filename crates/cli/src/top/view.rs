@@ -8,7 +8,6 @@ use std::io::{Result, Write};
 use tracewing_analysis::Window;
 use tracewing_trace::Zone;
 
-/// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum View {
     /// Threads: time running, ready, blocked, and on what

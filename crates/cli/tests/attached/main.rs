@@ -54,7 +54,6 @@ impl Attached {
         Recording { trace: self.folder.join("t"), output }
     }
 
-    /// Has it end.
     fn stop(self) -> Recording {
         tracewing_testing::signal(self.child.id(), libc::SIGINT);
         self.ended()

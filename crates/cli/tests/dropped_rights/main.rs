@@ -45,7 +45,6 @@ const CHILDREN: u32 = 500;
 
 const OF_CHILD: u64 = 10;
 
-/// One of many.
 #[derive(Event)]
 #[event(provider = "rights")]
 struct Numbered {

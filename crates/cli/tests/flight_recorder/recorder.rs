@@ -12,11 +12,11 @@ fn a_recorder_that_is_none_says_so() {
     let error = output.notes();
     assert!(error.contains(&format!("process {pid} is not a flight recorder")), "{error}");
     assert!(flight.order("snapshot").contains("not a flight recorder"));
-    let output = snapshot(&["nobody-is-called-so"]);
+    let output = snapshot(&["no-such-recording"]);
     assert!(!output.status.success());
     let error = output.notes();
     // One that another test has stopped may be meant.
-    let is_reported = error.contains("nobody-is-called-so") || error.contains("recorders that do not answer");
+    let is_reported = error.contains("no-such-recording") || error.contains("recorders that do not answer");
     assert!(is_reported && error.contains(&pid), "{error}");
     flight.end();
 }

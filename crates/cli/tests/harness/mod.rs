@@ -27,7 +27,6 @@ impl Json for Output {
     }
 }
 
-/// The program.
 pub const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// The program, without the configuration file of the user that runs the tests.

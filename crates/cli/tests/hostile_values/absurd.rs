@@ -13,7 +13,6 @@ pub struct Whole {
 
 /// What a number may be, by its name.
 enum Kind {
-    /// When something was.
     Moment,
     /// How long something lasted, or a thread was in a state.
     Period,

@@ -52,9 +52,7 @@ pub struct Account {
     pub process: Option<(u64, Range)>,
     /// From before the recording to after it.
     pub took: u64,
-    /// By address.
     pub locks: BTreeMap<u64, Lock>,
-    /// By number.
     pub tasks: BTreeMap<u64, Task>,
     /// End of the name, calls, and time.
     pub function: (&'static str, u64, Range),

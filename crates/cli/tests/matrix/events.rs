@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Checks<'_> {
-    /// `stats` and `info`.
     pub fn counts(&self) {
         let table = json(self.trace, &["stats"]);
         let rows = |member: &str| table[member].as_array().unwrap().iter();

@@ -68,7 +68,6 @@ impl HiddenTimes {
         row["tid"].as_u64().map_or(Hidden::default(), |tid| self.of_tid(tid))
     }
 
-    /// Of all threads.
     pub fn of_all(&self) -> Hidden {
         self.0.values().fold(Hidden::default(), |sum, hidden| Hidden {
             unknown: sum.unknown + hidden.unknown,

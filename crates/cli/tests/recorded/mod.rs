@@ -106,7 +106,6 @@ impl Recording {
         self.summary["lost_events"].as_u64().unwrap()
     }
 
-    /// Losses by reason.
     pub fn reasons(&self) -> BTreeMap<&str, u64> {
         let mut reasons = BTreeMap::new();
         for loss in self.summary["losses"].as_array().unwrap() {

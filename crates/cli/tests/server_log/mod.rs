@@ -140,7 +140,6 @@ pub fn hooked(name: &str) -> PathBuf {
     workspace.target().join("debug").join(name)
 }
 
-/// Records a server.
 pub fn record(server: &Path, how: &str, options: &[&str]) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
@@ -346,7 +345,6 @@ pub fn compare_cpu_time(run: &Run) -> Value {
     threads
 }
 
-/// Gives the periods.
 pub fn compare_latency(trace: &Path, run: &Run) -> Vec<Value> {
     let pairs = ["--begin", "server:request", "--end", "server:response", "--match", "id", "-n", "1000"];
     let mut table = json(trace, &[&["latency"], &pairs[..]].concat());

@@ -52,7 +52,6 @@ struct Printout {
     rows: BTreeMap<String, Row>,
     /// The recording's length, where it is printed.
     duration: Option<f64>,
-    /// Warnings and notes.
     said: String,
 }
 

@@ -30,7 +30,6 @@ fn viewed(viewer: &Viewer, tracks: &Value, from: u64, to: u64) -> Times {
     found
 }
 
-/// What `threads` says.
 fn analysed(name: &str, from: u64) -> Times {
     let answer = json(&stored(name), &["threads", "-n", "1000", "--from", &format!("+{from}ns")]);
     let rows = answer["threads"].as_array().unwrap().iter().map(|row| {

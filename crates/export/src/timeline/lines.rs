@@ -129,7 +129,6 @@ impl Lines {
         self.failure.is_some()
     }
 
-    /// A new container.
     pub(super) fn container(&mut self, kind: What) -> ContainerId {
         let label = self.model.names.add(String::new(), Use::Container);
         self.model.containers.push(Container::new(kind, label));

@@ -81,7 +81,6 @@ impl Actor {
         }
     }
 
-    /// Lets it continue.
     pub fn go(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }

@@ -17,7 +17,6 @@ const CACHE_ENTRY: usize = 24;
 
 const DEFAULT_FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// Finds libraries.
 pub(crate) struct Search {
     library_path: Vec<PathBuf>,
     cache: HashMap<String, Vec<PathBuf>>,

@@ -23,7 +23,6 @@ pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
     Ok(ReadCache::new(Blocks::new(file)))
 }
 
-/// Reads its headers.
 pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<Blocks>) -> Result<Elf<'a>, Error> {
     let wrong = |reason| Error::NoObject { path: path.to_owned(), reason };
     let elf = Elf::parse(bytes).map_err(|_| {

@@ -14,7 +14,6 @@
 use crate::probes::OperandFault;
 use crate::probes::place::{Place, register};
 
-/// An argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Operand {
     size: u8,

@@ -21,7 +21,6 @@ pub(crate) enum Place {
     Address(u64),
 }
 
-/// USDT probes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Usdt {
     /// The program; if `None`, the program that the recording starts and its libraries.

@@ -43,7 +43,6 @@ impl Written {
         Self { region, layout }
     }
 
-    /// Its current contents.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         // SAFETY: the memory that `new` took; no thread writes during the call.
         unsafe { std::slice::from_raw_parts(self.region.base().as_ptr(), self.layout.size()) }.to_vec()

@@ -9,7 +9,6 @@ use crate::filter::Load;
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};
 use tracewing_vocabulary::context;
 
-/// Context variables.
 pub(super) const TID: &str = context::TID[0];
 pub(super) const PID: &str = context::PROCESS[0];
 const CPU: &str = context::CPU[0];

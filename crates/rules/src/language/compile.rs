@@ -14,7 +14,6 @@ use super::relation::Orders;
 use crate::filter::{ACCEPT, EQUAL, Instruction, LESS, Load, MAX_WORDS, Operation, REGISTERS, REJECT};
 use tracewing_abi::schema::Scalar;
 
-/// The filter's bytes.
 pub(crate) fn compile(condition: &Condition<Place>, layout: &Layout) -> Result<Vec<u8>, Problem> {
     let mut compiler = Compiler::new(condition, layout)?;
     match condition {
@@ -28,7 +27,6 @@ pub(crate) fn compile(condition: &Condition<Place>, layout: &Layout) -> Result<V
     compiler.finish()
 }
 
-/// Where execution continues.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     Fixed(u8),

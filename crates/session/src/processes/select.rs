@@ -31,7 +31,6 @@ pub struct Attach {
 /// The processes that a selection matches at one time.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Processes to record.
     pub(crate) processes: Vec<Process>,
     /// Why other selected processes are not recorded.
     pub(crate) refusals: Vec<Refusal>,

@@ -13,7 +13,6 @@ type Part = BTreeMap<UserThread, Arc<RecordingWaker>>;
 /// In parts with a lock each, so that workers seldom contend.
 static PARTS: [Mutex<Part>; 32] = [const { Mutex::new(Part::new()) }; 32];
 
-/// Number of wakers.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn part(thread: UserThread) -> MutexGuard<'static, Part> {

@@ -81,7 +81,6 @@ pub(crate) enum TaskWaker<'a> {
         before: (usize, Option<Living>),
         inner: PhantomData<&'a Waker>,
     },
-    /// An allocated waker.
     Own(Waker),
     /// tokio's own; the wake is not recorded.
     Unrecorded(&'a Waker),

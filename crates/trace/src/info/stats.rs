@@ -243,7 +243,6 @@ impl Actor {
     }
 }
 
-/// A stream, counted.
 #[derive(Debug, Default)]
 struct Tally {
     /// By the index of the class.

@@ -12,7 +12,6 @@ use tracewing_units::Timestamp;
 /// Most losses that are kept one by one for a stream; the rest are only counted.
 const MAX_LOSSES: usize = 10_000;
 
-/// A recording, counted.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     /// In the order of [`Recording::traces`].
@@ -21,7 +20,6 @@ pub(crate) struct Summary {
     pub errors: Vec<Error>,
 }
 
-/// A trace, counted.
 #[derive(Debug, Default)]
 pub(crate) struct TraceSummary {
     /// Its place in [`Recording::traces`].
@@ -32,7 +30,6 @@ pub(crate) struct TraceSummary {
     pub classes: Vec<ClassSummary>,
 }
 
-/// A stream, counted.
 #[derive(Debug, Default)]
 pub(crate) struct StreamSummary {
     /// Its place in [`Recording::streams`].

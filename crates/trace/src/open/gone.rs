@@ -33,7 +33,6 @@ impl GoneTrace {
 }
 
 impl GoneStream {
-    /// Class and number.
     pub(crate) fn label(&self) -> String {
         format!("{}:{}", self.class, self.id)
     }

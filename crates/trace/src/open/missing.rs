@@ -41,7 +41,6 @@ enum Since {
     LastPacket,
     /// They are no older at the recording's end.
     Age(Duration),
-    /// Since this stamp.
     Time(Timestamp),
 }
 

@@ -44,7 +44,6 @@ const WAITING: usize = 256;
 
 /// What comes out of a slice, in this order.
 enum Part<'r> {
-    /// Where it begins.
     Begin(Handoff),
     /// The line of its first event without its stamp, and the stamp.
     First(Vec<u8>, Option<Stamp>),

@@ -16,7 +16,6 @@ pub(crate) struct PrintForm(pub(crate) Vec<Piece>);
 pub(crate) enum Piece {
     /// Text as it is.
     Literal(String),
-    /// A field's value.
     Field(String, Spec),
 }
 

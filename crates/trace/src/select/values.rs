@@ -17,7 +17,6 @@ pub(crate) struct Path {
 pub(crate) enum Step {
     /// A structure's member, or the chosen option of a variant.
     Name(String),
-    /// An array's element.
     Index(u64),
 }
 

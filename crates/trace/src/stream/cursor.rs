@@ -55,7 +55,6 @@ pub(crate) struct StreamCursor {
     /// Losses that no packet reports, by the times at which they begin.
     apart: VecDeque<Lost>,
     clock: Option<Clock>,
-    /// The current event's.
     stamp: Option<Stamp>,
     /// Up to when the packets so far reach: see [`PacketIndex`](crate::stream::packet_index::PacketIndex).
     reach: Timestamp,
@@ -334,7 +333,6 @@ impl StreamCursor {
         self.clock?.time(cycles)
     }
 
-    /// That event's stamp.
     #[inline]
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         self.stamp

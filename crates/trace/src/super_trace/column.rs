@@ -51,7 +51,6 @@ pub enum Column {
     State,
 }
 
-/// All columns.
 const COLUMNS: [Column; 11] = [
     Column::Pid,
     Column::Process,

@@ -53,7 +53,6 @@ pub(super) fn with_lock<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// The lock.
 pub(super) type Hold = MutexGuard<'static, Option<Control>>;
 
 /// Holds the lock while the process forks, so that the child finds it free and everything in order.

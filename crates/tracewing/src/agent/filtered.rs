@@ -65,7 +65,6 @@ impl Witness {
         Some(Self { status: system::out_of_the_way(system::open(PATH)?), filters })
     }
 
-    /// Its descriptor.
     pub(super) fn file(&self) -> &Fd {
         &self.status
     }

@@ -114,7 +114,6 @@ impl Candidate {
         self.access
     }
 
-    /// Continues the handshake.
     pub(super) fn join(mut self, until: Until) -> Progress {
         loop {
             let next = match self.stage {

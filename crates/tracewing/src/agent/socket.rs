@@ -17,7 +17,6 @@ pub(super) type Until = Option<Instant>;
 pub(super) enum Failure {
     /// The time is over. What was begun can be continued.
     Late,
-    /// It never will.
     Gone,
 }
 

@@ -9,7 +9,6 @@ use std::thread;
 
 type Emit = extern "C" fn(u32, u32);
 
-/// The plug-in's functions.
 struct Plugin {
     handle: *mut c_void,
 }

@@ -30,7 +30,6 @@ struct Count {
     number: u64,
 }
 
-/// Ends `fly`.
 static LAND: AtomicBool = AtomicBool::new(false);
 
 /// What a thread has emitted.

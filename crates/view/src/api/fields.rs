@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use tracewing_units::{Duration, Timestamp};
 
-/// An event.
 #[derive(Debug, Serialize)]
 pub(super) struct Event {
     /// Since the recording begins; `null` without a clock.

@@ -75,7 +75,6 @@ struct Match {
     at: Duration,
 }
 
-/// Starts a search.
 pub(super) fn find(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let Asked { text } = parsed(body)?;
     if text.len() > LONGEST || text.trim().is_empty() {
@@ -146,7 +145,6 @@ pub(super) fn one(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     Ok(Reply::json(&found))
 }
 
-/// Ends a search.
 pub(super) fn forget(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let AskedEnd { search } = parsed(body)?;
     viewed.searches.end(search);

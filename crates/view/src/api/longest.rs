@@ -23,7 +23,6 @@ struct Asked {
     rows: Vec<u32>,
     /// Numbers of the classes that count.
     classes: Vec<usize>,
-    /// Only this state.
     state: Option<u32>,
     most: usize,
 }

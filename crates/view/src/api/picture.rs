@@ -28,7 +28,6 @@ const MOST_BUCKETS: u32 = 4096;
 const MOST_ROWS: usize = 1024;
 /// Most buckets of all rows.
 const MOST: usize = 1 << 20;
-/// No state.
 const NO_STATE: u32 = u32::MAX;
 
 #[derive(Debug, Deserialize)]

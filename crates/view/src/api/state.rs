@@ -18,7 +18,6 @@ enum State<'a> {
         done: u64,
         total: u64,
     },
-    /// There is none.
     Failed {
         name: String,
         why: &'a str,

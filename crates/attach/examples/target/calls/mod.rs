@@ -18,7 +18,6 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Time between two waits, in a call in which the thread can be borrowed.
 const BETWEEN: Duration = Duration::from_millis(1);
 
-/// Waits once.
 type Wait = Box<dyn FnMut() -> Waited>;
 /// A call's name, and what prepares it.
 type Call = (&'static str, fn() -> Wait);
@@ -163,7 +162,6 @@ fn receive_message(socket: i32, flags: i32) -> i64 {
     }
 }
 
-/// Receives eight bytes.
 fn receive(socket: i32, flags: i32) -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: room for as many bytes.

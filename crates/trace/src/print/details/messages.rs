@@ -125,7 +125,6 @@ impl Source<'_> {
     }
 }
 
-/// All streams.
 pub(super) struct Messages<'r> {
     sources: Vec<Source<'r>>,
     /// What each source has next, and when.

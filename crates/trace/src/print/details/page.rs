@@ -3,7 +3,6 @@
 
 use crate::append::quote::shown;
 
-/// Text under way.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     out: String,
@@ -37,7 +36,6 @@ impl Page {
         self.out.extend(std::iter::repeat_n(' ', self.indent));
     }
 
-    /// A whole line.
     pub(super) fn line(&mut self, text: &str) {
         self.begin_line();
         self.end_line(text);

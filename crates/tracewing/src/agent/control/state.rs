@@ -17,7 +17,6 @@ pub(super) struct Known {
     pub(super) sites: Vec<&'static Record>,
 }
 
-/// A recording's part.
 pub(super) struct Member {
     pub(super) registrar: Registrar,
     /// How many of the known classes were sent to it.

@@ -111,7 +111,6 @@ impl Talk {
         Ok(())
     }
 
-    /// Takes one message.
     fn listen(&mut self, buffer: &mut [u8], until: Until) -> Result<(), Failure> {
         let answer = receive(&self.socket, buffer, until)?;
         if invited(answer) || Describe::decode(answer).is_some() {
