@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{LockAddress, Origin, Pid, Task, Ticket, Tid};
 
 /// A field of an event class.
 #[derive(Debug, Clone, Copy)]
@@ -168,6 +168,23 @@ impl<'e> Recorded<'e> for Pid {
         number(fields, place).map(Pid)
     }
 }
+
+/// Numbers that identify something: unsigned ones of 64 bits.
+macro_rules! keys {
+    ($($key:ident),*) => { $(
+        impl<'e> Recorded<'e> for $key {
+            type Read = $key;
+            const KIND: FieldKind = FieldKind::Unsigned(64);
+
+            #[inline(always)]
+            fn read(fields: &impl Fields<'e>, place: usize) -> Option<$key> {
+                fields.unsigned(place).map($key)
+            }
+        }
+    )* };
+}
+
+keys!(Task, Origin, Ticket, LockAddress);
 
 impl<'e> Recorded<'e> for &'e str {
     type Read = &'e [u8];

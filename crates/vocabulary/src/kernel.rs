@@ -12,7 +12,7 @@ pub use state::TaskState;
 pub use system_call::SystemCall;
 
 use crate::declare::readers;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{LockAddress, Pid, Tid};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`, in [`NewTask::clone_flags`]: the new thread belongs to its
 /// creator's process.
@@ -168,7 +168,7 @@ readers! {
         /// The running thread starts waiting for a kernel lock (`lock.h`).
         ContentionBegin "contention_begin" {
             /// Address of the lock.
-            lock_addr: u64,
+            lock_addr: LockAddress,
             /// Kind of lock and of access.
             flags: u64,
         }
@@ -176,13 +176,13 @@ readers! {
         /// The wait for a kernel lock ends (`lock.h`).
         ContentionEnd "contention_end" {
             /// Address of the lock.
-            lock_addr: u64,
+            lock_addr: LockAddress,
         }
 
         /// System call `futex` is entered: it waits at an address, or wakes waiters there.
         FutexEntry "syscall_entry_futex" {
             /// The address waited at.
-            uaddr: u64,
+            uaddr: LockAddress,
             /// Operation (`include/uapi/linux/futex.h`).
             op: u64,
         }

@@ -2,6 +2,8 @@
 //! `docs/reference/locks.md` explains how the events fit together.
 
 use crate::declare::readers;
+use crate::field::{FieldKind, Fields, Recorded};
+use tracewing_units::{LockAddress, Tid};
 
 /// Passes the declaration of the events of provider `lock` to a macro.
 #[macro_export]
@@ -27,19 +29,19 @@ macro_rules! lock_events {
             /// The thread could not acquire a lock at once and waits.
             Requested "requested" [print = "{kind} {lock:#x}, held by thread {owner}, requested at {caller:#x}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
                 /// Kind of lock, and how it is acquired.
                 kind: Kind,
                 /// Thread that holds the lock according to the lock itself; 0 if unknown.
-                owner: i32,
+                owner: Owner,
             }
 
             /// The thread acquired the lock.
             Acquired "acquired" [ordered, print = "{kind} {lock:#x} at {caller:#x}, waited: {waited}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
                 /// Kind of lock, and how it is acquired.
@@ -51,7 +53,7 @@ macro_rules! lock_events {
             /// The thread stops spinning on a lock: it acquired it, or goes to sleep.
             Spun "spun" [print = "{lock:#x}, {spins} times"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Number of attempts.
                 spins: u64,
             }
@@ -70,7 +72,7 @@ macro_rules! lock_events {
             /// (`ETIMEDOUT`), or another error.
             Refused "refused" [print = "{kind} {lock:#x} at {caller:#x}: error {error}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
                 /// Kind of lock, and how it is acquired.
@@ -82,13 +84,13 @@ macro_rules! lock_events {
             /// The thread is about to release the lock.
             Released "released" [print = "{lock:#x}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
             }
 
             /// The release just recorded failed.
             NotReleased "not_released" [level = "warn", print = "{lock:#x}: error {error}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Error number, as in `errno`.
                 error: i32,
             }
@@ -96,7 +98,7 @@ macro_rules! lock_events {
             /// The thread adds a permit to a semaphore.
             Posted "posted" [print = "semaphore {lock:#x} at {caller:#x}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
             }
@@ -104,9 +106,9 @@ macro_rules! lock_events {
             /// The thread waits for a condition variable and releases the mutex meanwhile.
             ConditionWait "condition_wait" [print = "condition {condition:#x} with mutex {lock:#x} at {caller:#x}"] {
                 /// Address of the condition variable.
-                condition: u64 [hex],
+                condition: LockAddress [hex],
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
             }
@@ -114,9 +116,9 @@ macro_rules! lock_events {
             /// The thread stops waiting for the condition variable and holds the mutex again.
             ConditionWoken "condition_woken" [ordered, print = "condition {condition:#x} with mutex {lock:#x}: error {error}"] {
                 /// Address of the condition variable.
-                condition: u64 [hex],
+                condition: LockAddress [hex],
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// 0 or `ETIMEDOUT`; with any other error the mutex was never released.
                 @optional error: i32,
             }
@@ -124,7 +126,7 @@ macro_rules! lock_events {
             /// The thread wakes waiters of the condition variable.
             ConditionSignalled "condition_signalled" [print = "condition {condition:#x} at {caller:#x}, all: {all}"] {
                 /// Address of the condition variable.
-                condition: u64 [hex],
+                condition: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
                 /// Whether all waiters are woken, not one.
@@ -134,7 +136,7 @@ macro_rules! lock_events {
             /// The thread arrives at a barrier.
             BarrierWait "barrier_wait" [print = "barrier {barrier:#x} at {caller:#x}"] {
                 /// Address of the barrier.
-                barrier: u64 [hex],
+                barrier: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
                 caller: u64 [hex],
             }
@@ -142,7 +144,7 @@ macro_rules! lock_events {
             /// All threads have arrived at the barrier.
             BarrierPassed "barrier_passed" [ordered, print = "barrier {barrier:#x}, serial: {serial}"] {
                 /// Address of the barrier.
-                barrier: u64 [hex],
+                barrier: LockAddress [hex],
                 /// Whether this thread is the barrier's serial thread.
                 serial: bool,
             }
@@ -150,7 +152,7 @@ macro_rules! lock_events {
             /// Call chain of the acquisition in progress.
             CalledFrom "called_from" [print = "{lock:#x} by chain {chain:#x}"] {
                 /// Address of the lock.
-                lock: u64 [hex],
+                lock: LockAddress [hex],
                 /// Number of the chain, described by `lock:call_chain`.
                 chain: u64 [hex],
             }
@@ -188,3 +190,18 @@ macro_rules! lock_events {
 }
 
 lock_events!(readers);
+
+/// In declarations: the thread that holds a lock, which a reader gets as an optional [`Tid`].
+#[derive(Debug)]
+pub enum Owner {}
+
+impl<'e> Recorded<'e> for Owner {
+    type Read = Option<Tid>;
+    const KIND: FieldKind = <i32 as Recorded>::KIND;
+
+    #[inline(always)]
+    fn read(fields: &impl Fields<'e>, place: usize) -> Option<Option<Tid>> {
+        let number = <i32 as Recorded>::read(fields, place)?;
+        Some((number != 0).then_some(Tid(number)))
+    }
+}

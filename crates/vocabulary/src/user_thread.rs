@@ -2,6 +2,7 @@
 //! together.
 
 use crate::declare::readers;
+use tracewing_units::{LockAddress, Origin as OriginId, Task, Ticket};
 
 /// Passes the declaration of the events of provider `user_thread` to a macro.
 #[macro_export]
@@ -64,27 +65,27 @@ macro_rules! user_thread_events {
             /// A user thread was created and is ready to run.
             Create "create" {
                 /// The user thread; unique within its process.
-                thread: u64,
+                thread: Task,
                 /// The user thread that created it; 0 if none did.
-                @optional parent: u64,
+                @optional parent: Task,
                 /// Its origin, described by `user_thread:origin`.
-                origin: u64 [hex],
+                origin: OriginId [hex],
             }
 
             /// A user thread that was created when nothing recorded it; reported when it next runs or ends,
             /// once in each recording.
             Existed "existed" {
                 /// The user thread; unique within its process.
-                thread: u64,
+                thread: Task,
                 /// Its origin, described by `user_thread:origin`.
-                origin: u64 [hex],
+                origin: OriginId [hex],
             }
 
             /// What user threads created at one place have in common; without name and runtime, the place of
             /// a request. Repeated in each sub-buffer that refers to it.
             Origin<'e> "origin" {
                 /// Hash of the other fields; identifies the origin.
-                origin: u64 [hex],
+                origin: OriginId [hex],
                 /// Name; may be empty.
                 name: &'e str,
                 /// Runtime that runs it; empty if unnamed.
@@ -98,7 +99,7 @@ macro_rules! user_thread_events {
             /// A user thread is renamed.
             Name<'e> "name" {
                 /// The user thread; unique within its process.
-                thread: u64,
+                thread: Task,
                 /// Name; may be empty.
                 name: &'e str,
             }
@@ -106,9 +107,9 @@ macro_rules! user_thread_events {
             /// The LWP stops running `prev` and starts running `next`.
             Switch "switch" {
                 /// User thread that was running; 0 if none was.
-                prev: u64,
+                prev: Task,
                 /// User thread that runs from now on; 0 if none does.
-                next: u64,
+                next: Task,
                 /// Why `prev` stopped.
                 cause: Cause,
             }
@@ -116,13 +117,13 @@ macro_rules! user_thread_events {
             /// A user thread was made ready by the code running on this CPU.
             Wake "wake" {
                 /// The user thread; unique within its process.
-                thread: u64,
+                thread: Task,
             }
 
             /// A user thread ends.
             Exit "exit" {
                 /// The user thread; unique within its process.
-                thread: u64,
+                thread: Task,
                 /// How it ended.
                 @optional outcome: Outcome,
             }
@@ -133,11 +134,11 @@ macro_rules! user_thread_events {
                 /// Kind of object.
                 kind: Kind,
                 /// Address of the object.
-                object: u64 [hex],
+                object: LockAddress [hex],
                 /// Identifies the request within its process; 0 if it began before the recording.
-                @optional ticket: u64,
+                @optional ticket: Ticket,
                 /// Origin whose file and line are those of the request.
-                @optional origin: u64 [hex],
+                @optional origin: OriginId [hex],
             }
 
             /// A request acquired its object.
@@ -145,11 +146,11 @@ macro_rules! user_thread_events {
                 /// Kind of object.
                 kind: Kind,
                 /// Address of the object.
-                object: u64 [hex],
+                object: LockAddress [hex],
                 /// Identifies the request within its process; 0 if it began before the recording.
-                @optional ticket: u64,
+                @optional ticket: Ticket,
                 /// Origin whose file and line are those of the request.
-                @optional origin: u64 [hex],
+                @optional origin: OriginId [hex],
                 /// Whether it had to wait.
                 @optional waited: bool,
             }
@@ -160,11 +161,11 @@ macro_rules! user_thread_events {
                 /// Kind of object.
                 kind: Kind,
                 /// Address of the object.
-                object: u64 [hex],
+                object: LockAddress [hex],
                 /// Identifies the request within its process; 0 if it began before the recording.
-                @optional ticket: u64,
+                @optional ticket: Ticket,
                 /// Origin whose file and line are those of the request.
-                @optional origin: u64 [hex],
+                @optional origin: OriginId [hex],
                 /// Whether it has waited.
                 @optional waited: bool,
             }
@@ -174,9 +175,9 @@ macro_rules! user_thread_events {
                 /// Kind of object.
                 kind: Kind,
                 /// Address of the object.
-                object: u64 [hex],
+                object: LockAddress [hex],
                 /// Identifies the request within its process; 0 if it began before the recording.
-                @optional ticket: u64,
+                @optional ticket: Ticket,
             }
 
             /// This LWP is a worker of a runtime.

@@ -161,54 +161,40 @@ impl Reader {
     }
 }
 
-/// The thread that has a lock, where its number is known.
-fn known_owner(number: i32) -> Option<Tid> {
-    (number != 0).then_some(Tid(number))
-}
-
 /// What an event of provider `lock` says of a lock.
 fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
     Some(match class {
         lock::Class::Requested => {
             let lock::Requested { lock, caller, kind, owner } = of.read(event)?;
-            let (lock, caller) = (LockAddress(lock), Caller(caller));
-            LockEvent::Requested { lock, caller, kind: kind?.into(), owner: known_owner(owner), ends: true }
+            LockEvent::Requested { lock, caller: Caller(caller), kind: kind?.into(), owner, ends: true }
         }
         lock::Class::Acquired => {
             let lock::Acquired { lock, caller, kind, waited } = of.read(event)?;
-            let (lock, caller) = (LockAddress(lock), Caller(caller));
-            LockEvent::Acquired { lock, caller, kind: kind?.into(), waited: waited.unwrap_or(false) }
+            let (caller, waited) = (Caller(caller), waited.unwrap_or(false));
+            LockEvent::Acquired { lock, caller, kind: kind?.into(), waited }
         }
         lock::Class::Refused => {
             let lock::Refused { lock, caller, kind, .. } = of.read(event)?;
-            LockEvent::Refused {
-                lock: LockAddress(lock),
-                caller: Caller(caller),
-                kind: kind?.into(),
-                waited: false,
-            }
+            LockEvent::Refused { lock, caller: Caller(caller), kind: kind?.into(), waited: false }
         }
-        lock::Class::Released => {
-            LockEvent::Released { lock: LockAddress(of.read::<lock::Released>(event)?.lock) }
-        }
+        lock::Class::Released => LockEvent::Released { lock: of.read::<lock::Released>(event)?.lock },
         lock::Class::NotReleased => {
-            LockEvent::NotReleased { lock: LockAddress(of.read::<lock::NotReleased>(event)?.lock) }
+            LockEvent::NotReleased { lock: of.read::<lock::NotReleased>(event)?.lock }
         }
         lock::Class::ConditionWait => {
             let lock::ConditionWait { condition, lock, caller } = of.read(event)?;
-            let (condition, lock) = (LockAddress(condition), LockAddress(lock));
             LockEvent::ConditionWait { condition, lock, caller: Caller(caller) }
         }
         lock::Class::ConditionWoken => {
             let lock::ConditionWoken { condition, lock, .. } = of.read(event)?;
-            LockEvent::ConditionWoken { condition: LockAddress(condition), lock: LockAddress(lock) }
+            LockEvent::ConditionWoken { condition, lock }
         }
         lock::Class::BarrierWait => {
             let lock::BarrierWait { barrier, caller } = of.read(event)?;
-            LockEvent::BarrierWait { barrier: LockAddress(barrier), caller: Caller(caller) }
+            LockEvent::BarrierWait { barrier, caller: Caller(caller) }
         }
         lock::Class::BarrierPassed => {
-            LockEvent::BarrierPassed { barrier: LockAddress(of.read::<lock::BarrierPassed>(event)?.barrier) }
+            LockEvent::BarrierPassed { barrier: of.read::<lock::BarrierPassed>(event)?.barrier }
         }
         class => return of_place(class, of, event),
     })
@@ -255,37 +241,38 @@ fn of_place(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Loc
 /// What an event of provider `user_thread` says of locks.
 fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
     let of = &known.places;
-    let of_request = |number: Option<u64>| Level::Task(number.map(Ticket));
     Some(match class {
         user_thread::Class::Wait => {
             let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
             let ends = known.has_given_up;
-            let lock = LockAddress(object);
-            (of_request(ticket), LockEvent::Requested { lock, caller, kind, owner: None, ends })
+            (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: None, ends })
         }
         user_thread::Class::Acquired => {
             let user_thread::Acquired { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
             let waited = waited.unwrap_or(false);
-            (of_request(ticket), LockEvent::Acquired { lock: LockAddress(object), caller, kind, waited })
+            (Level::Task(ticket), LockEvent::Acquired { lock: object, caller, kind, waited })
         }
         user_thread::Class::GivenUp => {
             let user_thread::GivenUp { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
             let waited = waited.unwrap_or(true);
-            (of_request(ticket), LockEvent::Refused { lock: LockAddress(object), caller, kind, waited })
+            (Level::Task(ticket), LockEvent::Refused { lock: object, caller, kind, waited })
         }
         user_thread::Class::Released => {
             let user_thread::Released { kind, object, ticket } = of.read(event)?;
             kind.filter(|kind| Kind::from(*kind).is_held())?;
-            (of_request(ticket), LockEvent::Released { lock: LockAddress(object) })
+            (Level::Task(ticket), LockEvent::Released { lock: object })
         }
         user_thread::Class::Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read(event)?;
             // Tasks that have names of their own would be too many.
             let (file, line) = file.zip(line).filter(|_| name.is_empty())?;
-            (Level::Thread, LockEvent::Origin { caller: Caller(origin), file: text(file), line: line.into() })
+            (
+                Level::Thread,
+                LockEvent::Origin { caller: Caller::of(origin), file: text(file), line: line.into() },
+            )
         }
         user_thread::Class::Park => (Level::Thread, LockEvent::Parked),
         _ => return None,
@@ -298,16 +285,15 @@ fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<
         kernel::Class::ContentionBegin => {
             let kernel::ContentionBegin { lock_addr, flags } = of.read(event)?;
             let kind = Kind::of_kernel_flags(flags);
-            (Level::Kernel, LockEvent::KernelWait { lock: LockAddress(lock_addr), kind })
+            (Level::Kernel, LockEvent::KernelWait { lock: lock_addr, kind })
         }
         kernel::Class::ContentionEnd => {
-            let lock = LockAddress(of.read::<kernel::ContentionEnd>(event)?.lock_addr);
+            let lock = of.read::<kernel::ContentionEnd>(event)?.lock_addr;
             (Level::Kernel, LockEvent::KernelHas { lock })
         }
         kernel::Class::FutexEntry => {
             let kernel::FutexEntry { uaddr, op } = of.read(event)?;
-            is_futex_wait(op)
-                .then_some((Level::Thread, LockEvent::FutexWait { address: LockAddress(uaddr) }))?
+            is_futex_wait(op).then_some((Level::Thread, LockEvent::FutexWait { address: uaddr }))?
         }
         kernel::Class::FutexExit => {
             let result = of.read::<kernel::FutexExit>(event)?.ret;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tracewing_trace::super_trace::{Mode, Name, Seen};
-use tracewing_units::Pid;
+use tracewing_units::{Origin, Pid};
 
 use crate::images::{Epoch, Images};
 
@@ -33,6 +33,11 @@ pub struct Chain(pub u64);
 impl Caller {
     /// No event reports it.
     pub const UNKNOWN: Caller = Caller(0);
+
+    /// The place of a user thread's request.
+    pub(super) const fn of(origin: Origin) -> Self {
+        Self(origin.0)
+    }
 
     /// `None` if it is [`Caller::UNKNOWN`].
     pub fn known(self) -> Option<Self> {

@@ -2,3 +2,7 @@
 //! `tracewing-preload` emits. `docs/reference/locks.md` explains them.
 
 tracewing_vocabulary::lock_events!(crate::declared_events);
+
+// The types of fields, as a program has them.
+type LockAddress = u64;
+type Owner = i32;

@@ -4,7 +4,6 @@
 //! inlining.
 
 use tracewing_ctf::decode::Record;
-use tracewing_units::{self as units, Task};
 use tracewing_vocabulary::{Reader, kernel, own, profile, recorder, user_thread};
 
 use super::super::activity::{Activity, Kind, SwitchCause, UserThreadKind};
@@ -89,28 +88,27 @@ fn of_user_thread<'e>(
     match class {
         Create => {
             let user_thread::Create { thread, origin, .. } = of.read()?;
-            user(head, UserThreadKind::Create { thread: Task(thread), origin: units::Origin(origin) })
+            user(head, UserThreadKind::Create { thread, origin })
         }
         Existed => {
             let user_thread::Existed { thread, origin } = of.read()?;
-            user(head, UserThreadKind::Existed { thread: Task(thread), origin: units::Origin(origin) })
+            user(head, UserThreadKind::Existed { thread, origin })
         }
         Origin => {
             let user_thread::Origin { origin, name, file, line, .. } = of.read()?;
             let (file, line) = file.zip(line).unwrap_or_default();
-            let origin = units::Origin(origin);
             user(head, UserThreadKind::Origin { origin, name, file, line: line.into() })
         }
         Name => {
             let user_thread::Name { thread, name } = of.read()?;
-            user(head, UserThreadKind::Rename { thread: Task(thread), name })
+            user(head, UserThreadKind::Rename { thread, name })
         }
         Switch => {
             let user_thread::Switch { prev, next, cause } = of.read()?;
-            user(head, UserThreadKind::Switch { prev: Task(prev), next: Task(next), cause: cause_of(cause) })
+            user(head, UserThreadKind::Switch { prev, next, cause: cause_of(cause) })
         }
-        Wake => user(head, UserThreadKind::Wake { thread: Task(of.read::<user_thread::Wake>()?.thread) }),
-        Exit => user(head, UserThreadKind::Exit { thread: Task(of.read::<user_thread::Exit>()?.thread) }),
+        Wake => user(head, UserThreadKind::Wake { thread: of.read::<user_thread::Wake>()?.thread }),
+        Exit => user(head, UserThreadKind::Exit { thread: of.read::<user_thread::Exit>()?.thread }),
         Acquired => some(head, request_ends(of.read::<user_thread::Acquired>()?.waited)),
         GivenUp => some(head, request_ends(of.read::<user_thread::GivenUp>()?.waited)),
         Worker | Park | Unpark => user(head, UserThreadKind::Worker),
