@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::str::FromStr;
 
+use tracewing_programs::image::MapsLine;
 use tracewing_units::{Pid, Tid};
 
 use crate::record::{Mapping, Record, Thread};
@@ -46,25 +47,11 @@ pub(crate) fn mappings_of(pid: Pid, each: impl FnMut(Mapping<'_>)) {
     maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)).for_each(each);
 }
 
-/// Parses a mapping of code such as `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
+/// A mapping of code.
 fn mapping(thread: Thread, line: &[u8]) -> Option<Mapping<'_>> {
-    let mut fields = line.splitn(6, |byte| *byte == b' ');
-    let mut field = || str::from_utf8(fields.next()?).ok();
-    let (range, permissions, offset) = (field()?, field()?, field()?);
-    let (_device, _inode) = (field()?, field()?);
-    // The path may have any bytes; it is preceded by spaces.
-    let path = fields.next().unwrap_or_default().trim_ascii_start();
-    let (begin, end) = range.split_once('-')?;
-    let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    (permissions.as_bytes().get(2) == Some(&b'x')).then_some(())?;
-    Some(Mapping {
-        thread,
-        begin: number(begin)?,
-        end: number(end)?,
-        offset: number(offset)?,
-        build_id: &[],
-        path: if path.is_empty() { b"//anon" } else { path },
-    })
+    let MapsLine { begin, end, offset, path, .. } = MapsLine::parse(line).filter(MapsLine::is_executable)?;
+    let path = if path.is_empty() { b"//anon" } else { path };
+    Some(Mapping { thread, begin, end, offset, build_id: &[], path })
 }
 
 /// The entries of a directory whose names are numbers.

@@ -7,23 +7,54 @@ pub(super) fn parse(maps: &[u8]) -> Vec<Mapping> {
     maps.split(|byte| *byte == b'\n').filter_map(mapping).collect()
 }
 
+/// A line of the list, such as `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapsLine<'l> {
+    /// First address.
+    pub begin: u64,
+    /// First address after the mapping.
+    pub end: u64,
+    /// `r`, `w`, `x` and `p`, or another character where something is not so.
+    access: &'l [u8],
+    /// Offset in the file.
+    pub offset: u64,
+    /// The file, or what else is mapped; may have any bytes, but newlines are escaped. Empty if it has no
+    /// name.
+    pub path: &'l [u8],
+}
+
+impl<'l> MapsLine<'l> {
+    /// Parses a line; `None` if it is not one.
+    pub fn parse(line: &'l [u8]) -> Option<Self> {
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let (range, access, offset) = (fields.next()?, fields.next()?, fields.next()?);
+        let (_device, _inode) = (fields.next()?, fields.next()?);
+        // Spaces precede it.
+        let path = fields.next().unwrap_or_default().trim_ascii_start();
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (begin, end) = str::from_utf8(range).ok()?.split_once('-')?;
+        let offset = number(str::from_utf8(offset).ok()?)?;
+        Some(Self { begin: number(begin)?, end: number(end)?, access, offset, path })
+    }
+
+    /// Whether it can be executed.
+    pub fn is_executable(&self) -> bool {
+        self.access.get(2) == Some(&b'x')
+    }
+}
+
 fn mapping(line: &[u8]) -> Option<Mapping> {
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let access = words.next()?;
-    let offset = words.next()?;
-    let name = words.nth(2).unwrap_or_default().trim_start();
-    if !access.starts_with('r') || (name.starts_with("/dev/") && !name.starts_with("/dev/shm/")) {
+    let line = MapsLine::parse(line)?;
+    let name = String::from_utf8_lossy(line.path);
+    if !line.access.starts_with(b"r") || (name.starts_with("/dev/") && !name.starts_with("/dev/shm/")) {
         return None;
     }
-    let start = u64::from_str_radix(start, 16).ok()?;
     Some(Mapping {
-        start,
-        size: u64::from_str_radix(end, 16).ok()?.checked_sub(start)?,
-        is_executable: access.as_bytes().get(2) == Some(&b'x'),
-        is_private: access.as_bytes().get(3) == Some(&b'p'),
-        is_begin: u64::from_str_radix(offset, 16).ok()? == 0,
+        start: line.begin,
+        size: line.end.checked_sub(line.begin)?,
+        is_executable: line.is_executable(),
+        is_private: line.access.get(3) == Some(&b'p'),
+        is_begin: line.offset == 0,
         name: Some(name.replace("\\012", "\n")).filter(|name| !name.is_empty()),
     })
 }

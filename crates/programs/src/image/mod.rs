@@ -25,6 +25,7 @@ use crate::elf::Elf;
 pub use core_dump::CoreDump;
 pub use error::{CoreFault, Error};
 pub use files::Files;
+pub use maps::MapsLine;
 pub use memory::{AddressSpace, Mapping, Memory};
 pub use object_file::Bytes;
 pub use process::Process;
