@@ -247,7 +247,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(args),
         Command::View(args) => view::run(&args),
         Command::Index(args) => index::run(&args),
-        Command::Man { command } => manual::print(&command),
+        Command::Man { command } => manual::print(Cli::command(), &command),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();

@@ -1,14 +1,12 @@
 //! `tracewing man`: manual pages, made of the help of each command.
 
-use crate::Cli;
 use anyhow::{Result, bail};
-use clap::CommandFactory;
+use clap::Command;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Prints the page of the command that these words name; without words, that of the program.
-pub fn print(words: &[String]) -> Result<ExitCode> {
-    let mut program = Cli::command();
+/// Prints the page of the command of `program` that these words name; without words, that of the program.
+pub fn print(mut program: Command, words: &[String]) -> Result<ExitCode> {
     program.build();
     let mut command = &program;
     for word in words {
