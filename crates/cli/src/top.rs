@@ -140,7 +140,7 @@ fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) ->
         let is_due = Instant::now() >= next || is_over || source.has_ended();
         if is_due && let Some(window) = source.window(&mut || watch.is_stopped())? {
             next = Instant::now() + args.interval;
-            output.take(args, window, source.late_ns())?;
+            output.take(args, window, source.late())?;
         }
         if watch.is_stopped() {
             return Ok(ExitCode::from(STOPPED));
@@ -168,16 +168,16 @@ fn print_end(output: &mut Output) -> Result<()> {
 }
 
 impl Output {
-    fn take(&mut self, args: &Args, window: Window, late_ns: Option<u64>) -> Result<()> {
+    fn take(&mut self, args: &Args, window: Window, late: Option<Duration>) -> Result<()> {
         match self {
             Output::Live(both) => {
                 let (live, shown) = &mut **both;
-                shown.take(window, late_ns);
+                shown.take(window, late);
                 let size = live.size();
                 Ok(live.draw(&shown.frame(size)?)?)
             }
-            Output::Plain if args.format.format == TextFormat::Json => print_json(args, &window, late_ns),
-            Output::Plain => print_text(args, &window, late_ns),
+            Output::Plain if args.format.format == TextFormat::Json => print_json(args, &window, late),
+            Output::Plain => print_text(args, &window, late),
         }
     }
 
@@ -198,14 +198,14 @@ impl Output {
 }
 
 /// One line: an object with the window's times, what is missing in it, and all tables.
-fn print_json(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> {
+fn print_json(args: &Args, window: &Window, late: Option<Duration>) -> Result<()> {
     let options = args.table(TableFormat::Json);
     let tables = View::ALL.map(|view| (view.name(), view.table(window, &options, None)));
     let ran = &window.ran;
     let members = [
         ("begin_ns", Cell::Number(ran.begin_ns.as_ns())),
         ("end_ns", Cell::Number(ran.end_ns.as_ns())),
-        ("late_ns", Cell::count(late_ns)),
+        ("late_ns", Cell::count(late.map(|late| late.as_nanos() as u64))),
         ("lost_events", losses::events(&ran.lost())),
         ("least_lost_events", Cell::Count(ran.lost_events)),
         ("losses_of_unknown_size", Cell::Count(ran.lost_parts)),
@@ -215,11 +215,11 @@ fn print_json(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> 
     Ok(out.flush()?)
 }
 
-fn print_text(args: &Args, window: &Window, late_ns: Option<u64>) -> Result<()> {
+fn print_text(args: &Args, window: &Window, late: Option<Duration>) -> Result<()> {
     let mut options = args.table(TableFormat::Table);
     options.first.count.get_or_insert(ROWS);
     let mut out = stdout(Form::Text);
-    writeln!(out, "{}", view::headline(window, late_ns))?;
+    writeln!(out, "{}", view::headline(window, late))?;
     args.show.print(&mut out, window, &options, crate::terminal::width())?;
     writeln!(out)?;
     Ok(out.flush()?)

@@ -43,10 +43,12 @@ pub struct TraceClock {
 pub struct Calibration {
     /// The recording's clock (nanoseconds for `CLOCK_MONOTONIC`).
     pub cycles: Cycles,
-    /// `CLOCK_REALTIME`, nanoseconds since 1970.
-    pub realtime_ns: u64,
+    /// `CLOCK_REALTIME`.
+    #[serde(rename = "realtime_ns")]
+    pub realtime: Timestamp,
     /// How far apart the two can have been read.
-    pub uncertainty_ns: Duration,
+    #[serde(rename = "uncertainty_ns")]
+    pub uncertainty: Duration,
 }
 
 impl TraceClock {
@@ -94,14 +96,14 @@ impl TraceClock {
     pub fn calibrate(&self) -> Calibration {
         let reading = || {
             let before = self.now();
-            let realtime_ns = nanoseconds(ClockId::Realtime);
+            let realtime = Timestamp::from_ns(nanoseconds(ClockId::Realtime).cast_signed());
             let apart = self.now().since(before);
-            let uncertainty_ns = Duration::from_ns(self.duration(apart).as_ns().div_ceil(2));
-            Calibration { cycles: Cycles(before.0 + apart.0 / 2), realtime_ns, uncertainty_ns }
+            let uncertainty = Duration::from_ns(self.duration(apart).as_ns().div_ceil(2));
+            Calibration { cycles: Cycles(before.0 + apart.0 / 2), realtime, uncertainty }
         };
         (1..ATTEMPTS)
             .map(|_| reading())
-            .fold(reading(), |best, next| if next.uncertainty_ns < best.uncertainty_ns { next } else { best })
+            .fold(reading(), |best, next| if next.uncertainty < best.uncertainty { next } else { best })
     }
 
     /// How long so many cycles last.
@@ -112,7 +114,7 @@ impl TraceClock {
     /// The real time of a stamp by the calibration at the recording's beginning: what readers of the trace
     /// compute from the clock class.
     pub fn real_time(&self, begin: &Calibration, stamp: Cycles) -> Timestamp {
-        let (cycles, time) = (begin.cycles, Timestamp::from_ns(begin.realtime_ns.cast_signed()));
+        let (cycles, time) = (begin.cycles, begin.realtime);
         if stamp >= cycles {
             time + self.duration(stamp.since(cycles))
         } else {
@@ -124,7 +126,7 @@ impl TraceClock {
     /// 1970 and the cycles that are missing (CTF 1.8, section 8: `offset_s`, `offset`).
     pub fn offset(&self, begin: &Calibration) -> (i64, Cycles) {
         let frequency = i128::from(self.frequency);
-        let realtime = i128::from(begin.realtime_ns) * frequency / i128::from(NANOSECONDS);
+        let realtime = i128::from(begin.realtime.as_ns()) * frequency / i128::from(NANOSECONDS);
         let offset = realtime - i128::from(begin.cycles.0);
         (offset.div_euclid(frequency) as i64, Cycles(offset.rem_euclid(frequency) as u64))
     }
@@ -168,15 +170,15 @@ mod tests {
         let clock = TraceClock { kind: region::Clock::Tsc, frequency: 2_600_000_123 };
         let begin = Calibration {
             cycles: Cycles(77_123_456_789),
-            realtime_ns: 1_763_700_000_123_456_789,
-            uncertainty_ns: Duration::from_ns(20),
+            realtime: Timestamp::from_ns(1_763_700_000_123_456_789),
+            uncertainty: Duration::from_ns(20),
         };
         let (seconds, Cycles(cycles)) = clock.offset(&begin);
         assert!(cycles < clock.frequency);
         let computed = seconds as u64 * NANOSECONDS + clock.duration(Cycles(cycles + begin.cycles.0)).as_ns();
-        assert!(computed.abs_diff(begin.realtime_ns) <= 1, "{computed}");
+        assert!(computed.abs_diff(begin.realtime.as_ns() as u64) <= 1, "{computed}");
         let later = clock.real_time(&begin, Cycles(begin.cycles.0 + 2_600_000_123));
-        assert_eq!(later, Timestamp::from_ns((begin.realtime_ns + NANOSECONDS) as i64));
+        assert_eq!(later, begin.realtime + Duration::from_ns(NANOSECONDS));
     }
 
     #[test]
@@ -184,8 +186,8 @@ mod tests {
         let clock = TraceClock { kind: region::Clock::Monotonic, frequency: NANOSECONDS };
         let begin = Calibration {
             cycles: Cycles(3 * NANOSECONDS + 1),
-            realtime_ns: NANOSECONDS,
-            uncertainty_ns: Duration::ZERO,
+            realtime: Timestamp::from_ns(NANOSECONDS as i64),
+            uncertainty: Duration::ZERO,
         };
         assert_eq!(clock.offset(&begin), (-3, Cycles(NANOSECONDS - 1)));
     }

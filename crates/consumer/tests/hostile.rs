@@ -108,7 +108,7 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
     let emit = |count: u64| {
         for number in 0..count {
             let payload = number.to_le_bytes();
-            let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+            let segments = [Segment::of(&payload)];
             // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
             unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &segments) }.unwrap();
         }
@@ -140,7 +140,7 @@ fn an_impossible_count_of_overwritten_events_is_unknown() {
     let region = drain.region();
     let emit = || {
         let payload = 7_u64.to_le_bytes();
-        let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+        let segments = [Segment::of(&payload)];
         // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
         unsafe { lttng::write::<Smp>(&region, 0, Tid(1), 1, &segments) }.unwrap();
     };

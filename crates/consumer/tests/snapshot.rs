@@ -42,7 +42,7 @@ impl Recorder {
     fn emit(&self, events: u64) {
         for number in 0..events {
             let payload = number.to_le_bytes();
-            let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+            let segments = [Segment::of(&payload)];
             // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
             unsafe { lttng::write::<Smp>(&self.drain.region(), 0, Tid(9), 1, &segments) }.unwrap();
         }

@@ -51,7 +51,7 @@ fn files(geometry: Geometry, events: u64) -> Contents {
     let region = drain.region();
     for number in 0..events {
         let payload = [&number.to_le_bytes()[..], b"some text\0"].concat();
-        let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+        let segments = [Segment::of(&payload)];
         // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
         let _ = unsafe { lttng::write::<Smp>(&region, (number % 2) as usize, Tid(9), 1, &segments) };
     }

@@ -5,15 +5,32 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// First byte. It must stay readable while the segment is used.
-    pub start: *const u8,
+    pub(crate) start: *const u8,
     /// Number of bytes.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
 impl Segment {
+    /// The segment of the `len` bytes from `start` on, which must stay readable while it is used.
+    #[inline(always)]
+    pub const fn new(start: *const u8, len: usize) -> Self {
+        Self { start, len }
+    }
+
     /// The segment that covers `bytes`, which must outlive its use.
+    #[inline(always)]
     pub const fn of(bytes: &[u8]) -> Self {
-        Self { start: bytes.as_ptr(), len: bytes.len() }
+        Self::new(bytes.as_ptr(), bytes.len())
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// They are readable, and nothing writes them, as long as the result is used.
+    #[inline(always)]
+    pub const unsafe fn bytes<'b>(self) -> &'b [u8] {
+        // SAFETY: as the caller promises.
+        unsafe { core::slice::from_raw_parts(self.start, self.len) }
     }
 
     /// Sum of the lengths; `usize::MAX` when it does not fit a `usize`.

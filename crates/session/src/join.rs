@@ -307,7 +307,7 @@ impl Host for Join {
     fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>) {
         let (pid, name) = program.identity();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
-        let begin = self.description.clock.begin.realtime_ns;
+        let begin = self.description.clock.begin.realtime.as_ns().cast_unsigned();
         let to = to.unwrap_or_else(time_of_day);
         // What makes no sense says nothing.
         let from = if from <= to { from } else { 0 };

@@ -55,7 +55,7 @@ pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
                 // SAFETY: that many bytes, which are borrowed.
                 $($length => unsafe { crate::path::fixed::<$length, false>(class, payload.as_ptr()) },)*
                 // SAFETY: borrowed.
-                len => unsafe { record::<false>(class, &[Segment { start: payload.as_ptr(), len }]) },
+                len => unsafe { record::<false>(class, &[Segment::new(payload.as_ptr(), len)]) },
             }
         };
     }

@@ -84,7 +84,7 @@ impl Sink for RecordOf {
         payload: [MaybeUninit<u64>; WORDS],
     ) {
         // SAFETY: the caller's.
-        unsafe { self.gather::<ORDERED>(&[Segment { start: payload.as_ptr().cast(), len: LEN }]) }
+        unsafe { self.gather::<ORDERED>(&[Segment::new(payload.as_ptr().cast(), LEN)]) }
     }
 
     #[inline(always)]
@@ -201,7 +201,7 @@ impl Sink for Collect<'_> {
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
         for segment in segments {
             // SAFETY: the caller's.
-            self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(segment.start, segment.len) });
+            self.0.extend_from_slice(unsafe { segment.bytes() });
         }
     }
 }

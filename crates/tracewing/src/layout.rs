@@ -88,7 +88,7 @@ impl Writer {
         // SAFETY: the caller's (1) and (2).
         unsafe {
             self.close_run();
-            self.push(Segment { start, len });
+            self.push(Segment::new(start, len));
         }
     }
 
@@ -99,7 +99,7 @@ impl Writer {
         let len = self.cursor as usize - self.run as usize;
         if len != 0 {
             // SAFETY: the caller's.
-            unsafe { self.push(Segment { start: self.run, len }) };
+            unsafe { self.push(Segment::new(self.run, len)) };
             self.run = self.cursor;
         }
     }

@@ -90,7 +90,7 @@ unsafe extern "C" fn fixed_rest<const LEN: usize, const ORDERED: bool>(
         }
     };
     // SAFETY: the payload by the caller.
-    unsafe { for_each_recording(class, &[Segment { start: payload, len: LEN }], write) };
+    unsafe { for_each_recording(class, &[Segment::new(payload, LEN)], write) };
 }
 
 /// Writes the event for one recording by the fast half, if that can.
@@ -132,7 +132,7 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
     id: u16,
     payload: *const u8,
 ) {
-    let segments = &[Segment { start: payload, len: LEN }];
+    let segments = &[Segment::new(payload, LEN)];
     if id == 0 {
         // SAFETY: the caller's.
         return unsafe { agent::first(class, slot, segments) };

@@ -11,6 +11,7 @@ use crate::style::{HEADER, NOTE};
 use crate::table::TableOptions;
 use crate::terminal::terminal;
 use std::io::{Result, Write};
+use std::time::Duration;
 use tracewing_analysis::Window;
 
 /// What is to be done after a key.
@@ -24,7 +25,7 @@ pub enum Wish {
 /// A window, and the choice of what is shown of it.
 pub struct Shown {
     recording: String,
-    window: Option<(Window, Option<u64>)>,
+    window: Option<(Window, Option<Duration>)>,
     view: View,
     options: TableOptions,
     /// Rows that are scrolled out.
@@ -38,8 +39,8 @@ impl Shown {
         Self { recording, window: None, view: args.show, options, above: 0, has_ended: false }
     }
 
-    pub fn take(&mut self, window: Window, late_ns: Option<u64>) {
-        self.window = Some((window, late_ns));
+    pub fn take(&mut self, window: Window, late: Option<Duration>) {
+        self.window = Some((window, late));
     }
 
     /// The recording has ended: the window is the last one.
@@ -99,9 +100,9 @@ impl Shown {
     fn heading(&self) -> String {
         match &self.window {
             None => "reading what was recorded so far".to_owned(),
-            Some((window, late_ns)) => {
+            Some((window, late)) => {
                 let end = if self.has_ended { "   the recording has ended" } else { "" };
-                view::headline(window, *late_ns) + end
+                view::headline(window, *late) + end
             }
         }
     }

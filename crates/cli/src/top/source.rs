@@ -85,10 +85,10 @@ impl Source {
     }
 
     /// How long ago the last window ended; `None` if the recording's clock is not that of today.
-    pub fn late_ns(&self) -> Option<u64> {
+    pub fn late(&self) -> Option<Duration> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
         let end = u128::try_from(self.live.as_ref()?.begin().as_ns()).ok()?;
         let late = now.checked_sub(end).filter(|late| *late < MOST_LATE)?;
-        u64::try_from(late).ok()
+        u64::try_from(late).ok().map(Duration::from_nanos)
     }
 }

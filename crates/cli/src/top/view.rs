@@ -5,6 +5,7 @@ use crate::table::{Head, Table, TableOptions, heads, milliseconds};
 use crate::{breakdown, locks, tasks, threads};
 use clap::ValueEnum;
 use std::io::{Result, Write};
+use std::time::Duration;
 use tracewing_analysis::Window;
 use tracewing_trace::Zone;
 
@@ -91,9 +92,9 @@ impl View {
 }
 
 /// When a window was, and what is missing in it.
-pub fn headline(window: &Window, late_ns: Option<u64>) -> String {
+pub fn headline(window: &Window, late: Option<Duration>) -> String {
     let ran = &window.ran;
-    let late = late_ns.map_or("-".to_owned(), |ns| format!("{:.1} s", ns as f64 / 1e9));
+    let late = late.map_or("-".to_owned(), |late| format!("{:.1} s", late.as_nanos() as f64 / 1e9));
     let unknown = match ran.lost_parts {
         0 => String::new(),
         parts => format!(", and an unknown number in {parts} places"),

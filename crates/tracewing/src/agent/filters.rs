@@ -6,7 +6,6 @@
 //! event that was begun before the change. So no thread has to wait.
 
 use core::ptr::NonNull;
-use core::slice;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use tracewing_ring::{Segment, thread};
@@ -45,7 +44,7 @@ pub(crate) unsafe fn accepts(class: &'static EventClass, slot: usize, segments: 
     let Some([length, words @ ..]) = place(class.filter(slot)) else { return true };
     let length = length.load(Acquire) as usize; // with the release in `Filters::add`
     // SAFETY: a segment of the caller's, readable meanwhile.
-    let bytes = segments.iter().map(|segment| unsafe { slice::from_raw_parts(segment.start, segment.len) });
+    let bytes = segments.iter().map(|segment| unsafe { segment.bytes() });
     filter::evaluate(&words[..length.min(words.len())], bytes, &Here { slot })
 }
 

@@ -76,7 +76,7 @@ fn describe(made: &Made, slot: usize, joined: &Joined) -> bool {
     if encoded.len() + MOST_AROUND > joined.region.geometry().largest_event() {
         return true; // the recorder asks for it
     }
-    let segment = Segment { start: encoded.as_ptr(), len: encoded.len() };
+    let segment = Segment::new(encoded.as_ptr(), encoded.len());
     // SAFETY: a slice of a class that is never freed.
     let is_written = unsafe { send(slot, made.key(), DESCRIPTION, &[segment]) };
     if is_written {
@@ -122,7 +122,7 @@ unsafe fn send(slot: usize, key: Key, pid: u32, segments: &[Segment]) -> bool {
     header[8..16].copy_from_slice(&key[1].to_le_bytes());
     header[16..20].copy_from_slice(&pid.to_le_bytes());
     header[20..].copy_from_slice(&length.to_le_bytes());
-    let mut all = [Segment { start: header.as_ptr(), len: HEADER }; MOST_SEGMENTS];
+    let mut all = [Segment::new(header.as_ptr(), HEADER); MOST_SEGMENTS];
     all[1..=segments.len()].copy_from_slice(segments);
     let first = First::class();
     let id = first.want(slot).id();

@@ -242,7 +242,7 @@ impl Sink for Announce<'_> {
         payload: [MaybeUninit<u64>; WORDS],
     ) {
         // SAFETY: the caller's.
-        unsafe { self.gather::<ORDERED>(&[Segment { start: payload.as_ptr().cast(), len: LEN }]) };
+        unsafe { self.gather::<ORDERED>(&[Segment::new(payload.as_ptr().cast(), LEN)]) };
     }
 
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
