@@ -52,7 +52,7 @@ pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
     Start, Waits,
 };
-pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, TargetFault, What, Why};
+pub use critical_path::{CriticalPath, CriticalPaths, Match, NoPath, Step, Target, TargetFault, What, Why};
 pub use functions::{
     Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable,
     ThreadKey, Unmatched,

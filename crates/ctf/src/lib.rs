@@ -77,5 +77,5 @@ pub mod write;
 
 pub use error::{
     Error, Expected, FieldFault, IndexFault, JsonFault, LimitFault, MetadataFault, MetadataPacketFault,
-    PacketFault, Reference, RoleFault, TraceClassFault, TsdlFault, ValueFault,
+    Needed, PacketFault, Reference, RoleFault, TraceClassFault, TsdlFault, ValueFault,
 };

@@ -1,6 +1,6 @@
 //! Numbers and texts as bytes, and how damage of bytes is noticed.
 
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use tracewing_units::Duration;
 
 /// Appends a number in 7-bit groups, the lowest first.
@@ -56,19 +56,19 @@ impl<'b> Bytes<'b> {
                 return Ok(number);
             }
         }
-        Err(Damaged("a number does not end"))
+        Err(Damaged(Damage::OpenNumber))
     }
 
     /// The next number, of at most 32 bits.
     #[inline]
     pub(crate) fn small(&mut self) -> Result<u32, Damaged> {
-        u32::try_from(self.number()?).map_err(|_| Damaged("a number is too large"))
+        u32::try_from(self.number()?).map_err(|_| Damaged(Damage::LargeNumber))
     }
 
     /// The next `count` bytes.
     pub(crate) fn take(&mut self, count: u64) -> Result<&'b [u8], Damaged> {
-        let count = usize::try_from(count).map_err(|_| Damaged("a length is too large"))?;
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Damaged("a text does not end"))?;
+        let count = usize::try_from(count).map_err(|_| Damaged(Damage::LargeLength))?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Damaged(Damage::OpenText))?;
         self.0 = rest;
         Ok(taken)
     }
@@ -76,12 +76,12 @@ impl<'b> Bytes<'b> {
     pub(crate) fn text(&mut self) -> Result<String, Damaged> {
         let length = self.number()?;
         let bytes = self.take(length)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| Damaged("a text is not UTF-8"))
+        String::from_utf8(bytes.to_vec()).map_err(|_| Damaged(Damage::NotUtf8))
     }
 
     /// Checks that nothing is left.
     pub(crate) fn end(self) -> Result<(), Damaged> {
-        if self.0.is_empty() { Ok(()) } else { Err(Damaged("bytes are left over")) }
+        if self.0.is_empty() { Ok(()) } else { Err(Damaged(Damage::LeftOver)) }
     }
 }
 

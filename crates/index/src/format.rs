@@ -11,7 +11,7 @@
 //! head and foot are little-endian and have 8 bytes.
 
 use crate::bytes::{Bytes, checksum, put, put_text, put_time};
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use crate::row::{Row, RowId};
 use crate::wakes::Waker;
 use tracewing_timeline::{Class, StateId};
@@ -166,15 +166,15 @@ impl Tail {
         });
         match threads.chain(parents).chain(wakers).all(|row| (row.0 as usize) < self.rows.len()) {
             true if self.states.len() > StateId::RUNNING.0 as usize => Ok(()),
-            true => Err(Damaged("states are missing")),
-            false => Err(Damaged("a row does not exist")),
+            true => Err(Damaged(Damage::FewStates)),
+            false => Err(Damaged(Damage::NoRow)),
         }
     }
 }
 
 impl State {
     fn read(bytes: &mut Bytes<'_>) -> Result<State, Damaged> {
-        let class = Class::from_number(bytes.number()?).ok_or(Damaged("a class does not exist"))?;
+        let class = Class::from_number(bytes.number()?).ok_or(Damaged(Damage::NoClass))?;
         let (name, about) = (bytes.text()?, bytes.text()?);
         Ok(State { class, name, about, thread: bytes.small()?.checked_sub(1).map(RowId) })
     }
@@ -203,7 +203,7 @@ impl Waker {
 
 impl LossMark {
     fn read(bytes: &mut Bytes<'_>) -> Result<LossMark, Damaged> {
-        let scope = bytes.number()?.try_into().map_err(|_| Damaged("a scope does not exist"))?;
+        let scope = bytes.number()?.try_into().map_err(|_| Damaged(Damage::NoScope))?;
         let cpu = bytes.small()?.checked_sub(1).map(Cpu);
         let (from, to) = (bytes.time()?, bytes.time()?);
         let (is_known, events) = (bytes.number()? != 0, bytes.number()?);

@@ -2,7 +2,7 @@
 
 use crate::body::SUM;
 use crate::bytes::checksum;
-use crate::error::{Damaged, Error};
+use crate::error::{Damage, Damaged, Error};
 use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
 use crate::leaf::{self, Spans};
 use crate::levels::{self, Content};
@@ -34,7 +34,7 @@ impl Index {
         let io = |cause| Error::Io { path: path.to_owned(), cause };
         let size = file.metadata().map_err(io)?.len();
         let Some(body) = size.checked_sub(FOOT as u64).filter(|body| *body >= HEAD as u64) else {
-            return Err(Damaged("it is too short").into());
+            return Err(Damaged(Damage::Short).into());
         };
         let (mut head, mut foot) = ([0; HEAD], [0; FOOT]);
         file.read_exact_at(&mut head, 0).map_err(io)?;
@@ -42,13 +42,13 @@ impl Index {
         let word = |at: usize| foot[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let [offset, length] = [word(0), word(8)];
         if offset < HEAD as u64 || offset.checked_add(length) != Some(body) {
-            return Err(Damaged("its tail lies outside of it").into());
+            return Err(Damaged(Damage::TailOutside).into());
         }
         // No larger than the file.
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, offset).map_err(io)?;
         if format::foot(&head, offset, &bytes) != foot {
-            return Err(Damaged("its sums are wrong").into());
+            return Err(Damaged(Damage::TailSum).into());
         }
         if head != format::head(identity) {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Index {
     /// The class of a state that a block has.
     #[inline]
     pub(crate) fn class(&self, state: StateId) -> Result<Class, Damaged> {
-        self.state(state).map(|state| state.class).ok_or(Damaged("a state does not exist"))
+        self.state(state).map(|state| state.class).ok_or(Damaged(Damage::NoState))
     }
 
     /// Before this time, user mode of this state of this row was of unknown mode.
@@ -154,14 +154,14 @@ impl Index {
     ) -> Result<(), Error> {
         self.block(entry, room)?;
         Ok(wakes::read(room, entry, |at, waker| {
-            each(at, self.tail.wakers.get(waker as usize).ok_or(Damaged("a waker does not exist"))?);
+            each(at, self.tail.wakers.get(waker as usize).ok_or(Damaged(Damage::NoWaker))?);
             Ok(())
         })?)
     }
 
     fn block(&self, entry: &Entry, room: &mut Vec<u8>) -> Result<(), Error> {
         if entry.length > LARGEST {
-            return Err(Damaged("a block is too large").into());
+            return Err(Damaged(Damage::LargeBlock).into());
         }
         let length = entry.length as usize;
         room.resize(length + SUM, 0);
@@ -170,7 +170,7 @@ impl Index {
         let sum = room[length..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         room.truncate(length);
         if checksum(room) as u32 != sum {
-            return Err(Damaged("the sum of a block is wrong").into());
+            return Err(Damaged(Damage::BlockSum).into());
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! in its [`Entry`](crate::row::Entry).
 
 use crate::bytes::{Bytes, put, put_time};
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use crate::row::Entry;
 use tracewing_timeline::StateId;
 use tracewing_units::Duration;
@@ -91,13 +91,13 @@ impl Iterator for Spans<'_> {
 impl Spans<'_> {
     #[inline]
     fn read(&mut self) -> Result<Span, Damaged> {
-        const LATE: Damaged = Damaged("a time is too large");
+        const LATE: Damaged = Damaged(Damage::LargeTime);
         let state = self.bytes.number()?;
         let gap = if state & 1 == 1 { self.bytes.time()? } else { Duration::ZERO };
         let from = self.at.checked_add(gap).ok_or(LATE)?;
         let to = from.checked_add(self.bytes.time()?);
         self.at = to.filter(|to| *to <= self.end).ok_or(LATE)?;
-        let state = u32::try_from(state >> 1).map_err(|_| Damaged("a state is too large"))?;
+        let state = u32::try_from(state >> 1).map_err(|_| Damaged(Damage::LargeState))?;
         Ok(Span { state: StateId(state), from, to: self.at })
     }
 }

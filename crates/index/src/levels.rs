@@ -9,7 +9,7 @@
 
 use crate::body::Body;
 use crate::bytes::{Bytes, put, put_time};
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use crate::leaf::Span;
 use crate::row::Entry;
 use tracewing_timeline::{CLASSES, Class, StateId};
@@ -250,21 +250,21 @@ pub(crate) fn read(
     let mut bytes = Bytes(block);
     let mut bucket = bucket_of(entry.from, shift(level));
     for _ in 0..entry.count {
-        bucket = bucket.checked_add(bytes.number()?).ok_or(Damaged("a bucket is too large"))?;
+        bucket = bucket.checked_add(bytes.number()?).ok_or(Damaged(Damage::LargeBucket))?;
         if bucket > bucket_of(entry.to - Duration::from_ns(1), shift(level)) {
-            return Err(Damaged("a bucket lies outside of its block"));
+            return Err(Damaged(Damage::BucketOutside));
         }
         let mut content = Content { changes: bytes.number()?, ..Content::default() };
         let present = bytes.number()?;
         if present >> CLASSES != 0 {
-            return Err(Damaged("a class does not exist"));
+            return Err(Damaged(Damage::NoClass));
         }
         for class in (0..CLASSES).filter(|class| present >> class & 1 == 1) {
             content.times[class] = bytes.time()?;
         }
         content.longest = Some((StateId(bytes.small()?), bytes.time()?));
         if content.times.iter().copied().sum::<Duration>() > begin_of(1, shift(level)) {
-            return Err(Damaged("a bucket has more time than it lasts"));
+            return Err(Damaged(Damage::FullBucket));
         }
         each(bucket, &content)?;
     }

@@ -63,7 +63,7 @@ mod wakes;
 mod woken;
 
 pub use cache::Cache;
-pub use error::{Damaged, Error};
+pub use error::{Damage, Damaged, Error};
 pub use format::{LossMark, State, Tail};
 pub use index::Index;
 pub use leaf::Span;

@@ -1,7 +1,7 @@
 //! Rows: what has states over time, and where its blocks are.
 
 use crate::bytes::{Bytes, put, put_text, put_time};
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use tracewing_units::{Cpu, Duration, Pid, Task, Tid};
 
 /// A row's number.
@@ -124,7 +124,7 @@ impl Row {
     /// The next row of some bytes; all its blocks lie before `body`.
     pub(crate) fn read(bytes: &mut Bytes<'_>, body: u64) -> Result<Row, Damaged> {
         let (kind, number) = (bytes.number()?, bytes.number()?);
-        let small = u32::try_from(number).map_err(|_| Damaged("a number of a row is too large"));
+        let small = u32::try_from(number).map_err(|_| Damaged(Damage::LargeRowNumber));
         let kind = match kind {
             0 => RowKind::Cpu(Cpu(small?)),
             1 => RowKind::Process(process(number)?),
@@ -132,7 +132,7 @@ impl Row {
             3 => RowKind::Task(Task(number)),
             4 => RowKind::Calls(small?),
             5 => RowKind::Locks(small?),
-            _ => return Err(Damaged("a kind of row does not exist")),
+            _ => return Err(Damaged(Damage::NoRowKind)),
         };
         let process = process(bytes.number()?)?;
         let parent = bytes.small()?.checked_sub(1).map(RowId);
@@ -151,7 +151,7 @@ fn optional(pid: Option<Pid>) -> u64 {
 
 fn process(number: u64) -> Result<Option<Pid>, Damaged> {
     let Some(pid) = number.checked_sub(1) else { return Ok(None) };
-    let pid = u32::try_from(pid).map_err(|_| Damaged("a number of a process is too large"))?;
+    let pid = u32::try_from(pid).map_err(|_| Damaged(Damage::LargeProcess))?;
     Ok(Some(Pid(pid.cast_signed())))
 }
 
@@ -169,7 +169,7 @@ fn write_entries(entries: &[Entry], out: &mut Vec<u8>) {
 }
 
 fn read_entries(bytes: &mut Bytes<'_>, body: u64) -> Result<Vec<Entry>, Damaged> {
-    const LATE: Damaged = Damaged("a block lies outside of the index");
+    const LATE: Damaged = Damaged(Damage::BlockOutside);
     let mut entries = Vec::new();
     let (mut time, mut offset) = (Duration::ZERO, 0_u64);
     for _ in 0..bytes.number()? {

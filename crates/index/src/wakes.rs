@@ -5,7 +5,7 @@
 
 use crate::body::Body;
 use crate::bytes::{Bytes, put, put_time};
-use crate::error::Damaged;
+use crate::error::{Damage, Damaged};
 use crate::row::{Entry, RowId};
 use std::collections::HashMap;
 use tracewing_analysis::Names;
@@ -105,8 +105,7 @@ pub(crate) fn read(
 ) -> Result<(), Damaged> {
     let (mut bytes, mut at) = (Bytes(block), entry.from);
     for _ in 0..entry.count {
-        at =
-            at.checked_add(bytes.time()?).filter(|at| *at < entry.to).ok_or(Damaged("a wake is too late"))?;
+        at = at.checked_add(bytes.time()?).filter(|at| *at < entry.to).ok_or(Damaged(Damage::LateWake))?;
         each(at, bytes.small()?)?;
     }
     bytes.end()

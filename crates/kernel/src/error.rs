@@ -80,6 +80,23 @@ pub enum Missing {
     },
 }
 
+/// An event that the kernel does not let be enabled.
+#[derive(Debug, thiserror::Error)]
+#[error("{system}:{name} ({source})")]
+pub struct RefusedEvent {
+    /// Its subsystem.
+    pub system: String,
+    /// Its name.
+    pub name: String,
+    /// Error that the system returned.
+    pub source: io::Error,
+}
+
+/// Refused events, for the user.
+pub(crate) fn joined(refused: &[RefusedEvent]) -> String {
+    refused.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Everything that can go wrong in this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -110,8 +127,8 @@ pub enum Error {
     )]
     NothingChosen(String),
     /// The kernel refused every chosen event.
-    #[error("the kernel lets none of the chosen events be enabled: {0}")]
-    NothingEnabled(String),
+    #[error("the kernel lets none of the chosen events be enabled: {}", joined(.0))]
+    NothingEnabled(Vec<RefusedEvent>),
     /// The kernel has no uprobes.
     #[error(
         "this kernel has no probes: they need one built with CONFIG_UPROBE_EVENTS, as every distribution's is"

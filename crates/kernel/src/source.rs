@@ -3,7 +3,7 @@
 
 use crate::choose::{Choice, choose, system_calls};
 use crate::class::{Class, compile};
-use crate::error::Error;
+use crate::error::{Error, RefusedEvent, joined};
 use crate::instance::Instance;
 use crate::options::{Options, Scope};
 use crate::probes::{self, Probe};
@@ -70,7 +70,7 @@ impl Source {
             return Err(Error::NothingEnabled(refused));
         }
         if !refused.is_empty() {
-            notices.push(format!("the kernel refused, left out: {refused}"));
+            notices.push(format!("the kernel refused, left out: {}", joined(&refused)));
         }
         let cpus = open_cpus(&tracefs, &instance, options)?;
         let calls = system_calls(&available, &choice.events);
@@ -206,7 +206,7 @@ fn enable(
     tracefs: &Tracefs,
     instance: &Instance,
     events: &mut Vec<(String, String)>,
-) -> Result<(Vec<Class>, String), Error> {
+) -> Result<(Vec<Class>, Vec<RefusedEvent>), Error> {
     let mut classes: Vec<Class> = Vec::with_capacity(events.len());
     let mut refused = Vec::new();
     for (system, name) in std::mem::take(events) {
@@ -216,11 +216,11 @@ fn enable(
                 classes.push(class);
                 events.push((system, name));
             }
-            Err(Error::Tracefs { source, .. }) => refused.push(format!("{system}:{name} ({source})")),
+            Err(Error::Tracefs { source, .. }) => refused.push(RefusedEvent { system, name, source }),
             Err(error) => return Err(error),
         }
     }
-    Ok((classes, refused.join(", ")))
+    Ok((classes, refused))
 }
 
 /// Defines, compiles and enables probes. All of them are wanted: one that the kernel refuses is an error.

@@ -22,7 +22,7 @@ mod tree;
 
 pub use check::{Found, Schema, Type};
 pub use condition::{Condition, Test, Value};
-pub use error::{CompileError, Problem};
+pub use error::{CompileError, Misuse, Problem, Sort};
 pub use fault::{PredicateError, PredicateFault};
 pub use fit::Fit;
 pub use glob::Glob;

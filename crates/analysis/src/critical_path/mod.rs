@@ -35,7 +35,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{LwpSerial, TaskSerial};
-use tracewing_units::{Cpu, Duration, Timestamp};
+use tracewing_units::{Cpu, Duration, Pid, Timestamp};
 use walk::Walk;
 
 /// Maximum number of steps that a path keeps.
@@ -154,15 +154,41 @@ impl fmt::Display for Why {
     }
 }
 
+/// A thread or task that a name or number matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// Its process; `None` if unknown.
+    pub process: Option<Pid>,
+    /// Its number: the thread's, or the task's.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+}
+
+/// The first of several matches.
+fn listed(all: &[Match], with_process: bool) -> String {
+    const MOST: usize = 5;
+    let name = |Match { process, number, name }: &Match| match process {
+        Some(process) if with_process => format!("{process}/{number} {name}"),
+        _ => format!("{number} {name}"),
+    };
+    let names: Vec<_> = all.iter().take(MOST).map(name).collect();
+    let more = if all.len() > MOST { ", …" } else { "" };
+    names.join(", ") + more
+}
+
 /// Why there is no path.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPath {
     /// The recording has no such thread or task in that time.
     #[error("{0} does not appear in this time: `tracewing threads` lists threads, `tracewing tasks` tasks")]
     Missing(String),
+    /// A name or number matches several processes.
+    #[error("the process is ambiguous: {}", listed(.0, false))]
+    SeveralProcesses(Vec<Match>),
     /// A name or number matches several threads or tasks.
-    #[error("{0}")]
-    Ambiguous(String),
+    #[error("the task is ambiguous: {}", listed(.0, true))]
+    SeveralTasks(Vec<Match>),
     /// The temporary file cannot be written or read.
     #[error("what happened is kept in a temporary file, which failed: {0}")]
     Tape(io::Error),

@@ -1,7 +1,7 @@
 //! The thread or task whose path is requested.
 
 use super::record::Identity;
-use super::{Followed, NoPath};
+use super::{Followed, Match, NoPath};
 use std::collections::HashSet;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Error, Filter, ThreadPattern, UsageFault};
@@ -156,20 +156,17 @@ impl Candidates {
             Choice::Lwp(_) | Choice::Main => two[0].identity.number != two[1].identity.number,
         };
         if all.windows(2).any(differ) {
-            return Err(NoPath::Ambiguous(ambiguous(&target, &all)));
+            let each = |Candidate { identity: Identity { process, number, name }, .. }| Match {
+                process,
+                number,
+                name,
+            };
+            let all = all.into_iter().map(each).collect();
+            return Err(match target.choice {
+                Choice::Main => NoPath::SeveralProcesses(all),
+                Choice::Lwp(_) | Choice::UserThread(_) => NoPath::SeveralTasks(all),
+            });
         }
         all.pop().ok_or_else(|| NoPath::Missing(target.missing()))
     }
-}
-
-fn ambiguous(target: &Target, all: &[Candidate]) -> String {
-    const MOST: usize = 5;
-    let name = |Candidate { identity: Identity { process, number, name }, .. }: &Candidate| match process {
-        Some(process) if target.choice != Choice::Main => format!("{process}/{number} {name}"),
-        _ => format!("{number} {name}"),
-    };
-    let names: Vec<_> = all.iter().take(MOST).map(name).collect();
-    let kind = if target.choice == Choice::Main { "process" } else { "task" };
-    let more = if all.len() > MOST { ", …" } else { "" };
-    format!("the {kind} is ambiguous: {}{more}", names.join(", "))
 }

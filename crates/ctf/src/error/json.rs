@@ -25,7 +25,7 @@ pub enum JsonFault {
     },
     /// Something else is expected here.
     #[error("expected {0}")]
-    Expected(&'static str),
+    Expected(Needed),
     /// Members of one name.
     #[error("a second `{0}` in one object")]
     SecondProperty(String),
@@ -176,6 +176,33 @@ pub enum Expected {
     /// One of some words.
     #[error("{}", quoted(_0))]
     Word(Vec<String>),
+}
+
+/// What a value of the right type is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Needed {
+    /// The version of the format.
+    #[error("CTF version 2")]
+    Version,
+    /// As many bytes as a UUID has.
+    #[error("the 16 bytes of a UUID")]
+    Uuid,
+    /// A structure as a scope.
+    #[error("a structure field class")]
+    Structure,
+    /// A number that can be an alignment.
+    #[error("an alignment: a power of two, in bits")]
+    Alignment,
+    /// A range in a set.
+    #[error("at least one range")]
+    Ranges,
+    /// The two ends of a range.
+    #[error("a range: its first and its last integer")]
+    Range,
+    /// A path that ends with a name.
+    #[error("a member's name at the end of the path")]
+    PathEnd,
 }
 
 /// Why a field cannot have a role.

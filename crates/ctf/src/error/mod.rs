@@ -11,7 +11,7 @@ mod tsdl;
 mod value;
 
 pub use index::IndexFault;
-pub use json::{Expected, JsonFault, RoleFault};
+pub use json::{Expected, JsonFault, Needed, RoleFault};
 pub use limit::LimitFault;
 pub use metadata::{MetadataFault, MetadataPacketFault};
 pub use packet::{FieldFault, PacketFault};

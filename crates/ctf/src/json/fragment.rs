@@ -10,7 +10,7 @@ use crate::model::{
     Attribute, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, Role, Scope,
     StructureClass,
 };
-use crate::{Error, JsonFault, RoleFault};
+use crate::{Error, JsonFault, Needed, RoleFault};
 use tracewing_units::Cycles;
 
 impl Parser {
@@ -40,7 +40,7 @@ impl Parser {
         attributes(fragment)?;
         let version = fragment.require("version")?;
         if version.unsigned()? != 2 {
-            return Err(version.error(JsonFault::Expected("CTF version 2")));
+            return Err(version.error(JsonFault::Expected(Needed::Version)));
         }
         if let Some(uuid) = fragment.get("uuid") {
             let bytes = uuid
@@ -48,9 +48,8 @@ impl Parser {
                 .iter()
                 .map(|byte| Ok(byte.integer(0, 255)? as u8))
                 .collect::<Result<Vec<u8>, Error>>()?;
-            self.trace.uuid = Some(
-                bytes.try_into().map_err(|_| uuid.error(JsonFault::Expected("the 16 bytes of a UUID")))?,
-            );
+            self.trace.uuid =
+                Some(bytes.try_into().map_err(|_| uuid.error(JsonFault::Expected(Needed::Uuid)))?);
         }
         Ok(())
     }
@@ -196,7 +195,7 @@ impl Parser {
     ) -> Result<Option<StructureClass>, Error> {
         let Some(value) = fragment.get(name) else { return Ok(None) };
         let FieldClass::Structure(class) = self.field_class(value)? else {
-            return Err(value.error(JsonFault::Expected("a structure field class")));
+            return Err(value.error(JsonFault::Expected(Needed::Structure)));
         };
         let class = Arc::unwrap_or_clone(class);
         for (index, member) in class.members.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::model::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping,
     FieldClass, Flag, FloatClass, IntegerClass, Role, Roles,
 };
-use crate::{Error, JsonFault};
+use crate::{Error, JsonFault, Needed};
 
 pub(super) fn bits(object: &mut Object<'_>) -> Result<BitArrayClass, Error> {
     let size = object.require("length")?.integer(1, 64)? as u32;
@@ -41,7 +41,7 @@ pub(super) fn alignment(object: &mut Object<'_>, name: &str) -> Result<u32, Erro
     let Some(value) = object.get(name) else { return Ok(0) };
     match value.unsigned()?.try_into() {
         Ok(bits) if u32::is_power_of_two(bits) => Ok(bits),
-        _ => Err(value.error(JsonFault::Expected("an alignment: a power of two, in bits"))),
+        _ => Err(value.error(JsonFault::Expected(Needed::Alignment))),
     }
 }
 

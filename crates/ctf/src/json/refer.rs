@@ -2,7 +2,7 @@
 
 use super::value::{Object, Value};
 use crate::model::{FieldLocation, Origin, Scope};
-use crate::{Error, JsonFault};
+use crate::{Error, JsonFault, Needed};
 
 /// An integer range set (section 5.3.2) of integers of either kind.
 pub(super) fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
@@ -13,7 +13,7 @@ pub(super) fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
 pub(super) fn ranges_within(value: Value<'_>, least: i128, most: i128) -> Result<Vec<(i128, i128)>, Error> {
     let ranges = value.array()?;
     if ranges.is_empty() {
-        return Err(value.error(JsonFault::Expected("at least one range")));
+        return Err(value.error(JsonFault::Expected(Needed::Ranges)));
     }
     let range = |range: Value<'_>| match range.array()?.as_slice() {
         [first, last] => {
@@ -23,7 +23,7 @@ pub(super) fn ranges_within(value: Value<'_>, least: i128, most: i128) -> Result
                 false => Err(range.error(JsonFault::EmptyRange { first, last })),
             }
         }
-        _ => Err(range.error(JsonFault::Expected("a range: its first and its last integer"))),
+        _ => Err(range.error(JsonFault::Expected(Needed::Range))),
     };
     ranges.into_iter().map(range).collect()
 }
@@ -70,9 +70,7 @@ pub(super) fn location(object: &mut Object<'_>, name: &str) -> Result<FieldLocat
         }
     }
     if last.is_none_or(|last| last.is_null()) {
-        return Err(last
-            .unwrap_or(steps)
-            .error(JsonFault::Expected("a member's name at the end of the path")));
+        return Err(last.unwrap_or(steps).error(JsonFault::Expected(Needed::PathEnd)));
     }
     let origin = origin.map_or(Origin::Relative { up }, Origin::Scope);
     Ok(FieldLocation { place: steps.place(), ..FieldLocation::new(origin, path) })

@@ -1,7 +1,7 @@
 //! From a predicate and the description of a class to tests whose sides have compatible types.
 
 use super::condition::{Condition, Test};
-use super::error::Problem;
+use super::error::{Misuse, Problem, Sort};
 use super::glob::Glob;
 use super::integer::Integer;
 use super::relation::Orders;
@@ -47,12 +47,12 @@ pub enum Type {
 }
 
 impl Type {
-    fn words(&self) -> &'static str {
+    fn sort(&self) -> Sort {
         match self {
-            Self::Integer => "an integer",
-            Self::Real => "a floating-point number",
-            Self::Text | Self::Word(_) => "a text",
-            Self::Enumeration(_) => "an enumeration",
+            Self::Integer => Sort::Integer,
+            Self::Real => Sort::Real,
+            Self::Text | Self::Word(_) => Sort::Text,
+            Self::Enumeration(_) => Sort::Enumeration,
         }
     }
 
@@ -62,11 +62,11 @@ impl Type {
 }
 
 impl Literal {
-    fn words(&self) -> &'static str {
+    fn sort(&self) -> Sort {
         match self {
-            Self::Integer(_) => "an integer",
-            Self::Real(_) => "a floating-point number",
-            Self::Text(_) => "a text",
+            Self::Integer(_) => Sort::Integer,
+            Self::Real(_) => Sort::Real,
+            Self::Text(_) => Sort::Text,
         }
     }
 }
@@ -84,10 +84,10 @@ enum Side<'n, P> {
 }
 
 impl<P> Side<'_, P> {
-    fn words(&self) -> &'static str {
+    fn sort(&self) -> Sort {
         match self {
-            Side::Literal(literal, _) => literal.words(),
-            Side::Value { kind, .. } => kind.words(),
+            Side::Literal(literal, _) => literal.sort(),
+            Side::Value { kind, .. } => kind.sort(),
         }
     }
 
@@ -100,13 +100,10 @@ impl<P> Side<'_, P> {
         }
     }
 
-    fn misused(&self, hint: &'static str) -> Problem {
-        Problem::Misused(self.name(), self.words(), hint)
+    fn misused(&self, misuse: Misuse) -> Problem {
+        Problem::Misused(self.name(), self.sort(), misuse)
     }
 }
-
-const ONLY_EQUAL: &str = "compare it with `==`, `!=`, `=~` or `!~`";
-const ONLY_INTEGERS: &str = "`&` takes bits of integers";
 
 /// Resolves a predicate to the tests for one class.
 ///
@@ -215,7 +212,7 @@ fn look_up<'n, S: Schema>(operand: &'n Operand, schema: &S) -> Result<Side<'n, S
                 if mask.is_some()
                     && matches!(&side, Side::Value { kind, .. } if kind.is_text() || *kind == Type::Real)
                 {
-                    return Err(side.misused(ONLY_INTEGERS));
+                    return Err(side.misused(Misuse::Bits));
                 }
                 side
             }
@@ -224,7 +221,7 @@ fn look_up<'n, S: Schema>(operand: &'n Operand, schema: &S) -> Result<Side<'n, S
                     (Literal::Integer(number), Some(mask)) => Literal::Integer((number.bits() & mask).into()),
                     (literal, None) => literal,
                     (literal, Some(_)) => {
-                        return Err(Side::<S::Place>::Literal(literal, Some(variable)).misused(ONLY_INTEGERS));
+                        return Err(Side::<S::Place>::Literal(literal, Some(variable)).misused(Misuse::Bits));
                     }
                 };
                 Side::Literal(literal, Some(variable))
@@ -242,7 +239,7 @@ fn truth<P: Clone>(side: Side<'_, P>, expected: bool) -> Result<Condition<P>, Pr
             let test = Test::Integer { place, mask, orders: Orders::NOT_EQUAL, right: 0_u8.into() };
             Ok(Condition::Test(test, expected))
         }
-        side => Err(side.misused("compare it with something")),
+        side => Err(side.misused(Misuse::Alone)),
     }
 }
 
@@ -296,9 +293,9 @@ fn with_literal<P: Clone>(
             side @ Side::Value { kind: Type::Text | Type::Word(_) | Type::Enumeration(_), mask: None, .. },
             Literal::Text(_),
         ) => {
-            return Err(side.misused(ONLY_EQUAL));
+            return Err(side.misused(Misuse::Order));
         }
-        (side, right) => return Err(Problem::Mismatch(side.name(), side.words(), right.words())),
+        (side, right) => return Err(Problem::Mismatch(side.name(), side.sort(), right.sort())),
     };
     Ok(Condition::Test(test, expected))
 }
@@ -346,16 +343,16 @@ fn matching<P: Clone>(side: Side<'_, P>, pattern: &Glob, negated: bool) -> Resul
         Side::Value { place, kind: Type::Enumeration(labels), mask: None, .. } => {
             Ok(labelled(&place, &labels, negated, |label| pattern.matches(label)))
         }
-        side => Err(side.misused("only texts match patterns")),
+        side => Err(side.misused(Misuse::Pattern)),
     }
 }
 
 fn pair<P: Clone>(left: Side<'_, P>, orders: Orders, right: Side<'_, P>) -> Result<Test<P>, Problem> {
     let masked = |side: &Side<'_, P>| matches!(side, Side::Value { mask: Some(_), .. });
     if let Some(side) = [&left, &right].into_iter().find(|side| masked(side)) {
-        return Err(side.misused("bits in common are compared with a number, not with another field"));
+        return Err(side.misused(Misuse::BitsOfTwo));
     }
-    let mismatch = Problem::Mismatch(left.name(), left.words(), right.words());
+    let mismatch = Problem::Mismatch(left.name(), left.sort(), right.sort());
     let (
         Side::Value { place: left, kind: left_kind, variable, .. },
         Side::Value { place: right, kind: right_kind, .. },
@@ -372,7 +369,7 @@ fn pair<P: Clone>(left: Side<'_, P>, orders: Orders, right: Side<'_, P>) -> Resu
         (left_kind, right_kind) if left_kind.is_text() && right_kind.is_text() => match orders {
             Orders::EQUAL => Test::TextPair { left, negated: false, right },
             Orders::NOT_EQUAL => Test::TextPair { left, negated: true, right },
-            _ => return Err(Problem::Misused(variable.to_string(), "a text", ONLY_EQUAL)),
+            _ => return Err(Problem::Misused(variable.to_string(), Sort::Text, Misuse::Order)),
         },
         _ => return Err(mismatch),
     })
@@ -394,11 +391,11 @@ fn fold(left: &Literal, name: Option<&Variable>, orders: Orders, right: &Literal
         }
         (Literal::Text(left), Literal::Text(right)) => {
             if orders != Orders::EQUAL && orders != Orders::NOT_EQUAL {
-                return Err(side().misused(ONLY_EQUAL));
+                return Err(side().misused(Misuse::Order));
             }
             Some(if left == right { Ordering::Equal } else { Ordering::Less })
         }
-        (_, right) => return Err(Problem::Mismatch(side().name(), left.words(), right.words())),
+        (_, right) => return Err(Problem::Mismatch(side().name(), left.sort(), right.sort())),
     };
     Ok(orders.accept(order))
 }

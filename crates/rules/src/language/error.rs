@@ -20,10 +20,10 @@ pub enum Problem {
     Missing(Variable, Vec<String>),
     /// A comparison of values of incompatible types.
     #[error("`{0}` is {1} and cannot be compared with {2}")]
-    Mismatch(String, &'static str, &'static str),
+    Mismatch(String, Sort, Sort),
     /// An operand that needs a relation, or has an unsuitable one.
     #[error("`{0}` is {1}: {2}")]
-    Misused(String, &'static str, &'static str),
+    Misused(String, Sort, Misuse),
     /// An array or slice without an index.
     #[error("`{0}` has several values: ask for one of them, as in `{0}[0]`, or for `len({0})`")]
     Several(Variable),
@@ -48,6 +48,43 @@ pub enum Problem {
     /// More positions are needed than a filter has registers for.
     #[error("the condition asks for too many fields after texts, slices and optional fields")]
     TooManyPositions,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Sort {
+    /// A whole number.
+    #[error("an integer")]
+    Integer,
+    /// A number that need not be whole.
+    #[error("a floating-point number")]
+    Real,
+    /// Characters.
+    #[error("a text")]
+    Text,
+    /// A number with labels.
+    #[error("an enumeration")]
+    Enumeration,
+}
+
+/// Why an operand is unsuitable: what would be suitable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misuse {
+    /// It has no order.
+    #[error("compare it with `==`, `!=`, `=~` or `!~`")]
+    Order,
+    /// It has no bits.
+    #[error("`&` takes bits of integers")]
+    Bits,
+    /// It is no condition by itself.
+    #[error("compare it with something")]
+    Alone,
+    /// It is matched with a pattern.
+    #[error("only texts match patterns")]
+    Pattern,
+    /// Its bits are compared with a field.
+    #[error("bits in common are compared with a number, not with another field")]
+    BitsOfTwo,
 }
 
 impl Problem {
