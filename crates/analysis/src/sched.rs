@@ -42,6 +42,9 @@ pub trait SliceSink {
     /// For so long no event shows whether an LWP had a CPU.
     fn unknown(&mut self, _lwp: &Lwp, _ns: Duration) {}
 
+    /// An LWP has ended, or the recording has.
+    fn lwp_ends(&mut self, _lwp: &Lwp) {}
+
     /// A name, reported before it is used.
     fn name(&mut self, _name: Name, _text: &str) {}
 
@@ -237,6 +240,7 @@ impl<S: SliceSink> Slices<S> {
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
         self.breaks_off(lwp);
+        self.sink.lwp_ends(lwp);
     }
 }
 
@@ -291,11 +295,13 @@ pub struct SchedLatencies {
     places: Vec<Option<usize>>,
     /// Unknown time, likewise.
     unknown: Vec<Duration>,
+    /// Number of LWPs that are not followed, whether or not they have slices.
+    strangers: u64,
 }
 
 impl SchedLatencies {
     /// Sorted by the longest wait, longest first; and the number of other LWPs, which only appear in events
-    /// of these.
+    /// of these, as in [`ThreadsTable::strangers`](crate::ThreadsTable::strangers).
     pub fn finish(self, ran: &Ran) -> (Vec<SchedLatency>, u64) {
         let mut rows = self.rows;
         for (place, unknown) in self.places.iter().zip(self.unknown) {
@@ -303,9 +309,8 @@ impl SchedLatencies {
                 rows[*place].unknown_ns = unknown;
             }
         }
-        let before = rows.len();
         rows.retain(|row| row.followed || !ran.partial);
-        let strangers = (before - rows.len()) as u64;
+        let strangers = if ran.partial { self.strangers } else { 0 };
         rows.sort_by(|a, b| b.max_ns.cmp(&a.max_ns).then(a.tid.cmp(&b.tid)));
         (rows, strangers)
     }
@@ -346,6 +351,14 @@ impl SliceSink for SchedLatencies {
                 (row.max_ns, row.max_end) = (delay, Some(begin));
                 row.max_waker = slice.waker;
             }
+        }
+    }
+
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        self.strangers += u64::from(!lwp.followed);
+        let place = self.places.get(lwp.serial.0).copied().flatten();
+        if let Some(row) = place.map(|place| &mut self.rows[place]) {
+            (row.process, row.followed) = (lwp.process, lwp.followed);
         }
     }
 

@@ -195,6 +195,17 @@ fn how_long_strangers_wait_is_not_known() {
     assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![Tid(7)], 1));
 }
 
+/// As `threads` counts them: all that appear, whether or not they had a CPU.
+#[test]
+fn strangers_without_a_slice_are_counted() {
+    let mut events = of_some();
+    events.insert(2, (15, 0, 7, waking(20)));
+    let mut slices = Slices::new(SchedLatencies::default());
+    slices.input(Input::FollowsSome);
+    let (rows, strangers) = follow(&events, None, slices).finish(&Ran { partial: true, ..Ran::default() });
+    assert_eq!((rows.len(), strangers), (1, 2));
+}
+
 /// Leaves out all waits, as a filter of CPUs does.
 struct OnCpus<S>(Slices<S>);
 

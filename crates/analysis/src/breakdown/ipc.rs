@@ -41,7 +41,7 @@ pub(super) enum Cause {
     Else,
     /// No event shows it: it may have been another thread.
     Unknown,
-    /// Nothing has ended it yet, or events are missing: it may be another thread.
+    /// Nothing has ended it yet, or events are missing: it may be another thread, in any call by a signal.
     Unseen,
 }
 
@@ -110,15 +110,6 @@ pub(super) fn cause(
         (None, call) => call.map(means),
     };
     woke.and_then(|woke| over(waited, woke)).map_or(Cause::Else, Cause::Thread)
-}
-
-/// What ends a wait in a call of whose end no event is known.
-pub(super) fn unseen(waits: Means) -> Cause {
-    match waits {
-        Means::Futex | Means::Socket | Means::Stream | Means::Ready => Cause::Unseen,
-        // Only a signal would make it another thread.
-        _ => Cause::Else,
-    }
 }
 
 /// Over what a thread that waited in one call was woken in another one, or by a softirq; `None` if it waited

@@ -31,7 +31,7 @@ use crate::serials::Serials;
 use crate::times::grow;
 use account::{Account, Place};
 use entries::Entries;
-use ipc::Means;
+use ipc::{Cause, Means};
 use outside::Served;
 use std::collections::HashMap;
 use table::Ended;
@@ -107,10 +107,9 @@ impl Breakdown {
     fn breaks_off(&mut self, lwp: &Lwp, at: Timestamp) {
         let account = self.lwps.at(lwp.serial);
         if let Some(block) = account.woken(at)
-            && let (false, Place::Call(call)) = (block.ns.is_zero(), block.place)
+            && let (false, Place::Call(_)) = (block.ns.is_zero(), block.place)
         {
-            let means = self.means.get(call.0 as usize).copied().unwrap_or_default();
-            account.waited(block, ipc::unseen(means));
+            account.waited(block, Cause::Unseen);
         }
     }
 

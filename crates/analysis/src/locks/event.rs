@@ -49,6 +49,8 @@ pub(super) enum LockEvent {
     ConditionWoken {
         condition: LockAddress,
         lock: LockAddress,
+        /// Whether no time limit or error has ended the wait.
+        came: bool,
     },
     BarrierWait {
         barrier: LockAddress,
@@ -186,8 +188,9 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
             LockEvent::ConditionWait { condition, lock, caller: Caller(caller) }
         }
         lock::Class::ConditionWoken => {
-            let lock::ConditionWoken { condition, lock, .. } = of.read(event)?;
-            LockEvent::ConditionWoken { condition, lock }
+            let lock::ConditionWoken { condition, lock, error } = of.read(event)?;
+            let came = error.is_none_or(|error| error == 0);
+            LockEvent::ConditionWoken { condition, lock, came }
         }
         lock::Class::BarrierWait => {
             let lock::BarrierWait { barrier, caller } = of.read(event)?;

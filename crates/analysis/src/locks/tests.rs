@@ -99,9 +99,25 @@ fn waits_that_the_end_cuts_off_are_reported_by_lock() {
     }
     let mut locks = Vec::new();
     tickets.finish(Timestamp::from_ns(9), None, &mut |_, what| {
-        if let Ticketed::Outcome(Outcome::Refused { acquisition, .. }) = what {
+        if let Ticketed::Outcome(Outcome::Unserved { acquisition, .. }) = what {
             locks.push(acquisition.lock.0);
         }
     });
     assert_eq!(locks, [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+/// A killed thread has neither tried for the lock, nor waited in vain.
+#[test]
+fn a_request_without_an_end_is_waited_for_and_not_refused() {
+    const LOCK: LockAddress = LockAddress(0x1000);
+    let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
+    let acquisition = Acquisition { lock: LOCK, kind: Kind::Mutex, caller: Caller::UNKNOWN, chain: None, by };
+    let (wait, at, owner) = (Some(Duration::from_ns(100)), Timestamp::from_ns(900), None);
+    let mut totals = Totals::new(Group::Lock, Bins::default());
+    totals.begun = true;
+    let unserved = Outcome::Unserved { acquisition, wait, at, owner };
+    totals.add(Party::Thread(Tid(2)), &unserved, false, &Places::default());
+    let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(LOCK), 0)];
+    assert_eq!((account.acquired, account.refused, account.waited()), (0, 0, Some(1)));
+    assert_eq!(account.waits.total_ns.as_ns(), 100);
 }

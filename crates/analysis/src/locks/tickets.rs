@@ -214,7 +214,7 @@ impl Tickets {
                     let (acquisition, ns) = (request.acquisition, until - request.since.max(kept));
                     report(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
                 }
-                report(request.party, Ticketed::Outcome(request.refused(until, Some(until - request.since))));
+                report(request.party, Ticketed::Outcome(request.unserved(until)));
             }
             for owner in owners {
                 report(owner.party, Ticketed::Outcome(Outcome::Unended { acquisition: owner.acquisition }));
@@ -320,6 +320,11 @@ impl Request {
     /// The last time at which it can have waited, up to `at`.
     fn until(&self, at: Timestamp) -> Timestamp {
         self.ended.map_or(at, |ended| ended.min(at))
+    }
+
+    fn unserved(&self, at: Timestamp) -> Outcome {
+        let wait = Some(at - self.since);
+        Outcome::Unserved { acquisition: self.acquisition, wait, at, owner: None }
     }
 
     fn refused(&self, at: Timestamp, wait: Option<Duration>) -> Outcome {

@@ -100,6 +100,11 @@ impl Totals {
                 let owners = self.owners_of(acquisition, *owner);
                 self.tried(party, acquisition, *wait, &owners, *spins, places).refused += 1;
             }
+            // Neither refused nor acquired, but waited for.
+            Outcome::Unserved { acquisition, wait, owner, .. } if self.begun => {
+                let owners = self.owners_of(acquisition, *owner);
+                self.tried(party, acquisition, *wait, &owners, None, places);
+            }
             Outcome::Held { acquisition, length, .. } => {
                 if self.begun {
                     self.held(acquisition, *length, places);
@@ -110,7 +115,10 @@ impl Totals {
             }
             Outcome::Unended { acquisition } if self.begun => self.held(acquisition, None, places),
             Outcome::Incomplete if self.begun => self.incomplete += 1,
-            Outcome::Refused { .. } | Outcome::Unended { .. } | Outcome::Incomplete => {}
+            Outcome::Refused { .. }
+            | Outcome::Unserved { .. }
+            | Outcome::Unended { .. }
+            | Outcome::Incomplete => {}
         }
     }
 

@@ -123,6 +123,7 @@ fn report_ticketed(party: Party, outcome: &Ticketed, now: Timestamp, report: &mu
     let Ticketed::Outcome(
         outcome @ (Outcome::Acquired { acquisition, .. }
         | Outcome::Refused { acquisition, .. }
+        | Outcome::Unserved { acquisition, .. }
         | Outcome::Held { acquisition, .. }),
     ) = outcome
     else {
@@ -160,7 +161,8 @@ fn report_use(
         Outcome::Acquired { acquisition, wait: Wait::For(wait), .. } => {
             report(acquisition, false, now.saturating_sub(*wait), *wait);
         }
-        Outcome::Refused { acquisition, wait: Some(wait), at, .. } => {
+        Outcome::Refused { acquisition, wait: Some(wait), at, .. }
+        | Outcome::Unserved { acquisition, wait: Some(wait), at, .. } => {
             report(acquisition, false, at.saturating_sub(*wait), *wait);
         }
         Outcome::Held { acquisition, begin, length: Some(length) } => {

@@ -18,8 +18,8 @@ Examples:
 
 Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are recorded only if a thread waits for them, \
 and their hold times are unknown. A futex row is a wait in the kernel that no other event explains, shown by its \
-address; locks of Rust's standard library and of parking_lot are among these. A wait that has not ended when the \
-recording ends counts up to there, as refused. A task that is not instrumented is shown by the place of its request. \
+address; locks of Rust's standard library and of parking_lot are among these. A wait that has not ended when its \
+thread or the recording ends counts up to there, and is neither acquired nor refused. A task that is not instrumented is shown by the place of its request. \
 An unknown time is -, with the reason below the table.
 
 A warning names each lock that a task held across an .await for 1 ms or longer while others waited for it.

@@ -149,7 +149,6 @@ fn the_table_counts_what_the_program_did() {
         }
         let counts = expected.entry(call.lock).or_default();
         let is_acquired = call.result == 0 || call.result == EOWNERDEAD || call.operation == "barrier";
-        let is_acquired = is_acquired || call.operation == "condition";
         match is_acquired && call.operation != "cancelled" {
             true => counts.acquired += 1,
             false => counts.refused += 1,

@@ -20,12 +20,33 @@ impl Thread {
     }
 
     /// A system call waits for a futex; `continues`: as one did that a signal has interrupted.
-    pub(super) fn futex_waits(&mut self, address: LockAddress, continues: bool, at: Timestamp) {
+    pub(super) fn futex_waits(
+        &mut self,
+        address: LockAddress,
+        continues: bool,
+        at: Timestamp,
+        report: &mut impl FnMut(Outcome),
+    ) {
         // From a request, or a wait for a condition or at a barrier: it is part of that wait. From an
-        // interrupted wait for the same futex: that one continues. From all others, it is a wait of its own;
-        // a futex that it waits for already has no end then.
-        if self.request.is_none() && self.condition.is_none() && !continues {
-            self.futex = Some(self.request(address, Kind::Futex, Caller::UNKNOWN, None, at));
+        // interrupted wait for the same futex: that one continues. From all others, it is a wait of its own.
+        if self.request.is_some() || self.condition.is_some() || continues {
+            return;
+        }
+        let request = self.request(address, Kind::Futex, Caller::UNKNOWN, None, at);
+        // From another wait for a futex: its end is missing.
+        if self.futex.replace(request).is_some() {
+            report(Outcome::Incomplete);
+        }
+    }
+
+    /// The program continues after the system call that waits for a futex.
+    pub(super) fn settle_futex(&mut self, event: &LockEvent, report: &mut impl FnMut(Outcome)) {
+        let is_of_program =
+            !event.is_kernels() && !matches!(event, LockEvent::FutexWait { .. } | LockEvent::FutexEnd { .. });
+        // From a wait for a futex: its end is missing, and a later one is not its own. From all other states,
+        // nothing is to be settled.
+        if is_of_program && self.futex.take().is_some() {
+            report(Outcome::Incomplete);
         }
     }
 

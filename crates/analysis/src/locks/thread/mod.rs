@@ -74,6 +74,7 @@ impl Thread {
         self.settle_end(event, report);
         self.by = by;
         let continues = self.settle_interrupted(event, report);
+        self.settle_futex(event, report);
         if !self.settle_release(event, report) {
             self.moves(event, continues, at, report);
         }
@@ -92,10 +93,14 @@ impl Thread {
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
             // From a request, or from none: it did not have to wait, or the request is missing.
             LockEvent::Acquired { lock, caller, kind, waited } => {
-                report(self.acquired((lock, kind, caller), waited, at));
+                let request = self.request_of(lock, report);
+                report(self.acquired((lock, kind, caller), request, waited, at));
             }
             // From a request, or from none: a try does not wait.
-            LockEvent::Refused { lock, caller, kind, .. } => report(self.refused((lock, kind, caller), at)),
+            LockEvent::Refused { lock, caller, kind, .. } => {
+                let request = self.request_of(lock, report);
+                report(self.refused((lock, kind, caller), request, at));
+            }
             // From a wait for a condition: it was cancelled meanwhile, and has had the mutex again since an
             // unknown time. From a wait at a barrier: that one's end is missing.
             LockEvent::Released { .. } if self.condition.take().is_some() => report(Outcome::Incomplete),
@@ -113,15 +118,15 @@ impl Thread {
                 self.waits_for(self.request(barrier, Kind::Barrier, caller, None, at), None, report);
             }
             // From the wait for the same object; otherwise one of the two is missing.
-            LockEvent::ConditionWoken { condition: object, .. }
-            | LockEvent::BarrierPassed { barrier: object } => {
-                self.condition_came(object, at, report);
+            LockEvent::ConditionWoken { condition: object, came, .. } => {
+                self.condition_ended(object, came, at, report);
             }
+            LockEvent::BarrierPassed { barrier } => self.condition_ended(barrier, true, at, report),
             // What the kernel does for it: apart from its program's waits, except that a futex may be part of
             // one.
             LockEvent::KernelWait { lock, kind } => self.kernel_waits(lock, kind, at),
             LockEvent::KernelHas { lock } => self.kernel_has(lock, at, report),
-            LockEvent::FutexWait { address } => self.futex_waits(address, continues, at),
+            LockEvent::FutexWait { address } => self.futex_waits(address, continues, at, report),
             LockEvent::FutexEnd { result } => self.futex_ended(result, at, report),
             // In every state, which stays. `NotReleased` finds no release before it: that one is missing, and
             // nothing has changed. All others are no step of a lock's use, or are handled by the caller.
@@ -176,15 +181,25 @@ impl Thread {
         self.spins = None;
     }
 
+    /// The open request, which a call for this lock ends. That of another lock ends, too, as calls do not
+    /// nest: its own end is missing, and its time is not this wait.
+    fn request_of(&mut self, lock: LockAddress, report: &mut impl FnMut(Outcome)) -> Option<Request> {
+        let request = self.request.take()?;
+        let is_its = request.acquisition.lock == lock;
+        if !is_its {
+            report(Outcome::Incomplete);
+        }
+        is_its.then_some(request)
+    }
+
     /// The call for the lock ends, after a wait or without one: the thread holds it.
     fn acquired(
         &mut self,
         (lock, kind, caller): (LockAddress, Kind, Caller),
+        request: Option<Request>,
         waited: bool,
         at: Timestamp,
     ) -> Outcome {
-        // A request of another lock ends, too, as calls do not nest; but its time is not this wait.
-        let request = self.request.take().filter(|request| request.acquisition.lock == lock);
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
         let depth = self.depth();
         // What no thread can hold (a semaphore), and what is beyond the limit, is not followed.
@@ -201,9 +216,13 @@ impl Thread {
     }
 
     /// The call ends without the lock: it was a try, or its time limit has passed.
-    fn refused(&mut self, (lock, kind, caller): (LockAddress, Kind, Caller), at: Timestamp) -> Outcome {
-        // As in `acquired`. What it holds stays.
-        let request = self.request.take().filter(|request| request.acquisition.lock == lock);
+    /// What the thread holds stays.
+    fn refused(
+        &mut self,
+        (lock, kind, caller): (LockAddress, Kind, Caller),
+        request: Option<Request>,
+        at: Timestamp,
+    ) -> Outcome {
         Outcome::Refused {
             acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by },
             wait: request.map(|request| at - request.at),
@@ -242,17 +261,24 @@ impl Thread {
         }
     }
 
-    /// The wait for a condition or at a barrier is over; what was given back for it is held again.
-    fn condition_came(&mut self, condition: LockAddress, at: Timestamp, report: &mut impl FnMut(Outcome)) {
+    /// The wait for a condition or at a barrier is over: it `came`, or its time limit has passed. What was
+    /// given back for it is held again.
+    fn condition_ended(
+        &mut self,
+        condition: LockAddress,
+        came: bool,
+        at: Timestamp,
+        report: &mut impl FnMut(Outcome),
+    ) {
         match self.condition.take() {
             Some((request, held)) if request.acquisition.lock == condition => {
-                report(request.served(at, self.depth()));
+                report(if came { request.served(at, self.depth()) } else { request.refused(at) });
                 self.held.extend(held.map(|held| Held { at, before: false, ..held }));
             }
-            // It waits for something else: the end of that is missing.
-            Some(_) => report(Outcome::Incomplete),
-            // It does not wait: the beginning is missing, or a loss in between has counted it already.
-            None => {}
+            // It waits for something else, whose end is missing, as is the beginning of what ends now.
+            Some(_) => (0..2).for_each(|_| report(Outcome::Incomplete)),
+            // It does not wait: the beginning is missing.
+            None => report(Outcome::Incomplete),
         }
     }
 
@@ -302,11 +328,13 @@ impl Thread {
         }
     }
 
-    /// Number of its requests and critical sections without an end.
+    /// Number of its requests and critical sections without an end. The last release may have been taken back
+    /// by the next event.
     pub(super) fn unfinished(&self) -> u64 {
-        let requests =
-            [self.request.is_some(), self.condition.is_some(), self.kernel.is_some(), self.futex.is_some()];
-        requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
+        let (request, condition) = (self.request.is_some(), self.condition.is_some());
+        let release = matches!(self.release, Some(GivenBack::Ended(..) | GivenBack::Unmatched));
+        let open = [request, condition, self.kernel.is_some(), self.futex.is_some(), release];
+        open.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
     }
 
     /// Makes the pending release certain.
@@ -359,7 +387,7 @@ impl Thread {
         // From every wait, and from every critical section: its end will not come.
         for (request, at) in requests {
             if let Some(request) = request {
-                report(request.refused(at));
+                report(request.unserved(at));
                 report(Outcome::Incomplete);
             }
         }

@@ -71,6 +71,9 @@ pub(in super::super) enum Outcome {
         owner: Option<Tid>,
         spins: Option<u64>,
     },
+    /// The thread has waited until `at` for a lock that it neither acquired nor failed to acquire: it was
+    /// killed, or the recording ends.
+    Unserved { acquisition: Acquisition, wait: Option<Duration>, at: Timestamp, owner: Option<Tid> },
     /// A critical section has ended, with its beginning and length; those of a section that began before the
     /// analysed range are unknown.
     Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
@@ -97,6 +100,7 @@ impl Outcome {
         match self {
             Self::Acquired { acquisition, .. }
             | Self::Refused { acquisition, .. }
+            | Self::Unserved { acquisition, .. }
             | Self::Held { acquisition, .. }
             | Self::Unended { acquisition } => Some(acquisition),
             Self::Incomplete => None,
@@ -114,6 +118,9 @@ impl Outcome {
                 Self::Refused { acquisition, wait: None, at, owner: None, spins }
             }
             Self::Held { acquisition, begin, .. } => Self::Held { acquisition, begin, length: None },
+            Self::Unserved { acquisition, at, owner, .. } => {
+                Self::Unserved { acquisition, wait: None, at, owner }
+            }
             outcome @ (Self::Unended { .. } | Self::Incomplete) => outcome,
         }
     }
@@ -142,6 +149,12 @@ impl Request {
         let wait = Wait::For(at - self.at);
         let (acquisition, owner) = (self.acquisition, self.kept_by());
         Outcome::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
+    }
+
+    /// The request has no end; the wait for it is known up to `at`.
+    pub(super) fn unserved(self, at: Timestamp) -> Outcome {
+        let Self { acquisition, owner, at: begin, .. } = self;
+        Outcome::Unserved { acquisition, wait: Some(at - begin), at, owner }
     }
 
     /// The request has been given up, or has failed.
