@@ -12,6 +12,9 @@ pub trait Analysis: Fold {
     /// Whether it takes [`Input::Event`]; otherwise the places of events need not be found.
     const EVENTS: bool = true;
 
+    /// Whether it takes [`Input::LeftOutEvent`].
+    const LEFT_OUT_EVENTS: bool = false;
+
     /// Whether it needs earlier events, completed intervals and losses before [`Input::Begins`], because its
     /// own state depends on them.
     const BEFORE: bool = false;
@@ -66,6 +69,8 @@ pub enum Input<'a> {
     Earlier(&'a Seen<'a>),
     /// An event that the filter lets through.
     Event(&'a Seen<'a>),
+    /// An event that the filter leaves out.
+    LeftOutEvent(&'a Seen<'a>),
     /// A state dump names a living thread, or one that has ended since.
     Dumped {
         /// The thread.

@@ -204,8 +204,10 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
         if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
-            if self.selection.selects_seen(&seen) {
-                self.filtered.input(Input::Event(&seen));
+            match self.selection.selects_seen(&seen) {
+                true => self.filtered.input(Input::Event(&seen)),
+                false if A::LEFT_OUT_EVENTS => self.filtered.input(Input::LeftOutEvent(&seen)),
+                false => {}
             }
         }
         if let Some(activity) = &activity {

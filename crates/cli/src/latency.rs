@@ -45,6 +45,13 @@ const TASK_WAKES: Part = Part::task_wakes(
 const HOOKED: &str = "a task is then `blocked` during waits that it reports, until its next poll, though it may have been ready \
                       earlier; the rest of its time between polls is unknown";
 
+/// Of periods that a filter tears.
+const LEFT_OUT: &str =
+    "periods are left out: begins or ends on other CPUs in them match, too, unless --match includes $cpu";
+
+/// The same of an extract, which does not have these events.
+const EXTRACT: &str = "Periods may be wrong: the recording has some CPUs of another one, and begins or ends on others may match, too.";
+
 const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -165,7 +172,7 @@ fn parts_to_show(args: &Args) -> Result<Vec<Show>> {
 fn find(question: &Question, input: &Input) -> Result<(LatencyTable, Ran)> {
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
-    let mut latency = Latency::new(question, recording)?;
+    let mut latency = Latency::new(question, recording)?.filtered(question, &filter, recording)?;
     let remarks = [&question.begin, &question.end].into_iter().filter_map(|side| side.remark(recording));
     remarks.for_each(|line| print_warning(&line));
     let mut ran = analysis::run(recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
@@ -224,10 +231,14 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args)
     let remarks = [
         (table.without_key, "begins or ends have nothing to match them by"),
         (table.across_losses, "periods have losses of events in them, and may be wrong"),
+        (table.across_left_out.unwrap_or(0), LEFT_OUT),
         (table.forgotten, "begins were dropped, as too many were open at once"),
     ];
     for (count, remark) in remarks.into_iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "{count} {remark}")?;
+    }
+    if table.across_left_out.is_none() && distribution.count > 0 {
+        writeln!(out, "{EXTRACT}")?;
     }
     if distribution.quantile_error > 0.0 {
         writeln!(out, "The quantiles are within {} %.", distribution.quantile_error * 100.0)?;

@@ -27,13 +27,14 @@ use crate::analysis::{Analysis, Input, Loss};
 use crate::shown::ShownTimes;
 use durations::Durations;
 use groups::Groups;
-use pairs::Pairs;
+use pairs::{Begin, Pairs};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tracewing_trace::super_trace::{Change, Fold, LwpSerial, Seen, TaskSerial};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 use tracewing_units::{Duration, Timestamp};
+use tracewing_vocabulary::context;
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +108,9 @@ pub struct LatencyTable {
     pub forgotten: u64,
     /// Periods during which events were lost: a beginning or an end of them may be among those.
     pub across_losses: u64,
+    /// Periods that are not counted, as the filter leaves out begins or ends with the same key in them, on
+    /// other CPUs: one of these belongs to the begin. `None` if unknown, as in an extract of some CPUs.
+    pub across_left_out: Option<u64>,
     /// The periods by what was asked for, those with the longest time in all first.
     pub groups: Vec<Group>,
     /// The longest ones, longest first.
@@ -219,6 +223,10 @@ pub struct Latency {
     worst: usize,
     without_key: u64,
     across_losses: u64,
+    /// `None` if unknown.
+    across_left_out: Option<u64>,
+    /// What the filter would let through of all CPUs, where it lets through those of some.
+    of_all_cpus: Option<Selection>,
     /// Until then, something was lost.
     lost_until: Timestamp,
     key: Vec<u8>,
@@ -264,9 +272,31 @@ impl Latency {
             worst: question.worst,
             without_key: 0,
             across_losses: 0,
+            across_left_out: (!recording.is_extract_of_cpus() || by.is_empty()).then_some(0),
+            of_all_cpus: None,
             lost_until: Timestamp::MIN,
             key: Vec::new(),
         })
+    }
+
+    /// Leaves out periods that this filter tears, as it leaves out CPUs. Without a key, or with the CPU in
+    /// it, a period is one of the chosen CPUs by intention.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the filter does not fit the recording.
+    pub fn filtered(
+        mut self,
+        question: &Question,
+        filter: &Filter,
+        recording: &Recording,
+    ) -> Result<Self, Error> {
+        let is_cpu = |variable: &Variable| context::CPU.contains(&variable.name.as_str());
+        let is_of_cpu = question.by.iter().any(|(begin, end)| is_cpu(begin) || is_cpu(end));
+        if !filter.cpus.is_empty() && !question.by.is_empty() && !is_of_cpu {
+            let of_all = Filter { cpus: Vec::new(), ..filter.clone() };
+            self.of_all_cpus = Some(Selection::new(&of_all, recording)?);
+        }
+        Ok(self)
     }
 
     /// The answer; what threads did in the longest periods is not in it yet, but in what the second value
@@ -289,6 +319,7 @@ impl Latency {
             without_key: self.without_key,
             forgotten: self.pairs.forgotten,
             across_losses: self.across_losses,
+            across_left_out: self.across_left_out,
             groups: self.groups.finish(),
             worst,
         };
@@ -315,7 +346,11 @@ impl Latency {
     }
 
     fn ends(&mut self, seen: &Seen<'_>, ns: Timestamp) {
-        let Some(begin) = self.pairs.end(&self.key) else { return };
+        let Some(Begin { at: begin, is_torn }) = self.pairs.end(&self.key) else { return };
+        if is_torn {
+            self.across_left_out = self.across_left_out.map(|count| count + 1);
+            return;
+        }
         let seen = if self.ends_at_next { &seen.at_next() } else { seen };
         let length = ns - begin.ns;
         self.durations.add(length);
@@ -342,10 +377,13 @@ impl Fold for Latency {
 }
 
 impl Analysis for Latency {
+    const LEFT_OUT_EVENTS: bool = true;
+
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
             Input::Event(seen) => self.event(seen),
+            Input::LeftOutEvent(seen) => self.left_out(seen),
             Input::Lost(lost) => self.lost(lost),
             _ => {}
         }
@@ -371,6 +409,19 @@ impl Latency {
             match has_key {
                 true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.time)),
                 false => self.without_key += 1,
+            }
+        }
+    }
+
+    fn left_out(&mut self, seen: &Seen<'_>) {
+        if !self.of_all_cpus.as_mut().is_some_and(|selection| selection.selects_seen(seen)) {
+            return;
+        }
+        let sides = self.sides(seen.event);
+        let Some(stamp) = seen.event.stamp() else { return };
+        for (is_its, side) in [(sides.end, &mut self.end), (sides.begin, &mut self.begin)] {
+            if is_its && side.key(seen, &mut self.key) == Some(true) {
+                self.pairs.leaves_out(&self.key, stamp.time);
             }
         }
     }

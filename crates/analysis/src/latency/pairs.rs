@@ -50,11 +50,28 @@ impl Moment {
     }
 }
 
+/// Begins with one key that wait for their ends.
+#[derive(Debug, Default)]
+struct Waiting {
+    begins: VecDeque<Moment>,
+    /// When the filter last left out a begin or an end with this key.
+    left_out: Option<Timestamp>,
+}
+
+/// The begin that an end belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// When and where it was.
+    pub(crate) at: Moment,
+    /// Whether the filter has left out a begin or an end with the same key since then.
+    pub(crate) is_torn: bool,
+}
+
 /// Begins that wait for their ends, by key.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     nesting: Nesting,
-    open: HashMap<Box<[u8]>, VecDeque<Moment>>,
+    open: HashMap<Box<[u8]>, Waiting>,
     /// Bytes that are used, roughly.
     used: usize,
     room: usize,
@@ -90,9 +107,10 @@ impl Pairs {
     pub(crate) fn begin(&mut self, key: &[u8], begin: Moment) {
         let Some(waiting) = self.open.get_mut(key) else {
             self.used += ENTRY + key.len();
-            self.open.insert(key.into(), [begin].into());
+            self.open.insert(key.into(), Waiting { begins: [begin].into(), left_out: None });
             return self.make_room();
         };
+        let waiting = &mut waiting.begins;
         match self.nesting {
             Nesting::Stack | Nesting::Queue => {
                 waiting.push_back(begin);
@@ -109,27 +127,37 @@ impl Pairs {
     }
 
     /// Takes an end, and gives the beginning that it belongs to.
-    pub(crate) fn end(&mut self, key: &[u8]) -> Option<Moment> {
+    pub(crate) fn end(&mut self, key: &[u8]) -> Option<Begin> {
         let Some(waiting) = self.open.get_mut(key) else {
             self.unmatched_ends += 1;
             return None;
         };
-        let begin = match self.nesting {
-            Nesting::Stack | Nesting::Latest => waiting.pop_back(),
-            Nesting::Queue | Nesting::First => waiting.pop_front(),
+        let Waiting { begins, left_out } = waiting;
+        let at = match self.nesting {
+            Nesting::Stack | Nesting::Latest => begins.pop_back(),
+            Nesting::Queue | Nesting::First => begins.pop_front(),
         };
-        if waiting.is_empty() {
+        let left_out = *left_out;
+        if begins.is_empty() {
             self.open.remove(key);
             self.used -= ENTRY + key.len();
         } else {
             self.used -= size_of::<Moment>();
         }
-        begin
+        at.map(|at| Begin { at, is_torn: left_out >= Some(at.ns) })
+    }
+
+    /// The filter leaves out a begin or an end, with which the next end might be wrongly paired.
+    pub(crate) fn leaves_out(&mut self, key: &[u8], at: Timestamp) {
+        if let Some(waiting) = self.open.get_mut(key) {
+            waiting.left_out = Some(at);
+        }
     }
 
     /// What still waits has no end.
     pub(crate) fn finish(&mut self) {
-        self.unmatched_begins += self.open.drain().map(|(_, waiting)| waiting.len() as u64).sum::<u64>();
+        self.unmatched_begins +=
+            self.open.drain().map(|(_, waiting)| waiting.begins.len() as u64).sum::<u64>();
     }
 
     /// Forgets the older half of all begins where there is no room for them.
@@ -137,13 +165,14 @@ impl Pairs {
         if self.used <= self.room {
             return;
         }
-        let mut times: Vec<Timestamp> = self.open.values().flatten().map(|begin| begin.ns).collect();
+        let mut times: Vec<Timestamp> =
+            self.open.values().flat_map(|waiting| &waiting.begins).map(|begin| begin.ns).collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
         let before = times.len();
         self.used = 0;
         let mut after = 0;
-        self.open.retain(|key, waiting| {
+        self.open.retain(|key, Waiting { begins: waiting, .. }| {
             waiting.retain(|begin| begin.ns > median);
             waiting.shrink_to_fit();
             after += waiting.len();
@@ -168,7 +197,7 @@ mod tests {
     fn play(nesting: Nesting, ends: usize) -> (Vec<i64>, u64, u64) {
         let mut pairs = Pairs::new(nesting);
         (1..=3).for_each(|ns| pairs.begin(b"key", at(ns)));
-        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.ns.as_ns()).collect();
+        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.at.ns.as_ns()).collect();
         pairs.finish();
         (begins, pairs.unmatched_begins, pairs.unmatched_ends)
     }
@@ -182,6 +211,22 @@ mod tests {
         assert_eq!(play(Nesting::Stack, 4), (vec![3, 2, 1], 0, 1));
     }
 
+    /// The end that belongs to the begin, and the begin that the next end belongs to, may be elsewhere.
+    #[test]
+    fn a_period_in_which_its_key_is_left_out_is_torn() {
+        let mut pairs = Pairs::new(Nesting::Stack);
+        pairs.leaves_out(b"key", Timestamp::from_ns(0));
+        pairs.begin(b"key", at(1));
+        pairs.begin(b"other", at(2));
+        assert!(!pairs.end(b"key").unwrap().is_torn);
+        pairs.begin(b"key", at(3));
+        pairs.leaves_out(b"key", Timestamp::from_ns(4));
+        pairs.begin(b"key", at(5));
+        assert_eq!(pairs.end(b"key"), Some(Begin { at: at(5), is_torn: false }));
+        assert_eq!(pairs.end(b"key"), Some(Begin { at: at(3), is_torn: true }));
+        assert!(!pairs.end(b"other").unwrap().is_torn);
+    }
+
     #[test]
     fn begins_without_end_take_no_more_than_their_room() {
         for (nesting, keys) in [(Nesting::Stack, 1), (Nesting::Queue, 7), (Nesting::Stack, 100_000)] {
@@ -192,7 +237,7 @@ mod tests {
             }
             let last = 99_999_u32;
             let begin = pairs.end(&(last % keys).to_le_bytes()).expect("the latest is remembered");
-            assert!(nesting == Nesting::Queue || begin.ns.as_ns() == i64::from(last));
+            assert!(nesting == Nesting::Queue || begin.at.ns.as_ns() == i64::from(last));
             pairs.finish();
             assert!(pairs.forgotten > 90_000);
             assert_eq!(pairs.unmatched_begins, 99_999);

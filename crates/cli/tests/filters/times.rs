@@ -46,6 +46,36 @@ fn analyses_get_only_the_selected_threads() {
     assert_eq!(parts, running(&[]));
 }
 
+/// A thread is woken on a chosen CPU and switched to on another: its next switch on the chosen one is not the
+/// end of that. What threads did in a period is not filtered.
+#[test]
+fn periods_of_a_cpu_are_among_those_of_all() {
+    if !has_kernel() {
+        return;
+    }
+    let latency = |filter: &[&str]| -> Value {
+        let question = ["latency", "trace", "--begin", "sched_waking", "--end", "sched_switch"];
+        let options = ["--match", "tid=next_tid", "-n", "1000000", "--format", "json"];
+        serde_json::from_str(&run(&[&question, &options, filter].concat())).expect("JSON")
+    };
+    let key = |period: &Value| [&period["begin"]["ns"], &period["end"]["ns"]].map(|ns| ns.as_i64().unwrap());
+    let periods = |table: &Value| -> HashMap<[i64; 2], Value> {
+        let worst = table["worst"].as_array().expect("a list").iter();
+        worst.map(|period| (key(period), period.clone())).collect()
+    };
+    let whole = latency(&[]);
+    assert_eq!(whole["across_left_out"], 0);
+    let whole = periods(&whole);
+    let cpus: BTreeSet<u64> = super_trace(&[]).iter().filter_map(|event| event["cpu"].as_u64()).collect();
+    for cpu in cpus {
+        let table = latency(&["--cpu", &cpu.to_string()]);
+        assert!(table["across_left_out"].is_u64(), "{table}");
+        for (key, period) in periods(&table) {
+            assert_eq!(Some(&period), whole.get(&key));
+        }
+    }
+}
+
 /// Columns of a row that are 0 or more.
 fn known(row: &Value, columns: &[&'static str]) -> Vec<&'static str> {
     columns.iter().copied().filter(|column| !row[*column].is_null()).collect()
