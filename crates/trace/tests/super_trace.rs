@@ -512,6 +512,30 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
     assert_eq!(interrupts(true, false), [(0, 10, unknown), (10, 20, read), (20, 50, unknown)]);
 }
 
+/// The end of the vector is missing, and so is the beginning of the softirq that ends: it is no longer in the
+/// vector.
+#[test]
+fn an_end_without_its_begin_ends_what_lies_within_it() {
+    let story = [
+        (0, 0, 0, switch(0, 0, 10)),
+        (10, 0, 10, Kind::SystemCall { call: READ }),
+        (30, 0, 10, takes(Interrupt::Vector)),
+        (40, 0, 10, Kind::InterruptExit(Interrupt::Softirq)),
+        (60, 1, 11, Kind::Waking { tid: Tid(12), name: b"other" }),
+        (70, 0, 10, switch(10, SLEEPS, 0)),
+    ];
+    let read = Mode::SystemCall(READ);
+    assert_eq!(
+        *fold(&story).of(Actor::Lwp(10)),
+        [
+            (0, 10, runs(0, Mode::Unknown)),
+            (10, 30, runs(0, read)),
+            (30, 40, runs(0, Mode::Unknown)),
+            (40, 70, runs(0, read)),
+        ]
+    );
+}
+
 #[test]
 fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
     let story = [

@@ -360,6 +360,8 @@ impl Lwp {
         let Some(cpu) = self.cpu() else { return };
         self.enter(self.state, self.confirmed.min(now), fold);
         self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
+        // What began within that interrupt has ended before, unseen.
+        self.clear_interrupts();
     }
 
     /// Its state is no longer known from `from` on.

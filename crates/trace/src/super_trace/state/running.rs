@@ -44,6 +44,9 @@ impl SuperTrace {
                 (true, None) => lwp.resumes(true, now, fold),
                 // Interrupted by none around it: the beginning is missing.
                 (false, None) => lwp.end_unbegun_interrupt(now, fold),
+                // Interrupted by one that began within this one, and whose end is missing: the outer one has
+                // the CPU again.
+                (false, Some(outer)) if lwp.interrupted != Some(outer) => lwp.interrupted(outer, now, fold),
                 // Interrupted by another one, within which this one began unseen: that one still has the CPU.
                 (false, Some(_)) => {}
             }
