@@ -70,3 +70,32 @@ fn a_thread_that_replaces_the_first_one_by_exec_stays_the_same() {
     assert!(second.iter().all(|(_, tid, _, _, to)| *tid == if *to <= 70 { 11 } else { 10 }), "{second:?}");
     assert_eq!(second.iter().map(|(.., from, to)| to - from).sum::<i64>(), 100, "{second:?}");
 }
+
+/// A thread may name itself after its last switch that the kernel recorded.
+#[test]
+fn a_thread_has_the_name_with_which_it_exits() {
+    #[derive(Default)]
+    struct Names(Vec<(i32, String)>);
+    impl Fold for Names {
+        fn change(&mut self, change: Change<'_>) {
+            if let Change::LwpEnds { lwp } = change {
+                self.0.push((lwp.tid.0, lwp.name.clone()));
+            }
+        }
+    }
+    let (mut state, mut names) = (SuperTrace::new(Coverage::default()), Names::default());
+    for (time, tid, kind) in [(0, 9, switch(9, 1, 10)), (5, 10, Kind::Exit { name: b"late" })] {
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(Cpu(0)),
+            tid: Some(Tid(tid)),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
+        state.event(&event, &mut names);
+    }
+    state.finish(&mut names);
+    names.0.sort();
+    assert_eq!(names.0, [(9, "prev".to_owned()), (10, "late".to_owned())]);
+}

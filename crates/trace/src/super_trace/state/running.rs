@@ -133,7 +133,8 @@ impl SuperTrace {
             Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, cpu, at: now }),
             // From every state and mode; the methods list which ones change.
             Kind::Exit { name } => {
-                if !lwp.has_name() {
+                // The kernel says it in some recordings only.
+                if !name.is_empty() {
                     lwp.rename(name);
                 }
                 lwp.exits(now, fold);
