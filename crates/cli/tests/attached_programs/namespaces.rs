@@ -73,7 +73,9 @@ fn its_events_are_those_of_the_threads_that_the_kernel_names() {
     let of = |is_one: &dyn Fn(i64) -> bool| steps.iter().filter(|event| is_one(event.tid)).count();
     assert_eq!((steps.len() + lost, of(&|tid| tid == first)), (110, 20), "{said}");
     assert_eq!(of(&|tid| tid != first && known.contains(&tid)), 30);
-    assert_eq!(of(&|tid| tid < 1000), 0, "numbers inside");
+    // Numbers inside begin at 1. The machine's reach an end, and then begin again, but at 300 (RESERVED_PIDS
+    // in the kernel's pid.c).
+    assert_eq!(of(&|tid| tid < 300), 0, "numbers inside");
     // At most the children and that one thread were not seen.
     assert!(of(&|tid| tid >= 1 << 30) <= 60);
 
