@@ -94,8 +94,8 @@ impl Line<'_> {
         !self.ran.recorded.lacks_user_switches
     }
 
-    /// Whether it is known how long polls last, of which a filter may choose the parts on some CPUs: which
-    /// parts these are, switches of threads show.
+    /// Whether it is known how long polls last: not of the parts on some CPUs, as threads that sleep or wait
+    /// are on none meanwhile.
     fn busy(&self) -> bool {
         knows_busy(self.ran)
     }
@@ -222,7 +222,7 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
 
 /// See [`Line::busy`].
 fn knows_busy(ran: &Ran) -> bool {
-    !(ran.recorded.lacks_user_switches || ran.cuts.waits && ran.switchless)
+    !(ran.recorded.lacks_user_switches || ran.cuts.waits)
 }
 
 /// The columns of a running recording's tasks.
@@ -274,13 +274,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let members = [("duration_ns", Cell::Ns(ran.duration_ns())), lost, least_lost];
     layout.table(&lines).write(&mut out, format, ("tasks", &members), |out| {
         let count: u64 = tasks.iter().map(|task| task.tasks).sum();
-        let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
         let duration = milliseconds(ran.duration_ns());
         // Events that were lost may be of any number of tasks.
         let is_lost = tasks.is_empty() && (ran.lossy.programs || is_gone);
-        let busy = if knows_busy(&ran) && !is_lost { &busy } else { "unknown" };
         let count_text = if is_lost { "unknown".to_owned() } else { count.to_string() };
-        writeln!(out, "{count_text} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
+        let tasks_text = format!("{count_text} {}", plural(count, "task"));
+        if knows_busy(&ran) && !is_lost {
+            let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
+            writeln!(out, "{tasks_text}, {busy} ms in polls in {duration} ms")?;
+        } else {
+            writeln!(out, "{tasks_text} in {duration} ms, time in polls unknown")?;
+        }
         match ran.cuts.polls {
             true => Ok(()),
             false => warnings::print(out, &tasks, &ran),
@@ -290,9 +294,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         TASKS.explain(&mut out, format, &args.input, &ran)?;
     } else if ran.switchless && format == TableFormat::Table {
         let note = "The recording lacks some switches of threads (sched_switch): what workers did in polls is unknown";
-        let of_cpus =
-            if ran.cuts.waits { ", and on which CPUs they did it, so `busy` is unknown (-)" } else { "" };
-        print_note(&mut out, &format!("{note}{of_cpus}."))?;
+        print_note(&mut out, &format!("{note}."))?;
     }
     if let Some(advice) = args.advice(lines.len()).filter(|_| format == TableFormat::Table) {
         print_note(&mut out, &advice)?;
@@ -339,7 +341,7 @@ fn explain(out: &mut impl Write, args: &Args, tasks: &[Task], ran: &Ran) -> Resu
 fn explain_cuts(cut: Cuts, out: &mut impl Write, format: TableFormat) -> Result<()> {
     let between = "`scheduled`, `idle`, `nested`, `unknown`, `delay` and `max-delay`";
     cuts::explain(cut.between_polls, Why::InPolls, between, out, format)?;
-    cuts::explain(cut.waits, Why::OnCpus, "`preempted`, `system` and `slept`", out, format)?;
+    cuts::explain(cut.waits, Why::OnCpus, "`busy`, `preempted`, `system` and `slept`", out, format)?;
     let of_polls = "`longest`, `long`, `blocking` and `spurious`";
     cuts::explain(cut.polls, Why::PartsOfPolls, of_polls, out, format)
 }

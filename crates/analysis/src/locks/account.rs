@@ -77,6 +77,11 @@ impl Kind {
         }
     }
 
+    /// Whether only two events together show an acquisition: the begin of a wait, and its end.
+    fn needs_pairs(self) -> bool {
+        self.is_of_kernel() || matches!(self, Self::Condition | Self::Barrier)
+    }
+
     /// Whether there is a critical section.
     pub(super) fn is_held(self) -> bool {
         matches!(self, Self::Mutex | Self::Read | Self::Write | Self::Spin)
@@ -154,6 +159,11 @@ impl Kinds {
     /// Whether one of them has critical sections.
     pub fn are_held(self) -> bool {
         self.kinds().any(Kind::is_held)
+    }
+
+    /// Whether acquisitions of one of them are found by two events each.
+    fn need_pairs(self) -> bool {
+        self.kinds().any(Kind::needs_pairs)
     }
 
     /// Whether programs recorded one of them.
@@ -235,6 +245,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// Number of acquisitions; `None` if unknown.
+    pub fn acquisitions(&self) -> Option<u64> {
+        (self.unpaired == 0 || !self.kinds.need_pairs()).then_some(self.acquired)
+    }
+
     /// How often it had to wait; `None` if unknown.
     pub fn waited(&self) -> Option<u64> {
         (self.unpaired == 0).then_some(self.waits.count + self.unknown_waits)

@@ -2,7 +2,7 @@
 
 use tracewing_units::{Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
-use super::account::{Bins, Kind, Party};
+use super::account::{Account, Bins, Kind, Party};
 use super::event::LockEvent;
 use super::places::Caller;
 use super::places::Places;
@@ -85,6 +85,26 @@ fn what_no_ticket_pairs_is_counted_and_has_no_length() {
     let account = &totals.accounts[&(Some(Pid(1)), Subject::Lock(LockAddress(1)), 0)];
     assert_eq!((account.acquired, account.waited()), (1, None));
     assert!(account.known_waits().is_none() && account.known_holds().is_none());
+}
+
+/// A wait for a futex begins on a chosen CPU and ends on another one; the next end on the first one is not its
+/// own.
+#[test]
+fn what_only_pairs_show_is_not_counted_without_them() {
+    let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };
+    let mut totals = Totals::new(Group::Lock, Bins::default());
+    totals.begun = true;
+    for kind in [Kind::Mutex, Kind::Futex, Kind::Condition, Kind::Barrier, Kind::KernelMutex] {
+        let lock = LockAddress(kind as u64);
+        let acquisition = Acquisition { lock, kind, caller: Caller::UNKNOWN, chain: None, by };
+        let wait = Wait::For(Duration::from_ns(7));
+        let acquired = Outcome::Acquired { acquisition, wait, owner: None, spins: None, depth: None };
+        totals.add(Party::Thread(Tid(2)), &acquired, false, &Places::default());
+    }
+    let known = |account: &Account| account.acquisitions().is_some();
+    assert!(totals.accounts.values().all(known));
+    totals.accounts.values_mut().for_each(Account::unpair);
+    assert_eq!(totals.accounts.values().filter(|account| known(account)).count(), 1, "the mutex");
 }
 
 /// The same recording is drawn the same way each time.

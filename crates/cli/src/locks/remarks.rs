@@ -9,7 +9,7 @@ use crate::parts::{EACH, Part, RECORD_KERNEL, RECORD_TASKS, explain_missing, lea
 use crate::table::period;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::{LocksTable, Ran, Unpaired};
+use tracewing_analysis::{LocksTable, Ran, Row, Unpaired};
 use tracewing_trace::Recording;
 use tracewing_vocabulary::{kernel, lock, user_thread};
 
@@ -153,7 +153,12 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
                 "a task may begin to wait on one thread and end on another (--task selects tasks, --process all tasks of a program)"
             }
         };
-        say(out, args.table.format(), &format!("Waits and holds are unknown (-): {why}."))?;
+        let needs_pairs = |row: &Row| row.account.acquisitions().is_none();
+        let acquisitions = match found.rows.iter().any(needs_pairs) {
+            true => ", and how often conditions, barriers, futexes and the kernel's locks were acquired,",
+            false => "",
+        };
+        say(out, args.table.format(), &format!("Waits and holds{acquisitions} are unknown (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
         let why = "Waits and holds of tasks that are not instrumented are unknown (-): the program was built with a version of \
                    tracewing-tokio whose events do not show which of them belong together.";

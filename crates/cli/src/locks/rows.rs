@@ -75,7 +75,7 @@ impl Sums {
         let mut sums = Sums { acquired: Some(0), waits: Some(Waits::default()) };
         for Line { row, known, .. } in lines {
             let account = &row.account;
-            let acquired = Some(account.acquired).filter(|_| known.acquisitions);
+            let acquired = account.acquisitions().filter(|_| known.acquisitions);
             sums.acquired = sums.acquired.zip(acquired).map(|(sum, count)| sum.saturating_add(count));
             let knows_waits = known.acquisitions && known.requests && known.refusals && account.unpaired == 0;
             sums.waits = sums.waits.filter(|_| knows_waits).map(|sum| Waits {
@@ -185,7 +185,7 @@ fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
 fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
-            => line.count(Some(line.row.account.acquired).filter(|_| line.knows_acquisitions()));
+            => line.count(line.row.account.acquisitions().filter(|_| line.knows_acquisitions()));
         number "waited" "waited" high, "how often acquiring it took a wait"
             => line.count(line.row.account.waited().filter(|_| line.knows_waits()));
         number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"

@@ -175,6 +175,7 @@ fn what_is_on_no_cpu_is_unknown_with_its_reason() {
             &["tasks"],
             "tasks",
             &[
+                "busy_ns",
                 "scheduled_ns",
                 "idle_ns",
                 "nested_ns",
@@ -186,7 +187,7 @@ fn what_is_on_no_cpu_is_unknown_with_its_reason() {
                 "blocking_polls",
                 "spurious_polls",
             ],
-            "busy_ns",
+            "running_ns",
         ),
         (&["threads"], "threads", &["ready_ns", "blocked_ns", "unknown_ns"], "running_ns"),
         (&["breakdown"], "rows", &["ipc_ns", "ipc_waits", "blocked_ns", "ready_ns", "woke"], "running_ns"),
