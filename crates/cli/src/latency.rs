@@ -46,11 +46,11 @@ const HOOKED: &str = "a task is then `blocked` during waits that it reports, unt
                       earlier; the rest of its time between polls is unknown";
 
 /// Of periods that a filter tears.
-const LEFT_OUT: &str =
-    "periods are left out: begins or ends on other CPUs in them match, too, unless --match includes $cpu";
+const LEFT_OUT: &str = "periods are left out, as they begin or end on other CPUs (with $cpu in --match, those of each CPU are apart)";
 
-/// The same of an extract, which does not have these events.
-const EXTRACT: &str = "Periods may be wrong: the recording has some CPUs of another one, and begins or ends on others may match, too.";
+/// The same of an extract, or a condition, where it is not known what is on other CPUs.
+const EXTRACT: &str =
+    "Periods may be wrong: only some CPUs were read, and begins or ends on others may belong to these.";
 
 const TASK_SWITCHES: Part = Part::task_switches("which task a period belongs to is unknown");
 

@@ -119,7 +119,8 @@ macro_rules! lock_events {
                 condition: LockAddress [hex],
                 /// Address of the lock.
                 lock: LockAddress [hex],
-                /// 0 or `ETIMEDOUT`; with any other error the mutex was never released.
+                /// 0, `EOWNERDEAD` (the mutex's last owner died with it) or `ETIMEDOUT`; with any other error
+                /// the mutex was never released.
                 @optional error: i32,
             }
 

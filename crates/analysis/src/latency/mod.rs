@@ -27,10 +27,11 @@ use crate::analysis::{Analysis, Input, Loss};
 use crate::shown::ShownTimes;
 use durations::Durations;
 use groups::Groups;
-use pairs::{Begin, Pairs};
+use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use tracewing_rules::Scope;
 use tracewing_trace::super_trace::{Change, Fold, LwpSerial, Seen, TaskSerial};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 use tracewing_units::{Duration, Timestamp};
@@ -92,6 +93,17 @@ pub struct Question {
     pub worst: usize,
 }
 
+impl Question {
+    /// Whether a period may begin on one CPU and end on another. Without a key, or with the CPU in it, the
+    /// events of each CPU have periods of their own by intention.
+    fn crosses_cpus(&self) -> bool {
+        let is_cpu = |variable: &Variable| {
+            variable.scope == Scope::Context && context::CPU.contains(&variable.name.as_str())
+        };
+        !self.by.is_empty() && !self.by.iter().any(|(begin, end)| is_cpu(begin) || is_cpu(end))
+    }
+}
+
 /// The result of [`Latency`].
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct LatencyTable {
@@ -108,8 +120,8 @@ pub struct LatencyTable {
     pub forgotten: u64,
     /// Periods during which events were lost: a beginning or an end of them may be among those.
     pub across_losses: u64,
-    /// Periods that are not counted, as the filter leaves out begins or ends with the same key in them, on
-    /// other CPUs: one of these belongs to the begin. `None` if unknown, as in an extract of some CPUs.
+    /// Periods that are not counted, as the filter chooses CPUs, and only their begin or only their end was
+    /// on one of these. `None` if unknown, as in an extract of some CPUs: then periods may be wrong.
     pub across_left_out: Option<u64>,
     /// The periods by what was asked for, those with the longest time in all first.
     pub groups: Vec<Group>,
@@ -223,8 +235,8 @@ pub struct Latency {
     worst: usize,
     without_key: u64,
     across_losses: u64,
-    /// `None` if unknown.
-    across_left_out: Option<u64>,
+    /// Whether begins and ends on CPUs that are left out are known, or none can be missing in a period.
+    knows_all_cpus: bool,
     /// What the filter would let through of all CPUs, where it lets through those of some.
     of_all_cpus: Option<Selection>,
     /// Until then, something was lost.
@@ -272,15 +284,14 @@ impl Latency {
             worst: question.worst,
             without_key: 0,
             across_losses: 0,
-            across_left_out: (!recording.is_extract_of_cpus() || by.is_empty()).then_some(0),
+            knows_all_cpus: !recording.is_extract_of_cpus() || !question.crosses_cpus(),
             of_all_cpus: None,
             lost_until: Timestamp::MIN,
             key: Vec::new(),
         })
     }
 
-    /// Leaves out periods that this filter tears, as it leaves out CPUs. Without a key, or with the CPU in
-    /// it, a period is one of the chosen CPUs by intention.
+    /// Finds the periods of all CPUs where this filter chooses some, and counts those that it lets through.
     ///
     /// # Errors
     /// [`Error::Usage`] if the filter does not fit the recording.
@@ -290,11 +301,13 @@ impl Latency {
         filter: &Filter,
         recording: &Recording,
     ) -> Result<Self, Error> {
-        let is_cpu = |variable: &Variable| context::CPU.contains(&variable.name.as_str());
-        let is_of_cpu = question.by.iter().any(|(begin, end)| is_cpu(begin) || is_cpu(end));
-        if !filter.cpus.is_empty() && !question.by.is_empty() && !is_of_cpu {
-            let of_all = Filter { cpus: Vec::new(), ..filter.clone() };
-            self.of_all_cpus = Some(Selection::new(&of_all, recording)?);
+        let of_all = Filter { cpus: Vec::new(), ..filter.clone() };
+        if question.crosses_cpus() {
+            // What a condition on CPUs would let through of the others is not known.
+            self.knows_all_cpus &= !of_all.chooses_cpus();
+            if !filter.cpus.is_empty() {
+                self.of_all_cpus = Some(Selection::new(&of_all, recording)?);
+            }
         }
         Ok(self)
     }
@@ -319,7 +332,7 @@ impl Latency {
             without_key: self.without_key,
             forgotten: self.pairs.forgotten,
             across_losses: self.across_losses,
-            across_left_out: self.across_left_out,
+            across_left_out: self.knows_all_cpus.then_some(self.pairs.chosen_in_part),
             groups: self.groups.finish(),
             worst,
         };
@@ -346,11 +359,7 @@ impl Latency {
     }
 
     fn ends(&mut self, seen: &Seen<'_>, ns: Timestamp) {
-        let Some(Begin { at: begin, is_torn }) = self.pairs.end(&self.key) else { return };
-        if is_torn {
-            self.across_left_out = self.across_left_out.map(|count| count + 1);
-            return;
-        }
+        let Some(begin) = self.pairs.end(&self.key, true) else { return };
         let seen = if self.ends_at_next { &seen.at_next() } else { seen };
         let length = ns - begin.ns;
         self.durations.add(length);
@@ -407,7 +416,7 @@ impl Latency {
             && let Some(has_key) = self.begin.key(seen, &mut self.key)
         {
             match has_key {
-                true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.time)),
+                true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.time), true),
                 false => self.without_key += 1,
             }
         }
@@ -419,10 +428,11 @@ impl Latency {
         }
         let sides = self.sides(seen.event);
         let Some(stamp) = seen.event.stamp() else { return };
-        for (is_its, side) in [(sides.end, &mut self.end), (sides.begin, &mut self.begin)] {
-            if is_its && side.key(seen, &mut self.key) == Some(true) {
-                self.pairs.leaves_out(&self.key, stamp.time);
-            }
+        if sides.end && self.end.key(seen, &mut self.key) == Some(true) {
+            self.pairs.end(&self.key, false);
+        }
+        if sides.begin && self.begin.key(seen, &mut self.key) == Some(true) {
+            self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.time), false);
         }
     }
 

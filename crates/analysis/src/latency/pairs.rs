@@ -50,41 +50,34 @@ impl Moment {
     }
 }
 
-/// Begins with one key that wait for their ends.
-#[derive(Debug, Default)]
-struct Waiting {
-    begins: VecDeque<Moment>,
-    /// When the filter last left out a begin or an end with this key.
-    left_out: Option<Timestamp>,
-}
-
-/// The begin that an end belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Begin {
-    /// When and where it was.
-    pub(crate) at: Moment,
-    /// Whether the filter has left out a begin or an end with the same key since then.
-    pub(crate) is_torn: bool,
+/// A begin that waits for its end.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    at: Moment,
+    /// Whether the filter lets it through.
+    is_chosen: bool,
 }
 
 /// Begins that wait for their ends, by key.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     nesting: Nesting,
-    open: HashMap<Box<[u8]>, Waiting>,
+    open: HashMap<Box<[u8]>, VecDeque<Begin>>,
     /// Bytes that are used, roughly.
     used: usize,
     room: usize,
-    /// Begins that will have no end.
+    /// Chosen begins that will have no end.
     pub(crate) unmatched_begins: u64,
-    /// Ends that have no beginning.
+    /// Chosen ends that have no beginning.
     pub(crate) unmatched_ends: u64,
+    /// Periods of which only the begin or only the end is chosen.
+    pub(crate) chosen_in_part: u64,
     /// Begins that were forgotten for want of room; they are unmatched, too.
     pub(crate) forgotten: u64,
 }
 
 /// What a key and its first begin take, besides the key's bytes: pointers, lengths, room that is not used.
-const ENTRY: usize = 4 * size_of::<Moment>() + 96;
+const ENTRY: usize = 4 * size_of::<Begin>() + 96;
 
 impl Pairs {
     pub(crate) fn new(nesting: Nesting) -> Self {
@@ -99,65 +92,58 @@ impl Pairs {
             room,
             unmatched_begins: 0,
             unmatched_ends: 0,
+            chosen_in_part: 0,
             forgotten: 0,
         }
     }
 
-    /// Remembers a begin event until an end event has the same key.
-    pub(crate) fn begin(&mut self, key: &[u8], begin: Moment) {
+    /// Remembers a begin event until an end event has the same key. Events that the filter does not choose
+    /// count, too: without them, others would be paired.
+    pub(crate) fn begin(&mut self, key: &[u8], at: Moment, is_chosen: bool) {
+        let begin = Begin { at, is_chosen };
         let Some(waiting) = self.open.get_mut(key) else {
             self.used += ENTRY + key.len();
-            self.open.insert(key.into(), Waiting { begins: [begin].into(), left_out: None });
+            self.open.insert(key.into(), [begin].into());
             return self.make_room();
         };
-        let waiting = &mut waiting.begins;
         match self.nesting {
             Nesting::Stack | Nesting::Queue => {
                 waiting.push_back(begin);
-                self.used += size_of::<Moment>();
+                self.used += size_of::<Begin>();
                 self.make_room();
             }
             Nesting::Latest => {
-                self.unmatched_begins += 1;
-                waiting.clear();
+                self.unmatched_begins += chosen(waiting.drain(..));
                 waiting.push_back(begin);
             }
-            Nesting::First => self.unmatched_begins += 1,
+            Nesting::First => self.unmatched_begins += u64::from(is_chosen),
         }
     }
 
-    /// Takes an end, and gives the beginning that it belongs to.
-    pub(crate) fn end(&mut self, key: &[u8]) -> Option<Begin> {
+    /// Takes an end, and gives the beginning that it belongs to, if both are chosen.
+    pub(crate) fn end(&mut self, key: &[u8], is_chosen: bool) -> Option<Moment> {
         let Some(waiting) = self.open.get_mut(key) else {
-            self.unmatched_ends += 1;
+            self.unmatched_ends += u64::from(is_chosen);
             return None;
         };
-        let Waiting { begins, left_out } = waiting;
-        let at = match self.nesting {
-            Nesting::Stack | Nesting::Latest => begins.pop_back(),
-            Nesting::Queue | Nesting::First => begins.pop_front(),
+        let begin = match self.nesting {
+            Nesting::Stack | Nesting::Latest => waiting.pop_back(),
+            Nesting::Queue | Nesting::First => waiting.pop_front(),
         };
-        let left_out = *left_out;
-        if begins.is_empty() {
+        if waiting.is_empty() {
             self.open.remove(key);
             self.used -= ENTRY + key.len();
         } else {
-            self.used -= size_of::<Moment>();
+            self.used -= size_of::<Begin>();
         }
-        at.map(|at| Begin { at, is_torn: left_out >= Some(at.ns) })
-    }
-
-    /// The filter leaves out a begin or an end, with which the next end might be wrongly paired.
-    pub(crate) fn leaves_out(&mut self, key: &[u8], at: Timestamp) {
-        if let Some(waiting) = self.open.get_mut(key) {
-            waiting.left_out = Some(at);
-        }
+        let begin = begin?;
+        self.chosen_in_part += u64::from(begin.is_chosen != is_chosen);
+        (begin.is_chosen && is_chosen).then_some(begin.at)
     }
 
     /// What still waits has no end.
     pub(crate) fn finish(&mut self) {
-        self.unmatched_begins +=
-            self.open.drain().map(|(_, waiting)| waiting.begins.len() as u64).sum::<u64>();
+        self.unmatched_begins += chosen(self.open.drain().flat_map(|(_, waiting)| waiting));
     }
 
     /// Forgets the older half of all begins where there is no room for them.
@@ -165,24 +151,27 @@ impl Pairs {
         if self.used <= self.room {
             return;
         }
-        let mut times: Vec<Timestamp> =
-            self.open.values().flat_map(|waiting| &waiting.begins).map(|begin| begin.ns).collect();
+        let mut times: Vec<Timestamp> = self.open.values().flatten().map(|begin| begin.at.ns).collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
-        let before = times.len();
         self.used = 0;
-        let mut after = 0;
-        self.open.retain(|key, Waiting { begins: waiting, .. }| {
-            waiting.retain(|begin| begin.ns > median);
+        let mut forgotten = 0;
+        self.open.retain(|key, waiting| {
+            forgotten += chosen(waiting.iter().filter(|begin| begin.at.ns <= median).copied());
+            waiting.retain(|begin| begin.at.ns > median);
             waiting.shrink_to_fit();
-            after += waiting.len();
-            let used = ENTRY + key.len() + waiting.len().saturating_sub(1) * size_of::<Moment>();
+            let used = ENTRY + key.len() + waiting.len().saturating_sub(1) * size_of::<Begin>();
             self.used += if waiting.is_empty() { 0 } else { used };
             !waiting.is_empty()
         });
-        self.forgotten += (before - after) as u64;
-        self.unmatched_begins += (before - after) as u64;
+        self.forgotten += forgotten;
+        self.unmatched_begins += forgotten;
     }
+}
+
+/// How many of these the filter lets through.
+fn chosen(begins: impl Iterator<Item = Begin>) -> u64 {
+    begins.filter(|begin| begin.is_chosen).count() as u64
 }
 
 #[cfg(test)]
@@ -196,8 +185,9 @@ mod tests {
     /// Begins at 1, 2, 3; then ends. Gives the begins, and how many begins and ends are unmatched.
     fn play(nesting: Nesting, ends: usize) -> (Vec<i64>, u64, u64) {
         let mut pairs = Pairs::new(nesting);
-        (1..=3).for_each(|ns| pairs.begin(b"key", at(ns)));
-        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.at.ns.as_ns()).collect();
+        (1..=3).for_each(|ns| pairs.begin(b"key", at(ns), true));
+        let begins =
+            (0..ends).filter_map(|_| pairs.end(b"key", true)).map(|begin| begin.ns.as_ns()).collect();
         pairs.finish();
         (begins, pairs.unmatched_begins, pairs.unmatched_ends)
     }
@@ -211,20 +201,28 @@ mod tests {
         assert_eq!(play(Nesting::Stack, 4), (vec![3, 2, 1], 0, 1));
     }
 
-    /// The end that belongs to the begin, and the begin that the next end belongs to, may be elsewhere.
+    /// Begins at 1, 2, ... and as many ends, of which the filter chooses some: the begins of periods that it
+    /// chooses, how many it chooses in part, and how many chosen begins and ends are unmatched.
+    fn choose(nesting: Nesting, begins: &[bool], ends: &[bool]) -> (Vec<i64>, u64, [u64; 2]) {
+        let mut pairs = Pairs::new(nesting);
+        for (ns, is_chosen) in (1..).zip(begins) {
+            pairs.begin(b"key", at(ns), *is_chosen);
+        }
+        let found = ends.iter().filter_map(|is_chosen| pairs.end(b"key", *is_chosen));
+        let found = found.map(|begin| begin.ns.as_ns()).collect();
+        pairs.finish();
+        (found, pairs.chosen_in_part, [pairs.unmatched_begins, pairs.unmatched_ends])
+    }
+
     #[test]
-    fn a_period_in_which_its_key_is_left_out_is_torn() {
-        let mut pairs = Pairs::new(Nesting::Stack);
-        pairs.leaves_out(b"key", Timestamp::from_ns(0));
-        pairs.begin(b"key", at(1));
-        pairs.begin(b"other", at(2));
-        assert!(!pairs.end(b"key").unwrap().is_torn);
-        pairs.begin(b"key", at(3));
-        pairs.leaves_out(b"key", Timestamp::from_ns(4));
-        pairs.begin(b"key", at(5));
-        assert_eq!(pairs.end(b"key"), Some(Begin { at: at(5), is_torn: false }));
-        assert_eq!(pairs.end(b"key"), Some(Begin { at: at(3), is_torn: true }));
-        assert!(!pairs.end(b"other").unwrap().is_torn);
+    fn periods_are_the_same_whichever_events_are_chosen() {
+        let (yes, no) = (true, false);
+        assert_eq!(choose(Nesting::Stack, &[yes, no, yes], &[yes, no, yes]), (vec![3, 1], 0, [0, 0]));
+        assert_eq!(choose(Nesting::Stack, &[yes, no, yes], &[no, yes, yes]), (vec![1], 2, [0, 0]));
+        // The first end belongs to the first begin, which is not chosen.
+        assert_eq!(choose(Nesting::Queue, &[no, yes, yes], &[yes, yes, no]), (vec![2], 2, [0, 0]));
+        assert_eq!(choose(Nesting::First, &[no, yes], &[yes, yes]), (vec![], 1, [1, 1]));
+        assert_eq!(choose(Nesting::Latest, &[yes, no], &[yes, no]), (vec![], 1, [1, 0]));
     }
 
     #[test]
@@ -232,12 +230,12 @@ mod tests {
         for (nesting, keys) in [(Nesting::Stack, 1), (Nesting::Queue, 7), (Nesting::Stack, 100_000)] {
             let mut pairs = Pairs::with_room(nesting, 100_000);
             for ns in 0..100_000_u32 {
-                pairs.begin(&(ns % keys).to_le_bytes(), at(ns));
+                pairs.begin(&(ns % keys).to_le_bytes(), at(ns), true);
                 assert!(pairs.used <= pairs.room);
             }
             let last = 99_999_u32;
-            let begin = pairs.end(&(last % keys).to_le_bytes()).expect("the latest is remembered");
-            assert!(nesting == Nesting::Queue || begin.at.ns.as_ns() == i64::from(last));
+            let begin = pairs.end(&(last % keys).to_le_bytes(), true).expect("the latest is remembered");
+            assert!(nesting == Nesting::Queue || begin.ns.as_ns() == i64::from(last));
             pairs.finish();
             assert!(pairs.forgotten > 90_000);
             assert_eq!(pairs.unmatched_begins, 99_999);

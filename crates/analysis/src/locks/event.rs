@@ -9,6 +9,8 @@ use super::places::{Caller, Chain};
 
 /// Elements of a call chain that are kept.
 const FRAMES: usize = 128;
+/// A wait's error where the mutex is held again, though its last owner died with it (Linux's errno.h).
+const EOWNERDEAD: i32 = 130;
 
 /// An event of provider `lock`, or one of the kernel's about its own locks. Locks and places are addresses.
 #[derive(Debug, PartialEq)]
@@ -189,7 +191,7 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
         }
         lock::Class::ConditionWoken => {
             let lock::ConditionWoken { condition, lock, error } = of.read(event)?;
-            let came = error.is_none_or(|error| error == 0);
+            let came = error.is_none_or(|error| error == 0 || error == EOWNERDEAD);
             LockEvent::ConditionWoken { condition, lock, came }
         }
         lock::Class::BarrierWait => {

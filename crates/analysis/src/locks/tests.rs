@@ -87,8 +87,8 @@ fn what_no_ticket_pairs_is_counted_and_has_no_length() {
     assert!(account.known_waits().is_none() && account.known_holds().is_none());
 }
 
-/// A wait for a futex begins on a chosen CPU and ends on another one; the next end on the first one is not its
-/// own.
+/// A wait for a futex begins on a chosen CPU and ends on another one; the next end on the first one is
+/// another wait's.
 #[test]
 fn what_only_pairs_show_is_not_counted_without_them() {
     let by = By { process: Some(Pid(1)), tid: Tid(2), ..By::default() };

@@ -62,7 +62,7 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
             => line.of_all(|all| all.without_key);
         number "losses" "across_losses" extra, "periods in which events were lost, so that they may be wrong"
             => line.of_all(|all| all.across_losses);
-        number "left-out" "across_left_out" extra, "periods that are left out, as begins or ends on other CPUs in them match, too"
+        number "left-out" "across_left_out" extra, "periods that are left out, as they begin or end on CPUs that are not chosen"
             => Cell::count(line.all.and_then(|all| all.across_left_out));
         number "forgotten" "forgotten" extra, "begin events that were dropped to limit memory" => line.of_all(|all| all.forgotten);
     });

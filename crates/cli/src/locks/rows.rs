@@ -186,7 +186,7 @@ fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
             => line.count(line.row.account.acquisitions().filter(|_| line.knows_acquisitions()));
-        number "waited" "waited" high, "how often acquiring it took a wait"
+        number "waited" "waited" high, "waits for it, also those that had not ended"
             => line.count(line.row.account.waited().filter(|_| line.knows_waits()));
         number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"
             => line.count(Some(line.row.account.refused).filter(|_| line.knows_refusals()));

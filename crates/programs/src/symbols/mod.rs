@@ -24,6 +24,9 @@ type Reader = gimli::EndianArcSlice<gimli::RunTimeEndian>;
 /// Maximum length of a symbol's name, bytes.
 const LONGEST: usize = 4096;
 
+/// Symbols within a function's code, such as those of labels, that are looked over.
+const NESTED: usize = 16;
+
 /// A function, and an offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'a> {
@@ -168,9 +171,14 @@ fn nearest(functions: &[Function], address: u64) -> Option<&Function> {
 
 /// The function that contains this address, among functions sorted by address.
 fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
-    let function = nearest(functions, address)?;
-    let offset = address - function.begin;
-    (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
+    let before = &functions[..functions.partition_point(|function| function.begin <= address)];
+    let contains = |function: &&Function| address - function.begin < function.size;
+    // One without a size reaches up to the next; one with a size may have others within it.
+    let function = match before.last()? {
+        last if last.size == 0 => last,
+        _ => before.iter().rev().take(NESTED).find(contains)?,
+    };
+    Some(Symbol { name: &function.name, offset: address - function.begin })
 }
 
 /// The functions of a file whose symbols are chosen, in the order of its tables; several may have the same
@@ -307,6 +315,9 @@ mod tests {
         assert_eq!(name(60), Some(("b", 28)));
         assert_eq!(name(67), Some(("c", 3)));
         assert_eq!(name(68), None);
+        let around = [function(16, 32, "a"), function(20, 4, "label")];
+        let name = |address| find(&around, address).map(|symbol| (symbol.name, symbol.offset));
+        assert_eq!((name(22), name(24), name(48)), (Some(("label", 2)), Some(("a", 8)), None));
     }
 
     #[test]

@@ -38,12 +38,12 @@ fn place(number: u16) -> Option<&'static Place> {
 /// Whether the recording's filter for the class, if there is one, accepts an event with this payload.
 ///
 /// # Safety
-/// Every segment is readable.
+/// Every segment is readable, and nothing writes to it meanwhile.
 #[inline(never)]
 pub(crate) unsafe fn accepts(class: &'static EventClass, slot: usize, segments: &[Segment]) -> bool {
     let Some([length, words @ ..]) = place(class.filter(slot)) else { return true };
     let length = length.load(Acquire) as usize; // with the release in `Filters::add`
-    // SAFETY: a segment of the caller's, readable meanwhile.
+    // SAFETY: a segment of the caller's, which stays readable and unchanged until the event is written.
     let bytes = segments.iter().map(|segment| unsafe { segment.bytes() });
     filter::evaluate(&words[..length.min(words.len())], bytes, &Here { slot })
 }

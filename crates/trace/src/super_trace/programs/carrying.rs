@@ -185,7 +185,7 @@ impl Programs {
         lwp.report(now, fold);
         if let Some(thread) = self.get_mut(key) {
             fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
-            let (cpu, cause) = (lwp.cpu(), SwitchCause::Blocked);
+            let (cpu, cause) = (lwp.cpu().or(lwp.carried_to), SwitchCause::Blocked);
             fold.change(Change::UserThreadStops { thread, lwp, cpu, cause, at: now });
             thread.stops(SwitchCause::Blocked, now, fold);
         }
