@@ -77,6 +77,7 @@ const COMMANDS: &[&str] = &[
     "profile --tree --least 0",
     "profile --tree=callers",
     "profile --counters",
+    "profile --no-inline",
     "profile --flame-graph OUT",
     "export --format paje -o OUT",
     "export --format perfetto -o OUT",
