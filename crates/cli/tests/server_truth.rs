@@ -257,7 +257,7 @@ fn hooks_are_why_wakes_are_missing(run: &Run) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(text.matches("as tokio's hooks report none").count(), 1, "{command}: {text}");
         assert!(!text.contains("user_thread:wake"), "{command}: {text}");
-        assert!(text.contains("though it may have been ready before"), "{command}: {text}");
+        assert!(text.contains("though it may have been ready earlier"), "{command}: {text}");
     }
 }
 

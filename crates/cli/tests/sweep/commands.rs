@@ -33,6 +33,7 @@ pub const COMMANDS: &[Command] = &[
     (&["functions", "--diff", WHOLE], "functions", &["function"]),
     (&["breakdown"], "rows", &["process", "section", "activity"]),
     (&["profile"], "profile", &["process", "function", "object"]),
+    (&["profile", "--no-inline"], "profile", &["process", "function", "object"]),
     (&["profile", "--by", "object"], "profile", &["process", "object"]),
     (&["profile", "--by", "thread"], "profile", &["process", "tid"]),
     (&["profile", "--tree", "--least", "0"], "tree", &["process", "depth", "function"]),
