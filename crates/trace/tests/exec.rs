@@ -31,6 +31,23 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
     }
 }
 
+/// The state after these events of CPU 0: their times, threads and kinds.
+fn follow(events: impl IntoIterator<Item = (i64, i32, Kind<'static>)>, fold: &mut impl Fold) -> SuperTrace {
+    let mut state = SuperTrace::new(Coverage::default());
+    for (time, tid, kind) in events {
+        let event = Activity {
+            time: Timestamp::from_ns(time),
+            cpu: Some(Cpu(0)),
+            tid: Some(Tid(tid)),
+            process: None,
+            context: Context::Unknown,
+            kind,
+        };
+        state.event(&event, fold);
+    }
+    state
+}
+
 #[test]
 fn a_thread_that_replaces_the_first_one_by_exec_stays_the_same() {
     const ZOMBIE: i64 = 0x20;
@@ -50,18 +67,8 @@ fn a_thread_that_replaces_the_first_one_by_exec_stays_the_same() {
         (90, 10, Kind::SystemCallEnd { call: EXECVE }),
         (100, 10, switch(10, ZOMBIE, 0)),
     ];
-    let (mut state, mut notes) = (SuperTrace::new(Coverage::default()), Notes::default());
-    for (time, tid, kind) in events {
-        let event = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(0)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
-        state.event(&event, &mut notes);
-    }
+    let mut notes = Notes::default();
+    let state = follow(events, &mut notes);
     assert!(!state.is_partial(), "no switch is missing");
     state.finish(&mut notes);
     assert!(notes.0.iter().all(|(serial, ..)| *serial < 2), "{notes:?}", notes = notes.0);
@@ -83,18 +90,8 @@ fn a_thread_has_the_name_with_which_it_exits() {
             }
         }
     }
-    let (mut state, mut names) = (SuperTrace::new(Coverage::default()), Names::default());
-    for (time, tid, kind) in [(0, 9, switch(9, 1, 10)), (5, 10, Kind::Exit { name: b"late" })] {
-        let event = Activity {
-            time: Timestamp::from_ns(time),
-            cpu: Some(Cpu(0)),
-            tid: Some(Tid(tid)),
-            process: None,
-            context: Context::Unknown,
-            kind,
-        };
-        state.event(&event, &mut names);
-    }
+    let mut names = Names::default();
+    let state = follow([(0, 9, switch(9, 1, 10)), (5, 10, Kind::Exit { name: b"late" })], &mut names);
     state.finish(&mut names);
     names.0.sort();
     assert_eq!(names.0, [(9, "prev".to_owned()), (10, "late".to_owned())]);
