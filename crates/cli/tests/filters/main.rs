@@ -163,10 +163,17 @@ fn events_belong_to_the_running_thread_and_switches_also_to_the_next_one() {
     same(&["--process", &process.to_string()], &|_, place| place.0 == Some(process));
     // With the program's events alone, its name is known only once its first thread has reported it.
     if has_kernel() {
-        // It is called so once it has executed the program.
-        let is_exec = |event: &Value| event["name"] == "sched_process_exec" && event["pid"] == process;
-        let exec = all.iter().find(|(event, ..)| is_exec(event)).map(|(event, ..)| event["ns"].as_i64());
-        let is_called_so = |event: &Value| event["ns"].as_i64() > exec.flatten();
+        // It is called so once it has executed the program, or a switch within that says so.
+        let is_named = |event: &Value, side: &str| {
+            let of = |member: &str| &event["params"][format!("{side}_{member}")];
+            of("tid") == process && of("comm") == "reactivity"
+        };
+        let names = |event: &Value| {
+            let is_exec = event["name"] == "sched_process_exec" && event["pid"] == process;
+            is_exec || is_named(event, "prev") || is_named(event, "next")
+        };
+        let named = all.iter().find(|(event, ..)| names(event)).map(|(event, ..)| event["ns"].as_i64());
+        let is_called_so = |event: &Value| event["ns"].as_i64() > named.flatten();
         same(&["--process", "react*"], &|event, place| place.0 == Some(process) && is_called_so(event));
     }
     let cpu = cpu_of(process);
