@@ -220,6 +220,16 @@ fn conditions_ask_for_derived_columns() {
     }
 }
 
+/// Whether babeltrace2 prints the line, too. Of two events of the same nanosecond, the later one may have fewer
+/// cycles; the negative distance is an unsigned number, or none, in babeltrace2's text.
+fn is_same_line(own: &str, other: &str) -> bool {
+    fn parts(line: &str) -> Option<(&str, &str)> {
+        let (stamp, rest) = line.split_once("] (")?;
+        Some((stamp, rest.split_once(") ")?.1))
+    }
+    own == other || own.contains("] (-") && parts(own) == parts(other)
+}
+
 #[test]
 fn every_command_chooses_the_same_and_an_extract_holds_it() {
     let (process, work, _) = tasks();
@@ -259,8 +269,10 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         let converted = std::fs::read_to_string(recording().join(json)).expect("it was written");
         assert!(converted == run(&[&["list", "trace", "--format", "json"], *filter].concat()), "{filter:?}");
         if let Ok(peer) = Command::new("babeltrace2").args(options).arg(recording().join(&part)).output() {
-            let all = list(&part, &["--from", "2001-01-01"]);
-            assert!(peer.stdout == all.into_bytes(), "babeltrace2 reads {part} otherwise");
+            let (all, peer) = (list(&part, &["--from", "2001-01-01"]), peer.text());
+            let first = all.lines().zip(peer.lines()).find(|(own, other)| !is_same_line(own, other));
+            assert_eq!(first, None, "babeltrace2 reads {part} otherwise");
+            assert_eq!(all.lines().count(), peer.lines().count(), "{part}");
         }
     }
 }
