@@ -220,8 +220,8 @@ fn conditions_ask_for_derived_columns() {
     }
 }
 
-/// Whether babeltrace2 prints the line, too. Of two events of the same nanosecond, the later one may have fewer
-/// cycles; the negative distance is an unsigned number, or none, in babeltrace2's text.
+/// Whether babeltrace2 prints the line, too. Of two events of the same nanosecond, the later one may have
+/// fewer cycles; the negative distance is an unsigned number, or none, in babeltrace2's text.
 fn is_same_line(own: &str, other: &str) -> bool {
     fn parts(line: &str) -> Option<(&str, &str)> {
         let (stamp, rest) = line.split_once("] (")?;
